@@ -1,0 +1,245 @@
+//! Elements, entries and variants, with their paths in errors.
+
+use serde::Deserializer as _;
+use serde::de::{
+    self, DeserializeSeed, Unexpected, Visitor, value::BorrowedStrDeserializer,
+    value::StrDeserializer,
+};
+
+use super::{Deserializer, invalid};
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::wire::head::{self, Parsed};
+
+/// The elements of an array.
+pub struct Seq<'a, R> {
+    de: &'a mut Deserializer<R>,
+    left: &'a mut Option<u64>,
+    index: u64,
+    hint: Option<usize>,
+}
+
+impl<'a, R> Seq<'a, R> {
+    #[inline(always)]
+    pub fn new<'de>(de: &'a mut Deserializer<R>, left: &'a mut Option<u64>) -> Self
+    where
+        R: Read<'de>,
+    {
+        let hint = de.wire.size_hint(*left);
+        Self { de, left, index: 0, hint }
+    }
+}
+
+impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
+    type Error = Error;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        if !self.de.wire.more(self.left)? {
+            return Ok(None);
+        }
+        let at = self.de.wire.offset();
+        match seed.deserialize(&mut *self.de) {
+            Ok(value) => {
+                self.index += 1;
+                Ok(Some(value))
+            }
+            Err(error) => Err(error.at(at).in_index(self.index)),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        self.hint
+    }
+}
+
+/// The entries of a map.
+pub struct Map<'a, 'de, R: Read<'de>> {
+    de: &'a mut Deserializer<R>,
+    left: &'a mut Option<u64>,
+    key: Option<R::Mark>,
+    hint: Option<usize>,
+}
+
+impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
+    #[inline(always)]
+    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Option<u64>) -> Self {
+        let hint = de.wire.size_hint(*left);
+        Self { de, left, key: None, hint }
+    }
+
+    #[cold]
+    fn locate(&self, error: Error, at: u64) -> Error {
+        let error = error.at(at);
+        match &self.key {
+            Some(mark) => error.in_field(key_text(self.de.wire.src.marked(mark))),
+            None => error,
+        }
+    }
+}
+
+impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
+    type Error = Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        if !self.de.wire.more(self.left)? {
+            return Ok(None);
+        }
+        let at = self.de.wire.offset();
+        match seed.deserialize(&mut *self.de) {
+            Ok(key) => {
+                self.key = Some(self.de.wire.src.mark(at));
+                Ok(Some(key))
+            }
+            Err(error) => Err(error.at(at)),
+        }
+    }
+
+    #[inline]
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        let at = self.de.wire.offset();
+        match seed.deserialize(&mut *self.de) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.locate(error, at)),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        self.hint
+    }
+}
+
+/// How a key reads in a path: as text, or in diagnostic notation.
+pub fn key_text(encoded: &[u8]) -> String {
+    let Parsed::Head(head, len) = head::parse(encoded) else { return "?".into() };
+    match head.major() {
+        head::TEXT if !head.is_indefinite() => {
+            let text = encoded.get(len..).unwrap_or_default();
+            let whole = usize::try_from(head.arg).unwrap_or(usize::MAX);
+            let shown = text.get(..whole.min(MAX_KEY)).unwrap_or(text);
+            let mut shown = String::from_utf8_lossy(shown).into_owned();
+            if shown.len() < whole {
+                shown.push('…');
+            }
+            shown
+        }
+        head::UNSIGNED => head.arg.to_string(),
+        head::NEGATIVE => (!i128::from(head.arg)).to_string(),
+        _ => format!("<{}>", head::name(head.initial)),
+    }
+}
+
+const MAX_KEY: usize = 256;
+
+/// An enum variant that is all of its enum: a text.
+pub struct UnitVariant<D>(D);
+
+impl<'de> UnitVariant<BorrowedStrDeserializer<'de, Error>> {
+    pub fn borrowed(variant: &'de str) -> Self {
+        Self(BorrowedStrDeserializer::new(variant))
+    }
+}
+
+impl<'a> UnitVariant<StrDeserializer<'a, Error>> {
+    pub fn copied(variant: &'a str) -> Self {
+        Self(StrDeserializer::new(variant))
+    }
+}
+
+impl<'de, D: serde::Deserializer<'de, Error = Error>> de::EnumAccess<'de> for UnitVariant<D> {
+    type Error = Error;
+    type Variant = NoContent;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, NoContent)> {
+        seed.deserialize(self.0).map(|variant| (variant, NoContent))
+    }
+}
+
+pub struct NoContent;
+
+impl<'de> de::VariantAccess<'de> for NoContent {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<()> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value> {
+        Err(invalid(Unexpected::UnitVariant, &"newtype variant"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value> {
+        Err(invalid(Unexpected::UnitVariant, &"tuple variant"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value> {
+        Err(invalid(Unexpected::UnitVariant, &"struct variant"))
+    }
+}
+
+/// An enum variant with content: the one entry of a map.
+pub struct EnumAccess<'a, 'de, R: Read<'de>> {
+    de: &'a mut Deserializer<R>,
+    name: Option<R::Mark>,
+}
+
+impl<'a, 'de, R: Read<'de>> EnumAccess<'a, 'de, R> {
+    pub fn new(de: &'a mut Deserializer<R>) -> Self {
+        Self { de, name: None }
+    }
+
+    /// Reads the content, with the variant's name in the path of errors.
+    fn content<T>(self, read: impl FnOnce(&mut Deserializer<R>) -> Result<T>) -> Result<T> {
+        let at = self.de.wire.offset();
+        match read(self.de) {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let name = self.name.as_ref().map(|mark| key_text(self.de.wire.src.marked(mark)));
+                Err(error.at(at).in_field(name.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+impl<'de, R: Read<'de>> de::EnumAccess<'de> for EnumAccess<'_, 'de, R> {
+    type Error = Error;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<V: DeserializeSeed<'de>>(mut self, seed: V) -> Result<(V::Value, Self)> {
+        let at = self.de.wire.offset();
+        let variant = seed.deserialize(&mut *self.de).map_err(|error| error.at(at))?;
+        self.name = Some(self.de.wire.src.mark(at));
+        Ok((variant, self))
+    }
+}
+
+impl<'de, R: Read<'de>> de::VariantAccess<'de> for EnumAccess<'_, 'de, R> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<()> {
+        self.content(|de| de.unit(&"unit variant"))
+    }
+
+    #[inline]
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.content(|de| seed.deserialize(de))
+    }
+
+    #[inline]
+    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value> {
+        self.content(|de| de.deserialize_tuple(len, visitor))
+    }
+
+    #[inline]
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.content(|de| de.deserialize_struct("", fields, visitor))
+    }
+}

@@ -1,0 +1,225 @@
+//! The numbers of a typed array as a sequence.
+
+use half::{bf16, f16};
+use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::{invalid, wrong_number};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::wire::number::Numeric;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+    F64,
+}
+
+/// Elements in little-endian bytes.
+pub struct TypedSeq<'a> {
+    kind: Kind,
+    size: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> TypedSeq<'a> {
+    pub fn new(dtype: &DType, rest: &'a [u8]) -> Result<Self> {
+        let (kind, size) = match dtype {
+            DType::Bool => (Kind::Bool, 1),
+            DType::U8 => (Kind::U8, 1),
+            DType::U16 => (Kind::U16, 2),
+            DType::U32 => (Kind::U32, 4),
+            DType::U64 => (Kind::U64, 8),
+            DType::I8 => (Kind::I8, 1),
+            DType::I16 => (Kind::I16, 2),
+            DType::I32 => (Kind::I32, 4),
+            DType::I64 => (Kind::I64, 8),
+            DType::F16 => (Kind::F16, 2),
+            DType::BF16 => (Kind::BF16, 2),
+            DType::F32 => (Kind::F32, 4),
+            DType::F64 => (Kind::F64, 8),
+            other => {
+                let what = format!("expected numbers, found elements of {other}; use a Tensor");
+                return Err(Error::data(what));
+            }
+        };
+        Ok(Self { kind, size, rest })
+    }
+
+    pub fn bytes(rest: &'a [u8]) -> Self {
+        Self { kind: Kind::U8, size: 1, rest }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rest.len() / self.size
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
+    type Error = Error;
+
+    #[inline(always)]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let Some((bytes, rest)) = self.rest.split_at_checked(self.size) else { return Ok(None) };
+        self.rest = rest;
+        seed.deserialize(Element { kind: self.kind, bytes }).map(Some)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.len())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    kind: Kind,
+    /// As many as the kind takes.
+    bytes: &'a [u8],
+}
+
+impl Element<'_> {
+    #[inline(always)]
+    fn word<const N: usize>(self) -> [u8; N] {
+        self.bytes.first_chunk().copied().unwrap_or([0; N])
+    }
+
+    fn number(self) -> Numeric {
+        let unsigned = |arg: u64| Numeric::Int { negative: false, arg: arg.into() };
+        let signed = |value: i64| Numeric::Int {
+            negative: value < 0,
+            arg: if value < 0 { !value } else { value }.cast_unsigned().into(),
+        };
+        match self.kind {
+            Kind::Bool | Kind::U8 => unsigned(u8::from_le_bytes(self.word()).into()),
+            Kind::U16 => unsigned(u16::from_le_bytes(self.word()).into()),
+            Kind::U32 => unsigned(u32::from_le_bytes(self.word()).into()),
+            Kind::U64 => unsigned(u64::from_le_bytes(self.word())),
+            Kind::I8 => signed(i8::from_le_bytes(self.word()).into()),
+            Kind::I16 => signed(i16::from_le_bytes(self.word()).into()),
+            Kind::I32 => signed(i32::from_le_bytes(self.word()).into()),
+            Kind::I64 => signed(i64::from_le_bytes(self.word())),
+            Kind::F16 => Numeric::Single(f16::from_le_bytes(self.word()).to_f32()),
+            Kind::BF16 => Numeric::Single(bf16::from_le_bytes(self.word()).to_f32()),
+            Kind::F32 => Numeric::Single(f32::from_le_bytes(self.word())),
+            Kind::F64 => Numeric::Double(f64::from_le_bytes(self.word())),
+        }
+    }
+
+    /// Numbers only: a bool is none.
+    fn checked_number(self, expected: &dyn de::Expected) -> Result<Numeric> {
+        if self.kind == Kind::Bool {
+            return Err(invalid(Unexpected::Other("bool"), expected));
+        }
+        Ok(self.number())
+    }
+}
+
+macro_rules! numbers {
+    ($($method:ident $visit:ident $type:ty, $kind:ident, $exact:ident;)*) => {$(
+        #[inline(always)]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            if self.kind == Kind::$kind {
+                return visitor.$visit(<$type>::from_le_bytes(self.word()));
+            }
+            let number = self.checked_number(&visitor)?;
+            match number.$exact().and_then(|value| <$type>::try_from(value).ok()) {
+                Some(value) => visitor.$visit(value),
+                None => Err(wrong_number(number, &visitor)),
+            }
+        }
+    )*};
+}
+
+impl<'de> de::Deserializer<'de> for Element<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.kind {
+            Kind::Bool => self.deserialize_bool(visitor),
+            Kind::U8 => visitor.visit_u8(u8::from_le_bytes(self.word())),
+            Kind::U16 => visitor.visit_u16(u16::from_le_bytes(self.word())),
+            Kind::U32 => visitor.visit_u32(u32::from_le_bytes(self.word())),
+            Kind::U64 => visitor.visit_u64(u64::from_le_bytes(self.word())),
+            Kind::I8 => visitor.visit_i8(i8::from_le_bytes(self.word())),
+            Kind::I16 => visitor.visit_i16(i16::from_le_bytes(self.word())),
+            Kind::I32 => visitor.visit_i32(i32::from_le_bytes(self.word())),
+            Kind::I64 => visitor.visit_i64(i64::from_le_bytes(self.word())),
+            Kind::F16 => visitor.visit_f32(f16::from_le_bytes(self.word()).to_f32()),
+            Kind::BF16 => visitor.visit_f32(bf16::from_le_bytes(self.word()).to_f32()),
+            Kind::F32 => visitor.visit_f32(f32::from_le_bytes(self.word())),
+            Kind::F64 => visitor.visit_f64(f64::from_le_bytes(self.word())),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match (self.kind, self.word()) {
+            (Kind::Bool, [0]) => visitor.visit_bool(false),
+            (Kind::Bool, [1]) => visitor.visit_bool(true),
+            (Kind::Bool, [byte]) => Err(Error::data(format!("byte {byte} is no bool"))),
+            _ => Err(wrong_number(self.number(), &visitor)),
+        }
+    }
+
+    numbers! {
+        deserialize_u8 visit_u8 u8, U8, as_int;
+        deserialize_u16 visit_u16 u16, U16, as_int;
+        deserialize_u32 visit_u32 u32, U32, as_int;
+        deserialize_u64 visit_u64 u64, U64, as_int;
+        deserialize_i8 visit_i8 i8, I8, as_int;
+        deserialize_i16 visit_i16 i16, I16, as_int;
+        deserialize_i32 visit_i32 i32, I32, as_int;
+        deserialize_i64 visit_i64 i64, I64, as_int;
+        deserialize_f32 visit_f32 f32, F32, as_single;
+        deserialize_f64 visit_f64 f64, F64, as_double;
+    }
+
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_some(self)
+    }
+
+    #[inline(always)]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct enum
+        identifier
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,195 @@
+//! Diagnostic notation (RFC 8949, section 8): encoded items as text for people.
+
+use std::fmt::Write as _;
+
+use crate::error::{Category, Error, Result};
+use crate::io::source::SliceRead;
+use crate::options::Limits;
+use crate::wire::head::{self, Head};
+use crate::wire::number::Numeric;
+use crate::wire::reader::{Wire, unexpected_break};
+
+/// The diagnostic notation of encoded items, as many as there are, separated by commas.
+///
+/// Floats carry an encoding indicator (section 8.1): `1.5_1` is half, `1.5_2` single and `1.5_3`
+/// double precision. Indefinite lengths are `[_ 1, 2]`, `{_ "a": 1}`, `(_ h'01', h'02')`. Control
+/// characters in texts are escaped.
+///
+/// ```
+/// let bytes = tenarc::to_vec(&(1, "a", 0.5f32, Some(Some(()))))?;
+/// assert_eq!(tenarc::diag::to_string(&bytes)?, r#"[1, "a", 0.5_2, 1414745933(1414745933(null))]"#);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// Where the input is not well-formed, or nested deeper than 128 levels.
+pub fn to_string(encoded: &[u8]) -> Result<String> {
+    let mut notation = Notation {
+        wire: Wire::new(SliceRead::new(encoded), Limits::default()),
+        text: String::new(),
+    };
+    loop {
+        notation.item()?;
+        if notation.wire.peek()?.is_none() {
+            return Ok(notation.text);
+        }
+        notation.text.push_str(", ");
+    }
+}
+
+struct Notation<'a> {
+    wire: Wire<SliceRead<'a>>,
+    text: String,
+}
+
+impl Notation<'_> {
+    fn item(&mut self) -> Result<()> {
+        let at = self.wire.offset();
+        let head = self.wire.head()?;
+        match head.major() {
+            head::UNSIGNED => self.put(head.arg),
+            head::NEGATIVE => self.put(!i128::from(head.arg)),
+            head::BYTES | head::TEXT => self.string(head)?,
+            head::ARRAY => self.container(head, "[", "]", Self::item)?,
+            head::MAP => self.container(head, "{", "}", |notation| {
+                notation.item()?;
+                notation.text.push_str(": ");
+                notation.item()
+            })?,
+            head::TAG => {
+                self.wire.enter()?;
+                self.put(head.arg);
+                self.text.push('(');
+                self.item()?;
+                self.text.push(')');
+                self.wire.leave();
+            }
+            _ => self.simple(head, at)?,
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, value: impl std::fmt::Display) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "{value}");
+    }
+
+    fn container(
+        &mut self,
+        head: Head,
+        open: &str,
+        close: &str,
+        mut entry: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.wire.enter()?;
+        self.text.push_str(open);
+        if head.is_indefinite() {
+            self.text.push_str("_ ");
+        }
+        let mut left = head.length();
+        let mut first = true;
+        while self.wire.more(&mut left)? {
+            if !first {
+                self.text.push_str(", ");
+            }
+            first = false;
+            entry(self)?;
+        }
+        self.text.push_str(close);
+        self.wire.leave();
+        Ok(())
+    }
+
+    fn string(&mut self, head: Head) -> Result<()> {
+        if !head.is_indefinite() {
+            return self.chunk(head);
+        }
+        // RFC 8949, section 8.1: an empty indefinite string has a notation of its own.
+        let mut first = true;
+        loop {
+            let at = self.wire.offset();
+            if self.wire.at_break()? {
+                break;
+            }
+            let chunk = self.wire.head()?;
+            if chunk.major() != head.major() || chunk.is_indefinite() {
+                return Err(Error::new(Category::Syntax, "chunk of another type").at(at));
+            }
+            self.text.push_str(if first { "(_ " } else { ", " });
+            first = false;
+            self.chunk(chunk)?;
+        }
+        match (first, head.major()) {
+            (false, _) => self.text.push(')'),
+            (true, head::BYTES) => self.text.push_str("''_"),
+            (true, _) => self.text.push_str("\"\"_"),
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, head: Head) -> Result<()> {
+        if head.major() == head::TEXT {
+            let text = match self.wire.text(head)? {
+                crate::wire::reader::Text::Borrowed(text) => text.to_owned(),
+                crate::wire::reader::Text::Copied(text) => text.to_owned(),
+                crate::wire::reader::Text::Owned(text) => text,
+            };
+            self.quoted(&text);
+        } else {
+            let bytes = self.wire.string(head)?;
+            self.text.push_str("h'");
+            for byte in bytes.as_slice() {
+                let _ = write!(self.text, "{byte:02x}");
+            }
+            self.text.push('\'');
+        }
+        Ok(())
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.text.push('"');
+        for c in text.chars() {
+            match c {
+                '"' | '\\' => self.text.extend(['\\', c]),
+                '\n' => self.text.push_str("\\n"),
+                c if c.is_control() => {
+                    let _ = write!(self.text, "\\u{:04x}", u32::from(c));
+                }
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('"');
+    }
+
+    fn simple(&mut self, head: Head, at: u64) -> Result<()> {
+        match head.initial {
+            head::FALSE => self.text.push_str("false"),
+            head::TRUE => self.text.push_str("true"),
+            head::NULL => self.text.push_str("null"),
+            head::UNDEFINED => self.text.push_str("undefined"),
+            head::BREAK => return Err(unexpected_break().at(at)),
+            _ => match Numeric::from_head(head) {
+                Some(Numeric::Double(value)) => self.float(value, head),
+                Some(Numeric::Single(value)) => self.float(value, head),
+                _ => {
+                    let _ = write!(self.text, "simple({})", head.arg);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn float(&mut self, value: impl std::fmt::Debug + Into<f64> + Copy, head: Head) {
+        let indicator = head.initial - head::HALF + 1;
+        let wide: f64 = value.into();
+        let number = if wide.is_nan() {
+            "NaN".to_owned()
+        } else if wide.is_infinite() {
+            if wide > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+        } else {
+            // Debug gives the shortest digits of this width, and a point or an exponent.
+            format!("{value:?}")
+        };
+        let _ = write!(self.text, "{number}_{indicator}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Where encoded bytes go and come from.
+
+pub mod sink;
+pub mod source;

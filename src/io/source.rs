@@ -1,0 +1,373 @@
+//! Input: a slice that can be borrowed from, or a reader with a buffer.
+//!
+//! Both show the decoder a window of bytes that need no I/O; heads are parsed from the window,
+//! and payloads are borrowed, copied out of the window, or read straight to their destination.
+
+use std::io;
+
+use crate::error::{Error, Result};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Bytes taken from a source.
+pub enum Bytes<'de, 's> {
+    /// They live as long as the input.
+    Borrowed(&'de [u8]),
+    /// They live until the source is used again.
+    Copied(&'s [u8]),
+    /// They were assembled from several reads or chunks.
+    Owned(Vec<u8>),
+}
+
+impl Bytes<'_, '_> {
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Where a [`Deserializer`](crate::Deserializer) reads from: [`SliceRead`] or [`IoRead`].
+///
+/// This trait is sealed: its methods are no part of the interface.
+pub trait Read<'de>: sealed::Sealed {
+    /// The bytes at hand without I/O.
+    #[doc(hidden)]
+    fn window(&self) -> &[u8];
+
+    /// Tries to have `need` bytes in the window, at most [`MAX_FILL`]; fewer are there at the end
+    /// of the input.
+    #[doc(hidden)]
+    fn fill(&mut self, need: usize) -> Result<()>;
+
+    /// Leaves behind `n` bytes of the window.
+    #[doc(hidden)]
+    fn advance(&mut self, n: usize);
+
+    /// Position in the input.
+    #[doc(hidden)]
+    fn offset(&self) -> u64;
+
+    /// All bytes to come, where they are known: then a length up to it is no mere claim.
+    #[doc(hidden)]
+    fn remaining(&self) -> Option<usize>;
+
+    /// Exactly `len` bytes.
+    #[doc(hidden)]
+    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
+
+    /// Fills `out`.
+    #[doc(hidden)]
+    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()>;
+
+    /// A way to find again, in an error, the bytes that were left behind from offset `from` on.
+    #[doc(hidden)]
+    type Mark;
+
+    #[doc(hidden)]
+    fn mark(&self, from: u64) -> Self::Mark;
+
+    /// The bytes marked, or the first of them.
+    #[doc(hidden)]
+    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> &'a [u8];
+
+    /// Starts to keep what is left behind.
+    #[doc(hidden)]
+    fn record(&mut self);
+
+    /// What was left behind since [`Read::record`].
+    #[doc(hidden)]
+    fn recorded(&mut self) -> Bytes<'de, 'static>;
+}
+
+pub const MAX_FILL: usize = 16;
+
+/// Reading from a slice of bytes; strings, byte strings and views are borrowed from it.
+#[derive(Debug)]
+pub struct SliceRead<'de> {
+    rest: &'de [u8],
+    whole: &'de [u8],
+    mark: usize,
+}
+
+impl<'de> SliceRead<'de> {
+    pub(crate) fn new(slice: &'de [u8]) -> Self {
+        Self { rest: slice, whole: slice, mark: 0 }
+    }
+}
+
+impl sealed::Sealed for SliceRead<'_> {}
+
+impl<'de> Read<'de> for SliceRead<'de> {
+    #[inline(always)]
+    fn window(&self) -> &[u8] {
+        self.rest
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, n: usize) {
+        self.rest = self.rest.get(n..).unwrap_or_default();
+    }
+
+    #[inline(always)]
+    fn offset(&self) -> u64 {
+        (self.whole.len() - self.rest.len()) as u64
+    }
+
+    #[inline(always)]
+    fn remaining(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+
+    #[inline(always)]
+    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+        match self.rest.split_at_checked(len) {
+            Some((bytes, rest)) => {
+                self.rest = rest;
+                Ok(Bytes::Borrowed(bytes))
+            }
+            None => Err(too_short(len as u64, self.rest.len() as u64, what).at(self.offset())),
+        }
+    }
+
+    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
+        let bytes = self.take(out.len(), what)?;
+        out.copy_from_slice(bytes.as_slice());
+        Ok(())
+    }
+
+    type Mark = u64;
+
+    #[inline(always)]
+    fn mark(&self, from: u64) -> u64 {
+        from
+    }
+
+    fn marked<'a>(&'a self, mark: &'a u64) -> &'a [u8] {
+        usize::try_from(*mark).ok().and_then(|mark| self.whole.get(mark..)).unwrap_or_default()
+    }
+
+    fn record(&mut self) {
+        self.mark = self.whole.len() - self.rest.len();
+    }
+
+    fn recorded(&mut self) -> Bytes<'de, 'static> {
+        let end = self.whole.len() - self.rest.len();
+        Bytes::Borrowed(self.whole.get(self.mark..end).unwrap_or_default())
+    }
+}
+
+#[cold]
+pub(crate) fn too_short(expected: u64, found: u64, what: &str) -> Error {
+    Error::eof(&format!("{expected} bytes of {what}, found {found}"))
+}
+
+/// Reading from an [`io::Read`], through a buffer of 64 KiB.
+///
+/// Reads as much as the reader gives at once, but never waits for more than the value needs. What
+/// is read beyond one value serves the next; [`Deserializer::into_inner`] gives it back.
+///
+/// [`Deserializer::into_inner`]: crate::Deserializer::into_inner
+#[derive(Debug)]
+pub struct IoRead<R> {
+    reader: R,
+    buf: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Input position of `buf[start]`.
+    offset: u64,
+    recording: Option<Vec<u8>>,
+}
+
+const BUFFER: usize = 64 << 10;
+/// Bytes kept of a map key, for the path in errors: the buffer may move on while its value is read.
+const KEY: usize = 32;
+/// Memory asked for at once for bytes that are only claimed.
+pub(crate) const STEP: usize = 256 << 10;
+
+impl<R: io::Read> IoRead<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        let buf = vec![0; BUFFER].into_boxed_slice();
+        Self { reader, buf, start: 0, end: 0, offset: 0, recording: None }
+    }
+
+    pub(crate) fn into_inner(self) -> (R, Vec<u8>) {
+        let rest = self.window_slice().to_vec();
+        (self.reader, rest)
+    }
+
+    fn window_slice(&self) -> &[u8] {
+        self.buf.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// One successful call of the reader's `read`.
+    fn read(reader: &mut R, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match reader.read(out) {
+                Ok(n) if n <= out.len() => return Ok(n),
+                Ok(n) => {
+                    let message = format!("reader claims to have read {n} bytes of {}", out.len());
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Has `need` bytes in the window, at most `BUFFER`, unless the input ends before.
+    fn fill_up(&mut self, need: usize) -> Result<()> {
+        if self.end - self.start >= need {
+            return Ok(());
+        }
+        if self.buf.len() - self.start < need || self.start == self.end {
+            self.buf.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        while self.end - self.start < need {
+            let Some(room) = self.buf.get_mut(self.end..) else { break };
+            match Self::read(&mut self.reader, room) {
+                Ok(0) => break,
+                Ok(n) => self.end += n,
+                Err(error) => {
+                    let at = self.offset + (self.end - self.start) as u64;
+                    return Err(Error::io(error).at(at));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, n: usize) {
+        if let Some(record) = &mut self.recording {
+            let end = (self.start + n).min(self.end);
+            record.extend_from_slice(self.buf.get(self.start..end).unwrap_or_default());
+        }
+        self.start = (self.start + n).min(self.end);
+        self.offset += n as u64;
+    }
+}
+
+impl<R> sealed::Sealed for IoRead<R> {}
+
+impl<'de, R: io::Read> Read<'de> for IoRead<R> {
+    #[inline]
+    fn window(&self) -> &[u8] {
+        self.window_slice()
+    }
+
+    #[inline]
+    fn fill(&mut self, need: usize) -> Result<()> {
+        if self.end - self.start < need { self.fill_up(need) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn advance(&mut self, n: usize) {
+        self.leave(n);
+    }
+
+    #[inline]
+    fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn remaining(&self) -> Option<usize> {
+        None
+    }
+
+    fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>> {
+        if len <= self.buf.len() {
+            self.fill_up(len)?;
+            let found = self.end - self.start;
+            if found < len {
+                return Err(too_short(len as u64, found as u64, what).at(self.offset));
+            }
+            let start = self.start;
+            if self.recording.is_none() {
+                // `leave` may move the window to the front of the buffer, but not its bytes.
+                self.leave(len);
+                return Ok(Bytes::Copied(self.buf.get(start..start + len).unwrap_or_default()));
+            }
+        }
+        let mut bytes = Vec::new();
+        while bytes.len() < len {
+            let done = bytes.len();
+            let step = (len - done).min(STEP.max(done));
+            reserve(&mut bytes, step)?;
+            bytes.resize(done + step, 0);
+            // Never empty: `step` is at least one.
+            self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what)?;
+        }
+        Ok(Bytes::Owned(bytes))
+    }
+
+    fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()> {
+        let wanted = out.len();
+        let buffered = self.window_slice();
+        let n = buffered.len().min(wanted);
+        let (head, mut rest) = out.split_at_mut(n);
+        head.copy_from_slice(buffered.get(..n).unwrap_or_default());
+        self.leave(n);
+        while !rest.is_empty() {
+            match Self::read(&mut self.reader, rest) {
+                Ok(0) => {
+                    let found = wanted - rest.len();
+                    return Err(too_short(wanted as u64, found as u64, what).at(self.offset));
+                }
+                Ok(n) => {
+                    self.offset += n as u64;
+                    let (new, left) = rest.split_at_mut(n);
+                    if let Some(record) = &mut self.recording {
+                        record.extend_from_slice(new);
+                    }
+                    rest = left;
+                }
+                Err(error) => return Err(Error::io(error).at(self.offset)),
+            }
+        }
+        Ok(())
+    }
+
+    type Mark = [u8; KEY];
+
+    #[inline]
+    fn mark(&self, from: u64) -> [u8; KEY] {
+        let mut key = [0; KEY];
+        let len = usize::try_from(self.offset - from).unwrap_or(usize::MAX);
+        let bytes = self.start.checked_sub(len).and_then(|at| self.buf.get(at..self.start));
+        if let Some(bytes) = bytes {
+            let len = bytes.len().min(KEY);
+            key[..len].copy_from_slice(&bytes[..len]);
+        }
+        key
+    }
+
+    fn marked<'a>(&'a self, mark: &'a [u8; KEY]) -> &'a [u8] {
+        mark
+    }
+
+    fn record(&mut self) {
+        self.recording = Some(Vec::new());
+    }
+
+    fn recorded(&mut self) -> Bytes<'de, 'static> {
+        Bytes::Owned(self.recording.take().unwrap_or_default())
+    }
+}
+
+pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
+    values.try_reserve(additional).map_err(|_| {
+        let bytes = additional.saturating_mul(size_of::<T>());
+        Error::limit(format!("out of memory: {bytes} more bytes to read"))
+    })
+}

@@ -1,0 +1,141 @@
+//! The only unsafe code of the crate: copies between bytes and typed memory.
+//!
+//! Everything here is safe to call with any argument. What the standard library or bytemuck
+//! offers safely is used from there; unsafe is only what would otherwise zero memory that is
+//! written over at once.
+#![allow(unsafe_code)]
+
+use bytemuck::{AnyBitPattern, NoUninit};
+
+use crate::raw::RawValue;
+
+/// The bytes of typed values, as they lie in memory.
+#[inline]
+pub fn bytes_of<A: NoUninit>(values: &[A]) -> &[u8] {
+    bytemuck::must_cast_slice(values)
+}
+
+/// Reverses the bytes of each `width`-byte word: from one byte order to the other. Trailing bytes
+/// that fill no word stay.
+pub fn swap_words(bytes: &mut [u8], width: usize) {
+    if width > 1 {
+        for word in bytes.chunks_exact_mut(width) {
+            word.reverse();
+        }
+    }
+}
+
+/// Bytes as the encoded item that they are; the caller has checked that.
+pub fn raw_value(bytes: &[u8]) -> &RawValue {
+    // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointers have the same
+    // address, length and validity; no byte pattern is invalid for it.
+    unsafe { &*(std::ptr::from_ref::<[u8]>(bytes) as *const RawValue) }
+}
+
+/// As [`raw_value`], owned.
+pub fn boxed_raw_value(bytes: Box<[u8]>) -> Box<RawValue> {
+    // SAFETY: as above, and the layout that the allocation is freed with is the same too.
+    unsafe { Box::from_raw(Box::into_raw(bytes) as *mut RawValue) }
+}
+
+/// Types for which every byte pattern is a value.
+pub mod plain {
+    use super::AnyBitPattern;
+
+    /// A copy of the values that lie in `bytes`, which need not be aligned; `None` where the
+    /// length is no multiple of the size of `A`.
+    #[inline]
+    pub fn copied<A: AnyBitPattern>(bytes: &[u8]) -> Option<Vec<A>> {
+        const { assert!(size_of::<A>() != 0) };
+        if bytes.len() % size_of::<A>() != 0 {
+            return None;
+        }
+        let count = bytes.len() / size_of::<A>();
+        let mut values: Vec<A> = Vec::with_capacity(count);
+        // SAFETY: the allocation holds at least `count` values of `A`, which is `bytes.len()`
+        // bytes, and is new, so it does not overlap `bytes`; bytes have no alignment. `A:
+        // AnyBitPattern` makes every byte pattern a value of `A`, so the first `count` values are
+        // initialised when the length is set.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                values.as_mut_ptr().cast::<u8>(),
+                bytes.len(),
+            );
+            values.set_len(count);
+        }
+        Some(values)
+    }
+
+    /// The values that lie in `bytes`; `None` where the length or the address does not fit.
+    #[inline]
+    pub fn viewed<A: AnyBitPattern>(bytes: &[u8]) -> Option<&[A]> {
+        // `AnyBitPattern` alone is enough for a shared view of bytes.
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+}
+
+/// Types for which some byte patterns are no value: `bool`.
+pub mod checked {
+    /// As [`plain::copied`](super::plain::copied), and `None` where a byte is neither 0 nor 1.
+    #[inline]
+    pub fn copied(bytes: &[u8]) -> Option<Vec<bool>> {
+        viewed(bytes).map(<[bool]>::to_vec)
+    }
+
+    /// As [`plain::viewed`](super::plain::viewed), and `None` where a byte is neither 0 nor 1.
+    #[inline]
+    pub fn viewed(bytes: &[u8]) -> Option<&[bool]> {
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_from_any_address() {
+        let bytes: Vec<u8> = (0..33).collect();
+        for start in 0..8 {
+            let part = &bytes[start..start + 24];
+            let copy: Vec<u64> = plain::copied(part).unwrap();
+            assert_eq!(bytes_of(&copy), part);
+        }
+        assert_eq!(plain::copied::<u64>(&bytes[..7]), None);
+        assert_eq!(plain::copied::<f32>(&[]), Some(vec![]));
+    }
+
+    #[test]
+    fn views_only_what_lies_aligned() {
+        let words = [1u64, 2, 3];
+        let bytes = bytes_of(&words);
+        assert_eq!(plain::viewed::<u64>(bytes), Some(&words[..]));
+        assert_eq!(plain::viewed::<u64>(&bytes[1..9]), None);
+        assert_eq!(plain::viewed::<u16>(&bytes[1..3]), None);
+        assert_eq!(plain::viewed::<u8>(&bytes[1..3]), Some(&bytes[1..3]));
+    }
+
+    #[test]
+    fn believes_no_other_bools() {
+        assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
+        assert_eq!(checked::copied(&[0, 2]), None);
+        assert_eq!(checked::viewed(&[255]), None);
+    }
+
+    #[test]
+    fn raw_values_are_their_bytes() {
+        let bytes = [0x82, 1, 2];
+        assert_eq!(raw_value(&bytes).as_bytes(), bytes);
+        assert_eq!(boxed_raw_value(bytes.into()).as_bytes(), bytes);
+    }
+
+    #[test]
+    fn swaps_whole_words() {
+        let mut bytes = [1, 2, 3, 4, 5];
+        swap_words(&mut bytes, 2);
+        assert_eq!(bytes, [2, 1, 4, 3, 5]);
+        swap_words(&mut bytes, 1);
+        assert_eq!(bytes, [2, 1, 4, 3, 5]);
+    }
+}

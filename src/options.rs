@@ -1,0 +1,124 @@
+//! What a caller can choose when writing and reading.
+
+/// How values are written.
+///
+/// The default writes what any CBOR library reads: see [`with_typed_arrays`](Self::with_typed_arrays).
+///
+/// ```
+/// let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
+/// let bytes = tenarc::to_vec_with(&vec![0.5f32; 1000], options)?;
+/// assert_eq!(bytes.len(), 4005); // tag 85, byte string head, 4,000 bytes
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct EncodeOptions {
+    pub(crate) typed_arrays: bool,
+    pub(crate) max_depth: usize,
+}
+
+impl Default for EncodeOptions {
+    fn default() -> Self {
+        Self { typed_arrays: false, max_depth: Limits::DEFAULT_DEPTH }
+    }
+}
+
+impl EncodeOptions {
+    /// Whether sequences whose elements are all one primitive number type are written as bare
+    /// typed arrays (RFC 8746, section 2) instead of element by element: floats from 32 bytes on,
+    /// integers from 1 KiB on, tuples never.
+    ///
+    /// Off by default: a reader that does not know RFC 8746 ignores the tag and takes the raw
+    /// bytes for numbers. tenarc reads both forms into any sequence.
+    #[must_use]
+    pub fn with_typed_arrays(mut self, on: bool) -> Self {
+        self.typed_arrays = on;
+        self
+    }
+
+    /// The deepest nesting that is written: see [`Limits::with_max_depth`].
+    #[must_use]
+    pub fn with_max_depth(mut self, levels: usize) -> Self {
+        self.max_depth = levels;
+        self
+    }
+}
+
+/// How values are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecodeOptions {
+    pub(crate) limits: Limits,
+}
+
+impl DecodeOptions {
+    /// What a document may ask of the reader.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+/// What a document may ask of the reader, before it is refused with [`Category::Limit`].
+///
+/// Lengths in the input never allocate ahead of the bytes that back them, whatever the limits:
+/// from a slice, memory stays within a constant factor of the slice's length; from a reader,
+/// within a constant factor of the bytes received. The factor is the size of the largest element
+/// type of the value asked for, as each element takes at least one byte of input (for
+/// [`Value`](crate::Value): 32).
+///
+/// [`Category::Limit`]: crate::Category::Limit
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub(crate) max_depth: usize,
+    pub(crate) max_rank: usize,
+    /// `None`: unlimited for slices, which bound it themselves, [`Self::READER_ALLOC`] for readers.
+    max_alloc: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_depth: Self::DEFAULT_DEPTH, max_rank: Self::DEFAULT_RANK, max_alloc: None }
+    }
+}
+
+impl Limits {
+    pub(crate) const DEFAULT_DEPTH: usize = 128;
+    pub(crate) const DEFAULT_RANK: usize = 64;
+    const READER_ALLOC: u64 = 16 << 30;
+
+    /// For documents from strangers: 64 levels, rank 16, 64 MiB.
+    #[must_use]
+    pub fn strict() -> Self {
+        Self { max_depth: 64, max_rank: 16, max_alloc: Some(64 << 20) }
+    }
+
+    /// The deepest nesting of arrays, maps and tags that is read; 128 by default. Each level
+    /// takes stack: raise it only where the stack allows.
+    #[must_use]
+    pub fn with_max_depth(mut self, levels: usize) -> Self {
+        self.max_depth = levels;
+        self
+    }
+
+    /// The highest number of dimensions of a tensor; 64 by default, as in numpy.
+    #[must_use]
+    pub fn with_max_rank(mut self, dimensions: usize) -> Self {
+        self.max_rank = dimensions;
+        self
+    }
+
+    /// How many bytes one document may make the decoder allocate for tensors, strings, byte
+    /// strings and the nodes of a [`Value`](crate::Value), added up. By default 16 GiB when
+    /// reading from an [`io::Read`](std::io::Read), and unlimited when reading from a slice,
+    /// whose own length bounds it.
+    #[must_use]
+    pub fn with_max_alloc(mut self, bytes: u64) -> Self {
+        self.max_alloc = Some(bytes);
+        self
+    }
+
+    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
+        let default = if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC };
+        self.max_alloc.unwrap_or(default)
+    }
+}

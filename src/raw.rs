@@ -1,0 +1,178 @@
+//! Items kept as they are encoded.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::error::{Error, Result};
+use crate::handoff::{self, Slot, name};
+use crate::io::source::SliceRead;
+use crate::options::Limits;
+use crate::tensor::Block;
+use crate::wire::head::{self, Parsed};
+use crate::wire::reader::Wire;
+use crate::wire::tag;
+
+/// One well-formed CBOR item, as it is encoded: to pass on what need not be understood, or to
+/// decode it later.
+///
+/// Borrowed as `&RawValue` when read from a slice, or owned as `Box<RawValue>`. Under other serde
+/// formats it is a byte string.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use tenarc::RawValue;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Envelope<'a> {
+///     kind: &'a str,
+///     #[serde(borrow)]
+///     content: &'a RawValue,
+/// }
+///
+/// let bytes = tenarc::to_vec(&serde_json::json!({"kind": "point", "content": [1, 2]}))?;
+/// let envelope: Envelope = tenarc::from_slice(&bytes)?;
+/// assert_eq!(envelope.content.get::<(u8, u8)>()?, (1, 2));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[derive(PartialEq, Eq)]
+#[repr(transparent)]
+pub struct RawValue([u8]);
+
+impl RawValue {
+    /// The item that `encoded` is.
+    ///
+    /// # Errors
+    /// Where `encoded` is not exactly one well-formed item.
+    pub fn from_bytes(encoded: &[u8]) -> Result<&Self> {
+        let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+        wire.skip()?;
+        match wire.peek()? {
+            None => Ok(crate::mem::raw_value(encoded)),
+            Some(_) => Err(Error::syntax("expected one item, found more").at(wire.offset())),
+        }
+    }
+
+    /// The item's value as another type.
+    ///
+    /// # Errors
+    /// Where the item does not fit the type.
+    pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
+        crate::from_slice(&self.0)
+    }
+
+    /// The item as it is encoded.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RawValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match crate::diag::to_string(&self.0) {
+            Ok(notation) => write!(f, "RawValue({notation})"),
+            Err(_) => write!(f, "RawValue({:02x?})", &self.0),
+        }
+    }
+}
+
+impl Clone for Box<RawValue> {
+    fn clone(&self) -> Self {
+        crate::mem::boxed_raw_value(self.0.into())
+    }
+}
+
+impl ToOwned for RawValue {
+    type Owned = Box<RawValue>;
+
+    fn to_owned(&self) -> Box<RawValue> {
+        crate::mem::boxed_raw_value(self.0.into())
+    }
+}
+
+/// Whether an option would be read as `None`, or as `Some` by its tag, from this item.
+pub fn reads_as_none(item: &[u8]) -> bool {
+    match head::parse(item) {
+        Parsed::Head(head, _) => {
+            matches!(head.initial, head::NULL | head::UNDEFINED)
+                || head.major() == head::TAG && head.arg == tag::SOME
+        }
+        _ => false,
+    }
+}
+
+impl Serialize for RawValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        handoff::put(Slot::Raw);
+        let result = serializer.serialize_newtype_struct(name::RAW, &Block(&self.0));
+        handoff::put(Slot::Empty);
+        result
+    }
+}
+
+struct Borrowed;
+
+impl<'de> Visitor<'de> for Borrowed {
+    type Value = &'de RawValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an encoded item in a slice")
+    }
+
+    fn visit_borrowed_bytes<E: serde::de::Error>(
+        self,
+        item: &'de [u8],
+    ) -> Result<&'de RawValue, E> {
+        RawValue::from_bytes(item).map_err(E::custom)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<&'de RawValue, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+struct Owned;
+
+impl<'de> Visitor<'de> for Owned {
+    type Value = Box<RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an encoded item")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, item: &[u8]) -> Result<Box<RawValue>, E> {
+        RawValue::from_bytes(item).map(ToOwned::to_owned).map_err(E::custom)
+    }
+
+    fn visit_byte_buf<E: serde::de::Error>(self, item: Vec<u8>) -> Result<Box<RawValue>, E> {
+        RawValue::from_bytes(&item).map_err(E::custom)?;
+        Ok(crate::mem::boxed_raw_value(item.into_boxed_slice()))
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Box<RawValue>, D::Error> {
+        deserializer.deserialize_byte_buf(self)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Box<RawValue>, E> {
+        Err(E::invalid_type(Unexpected::Str(text), &self))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for &'a RawValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(name::RAW, Borrowed)
+    }
+}
+
+impl<'de> Deserialize<'de> for Box<RawValue> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(name::RAW, Owned)
+    }
+}

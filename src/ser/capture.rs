@@ -1,0 +1,204 @@
+//! Serializers that take one kind of thing and refuse the rest.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::ser::{self, Serializer};
+
+use crate::error::{Error, Result};
+
+/// Defines serializer methods that refuse what they are given with `$error`.
+macro_rules! refuse {
+    ($error:expr; $($kind:ident)*) => {
+        $(refuse!(@ $error, $kind);)*
+    };
+    (@ $error:expr, scalars) => {
+        refuse!(@@ $error; serialize_bool(bool); serialize_char(char); serialize_str(&str);
+            serialize_i128(i128); serialize_u128(u128); serialize_none(); serialize_unit();
+            serialize_unit_struct(&'static str);
+            serialize_unit_variant(&'static str, u32, &'static str));
+    };
+    (@ $error:expr, numbers) => {
+        refuse!(@@ $error; serialize_u8(u8); serialize_u16(u16); serialize_u32(u32);
+            serialize_u64(u64); serialize_i8(i8); serialize_i16(i16); serialize_i32(i32);
+            serialize_i64(i64); serialize_f32(f32); serialize_f64(f64));
+    };
+    (@ $error:expr, bytes) => {
+        refuse!(@@ $error; serialize_bytes(&[u8]));
+    };
+    (@ $error:expr, wrappers) => {
+        #[inline]
+        fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_newtype_struct<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            _: &T,
+        ) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_newtype_variant<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: &T,
+        ) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+    };
+    (@ $error:expr, seq) => {
+        type SerializeSeq = serde::ser::Impossible<Self::Ok, Self::Error>;
+
+        #[inline]
+        fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn collect_seq<I>(self, _: I) -> Result<Self::Ok, Self::Error>
+        where
+            I: IntoIterator,
+            I::Item: Serialize,
+        {
+            Err($error)
+        }
+    };
+    (@ $error:expr, compounds) => {
+        type SerializeTuple = serde::ser::Impossible<Self::Ok, Self::Error>;
+        type SerializeTupleStruct = serde::ser::Impossible<Self::Ok, Self::Error>;
+        type SerializeTupleVariant = serde::ser::Impossible<Self::Ok, Self::Error>;
+        type SerializeMap = serde::ser::Impossible<Self::Ok, Self::Error>;
+        type SerializeStruct = serde::ser::Impossible<Self::Ok, Self::Error>;
+        type SerializeStructVariant = serde::ser::Impossible<Self::Ok, Self::Error>;
+
+        #[inline]
+        fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_tuple_struct(
+            self,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeTupleStruct, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_tuple_variant(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeTupleVariant, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_struct(
+            self,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeStruct, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn serialize_struct_variant(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeStructVariant, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+
+        #[inline]
+        fn is_human_readable(&self) -> bool {
+            false
+        }
+    };
+    (@@ $error:expr; $($method:ident($($type:ty),*));*) => {$(
+        #[inline]
+        fn $method(self, $(_: $type),*) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+    )*};
+}
+
+pub(super) use refuse;
+
+/// Takes bytes, or a sequence of bytes, and hands each block to the function.
+pub struct Capture<F>(pub F);
+
+#[cold]
+fn not_bytes() -> Error {
+    Error::data("only bytes can be written here")
+}
+
+impl<F: FnMut(&[u8]) -> Result<()>> Serializer for Capture<F> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = CaptureSeq<F>;
+
+    #[inline]
+    fn serialize_bytes(mut self, bytes: &[u8]) -> Result<()> {
+        (self.0)(bytes)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<CaptureSeq<F>> {
+        Ok(CaptureSeq(self.0))
+    }
+
+    refuse!(not_bytes(); scalars numbers wrappers compounds);
+}
+
+pub struct CaptureSeq<F>(F);
+
+impl<F: FnMut(&[u8]) -> Result<()>> ser::SerializeSeq for CaptureSeq<F> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        // A plain function type: capturing captures would never end for the compiler.
+        let put: &mut dyn FnMut(&[u8]) -> Result<()> = &mut self.0;
+        value.serialize(CaptureBlock(put))
+    }
+
+    fn end(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes one block of bytes.
+struct CaptureBlock<'a>(&'a mut dyn FnMut(&[u8]) -> Result<()>);
+
+impl Serializer for CaptureBlock<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
+        (self.0)(bytes)
+    }
+
+    refuse!(not_bytes(); scalars numbers wrappers seq compounds);
+}

@@ -1,0 +1,280 @@
+//! Sequences, tuples, maps and structs being written.
+
+use serde::Serialize;
+use serde::ser;
+
+use super::Encoder;
+use super::pack::{Grab, Kind, Packing};
+use crate::error::{Error, Result};
+use crate::io::sink::Overflow;
+use crate::value;
+use crate::wire::head;
+
+/// An array or map being written, element by element.
+pub struct Compound<'a, O> {
+    pub(super) encoder: &'a mut Encoder<O>,
+    /// Elements or entries still to come; `None` for an indefinite length.
+    left: Option<usize>,
+    index: u64,
+    levels: usize,
+    /// The enum variant around it, for paths.
+    variant: Option<&'static str>,
+}
+
+impl<'a, O: Overflow> Compound<'a, O> {
+    #[inline]
+    pub(super) fn begin(
+        encoder: &'a mut Encoder<O>,
+        major: u8,
+        len: Option<usize>,
+    ) -> Result<Self> {
+        encoder.enter(1)?;
+        encoder.sink.container(major, len)?;
+        Ok(Self { encoder, left: len, index: 0, levels: 1, variant: None })
+    }
+
+    #[inline]
+    pub(super) fn begin_variant(
+        encoder: &'a mut Encoder<O>,
+        variant: &'static str,
+        major: u8,
+        len: usize,
+    ) -> Result<Self> {
+        encoder.enter(2)?;
+        encoder.sink.head(head::MAP, 1)?;
+        encoder.sink.text(variant)?;
+        encoder.sink.head(major, len as u64)?;
+        Ok(Self { encoder, left: Some(len), index: 0, levels: 2, variant: Some(variant) })
+    }
+
+    /// Counts an element or entry against the length that was announced.
+    #[inline(always)]
+    fn count(&mut self) -> Result<()> {
+        match &mut self.left {
+            Some(0) => Err(self.too_many()),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn too_many(&self) -> Error {
+        self.locate(Error::data("more elements than were announced").in_index(self.index))
+    }
+
+    #[cold]
+    fn locate(&self, error: Error) -> Error {
+        match self.variant {
+            Some(variant) => error.in_field(variant),
+            None => error,
+        }
+    }
+
+    #[inline]
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        self.count()?;
+        if let Err(error) = value.serialize(&mut *self.encoder) {
+            return Err(self.locate(error.in_index(self.index)));
+        }
+        self.index += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
+        self.count()?;
+        self.encoder.sink.text(key)?;
+        match value.serialize(&mut *self.encoder) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.locate(error.in_field(key))),
+        }
+    }
+
+    #[inline]
+    fn finish(self) -> Result<()> {
+        match self.left {
+            Some(0) => {}
+            Some(left) => {
+                let error = Error::data(format!("{left} elements fewer than were announced"));
+                return Err(self.locate(error));
+            }
+            None => self.encoder.sink.put([head::BREAK])?,
+        }
+        self.encoder.leave(self.levels)
+    }
+}
+
+macro_rules! elements {
+    ($($trait:ident $method:ident),*) => {$(
+        impl<O: Overflow> ser::$trait for Compound<'_, O> {
+            type Ok = ();
+            type Error = Error;
+
+            #[inline]
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+                self.element(value)
+            }
+
+            #[inline]
+            fn end(self) -> Result<()> {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+elements!(
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
+
+macro_rules! fields {
+    ($($trait:ident),*) => {$(
+        impl<O: Overflow> ser::$trait for Compound<'_, O> {
+            type Ok = ();
+            type Error = Error;
+
+            #[inline]
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<()> {
+                self.field(key, value)
+            }
+
+            #[inline]
+            fn end(self) -> Result<()> {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+fields!(SerializeStruct, SerializeStructVariant);
+
+impl<O: Overflow> ser::SerializeMap for Compound<'_, O> {
+    type Ok = ();
+    type Error = Error;
+
+    #[inline]
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        self.count()?;
+        key.serialize(&mut *self.encoder)
+    }
+
+    #[inline]
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        value.serialize(&mut *self.encoder)
+    }
+
+    #[inline]
+    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
+        &mut self,
+        key: &K,
+        value: &V,
+    ) -> Result<()> {
+        self.serialize_key(key)?;
+        match self.serialize_value(value) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.locate(error.in_field(value::key_text(key)))),
+        }
+    }
+
+    #[inline]
+    fn end(self) -> Result<()> {
+        self.finish()
+    }
+}
+
+/// A sequence being written, which may turn out to be a typed array.
+pub struct Sequence<'a, O>(State<'a, O>);
+
+enum State<'a, O> {
+    Plain(Compound<'a, O>),
+    /// Nothing is written yet: the first element decides.
+    Undecided {
+        encoder: &'a mut Encoder<O>,
+        len: usize,
+    },
+    Packing {
+        encoder: &'a mut Encoder<O>,
+        packing: Packing,
+    },
+    /// Between states; stays only after an error.
+    Failed,
+}
+
+impl<'a, O: Overflow> Sequence<'a, O> {
+    #[inline]
+    pub(super) fn begin(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
+        match len {
+            Some(len) if encoder.options.typed_arrays && Kind::may_pack(len) => {
+                Ok(Self(State::Undecided { encoder, len }))
+            }
+            _ => Self::plain(encoder, len),
+        }
+    }
+
+    #[inline]
+    pub(super) fn plain(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
+        Compound::begin(encoder, head::ARRAY, len).map(|compound| Self(State::Plain(compound)))
+    }
+
+    /// An element that may be packed.
+    fn packed<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        match std::mem::replace(&mut self.0, State::Failed) {
+            State::Undecided { encoder, len } => match value.serialize(Grab) {
+                Ok(number) if number.kind().worth_packing(len) => {
+                    let mut packing = Packing::begin(encoder, number.kind(), len)?;
+                    packing.push(number);
+                    self.0 = State::Packing { encoder, packing };
+                    return Ok(());
+                }
+                _ => *self = Self::plain(encoder, Some(len))?,
+            },
+            State::Packing { encoder, packing } => *self = packing.unpack(encoder)?,
+            other => self.0 = other,
+        }
+        ser::SerializeSeq::serialize_element(self, value)
+    }
+}
+
+impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
+    type Ok = ();
+    type Error = Error;
+
+    #[inline]
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        match &mut self.0 {
+            State::Plain(compound) => compound.element(value),
+            State::Packing { packing, .. } => {
+                if let Ok(number) = value.serialize(Grab)
+                    && packing.push(number)
+                {
+                    return Ok(());
+                }
+                self.packed(value)
+            }
+            State::Undecided { .. } => self.packed(value),
+            State::Failed => Err(Error::data("an earlier element failed")),
+        }
+    }
+
+    #[inline]
+    fn end(self) -> Result<()> {
+        match self.0 {
+            State::Plain(compound) => compound.finish(),
+            State::Packing { encoder, packing } if packing.is_full() => packing.finish(encoder),
+            State::Packing { encoder, packing } => ser::SerializeSeq::end(packing.unpack(encoder)?),
+            State::Undecided { encoder, len } => {
+                ser::SerializeSeq::end(Self::plain(encoder, Some(len))?)
+            }
+            State::Failed => Err(Error::data("an earlier element failed")),
+        }
+    }
+}

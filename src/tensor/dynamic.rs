@@ -1,0 +1,171 @@
+//! A tensor whose dtype is known at run time.
+
+use std::borrow::Cow;
+
+use ndarray::{ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
+
+use super::elements::Elements;
+use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::wire::tensor::element_count;
+
+/// A tensor of any dtype, shape and order.
+///
+/// Holds what documents can hold, also of dtypes without a Rust type (FP8, FP6, FP4) and of names
+/// this version does not know.
+///
+/// ```
+/// use tenarc::{DynTensor, DType, Order, Tensor};
+///
+/// let scales = DynTensor::new(DType::F8E8M0, &[2, 2], Order::C, vec![127, 128, 126, 127])?;
+/// let bytes = tenarc::to_vec(&Tensor(scales))?;
+/// let back: Tensor<DynTensor> = tenarc::from_slice(&bytes)?;
+/// assert_eq!((back.dtype(), back.shape()), (&DType::F8E8M0, &[2, 2][..]));
+/// assert!(back.view::<f32>().is_err());
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct DynTensor {
+    meta: TensorMeta,
+    elements: Elements,
+}
+
+impl DynTensor {
+    /// A tensor of little-endian bytes in the order given.
+    ///
+    /// # Errors
+    /// Where the number of bytes does not fit dtype and shape (of a dtype this version does not
+    /// know, any number fits), or a byte of a bool tensor is neither 0 nor 1.
+    pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
+        let elements = Elements::from_le_bytes(&dtype, bytes)?;
+        Self::from_parts(TensorMeta { dtype, shape: IxDyn(shape), order }, elements)
+    }
+
+    pub(crate) fn from_parts(mut meta: TensorMeta, elements: Elements) -> Result<Self> {
+        if meta.shape.ndim() < 2 {
+            meta.order = Order::C;
+        }
+        let shape = meta.shape.slice();
+        let dtype = &meta.dtype;
+        let count = element_count(shape)
+            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
+        if dtype.bits().is_some() && dtype.byte_len(count) != Some(elements.byte_len()) {
+            let found = elements.byte_len();
+            let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
+            return Err(Error::data(what));
+        }
+        Ok(Self { meta, elements })
+    }
+
+    pub(crate) fn elements(&self) -> &Elements {
+        &self.elements
+    }
+
+    pub(crate) fn into_parts(self) -> (TensorMeta, Elements) {
+        (self.meta, self.elements)
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> &DType {
+        &self.meta.dtype
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &[usize] {
+        self.meta.shape.slice()
+    }
+
+    /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
+    pub fn order(&self) -> Order {
+        self.meta.order
+    }
+
+    /// The elements as little-endian bytes; a copy only on big-endian hosts.
+    pub fn le_bytes(&self) -> Cow<'_, [u8]> {
+        self.elements.le_bytes()
+    }
+
+    /// A view as an array of `A`.
+    ///
+    /// # Errors
+    /// Where the elements are not of type `A`.
+    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
+        let values = A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))?;
+        let shape = self.meta.shape.clone().set_f(self.meta.order == Order::F);
+        ArrayViewD::from_shape(shape, values).map_err(|error| Error::data(error.to_string()))
+    }
+
+    /// The array of `A`, without a copy.
+    ///
+    /// # Errors
+    /// Where the elements are not of type `A`.
+    pub fn into_array<A: Element>(self) -> Result<ArrayD<A>> {
+        if self.meta.dtype != A::DTYPE {
+            return Err(self.wrong_dtype(&A::DTYPE));
+        }
+        self.cast()
+    }
+
+    /// The array with its elements converted to `A`, if that holds each of them exactly.
+    ///
+    /// # Errors
+    /// Where an element is no exact `A`: the first such element is named.
+    pub fn cast<A: Element>(self) -> Result<ArrayD<A>> {
+        let shape = self.meta.shape.set_f(self.meta.order == Order::F);
+        ArrayD::from_shape_vec(shape, self.elements.cast()?)
+            .map_err(|error| Error::data(error.to_string()))
+    }
+
+    fn wrong_dtype(&self, expected: &DType) -> Error {
+        Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
+    }
+}
+
+impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynTensor {
+    /// Column-major arrays stay so; a copy is made only of what is not owned or not contiguous.
+    fn from(array: ArrayBase<S, D>) -> Self {
+        let mut meta = array.meta();
+        if meta.shape.ndim() < 2 {
+            meta.order = Order::C;
+        }
+        let owned = if meta.order == Order::C && !array.is_standard_layout() {
+            array.as_standard_layout().into_owned()
+        } else {
+            array.into_owned()
+        };
+        let (values, offset) = owned.into_raw_vec_and_offset();
+        let count = element_count(meta.shape.slice()).unwrap_or(0);
+        let start = offset.unwrap_or(0);
+        let values = if start == 0 && values.len() == count {
+            values
+        } else {
+            values.get(start..start + count).unwrap_or_default().to_vec()
+        };
+        Self { meta, elements: A::into_elements(values) }
+    }
+}
+
+impl ToTensor for DynTensor {
+    fn meta(&self) -> TensorMeta {
+        self.meta.clone()
+    }
+
+    fn as_le_bytes(&self) -> Option<&[u8]> {
+        self.elements.as_le_bytes()
+    }
+
+    fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        put(&self.le_bytes())
+    }
+
+    fn byte_len(&self) -> Option<usize> {
+        Some(self.elements.byte_len())
+    }
+}
+
+impl FromTensor<'_> for DynTensor {
+    fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
+        tensor.into_dyn()
+    }
+}

@@ -1,0 +1,441 @@
+//! How a tensor comes out of serde.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ndarray::{Dimension, IxDyn};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
+    Visitor,
+};
+
+use super::elements::Elements;
+use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
+use crate::dtype::{DType, Number};
+use crate::error::Result;
+use crate::handoff::{self, Slot, name};
+
+pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    cast: bool,
+) -> Result<T, D::Error> {
+    let visitor = TensorVisitor { cast, target: PhantomData };
+    deserializer.deserialize_newtype_struct(name::TENSOR, visitor)
+}
+
+/// The fields of a tensor as other formats and `deserialize_any` show it.
+pub const FIELDS: &[&str] = &["dtype", "shape", "order", "data"];
+
+struct TensorVisitor<T> {
+    cast: bool,
+    target: PhantomData<T>,
+}
+
+impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
+    fn make<E: serde::de::Error>(
+        self,
+        meta: TensorMeta,
+        stated: bool,
+        data: Data<'de, '_>,
+    ) -> Result<T, E> {
+        T::from_tensor(RawTensor { meta, stated, cast: self.cast, data }).map_err(E::custom)
+    }
+
+    /// What this crate's deserializer said of the bytes that it shows.
+    fn announced<E: serde::de::Error>(
+        self,
+        unexpected: Unexpected<'_>,
+        data: Option<Data<'de, '_>>,
+    ) -> Result<T, E> {
+        match (handoff::take(), data) {
+            (Slot::Incoming { meta, stated, elements: None }, Some(data)) => {
+                self.make(meta, stated, data)
+            }
+            (Slot::Incoming { meta, stated, elements: Some(elements) }, None) => {
+                self.make(meta, stated, Data::Owned(elements))
+            }
+            _ => Err(E::invalid_type(unexpected, &self)),
+        }
+    }
+}
+
+impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a tensor")
+    }
+
+    #[inline]
+    fn visit_borrowed_bytes<E: serde::de::Error>(self, bytes: &'de [u8]) -> Result<T, E> {
+        self.announced(Unexpected::Bytes(bytes), Some(Data::Borrowed(bytes)))
+    }
+
+    #[inline]
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<T, E> {
+        self.announced(Unexpected::Bytes(bytes), Some(Data::Copied(bytes)))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<T, E> {
+        self.announced(Unexpected::Unit, None)
+    }
+
+    /// Another format, or serde's own buffer.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(self)
+        } else {
+            deserializer.deserialize_struct("Tensor", FIELDS, self)
+        }
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
+        let (mut dtype, mut shape, mut order, mut data) = (None, None, None, None);
+        while let Some(field) = map.next_key::<Field>()? {
+            let new = match field {
+                Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
+                Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
+                Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
+                Field::Data => {
+                    data.replace(map.next_value_seed(DataSeed(dtype.as_ref()))?).is_none()
+                }
+                Field::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    true
+                }
+            };
+            if !new {
+                return Err(M::Error::custom("a field of a tensor stands there twice"));
+            }
+        }
+        let dtype = dtype.ok_or_else(|| M::Error::missing_field("dtype"))?;
+        let shape = shape.ok_or_else(|| M::Error::missing_field("shape"))?;
+        let data = data.ok_or_else(|| M::Error::missing_field("data"))?;
+        self.assemble(dtype, &shape, order.unwrap_or_default(), data)
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<T, S::Error> {
+        let missing = |at: usize| S::Error::invalid_length(at, &"a tensor of four fields");
+        let dtype = match seq.next_element::<First>()? {
+            Some(First::Name(dtype)) => dtype,
+            // Plain numbers: what was a `Vec` before it became a tensor.
+            first => return self.numbers(first, seq),
+        };
+        let shape: Vec<usize> = seq.next_element()?.ok_or_else(|| missing(1))?;
+        let order = seq.next_element::<OrderName>()?.ok_or_else(|| missing(2))?.0;
+        let data = seq.next_element_seed(DataSeed(Some(&dtype)))?;
+        self.assemble(dtype, &shape, order, data.ok_or_else(|| missing(3))?)
+    }
+}
+
+impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
+    fn numbers<S: SeqAccess<'de>>(self, first: Option<First>, mut seq: S) -> Result<T, S::Error> {
+        let mut numbers = Vec::new();
+        if let Some(First::Number(number)) = first {
+            numbers.push(number);
+            while let Some(PlainNumber(number)) = seq.next_element()? {
+                numbers.push(number);
+            }
+        }
+        let elements = Elements::holding(&numbers)
+            .ok_or_else(|| S::Error::custom("elements of one tensor are of different kinds"))?;
+        let shape = IxDyn(&[numbers.len()]);
+        let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
+        self.make(meta, false, Data::Owned(elements))
+    }
+
+    fn assemble<E: serde::de::Error>(
+        self,
+        dtype: DType,
+        shape: &[usize],
+        order: Order,
+        data: FieldData<'de>,
+    ) -> Result<T, E> {
+        let shape = IxDyn(shape);
+        let order = if shape.ndim() < 2 { Order::C } else { order };
+        let meta = TensorMeta { dtype, shape, order };
+        let expected = crate::wire::tensor::element_count(shape_of(&meta))
+            .filter(|_| meta.dtype.bits().is_some())
+            .map(|count| meta.dtype.byte_len(count));
+        let data = match data {
+            FieldData::Borrowed(bytes) => Data::Borrowed(bytes),
+            FieldData::Bytes(bytes) => {
+                Data::Owned(Elements::from_le_bytes(&meta.dtype, bytes).map_err(E::custom)?)
+            }
+            FieldData::Elements(elements) => Data::Owned(elements),
+            FieldData::Numbers(numbers) => {
+                Data::Owned(Elements::from_plain(&meta.dtype, &numbers).map_err(E::custom)?)
+            }
+        };
+        let found = match &data {
+            Data::Borrowed(bytes) | Data::Copied(bytes) => bytes.len(),
+            Data::Owned(elements) => elements.byte_len(),
+        };
+        if expected.is_some_and(|expected| expected != Some(found)) {
+            let (dtype, shape) = (&meta.dtype, shape_of(&meta));
+            return Err(E::custom(format!(
+                "{found} bytes do not make a {dtype} tensor of shape {shape:?}"
+            )));
+        }
+        self.make(meta, true, data)
+    }
+}
+
+fn shape_of(meta: &TensorMeta) -> &[usize] {
+    ndarray::Dimension::slice(&meta.shape)
+}
+
+enum Field {
+    Dtype,
+    Shape,
+    Order,
+    Data,
+    Other,
+}
+
+/// A type that is made from a string.
+macro_rules! from_str {
+    ($type:ty, $expecting:literal, |$text:ident| $make:expr) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct TextVisitor;
+
+                impl Visitor<'_> for TextVisitor {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, $text: &str) -> Result<$type, E> {
+                        $make
+                    }
+                }
+
+                deserializer.deserialize_str(TextVisitor)
+            }
+        }
+    };
+}
+
+from_str!(Field, "a field of a tensor", |text| Ok(match text {
+    "dtype" => Field::Dtype,
+    "shape" => Field::Shape,
+    "order" => Field::Order,
+    "data" => Field::Data,
+    _ => Field::Other,
+}));
+
+struct Name(DType);
+
+from_str!(Name, "the name of a dtype", |text| Ok(Name(DType::from_name(text))));
+
+struct OrderName(Order);
+
+from_str!(OrderName, "memory order C or F", |text| match Order::from_name(text) {
+    Some(order) => Ok(OrderName(order)),
+    None => Err(E::invalid_value(Unexpected::Str(text), &"C or F")),
+});
+
+enum FieldData<'de> {
+    Borrowed(&'de [u8]),
+    Bytes(Vec<u8>),
+    Elements(Elements),
+    Numbers(Vec<Number>),
+}
+
+/// Reads the data of a tensor, straight into elements where the dtype is known by then.
+struct DataSeed<'a>(Option<&'a DType>);
+
+impl<'de> DeserializeSeed<'de> for DataSeed<'_> {
+    type Value = FieldData<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<FieldData<'de>, D::Error> {
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(self)
+        } else {
+            deserializer.deserialize_bytes(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for DataSeed<'_> {
+    type Value = FieldData<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the elements of a tensor")
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<FieldData<'de>, E> {
+        Ok(FieldData::Borrowed(bytes))
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<FieldData<'de>, E> {
+        match self.0 {
+            Some(dtype) => {
+                Elements::copied_from_le(dtype, bytes).map(FieldData::Elements).map_err(E::custom)
+            }
+            None => Ok(FieldData::Bytes(bytes.to_vec())),
+        }
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<FieldData<'de>, E> {
+        Ok(FieldData::Bytes(bytes))
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<FieldData<'de>, S::Error> {
+        let mut numbers = Vec::new();
+        while let Some(PlainNumber(number)) = seq.next_element()? {
+            numbers.push(number);
+        }
+        Ok(FieldData::Numbers(numbers))
+    }
+}
+
+/// A number in a format meant for people.
+struct PlainNumber(Number);
+
+/// The first element of a sequence that is a tensor.
+enum First {
+    Name(DType),
+    Number(Number),
+}
+
+struct NumberVisitor;
+
+impl<'de> Visitor<'de> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Number, E> {
+        Ok(Number::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
+        Ok(Number::Unsigned(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
+        Ok(Number::Signed(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
+        Ok(Number::Float(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Number, E> {
+        match text {
+            "NaN" => Ok(Number::Float(f64::NAN)),
+            "inf" => Ok(Number::Float(f64::INFINITY)),
+            "-inf" => Ok(Number::Float(f64::NEG_INFINITY)),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Number, S::Error> {
+        match (seq.next_element()?, seq.next_element()?, seq.next_element::<IgnoredAny>()?) {
+            (Some(Real(re)), Some(Real(im)), None) => Ok(Number::Complex(re, im)),
+            _ => Err(S::Error::custom("expected real and imaginary part")),
+        }
+    }
+}
+
+/// A part of a complex number: no sequence again, so that nothing recurses.
+struct Real(f64);
+
+impl<'de> serde::Deserialize<'de> for Real {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RealVisitor;
+
+        impl Visitor<'_> for RealVisitor {
+            type Value = Real;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a part of a complex number")
+            }
+
+            #[allow(clippy::cast_precision_loss)]
+            fn visit_u64<E>(self, value: u64) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+
+            #[allow(clippy::cast_precision_loss)]
+            fn visit_i64<E>(self, value: i64) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Real, E> {
+                Ok(Real(value))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Real, E> {
+                match NumberVisitor.visit_str(text)? {
+                    Number::Float(value) => Ok(Real(value)),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(RealVisitor)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for PlainNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor).map(Self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for First {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FirstVisitor;
+
+        impl<'de> Visitor<'de> for FirstVisitor {
+            type Value = First;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a dtype or a number")
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<First, E> {
+                Ok(First::Number(Number::Bool(value)))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<First, E> {
+                Ok(First::Number(Number::Unsigned(value)))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<First, E> {
+                Ok(First::Number(Number::Signed(value)))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<First, E> {
+                Ok(First::Number(Number::Float(value)))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<First, E> {
+                match NumberVisitor.visit_str::<E>(text) {
+                    Ok(number) => Ok(First::Number(number)),
+                    Err(_) => Ok(First::Name(DType::from_name(text))),
+                }
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<First, S::Error> {
+                NumberVisitor.visit_seq(seq).map(First::Number)
+            }
+        }
+
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(FirstVisitor)
+        } else {
+            // Formats that do not describe themselves have four fields here, a name first.
+            deserializer.deserialize_str(FirstVisitor)
+        }
+    }
+}

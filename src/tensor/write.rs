@@ -1,0 +1,164 @@
+//! How a tensor goes through serde.
+
+use ndarray::{Array, Dimension, IxDyn};
+use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
+
+use super::elements::Elements;
+use super::{Order, TensorMeta, ToTensor};
+use crate::error::{Error, Result};
+use crate::handoff::{self, Slot, name};
+
+pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
+    array: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let meta = array.meta();
+    let len = array.byte_len().ok_or_else(|| {
+        let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+        S::Error::custom(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
+    })?;
+    handoff::put(Slot::Outgoing(meta, len));
+    let result = serializer.serialize_newtype_struct(name::TENSOR, &Payload(array));
+    // A serializer that refuses newtypes leaves it there.
+    handoff::put(Slot::Empty);
+    result
+}
+
+struct Payload<'a, T: ?Sized>(&'a T);
+
+impl<T: ToTensor + ?Sized> Serialize for Payload<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match handoff::take() {
+            Slot::Blocks => self.blocks(serializer),
+            _ if serializer.is_human_readable() => self.plain(serializer),
+            _ => self.binary(serializer),
+        }
+    }
+}
+
+impl<T: ToTensor + ?Sized> Payload<'_, T> {
+    /// To this crate's serializers: only bytes, in as many blocks as it takes.
+    fn blocks<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(bytes) = self.0.as_le_bytes() {
+            return serializer.serialize_bytes(bytes);
+        }
+        let mut seq = serializer.serialize_seq(None)?;
+        let mut failed = None;
+        let written = self.0.write_blocks(&mut |block| {
+            seq.serialize_element(&Block(block)).map_err(|error| {
+                failed = Some(error);
+                Error::data("block was not written")
+            })
+        });
+        match (failed, written) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(S::Error::custom(error)),
+            (None, Ok(())) => seq.end(),
+        }
+    }
+
+    /// To binary formats: a struct whose number of fields is fixed.
+    fn binary<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let meta = self.0.meta();
+        let mut fields = serializer.serialize_struct("Tensor", 4)?;
+        fields.serialize_field("dtype", meta.dtype.name())?;
+        fields.serialize_field("shape", meta.shape.slice())?;
+        fields.serialize_field("order", meta.order.name())?;
+        match self.0.as_le_bytes() {
+            Some(bytes) => fields.serialize_field("data", &Block(bytes))?,
+            None => fields.serialize_field("data", &Block(&self.gather()?))?,
+        }
+        fields.end()
+    }
+
+    /// To formats meant for people: numbers in row-major order.
+    fn plain<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let meta = self.0.meta();
+        let bytes = self.gather()?;
+        let elements = Elements::from_le_bytes(&meta.dtype, bytes).map_err(S::Error::custom)?;
+        let raw = matches!(elements, Elements::Raw(..));
+        let elements = if meta.order == Order::F && !raw {
+            row_major(&meta, elements).map_err(S::Error::custom)?
+        } else {
+            elements
+        };
+        // Elements without a Rust type stay bytes, in the order they are in.
+        let order = meta.order == Order::F && raw;
+        let mut fields = serializer.serialize_struct("Tensor", 3 + usize::from(order))?;
+        fields.serialize_field("dtype", meta.dtype.name())?;
+        fields.serialize_field("shape", meta.shape.slice())?;
+        if order {
+            fields.serialize_field("order", meta.order.name())?;
+        }
+        fields.serialize_field("data", &OneByOne(&elements))?;
+        fields.end()
+    }
+
+    fn gather<E: serde::ser::Error>(&self) -> Result<Vec<u8>, E> {
+        let mut bytes = Vec::new();
+        self.0
+            .write_blocks(&mut |block| {
+                bytes.extend_from_slice(block);
+                Ok(())
+            })
+            .map_err(E::custom)?;
+        Ok(bytes)
+    }
+}
+
+fn row_major(meta: &TensorMeta, elements: Elements) -> Result<Elements> {
+    let indices: Vec<usize> = (0..elements.len()).collect();
+    let shape = ndarray::ShapeBuilder::set_f(IxDyn(meta.shape.slice()), true);
+    let positions =
+        Array::from_shape_vec(shape, indices).map_err(|error| Error::data(error.to_string()))?;
+    Ok(elements.permuted(positions.iter().copied()))
+}
+
+/// Bytes as serde bytes.
+pub struct Block<'a>(pub &'a [u8]);
+
+impl Serialize for Block<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+/// Elements one by one.
+struct OneByOne<'a>(&'a Elements);
+
+impl Serialize for OneByOne<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let len = match self.0 {
+            Elements::Raw(_, bytes) => bytes.len(),
+            elements => elements.len(),
+        };
+        let mut seq = serializer.serialize_seq(Some(len))?;
+        self.0.serialize_plain(&mut seq)?;
+        seq.end()
+    }
+}
+
+impl Serialize for super::Numbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let dtype = self.dtype();
+        if dtype.typed_array_tag().is_none() {
+            return OneByOne(&self.0).serialize(serializer);
+        }
+        let meta = TensorMeta { dtype, shape: IxDyn(&[self.len()]), order: Order::C };
+        handoff::put(Slot::Outgoing(meta, self.0.byte_len()));
+        let result = serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(&self.0));
+        handoff::put(Slot::Empty);
+        result
+    }
+}
+
+struct NumbersPayload<'a>(&'a Elements);
+
+impl Serialize for NumbersPayload<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match handoff::take() {
+            Slot::Blocks => serializer.serialize_bytes(&self.0.le_bytes()),
+            _ => OneByOne(self.0).serialize(serializer),
+        }
+    }
+}

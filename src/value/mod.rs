@@ -1,0 +1,455 @@
+//! Any value, when the type is not known beforehand.
+
+mod de;
+mod ser;
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+pub use de::from_value;
+pub use ser::to_value;
+pub(crate) use ser::{key_text, tensor_of};
+
+use crate::error::Result;
+use crate::handoff::{self, Slot, name};
+use crate::io::source::Read;
+use crate::tensor::{DynTensor, Numbers};
+use crate::wire::head;
+use crate::wire::number::Numeric;
+use crate::wire::reader::{Text, Wire, unexpected_break};
+use crate::wire::tag;
+
+/// Any CBOR item, tensors included.
+///
+/// Maps keep their order, and entries with equal keys, as they stand in the document. Tags that
+/// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
+/// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::RawValue) for that.
+///
+/// ```
+/// use tenarc::Value;
+///
+/// let bytes = tenarc::to_vec(&("x", [1u8, 2]))?;
+/// let value: Value = tenarc::from_slice(&bytes)?;
+/// assert_eq!(value.pointer("/1/0"), Some(&Value::Integer(1)));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// Null: `None`, `()`.
+    #[default]
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer of up to 128 bits; those beyond `i128` are [`Tag`](Self::Tag) 2 or 3.
+    Integer(i128),
+    /// A float of half or single precision.
+    F32(f32),
+    /// A float of double precision.
+    F64(f64),
+    /// A byte string.
+    Bytes(Vec<u8>),
+    /// A text string.
+    Text(String),
+    /// An array.
+    Array(Vec<Value>),
+    /// A map: its entries in order.
+    Map(Vec<(Value, Value)>),
+    /// A tag around a value.
+    Tag(u64, Box<Value>),
+    /// A simple value other than false, true and null; undefined is 23.
+    Simple(u8),
+    /// A bare typed array.
+    Numbers(Box<Numbers>),
+    /// A tensor.
+    Tensor(Box<DynTensor>),
+}
+
+impl Value {
+    /// The value at a JSON Pointer (RFC 6901): `/layers/3/weight`.
+    ///
+    /// Steps are map keys (text, or an integer in decimal) and positions in arrays; the first
+    /// entry of several with one key counts.
+    pub fn pointer(&self, pointer: &str) -> Option<&Value> {
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |value, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            value.step(&step)
+        })
+    }
+
+    /// The value of a text key, if this is a map.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map()?.iter().find(|(k, _)| k.as_str() == Some(key)).map(|(_, value)| value)
+    }
+
+    fn step(&self, step: &str) -> Option<&Value> {
+        match self {
+            Self::Tag(_, inner) => inner.step(step),
+            Self::Array(items) => {
+                // As in RFC 6901, section 4: no sign, no leading zeros.
+                let canonical = step == "0" || !step.starts_with(['0', '+']);
+                items.get(step.parse::<usize>().ok().filter(|_| canonical)?)
+            }
+            Self::Map(entries) => self.get(step).or_else(|| {
+                let key = Value::Integer(step.parse().ok()?);
+                entries.iter().find(|(k, _)| *k == key).map(|(_, value)| value)
+            }),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    pub fn as_integer(&self) -> Option<i128> {
+        match self {
+            Self::Integer(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if this is a byte string.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The elements, if this is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The entries, if this is a map.
+    pub fn as_map(&self) -> Option<&[(Value, Value)]> {
+        match self {
+            Self::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The tensor, if this is one.
+    pub fn as_tensor(&self) -> Option<&DynTensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn number(&self) -> Option<Numeric> {
+        match self {
+            Self::Integer(value) => {
+                let negative = *value < 0;
+                let arg = if negative { !*value } else { *value }.cast_unsigned();
+                Some(Numeric::Int { negative, arg })
+            }
+            Self::F32(value) => Some(Numeric::Single(*value)),
+            Self::F64(value) => Some(Numeric::Double(*value)),
+            Self::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM), inner) => {
+                let arg = bignum(inner.as_bytes()?)?;
+                Some(Numeric::Int { negative: *tag == tag::NEGATIVE_BIGNUM, arg })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an option would be read from this as `None`, so that `Some` must be written.
+    fn reads_as_none(&self) -> bool {
+        matches!(self, Self::Null | Self::Simple(23) | Self::Tag(tag::SOME, _))
+    }
+}
+
+/// The magnitude of a bignum, if it fits 128 bits.
+fn bignum(bytes: &[u8]) -> Option<u128> {
+    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+    let digits = bytes.get(zeros..)?;
+    (digits.len() <= 16).then(|| digits.iter().fold(0, |n, &digit| n << 8 | u128::from(digit)))
+}
+
+/// Reads one item.
+pub fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
+    wire.charge(size_of::<Value>() as u64)?;
+    let at = wire.offset();
+    let head = wire.head()?;
+    Ok(match head.major() {
+        head::UNSIGNED => Value::Integer(head.arg.into()),
+        head::NEGATIVE => Value::Integer(!i128::from(head.arg)),
+        head::BYTES => Value::Bytes(owned_bytes(wire, head)?),
+        head::TEXT => Value::Text(match wire.text(head)? {
+            Text::Owned(text) => text,
+            Text::Borrowed(text) => {
+                wire.charge(text.len() as u64)?;
+                text.to_owned()
+            }
+            Text::Copied(text) => text.to_owned(),
+        }),
+        head::ARRAY => {
+            wire.enter()?;
+            let mut left = head.length();
+            let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
+            while wire.more(&mut left)? {
+                let item = read(wire).map_err(|error| error.in_index(items.len() as u64))?;
+                items.push(item);
+            }
+            wire.leave();
+            Value::Array(items)
+        }
+        head::MAP => read_map(wire, head)?,
+        head::TAG => read_tagged(wire, head.arg, at)?,
+        _ => match head.initial {
+            head::FALSE => Value::Bool(false),
+            head::TRUE => Value::Bool(true),
+            head::NULL => Value::Null,
+            head::BREAK => return Err(unexpected_break().at(at)),
+            #[allow(clippy::cast_possible_truncation)]
+            _ => match Numeric::from_head(head) {
+                Some(Numeric::Single(value)) => Value::F32(value),
+                Some(Numeric::Double(value)) => Value::F64(value),
+                _ => Value::Simple(head.arg as u8),
+            },
+        },
+    })
+}
+
+fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Vec<u8>> {
+    use crate::io::source::Bytes;
+
+    Ok(match wire.string(head)? {
+        Bytes::Owned(bytes) => bytes,
+        Bytes::Copied(bytes) => bytes.to_vec(),
+        Bytes::Borrowed(bytes) => {
+            wire.charge(bytes.len() as u64)?;
+            bytes.to_vec()
+        }
+    })
+}
+
+fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
+    wire.enter()?;
+    let mut left = head.length();
+    let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
+    while wire.more(&mut left)? {
+        let key = read(wire)?;
+        let value = read(wire).map_err(|error| error.in_field(key.to_string()))?;
+        entries.push((key, value));
+    }
+    wire.leave();
+    Ok(Value::Map(entries))
+}
+
+fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
+    match tag {
+        tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER => {
+            let item = wire.tensor(tag).map_err(|error| error.at(at))?;
+            let (meta, elements) = wire.payload_elements(item)?;
+            Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
+        }
+        64..=75 | 77..=87 | tag::COMPLEX => {
+            let item = wire.tensor(tag).map_err(|error| error.at(at))?;
+            let (_, elements) = wire.payload_elements(item)?;
+            Ok(Value::Numbers(Box::new(Numbers(elements))))
+        }
+        _ => {
+            wire.enter()?;
+            let inner = read(wire)?;
+            wire.leave();
+            let value = Value::Tag(tag, Box::new(inner));
+            // A bignum that is an integer here is one.
+            match value.number().and_then(Numeric::as_int) {
+                Some(integer) => Ok(Value::Integer(integer)),
+                None => Ok(value),
+            }
+        }
+    }
+}
+
+/// The diagnostic notation of the value (RFC 8949, section 8); tensors by dtype and shape.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(value) => write!(f, "{value}"),
+            other => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes)) {
+                Ok(text) => f.write_str(&text),
+                Err(_) => f.write_str("?"),
+            },
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
+                (Ok(value), _) => serializer.serialize_u64(value),
+                (_, Ok(value)) => serializer.serialize_i64(value),
+                _ => serializer.serialize_i128(*value),
+            },
+            Self::F32(value) => serializer.serialize_f32(*value),
+            Self::F64(value) => serializer.serialize_f64(*value),
+            Self::Bytes(bytes) => serializer.serialize_bytes(bytes),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+            Self::Tag(tag, inner) => {
+                handoff::put(Slot::Number(*tag));
+                let result = serializer.serialize_newtype_struct(name::TAGGED, &Content(inner));
+                handoff::put(Slot::Empty);
+                result
+            }
+            Self::Simple(number) => {
+                handoff::put(Slot::Number((*number).into()));
+                let result = serializer.serialize_newtype_struct(name::SIMPLE, &Unit);
+                handoff::put(Slot::Empty);
+                result
+            }
+            Self::Numbers(numbers) => numbers.serialize(serializer),
+            Self::Tensor(tensor) => crate::tensor::serialize(&**tensor, serializer),
+        }
+    }
+}
+
+/// What a tag stands around, or nothing but that under other formats: then what was put into the
+/// slot is cleared before it can meet another newtype.
+struct Content<'a>(&'a Value);
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        handoff::put(Slot::Empty);
+        self.0.serialize(serializer)
+    }
+}
+
+struct Unit;
+
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(name::VALUE, ValueVisitor)
+    }
+}
+
+/// From this crate's deserializers the value comes ready made; other formats build it here.
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, de: D) -> Result<Value, D::Error> {
+        de.deserialize_any(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        match handoff::take() {
+            Slot::Value(value) => Ok(value),
+            _ => Ok(Value::Null),
+        }
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<Value, D::Error> {
+        let inner = Value::deserialize(de)?;
+        Ok(if inner.reads_as_none() { Value::Tag(tag::SOME, Box::new(inner)) } else { inner })
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Integer(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Integer(value.into()))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
+        Ok(Value::Integer(value))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
+        Ok(i128::try_from(value).map_or_else(
+            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(value.to_be_bytes().to_vec()))),
+            Value::Integer,
+        ))
+    }
+
+    fn visit_f32<E>(self, value: f32) -> Result<Value, E> {
+        Ok(Value::F32(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::F64(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::Text(text))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Value, E> {
+        Ok(Value::Bytes(bytes.to_vec()))
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Value, E> {
+        Ok(Value::Bytes(bytes))
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Value::Map(entries))
+    }
+
+    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, _: A) -> Result<Value, A::Error> {
+        Err(serde::de::Error::invalid_type(Unexpected::Enum, &self))
+    }
+}

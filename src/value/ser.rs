@@ -1,0 +1,379 @@
+//! From any serializable value to a [`Value`].
+
+use serde::Serialize;
+use serde::ser::{self, Serializer};
+
+use super::{Value, from_value};
+use crate::error::{Error, Result};
+use crate::handoff::{self, Slot, name};
+use crate::options::EncodeOptions;
+use crate::ser::Capture;
+use crate::tensor::{DynTensor, Elements, Numbers, Tensor, TensorMeta};
+use crate::wire::tag;
+
+/// The value as a [`Value`]. Tensors are copied once.
+///
+/// # Errors
+/// Where the value's own `Serialize` fails, or it is nested too deeply.
+pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
+    value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth })
+}
+
+/// The tensor that serde buffered: its content is the struct that other formats see.
+pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>> {
+    from_value(to_value(content)?)
+}
+
+#[derive(Clone, Copy)]
+struct ValueSerializer {
+    depth: usize,
+}
+
+impl ValueSerializer {
+    fn deeper(self) -> Result<Self> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => Ok(Self { depth }),
+            None => Err(Error::limit("the value is nested too deeply")),
+        }
+    }
+
+    fn ours<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<Value> {
+        match (name, handoff::take()) {
+            (name::TENSOR, Slot::Outgoing(meta, len)) => {
+                let elements = elements(&meta, len, value)?;
+                Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
+            }
+            (name::TENSOR, _) => Ok(Value::Tensor(Box::new(tensor_of(value)?.into_inner()))),
+            (name::NUMBERS, Slot::Outgoing(meta, len)) => {
+                Ok(Value::Numbers(Box::new(Numbers(elements(&meta, len, value)?))))
+            }
+            (name::TAGGED, Slot::Number(number)) => {
+                Ok(Value::Tag(number, Box::new(value.serialize(self.deeper()?)?)))
+            }
+            (name::SIMPLE, Slot::Number(number)) => {
+                Ok(u8::try_from(number).map_or(Value::Null, Value::Simple))
+            }
+            (name::RAW, Slot::Raw) => {
+                let mut item = Vec::new();
+                value.serialize(Capture(|block: &[u8]| {
+                    item.extend_from_slice(block);
+                    Ok(())
+                }))?;
+                crate::from_slice(&item)
+            }
+            _ => value.serialize(self),
+        }
+    }
+}
+
+/// The payload of a tensor in memory of its own: one copy, where it lies contiguous.
+fn elements<T: Serialize + ?Sized>(meta: &TensorMeta, len: usize, payload: &T) -> Result<Elements> {
+    let mut whole = None;
+    let mut gathered = Vec::new();
+    handoff::put(Slot::Blocks);
+    payload.serialize(Capture(|block: &[u8]| {
+        if block.len() == len && whole.is_none() && gathered.is_empty() {
+            whole = Some(Elements::copied_from_le(&meta.dtype, block)?);
+        } else {
+            gathered.extend_from_slice(block);
+        }
+        Ok(())
+    }))?;
+    match whole {
+        Some(elements) if gathered.is_empty() => Ok(elements),
+        _ => Elements::from_le_bytes(&meta.dtype, gathered),
+    }
+}
+
+fn variant(name: &'static str, content: Value) -> Value {
+    Value::Map(vec![(Value::Text(name.to_owned()), content)])
+}
+
+macro_rules! integers {
+    ($($method:ident $type:ty;)*) => {$(
+        fn $method(self, v: $type) -> Result<Value> {
+            Ok(Value::Integer(v.into()))
+        }
+    )*};
+}
+
+impl Serializer for ValueSerializer {
+    type Ok = Value;
+    type Error = Error;
+    type SerializeSeq = Items;
+    type SerializeTuple = Items;
+    type SerializeTupleStruct = Items;
+    type SerializeTupleVariant = Items;
+    type SerializeMap = Entries;
+    type SerializeStruct = Entries;
+    type SerializeStructVariant = Entries;
+
+    integers! {
+        serialize_i8 i8;
+        serialize_i16 i16;
+        serialize_i32 i32;
+        serialize_i64 i64;
+        serialize_i128 i128;
+        serialize_u8 u8;
+        serialize_u16 u16;
+        serialize_u32 u32;
+        serialize_u64 u64;
+    }
+
+    fn serialize_u128(self, v: u128) -> Result<Value> {
+        Ok(i128::try_from(v).map_or_else(
+            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(v.to_be_bytes().to_vec()))),
+            Value::Integer,
+        ))
+    }
+
+    fn serialize_bool(self, v: bool) -> Result<Value> {
+        Ok(Value::Bool(v))
+    }
+
+    fn serialize_f32(self, v: f32) -> Result<Value> {
+        Ok(Value::F32(v))
+    }
+
+    fn serialize_f64(self, v: f64) -> Result<Value> {
+        Ok(Value::F64(v))
+    }
+
+    fn serialize_char(self, v: char) -> Result<Value> {
+        Ok(Value::Text(v.into()))
+    }
+
+    fn serialize_str(self, v: &str) -> Result<Value> {
+        Ok(Value::Text(v.to_owned()))
+    }
+
+    fn serialize_bytes(self, v: &[u8]) -> Result<Value> {
+        Ok(Value::Bytes(v.to_vec()))
+    }
+
+    fn serialize_none(self) -> Result<Value> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value> {
+        let inner = value.serialize(self.deeper()?)?;
+        Ok(if inner.reads_as_none() { Value::Tag(tag::SOME, Box::new(inner)) } else { inner })
+    }
+
+    fn serialize_unit(self) -> Result<Value> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Value> {
+        Ok(Value::Null)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, name: &'static str) -> Result<Value> {
+        Ok(Value::Text(name.to_owned()))
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Value> {
+        if name::is_ours(name) { self.ours(name, value) } else { value.serialize(self) }
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Value> {
+        let content = value.serialize(self.deeper()?).map_err(|error| error.in_field(name))?;
+        Ok(variant(name, content))
+    }
+
+    fn serialize_seq(self, len: Option<usize>) -> Result<Items> {
+        Items::new(self, len, None)
+    }
+
+    fn serialize_tuple(self, len: usize) -> Result<Items> {
+        Items::new(self, Some(len), None)
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Items> {
+        Items::new(self, Some(len), None)
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Items> {
+        Items::new(self, Some(len), Some(name))
+    }
+
+    fn serialize_map(self, len: Option<usize>) -> Result<Entries> {
+        Entries::new(self, len, None)
+    }
+
+    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Entries> {
+        Entries::new(self, Some(len), None)
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Entries> {
+        Entries::new(self, Some(len), Some(name))
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// What a length announced by the value may reserve.
+const MAX_RESERVE: usize = 4096;
+
+struct Items {
+    serializer: ValueSerializer,
+    items: Vec<Value>,
+    variant: Option<&'static str>,
+}
+
+impl Items {
+    fn new(
+        outer: ValueSerializer,
+        len: Option<usize>,
+        variant: Option<&'static str>,
+    ) -> Result<Self> {
+        let items = Vec::with_capacity(len.unwrap_or(0).min(MAX_RESERVE));
+        Ok(Self { serializer: outer.deeper()?, items, variant })
+    }
+
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let index = self.items.len() as u64;
+        let item = value.serialize(self.serializer).map_err(|error| error.in_index(index))?;
+        self.items.push(item);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Value> {
+        let array = Value::Array(self.items);
+        Ok(match self.variant {
+            Some(name) => variant(name, array),
+            None => array,
+        })
+    }
+}
+
+macro_rules! items {
+    ($($trait:ident $method:ident),*) => {$(
+        impl ser::$trait for Items {
+            type Ok = Value;
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+                self.push(value)
+            }
+
+            fn end(self) -> Result<Value> {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+items!(
+    SerializeSeq serialize_element,
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
+
+struct Entries {
+    serializer: ValueSerializer,
+    entries: Vec<(Value, Value)>,
+    key: Option<Value>,
+    variant: Option<&'static str>,
+}
+
+impl Entries {
+    fn new(
+        outer: ValueSerializer,
+        len: Option<usize>,
+        variant: Option<&'static str>,
+    ) -> Result<Self> {
+        let entries = Vec::with_capacity(len.unwrap_or(0).min(MAX_RESERVE));
+        Ok(Self { serializer: outer.deeper()?, entries, key: None, variant })
+    }
+
+    fn push<T: Serialize + ?Sized>(&mut self, key: Value, value: &T) -> Result<()> {
+        match value.serialize(self.serializer) {
+            Ok(value) => {
+                self.entries.push((key, value));
+                Ok(())
+            }
+            Err(error) => Err(error.in_field(key.to_string())),
+        }
+    }
+
+    fn finish(self) -> Result<Value> {
+        let map = Value::Map(self.entries);
+        Ok(match self.variant {
+            Some(name) => variant(name, map),
+            None => map,
+        })
+    }
+}
+
+impl ser::SerializeMap for Entries {
+    type Ok = Value;
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        self.key = Some(key.serialize(self.serializer)?);
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let key = self.key.take().ok_or_else(|| Error::data("a map value without a key"))?;
+        self.push(key, value)
+    }
+
+    fn end(self) -> Result<Value> {
+        self.finish()
+    }
+}
+
+macro_rules! fields {
+    ($($trait:ident),*) => {$(
+        impl ser::$trait for Entries {
+            type Ok = Value;
+            type Error = Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<()> {
+                self.push(Value::Text(key.to_owned()), value)
+            }
+
+            fn end(self) -> Result<Value> {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+fields!(SerializeStruct, SerializeStructVariant);
+
+/// How a map key reads in the path of an error.
+pub fn key_text<T: Serialize + ?Sized>(key: &T) -> String {
+    to_value(key).map_or_else(|_| "?".to_owned(), |key| key.to_string())
+}

@@ -1,0 +1,152 @@
+//! Heads of CBOR items as pure functions (RFC 8949, section 3).
+
+/// Major types.
+pub const UNSIGNED: u8 = 0;
+pub const NEGATIVE: u8 = 1;
+pub const BYTES: u8 = 2;
+pub const TEXT: u8 = 3;
+pub const ARRAY: u8 = 4;
+pub const MAP: u8 = 5;
+pub const TAG: u8 = 6;
+pub const SIMPLE: u8 = 7;
+
+/// Additional information that stands for an indefinite length, or for "break" in major type 7.
+pub const INDEFINITE: u8 = 31;
+
+/// Initial bytes with a meaning of their own.
+pub const FALSE: u8 = 0xf4;
+pub const TRUE: u8 = 0xf5;
+pub const NULL: u8 = 0xf6;
+pub const UNDEFINED: u8 = 0xf7;
+pub const SIMPLE_BYTE: u8 = 0xf8;
+pub const HALF: u8 = 0xf9;
+pub const SINGLE: u8 = 0xfa;
+pub const DOUBLE: u8 = 0xfb;
+pub const BREAK: u8 = 0xff;
+
+/// The head of an item: initial byte and argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub initial: u8,
+    /// The value of the argument; 0 where it is indefinite.
+    pub arg: u64,
+}
+
+impl Head {
+    #[inline(always)]
+    pub fn major(self) -> u8 {
+        self.initial >> 5
+    }
+
+    #[inline(always)]
+    pub fn is_indefinite(self) -> bool {
+        self.initial & 0x1f == INDEFINITE
+    }
+
+    /// The length of a string, array or map, or `None` if it is indefinite.
+    #[inline(always)]
+    pub fn length(self) -> Option<u64> {
+        (!self.is_indefinite()).then_some(self.arg)
+    }
+}
+
+/// What a window of bytes starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A head of so many bytes.
+    Head(Head, usize),
+    /// Fewer bytes than the head takes; so many are needed.
+    Short(usize),
+    /// No head of a well-formed item (RFC 8949, Appendix F); why.
+    Malformed(&'static str),
+}
+
+/// Parses the head at the start of `window`.
+#[inline(always)]
+pub fn parse(window: &[u8]) -> Parsed {
+    let Some(&initial) = window.first() else { return Parsed::Short(1) };
+    let info = initial & 0x1f;
+    if info < 24 {
+        return Parsed::Head(Head { initial, arg: info.into() }, 1);
+    }
+    parse_long(window, initial, info)
+}
+
+#[inline]
+fn parse_long(window: &[u8], initial: u8, info: u8) -> Parsed {
+    let rest = window.get(1..).unwrap_or_default();
+    let (arg, len) = match info {
+        24 => match rest.first() {
+            Some(&byte) if initial == SIMPLE_BYTE && byte < 32 => {
+                return Parsed::Malformed("simple value below 32 in two bytes");
+            }
+            Some(&byte) => (byte.into(), 2),
+            None => return Parsed::Short(2),
+        },
+        25 => match rest.first_chunk() {
+            Some(&bytes) => (u16::from_be_bytes(bytes).into(), 3),
+            None => return Parsed::Short(3),
+        },
+        26 => match rest.first_chunk() {
+            Some(&bytes) => (u32::from_be_bytes(bytes).into(), 5),
+            None => return Parsed::Short(5),
+        },
+        27 => match rest.first_chunk() {
+            Some(&bytes) => (u64::from_be_bytes(bytes), 9),
+            None => return Parsed::Short(9),
+        },
+        INDEFINITE => match initial >> 5 {
+            UNSIGNED | NEGATIVE | TAG => {
+                return Parsed::Malformed("integer or tag of indefinite length");
+            }
+            _ => (0, 1),
+        },
+        _ => return Parsed::Malformed("reserved additional information"),
+    };
+    Parsed::Head(Head { initial, arg }, len)
+}
+
+/// What an initial byte starts, for messages.
+pub fn name(initial: u8) -> &'static str {
+    match initial >> 5 {
+        UNSIGNED => "unsigned integer",
+        NEGATIVE => "negative integer",
+        BYTES => "byte string",
+        TEXT => "text string",
+        ARRAY => "array",
+        MAP => "map",
+        TAG => "tag",
+        _ => match initial {
+            FALSE | TRUE => "boolean",
+            NULL => "null",
+            UNDEFINED => "undefined",
+            HALF | SINGLE | DOUBLE => "float",
+            BREAK => "break",
+            _ => "simple value",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_every_width() {
+        let head = |initial, arg| Head { initial, arg };
+        assert_eq!(parse(&[0x17]), Parsed::Head(head(0x17, 23), 1));
+        assert_eq!(parse(&[0x18, 24]), Parsed::Head(head(0x18, 24), 2));
+        assert_eq!(parse(&[0x39, 1, 2]), Parsed::Head(head(0x39, 0x102), 3));
+        assert_eq!(parse(&[0x5a, 0, 1, 0, 0, 9]), Parsed::Head(head(0x5a, 0x1_0000), 5));
+        assert_eq!(
+            parse(&[0xdb, 255, 255, 255, 255, 255, 255, 255, 255]),
+            Parsed::Head(head(0xdb, u64::MAX), 9)
+        );
+        assert_eq!(parse(&[0x9f]), Parsed::Head(head(0x9f, 0), 1));
+        assert_eq!(parse(&[0x5a, 0, 1]), Parsed::Short(5));
+        assert_eq!(parse(&[]), Parsed::Short(1));
+        for malformed in [&[0x1c][..], &[0x3d], &[0x5e], &[0x1f], &[0xdf], &[0xf8, 31], &[0xfc]] {
+            assert!(matches!(parse(malformed), Parsed::Malformed(_)), "{malformed:x?}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! CBOR items (RFC 8949) without serde: heads, strings, numbers, tensors.
+
+pub mod head;
+pub mod number;
+pub mod reader;
+pub mod tag;
+pub mod tensor;
+pub mod writer;

@@ -1,0 +1,115 @@
+//! Numbers as they come off the wire.
+
+use super::head::{self, Head};
+use crate::dtype::{double_to_single, float_to_int, int_to_float};
+use half::f16;
+
+/// One number item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Numeric {
+    /// Sign and magnitude as in the head or bignum: the value is `arg`, or `-1 - arg`.
+    Int {
+        negative: bool,
+        arg: u128,
+    },
+    Single(f32),
+    Double(f64),
+}
+
+impl Numeric {
+    pub fn from_head(head: Head) -> Option<Self> {
+        match head.initial {
+            head::HALF => Some(Self::Single(half_to_single(head.arg))),
+            #[allow(clippy::cast_possible_truncation)]
+            head::SINGLE => Some(Self::Single(f32::from_bits(head.arg as u32))),
+            head::DOUBLE => Some(Self::Double(f64::from_bits(head.arg))),
+            _ => match head.major() {
+                head::UNSIGNED => Some(Self::Int { negative: false, arg: head.arg.into() }),
+                head::NEGATIVE => Some(Self::Int { negative: true, arg: head.arg.into() }),
+                _ => None,
+            },
+        }
+    }
+
+    /// The integer this number is exactly; `None` beyond `i128` too.
+    pub fn as_int(self) -> Option<i128> {
+        match self {
+            Self::Int { negative, arg } => {
+                let value = i128::try_from(arg).ok()?;
+                Some(if negative { !value } else { value })
+            }
+            Self::Single(value) => float_to_int(value.into()),
+            Self::Double(value) => float_to_int(value),
+        }
+    }
+
+    pub fn as_unsigned(self) -> Option<u128> {
+        match self {
+            Self::Int { negative: false, arg } => Some(arg),
+            other => u128::try_from(other.as_int()?).ok(),
+        }
+    }
+
+    pub fn as_double(self) -> Option<f64> {
+        match self {
+            Self::Int { .. } => int_to_float(self.as_int()?),
+            Self::Single(value) => Some(single_to_double(value)),
+            Self::Double(value) => Some(value),
+        }
+    }
+
+    pub fn as_single(self) -> Option<f32> {
+        match self {
+            Self::Single(value) => Some(value),
+            other => double_to_single(other.as_double()?),
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)]
+fn half_to_single(bits: u64) -> f32 {
+    let bits = bits as u16;
+    if bits & 0x7c00 == 0x7c00 {
+        // Conversion by value may quiet a signalling NaN.
+        let sign = u32::from(bits & 0x8000) << 16;
+        return f32::from_bits(sign | 0x7f80_0000 | u32::from(bits & 0x03ff) << 13);
+    }
+    f16::from_bits(bits).to_f32()
+}
+
+/// Widens without touching the payload of a NaN.
+pub fn single_to_double(value: f32) -> f64 {
+    if value.is_nan() {
+        let bits = value.to_bits();
+        let sign = u64::from(bits & 0x8000_0000) << 32;
+        return f64::from_bits(sign | 0x7ff0_0000_0000_0000 | u64::from(bits & 0x007f_ffff) << 29);
+    }
+    value.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_nan_payloads_across_widths() {
+        for bits in [0x7fc0_0000, 0x7f80_0001, 0xffff_ffff, 0xff80_0000, 0x8000_0000] {
+            let wide = Numeric::Double(single_to_double(f32::from_bits(bits)));
+            assert_eq!(wide.as_single().map(f32::to_bits), Some(bits), "{bits:x}");
+        }
+        assert_eq!(half_to_single(0x7c01).to_bits(), 0x7f80_2000);
+        assert_eq!(half_to_single(0xfc00).to_bits(), 0xff80_0000);
+        assert_eq!(half_to_single(0x3c00).to_bits(), 1f32.to_bits());
+    }
+
+    #[test]
+    fn integers_are_exact() {
+        let most_negative = Numeric::Int { negative: true, arg: u64::MAX.into() };
+        assert_eq!(most_negative.as_int(), Some(-(1i128 << 64)));
+        assert_eq!(most_negative.as_double(), Some(-18_446_744_073_709_551_616.0));
+        let huge = Numeric::Int { negative: false, arg: u128::MAX };
+        assert_eq!((huge.as_int(), huge.as_unsigned()), (None, Some(u128::MAX)));
+        assert_eq!(Numeric::Double(3.0).as_int(), Some(3));
+        assert_eq!(Numeric::Single(f32::NAN).as_int(), None);
+    }
+}

@@ -1,0 +1,438 @@
+//! Reading CBOR items from a source, within limits.
+
+use std::str;
+
+use super::head::{self, Head, Parsed};
+use super::number::Numeric;
+use super::tag;
+use crate::error::{Error, Result};
+use crate::io::source::{Bytes, MAX_FILL, Read, reserve};
+use crate::options::Limits;
+
+/// A source of CBOR items and what is left of the limits.
+#[derive(Debug)]
+pub struct Wire<R> {
+    pub src: R,
+    depth: usize,
+    limits: Limits,
+    budget: u64,
+    /// Elements for which size hints were given: see [`Wire::size_hint`].
+    hinted: u64,
+}
+
+/// The next thing a typed reader has to do with: an item, or a tag that changes how its content
+/// is read. All other tags have been passed over.
+#[derive(Clone, Copy, Debug)]
+pub enum Item {
+    Head(Head),
+    Tag(u64),
+}
+
+pub enum Text<'de, 's> {
+    Borrowed(&'de str),
+    Copied(&'s str),
+    Owned(String),
+}
+
+impl<'de, R: Read<'de>> Wire<R> {
+    pub fn new(src: R, limits: Limits) -> Self {
+        let budget = limits.alloc_budget(src.remaining().is_some());
+        Self { src, depth: limits.max_depth, limits, budget, hinted: 0 }
+    }
+
+    /// Renews the limits: each value of a stream has its own.
+    pub fn renew(&mut self) {
+        self.depth = self.limits.max_depth;
+        self.budget = self.limits.alloc_budget(self.src.remaining().is_some());
+    }
+
+    pub fn max_rank(&self) -> usize {
+        self.limits.max_rank
+    }
+
+    pub fn max_depth(&self) -> usize {
+        self.limits.max_depth
+    }
+
+    #[inline(always)]
+    pub fn offset(&self) -> u64 {
+        self.src.offset()
+    }
+
+    /// Goes one level down; every call that returns `Ok` is answered by [`Wire::leave`], except
+    /// when an error ends the decoding.
+    #[inline(always)]
+    pub fn enter(&mut self) -> Result<()> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => {
+                self.depth = depth;
+                Ok(())
+            }
+            None => Err(self.too_deep()),
+        }
+    }
+
+    #[inline(always)]
+    pub fn leave(&mut self) {
+        self.depth += 1;
+    }
+
+    #[cold]
+    pub fn too_deep(&self) -> Error {
+        let max = self.limits.max_depth;
+        Error::limit(format!("nesting is deeper than {max} levels")).at(self.offset())
+    }
+
+    /// Takes bytes that are to be allocated from the document's budget.
+    pub fn charge(&mut self, bytes: u64) -> Result<()> {
+        match self.budget.checked_sub(bytes) {
+            Some(left) => {
+                self.budget = left;
+                Ok(())
+            }
+            None => Err(Error::limit(format!(
+                "{bytes} more bytes to allocate, {} left of the budget",
+                self.budget
+            ))
+            .at(self.offset())),
+        }
+    }
+
+    /// How many elements to make room for when `claimed` are announced. All hints of a document
+    /// together stay below its number of bytes, as each element takes one at least.
+    #[inline]
+    pub fn size_hint(&mut self, claimed: Option<u64>) -> Option<usize> {
+        let ahead = self.src.remaining().unwrap_or(4096) as u64;
+        let proven = (self.offset().saturating_add(ahead)).saturating_sub(self.hinted);
+        let hint = claimed?.min(proven);
+        self.hinted += hint;
+        usize::try_from(hint).ok()
+    }
+
+    /// The next byte, which stays; `None` at the end of the input.
+    #[inline(always)]
+    pub fn peek(&mut self) -> Result<Option<u8>> {
+        if let Some(&byte) = self.src.window().first() {
+            return Ok(Some(byte));
+        }
+        self.peek_slow()
+    }
+
+    #[cold]
+    fn peek_slow(&mut self) -> Result<Option<u8>> {
+        self.src.fill(1)?;
+        Ok(self.src.window().first().copied())
+    }
+
+    /// The initial byte of the next item, which stays.
+    #[inline(always)]
+    pub fn initial(&mut self) -> Result<u8> {
+        match self.peek()? {
+            Some(byte) => Ok(byte),
+            None => Err(Error::eof("a value").at(self.offset())),
+        }
+    }
+
+    /// Reads the next head.
+    #[inline(always)]
+    pub fn head(&mut self) -> Result<Head> {
+        match head::parse(self.src.window()) {
+            Parsed::Head(head, len) => {
+                self.src.advance(len);
+                Ok(head)
+            }
+            other => self.head_slow(other),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn head_slow(&mut self, parsed: Parsed) -> Result<Head> {
+        let at = self.offset();
+        match self.refill(parsed)? {
+            (Parsed::Head(head, len), _) => {
+                self.src.advance(len);
+                Ok(head)
+            }
+            (Parsed::Short(_), 0) => Err(Error::eof("a value").at(at)),
+            (Parsed::Short(_), _) => Err(Error::eof("the rest of a head").at(at)),
+            (Parsed::Malformed(why), _) => Err(Error::syntax(why).at(at)),
+        }
+    }
+
+    /// Parses again with more of the input in the window, if that was too short; gives the
+    /// window's length too.
+    fn refill(&mut self, mut parsed: Parsed) -> Result<(Parsed, usize)> {
+        while let Parsed::Short(need) = parsed {
+            self.src.fill(need)?;
+            parsed = head::parse(self.src.window());
+            if self.src.window().len() < need {
+                break;
+            }
+        }
+        Ok((parsed, self.src.window().len()))
+    }
+
+    /// The next head and its length, which stay; `None` where there is none.
+    pub fn peek_head(&mut self) -> Result<Option<(Head, usize)>> {
+        self.src.fill(MAX_FILL)?;
+        Ok(match head::parse(self.src.window()) {
+            Parsed::Head(head, len) => Some((head, len)),
+            _ => None,
+        })
+    }
+
+    /// Reads heads up to the first that is no tag, or a tag with a meaning here.
+    #[inline(always)]
+    pub fn item(&mut self) -> Result<Item> {
+        let head = self.head()?;
+        if head.major() == head::TAG { self.tagged(head) } else { Ok(Item::Head(head)) }
+    }
+
+    #[inline(never)]
+    fn tagged(&mut self, mut head: Head) -> Result<Item> {
+        for _ in 0..self.depth {
+            if head.major() != head::TAG {
+                return Ok(Item::Head(head));
+            }
+            match head.arg {
+                tag::BIGNUM
+                | tag::NEGATIVE_BIGNUM
+                | tag::ROW_MAJOR
+                | tag::COLUMN_MAJOR
+                | tag::COMPLEX
+                | tag::TENSOR
+                | tag::SOME
+                | tag::BUFFER
+                | 64..=75
+                | 77..=87 => return Ok(Item::Tag(head.arg)),
+                tag::STRING_REFERENCE | tag::SHARED_REFERENCE => {
+                    let what =
+                        format!("tag {} refers to another value, which is not followed", head.arg);
+                    return Err(Error::data(what).at(self.offset()));
+                }
+                _ => head = self.head()?,
+            }
+        }
+        Err(self.too_deep())
+    }
+
+    /// Whether a container has one more item: counts down, or looks for the break. At the end,
+    /// none are left.
+    #[inline(always)]
+    pub fn more(&mut self, left: &mut Option<u64>) -> Result<bool> {
+        match left {
+            Some(0) => Ok(false),
+            Some(left) => {
+                *left -= 1;
+                Ok(true)
+            }
+            None => {
+                let more = !self.at_break()?;
+                if !more {
+                    *left = Some(0);
+                }
+                Ok(more)
+            }
+        }
+    }
+
+    /// Whether the next byte is a break, which then is left behind.
+    pub fn at_break(&mut self) -> Result<bool> {
+        let at_break = self.initial()? == head::BREAK;
+        if at_break {
+            self.src.advance(1);
+        }
+        Ok(at_break)
+    }
+
+    /// Expects a break.
+    pub fn end(&mut self, what: &str) -> Result<()> {
+        let at = self.offset();
+        if self.at_break()? {
+            return Ok(());
+        }
+        Err(Error::data(format!("expected the end of {what}, found more")).at(at))
+    }
+
+    /// The content of a byte or text string whose head was read.
+    #[inline(always)]
+    pub fn string(&mut self, head: Head) -> Result<Bytes<'de, '_>> {
+        match head.length() {
+            Some(len) => self.block(len, head::name(head.initial)),
+            None => self.chunks(head, usize::MAX).map(Bytes::Owned),
+        }
+    }
+
+    #[inline(always)]
+    fn block(&mut self, len: u64, what: &str) -> Result<Bytes<'de, '_>> {
+        if self.src.remaining().is_none() {
+            self.charge(len)?;
+        }
+        match usize::try_from(len) {
+            Ok(len) => self.src.take(len, what),
+            Err(_) => {
+                Err(Error::limit(format!("{len} bytes of {what} do not fit memory"))
+                    .at(self.offset()))
+            }
+        }
+    }
+
+    /// The content of a string of indefinite length, at most `max` bytes. Chunks of text are
+    /// checked one by one: no code point goes across (RFC 8949, section 3.2.3).
+    #[cold]
+    pub fn chunks(&mut self, string: Head, max: usize) -> Result<Vec<u8>> {
+        let mut all = Vec::new();
+        loop {
+            let at = self.offset();
+            if self.at_break()? {
+                return Ok(all);
+            }
+            let chunk = self.head()?;
+            if chunk.major() != string.major() || chunk.is_indefinite() {
+                let (found, expected) = (head::name(chunk.initial), head::name(string.initial));
+                let what = format!("expected a chunk of a {expected}, found {found}");
+                return Err(Error::syntax(what).at(at));
+            }
+            if chunk.arg > (max - all.len()) as u64 {
+                let what = format!("expected {max} bytes in chunks, found more");
+                return Err(Error::data(what).at(at));
+            }
+            if self.src.remaining().is_some() {
+                // From a reader, `block` charges.
+                self.charge(chunk.arg)?;
+            }
+            let bytes = self.block(chunk.arg, head::name(chunk.initial))?;
+            let bytes = bytes.as_slice();
+            if chunk.major() == head::TEXT {
+                str::from_utf8(bytes).map_err(|error| not_utf8(error).at(at))?;
+            }
+            reserve(&mut all, bytes.len())?;
+            all.extend_from_slice(bytes);
+        }
+    }
+
+    /// The content of a text string whose head was read.
+    #[inline(always)]
+    pub fn text(&mut self, head: Head) -> Result<Text<'de, '_>> {
+        let at = self.offset();
+        match self.string(head)? {
+            Bytes::Borrowed(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Ok(Text::Borrowed(text)),
+                Err(error) => Err(not_utf8(error).at(at)),
+            },
+            Bytes::Copied(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Ok(Text::Copied(text)),
+                Err(error) => Err(not_utf8(error).at(at)),
+            },
+            Bytes::Owned(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Ok(Text::Owned(text)),
+                Err(error) => Err(not_utf8(error.utf8_error()).at(at)),
+            },
+        }
+    }
+
+    /// The bignum whose tag was read.
+    pub fn bignum(&mut self, tag: u64) -> Result<Numeric> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::BYTES {
+            let found = head::name(head.initial);
+            return Err(
+                Error::data(format!("expected the bytes of a bignum, found {found}")).at(at)
+            );
+        }
+        let bytes = self.string(head)?;
+        let bytes = bytes.as_slice();
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let digits = bytes.get(zeros..).unwrap_or_default();
+        let mut arg = [0; 16];
+        let Some(low) = 16usize.checked_sub(digits.len()).and_then(|skip| arg.get_mut(skip..))
+        else {
+            let what = format!("a bignum of {} bytes does not fit 128 bits", digits.len());
+            return Err(Error::data(what).at(at));
+        };
+        low.copy_from_slice(digits);
+        Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })
+    }
+
+    /// Passes over one item, checking that it is well-formed.
+    pub fn skip(&mut self) -> Result<()> {
+        let at = self.offset();
+        let head = self.head()?;
+        match head.major() {
+            head::UNSIGNED | head::NEGATIVE => Ok(()),
+            head::BYTES if head.is_indefinite() => self.skip_chunks(head),
+            head::BYTES => self.discard(head.arg),
+            head::TEXT if head.is_indefinite() => self.skip_chunks(head),
+            head::TEXT => self.text(head).map(drop),
+            head::ARRAY | head::MAP => {
+                self.enter()?;
+                let mut left = head.length();
+                while self.more(&mut left)? {
+                    self.skip()?;
+                    if head.major() == head::MAP {
+                        self.skip()?;
+                    }
+                }
+                self.leave();
+                Ok(())
+            }
+            head::TAG => {
+                self.enter()?;
+                self.skip()?;
+                self.leave();
+                Ok(())
+            }
+            _ if head.initial == head::BREAK => Err(unexpected_break().at(at)),
+            _ => Ok(()),
+        }
+    }
+
+    fn skip_chunks(&mut self, string: Head) -> Result<()> {
+        loop {
+            let at = self.offset();
+            if self.at_break()? {
+                return Ok(());
+            }
+            let chunk = self.head()?;
+            if chunk.major() != string.major() || chunk.is_indefinite() {
+                let (found, expected) = (head::name(chunk.initial), head::name(string.initial));
+                let what = format!("expected a chunk of a {expected}, found {found}");
+                return Err(Error::syntax(what).at(at));
+            }
+            if chunk.major() == head::TEXT {
+                self.text(chunk)?;
+            } else {
+                self.discard(chunk.arg)?;
+            }
+        }
+    }
+
+    pub fn discard(&mut self, len: u64) -> Result<()> {
+        let mut left = len;
+        while left > 0 {
+            self.src.fill(1)?;
+            let window = self.src.window().len();
+            if window == 0 {
+                let found = len - left;
+                return Err(Error::eof(&format!("{len} bytes of byte string, found {found}"))
+                    .at(self.offset()));
+            }
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(window);
+            self.src.advance(step);
+            left -= step as u64;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+pub fn not_utf8(error: str::Utf8Error) -> Error {
+    Error::syntax(format!("text is not UTF-8: {error}"))
+}
+
+#[cold]
+pub fn unexpected_break() -> Error {
+    Error::syntax("break outside a container of indefinite length")
+}

@@ -1,0 +1,476 @@
+//! Reading tensors: RFC 8746 arrays, complex numbers, and the own tag.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use ndarray::{Dimension, IxDyn};
+use num_complex::Complex;
+
+use super::head::{self, Head};
+use super::reader::{Item, Text, Wire};
+use super::tag;
+use crate::dtype::{DType, Number};
+use crate::error::{Error, Result};
+use crate::io::source::{Bytes, Read, STEP, reserve};
+use crate::mem;
+use crate::tensor::{Elements, Order, TensorMeta};
+use crate::wire::number::Numeric;
+
+/// A tensor up to its payload, which stands next in the input if it is a block.
+pub struct TensorItem {
+    pub meta: TensorMeta,
+    /// Whether the document names the dtype; if not, it was chosen to hold the numbers found.
+    pub stated: bool,
+    pub payload: Payload,
+    /// Whether a break must follow the payload.
+    unclosed: bool,
+}
+
+pub enum Payload {
+    /// Bytes of a definite-length byte string, in the byte order said.
+    Block { len: usize, big_endian: bool },
+    /// Little-endian bytes that stood in chunks.
+    Chunks(Vec<u8>),
+    /// Numbers that stood in a classical array.
+    Numbers(Elements),
+}
+
+impl<'de, R: Read<'de>> Wire<R> {
+    /// Reads a tensor up to its payload; its tag was read.
+    pub fn tensor(&mut self, tag: u64) -> Result<TensorItem> {
+        match tag {
+            tag::ROW_MAJOR => self.multi_dimensional(Order::C),
+            tag::COLUMN_MAJOR => self.multi_dimensional(Order::F),
+            tag::TENSOR => self.named(),
+            tag::BUFFER => {
+                Err(Error::data("reference to a buffer, but a message has none").at(self.offset()))
+            }
+            typed => {
+                let (dtype, big_endian) = self.typed_dtype(typed)?;
+                let payload = self.payload(&dtype, big_endian, None)?;
+                let len = match &payload {
+                    Payload::Block { len, .. } => *len,
+                    Payload::Chunks(bytes) => bytes.len(),
+                    Payload::Numbers(elements) => elements.byte_len(),
+                };
+                // Typed arrays are of whole-byte elements.
+                let size = dtype.bits().unwrap_or(8) / 8;
+                if len % size != 0 {
+                    return Err(Error::data(format!(
+                        "{len} bytes are no whole number of {dtype} elements"
+                    ))
+                    .at(self.offset()));
+                }
+                let shape = IxDyn(&[len / size]);
+                let meta = TensorMeta { dtype, shape, order: Order::C };
+                Ok(TensorItem { meta, stated: true, payload, unclosed: false })
+            }
+        }
+    }
+
+    /// What a typed-array tag, or the tag of complex numbers before one, stands for.
+    fn typed_dtype(&mut self, tag: u64) -> Result<(DType, bool)> {
+        let at = self.offset();
+        if tag != tag::COMPLEX {
+            return DType::from_typed_array_tag(tag)
+                .ok_or_else(|| Error::data(format!("tag {tag} is no typed array")).at(at));
+        }
+        let head = self.head()?;
+        let parts = DType::from_typed_array_tag(head.arg).filter(|_| head.major() == head::TAG);
+        match parts {
+            Some((DType::F32, big_endian)) => Ok((DType::C64, big_endian)),
+            Some((DType::F64, big_endian)) => Ok((DType::C128, big_endian)),
+            _ => Err(Error::data(format!(
+                "expected a typed array of f32 or f64 as parts of complex numbers, found {}",
+                head::name(head.initial)
+            ))
+            .at(at)),
+        }
+    }
+
+    /// `[shape, elements]` (RFC 8746, section 3.1).
+    fn multi_dimensional(&mut self, order: Order) -> Result<TensorItem> {
+        let unclosed = self.array_of(2, "shape and elements of a tensor")?;
+        let (shape, count) = self.shape()?;
+        let order = if shape.ndim() < 2 { Order::C } else { order };
+        let at = self.offset();
+        let (dtype, stated, payload) = match self.item()? {
+            Item::Head(head) if head.major() == head::ARRAY => {
+                let numbers = self.classical(head, count)?;
+                (numbers.dtype(), false, Payload::Numbers(numbers))
+            }
+            Item::Tag(tag) if tag == tag::COMPLEX || DType::from_typed_array_tag(tag).is_some() => {
+                let (dtype, big_endian) = self.typed_dtype(tag)?;
+                let payload = self.payload(&dtype, big_endian, Some((&shape, count)))?;
+                (dtype, true, payload)
+            }
+            Item::Head(head) => {
+                let found = head::name(head.initial);
+                return Err(
+                    Error::data(format!("expected elements of a tensor, found {found}")).at(at)
+                );
+            }
+            Item::Tag(tag) => {
+                return Err(
+                    Error::data(format!("expected elements of a tensor, found tag {tag}")).at(at)
+                );
+            }
+        };
+        let meta = TensorMeta { dtype, shape, order };
+        Ok(TensorItem { meta, stated, payload, unclosed })
+    }
+
+    /// `[dtype name, shape, order, bytes]`: the own tag.
+    fn named(&mut self) -> Result<TensorItem> {
+        let unclosed = self.array_of(4, "dtype, shape, order and bytes of a tensor")?;
+        let dtype = self.short_text("a dtype", DType::from_name)?;
+        let (shape, count) = self.shape()?;
+        let at = self.offset();
+        let order = self
+            .short_text("a memory order", Order::from_name)?
+            .ok_or_else(|| Error::data("expected memory order C or F, found another").at(at))?;
+        let order = if shape.ndim() < 2 { Order::C } else { order };
+        let payload = self.payload(&dtype, false, Some((&shape, count)))?;
+        let meta = TensorMeta { dtype, shape, order };
+        Ok(TensorItem { meta, stated: true, payload, unclosed })
+    }
+
+    /// The head of an array of `len` items; whether a break must come behind them.
+    fn array_of(&mut self, len: u64, what: &str) -> Result<bool> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY || head.length().is_some_and(|found| found != len) {
+            let found = head::name(head.initial);
+            return Err(Error::data(format!("expected an array of {what}, found {found}")).at(at));
+        }
+        Ok(head.is_indefinite())
+    }
+
+    fn short_text<T>(&mut self, what: &str, parse: impl Fn(&str) -> T) -> Result<T> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::TEXT || head.arg > 256 {
+            let found = head::name(head.initial);
+            return Err(Error::data(format!("expected the name of {what}, found {found}")).at(at));
+        }
+        Ok(match self.text(head)? {
+            Text::Borrowed(text) => parse(text),
+            Text::Copied(text) => parse(text),
+            Text::Owned(text) => parse(&text),
+        })
+    }
+
+    /// The dimensions and their product.
+    ///
+    /// A dimension may be zero, which makes a tensor without elements (RFC 8746 has no such
+    /// array, but others write it); the product of the other dimensions must fit all the same.
+    fn shape(&mut self) -> Result<(IxDyn, usize)> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY {
+            let found = head::name(head.initial);
+            return Err(
+                Error::data(format!("expected an array of dimensions, found {found}")).at(at)
+            );
+        }
+        let max = self.max_rank();
+        let too_many = || Error::limit(format!("tensor of more than {max} dimensions")).at(at);
+        if head.length().is_some_and(|rank| rank > max as u64) {
+            return Err(too_many());
+        }
+        let mut left = head.length();
+        let mut dims = IxDyn::zeros(usize::try_from(head.arg).unwrap_or(0));
+        let mut spilled = Vec::new();
+        let mut rank = 0;
+        while self.more(&mut left)? {
+            let at = self.offset();
+            let head = self.head()?;
+            let dim = usize::try_from(head.arg).ok().filter(|_| head.major() == head::UNSIGNED);
+            let Some(dim) = dim.filter(|&dim| isize::try_from(dim).is_ok()) else {
+                let found = head::name(head.initial);
+                return Err(Error::data(format!(
+                    "expected a dimension that fits memory, found {found} with argument {}",
+                    head.arg
+                ))
+                .at(at));
+            };
+            match dims.slice_mut().get_mut(rank) {
+                Some(slot) => *slot = dim,
+                None if rank < max => spilled.push(dim),
+                None => return Err(too_many()),
+            }
+            rank += 1;
+        }
+        let shape = if spilled.is_empty() { dims } else { IxDyn(&spilled) };
+        match element_count(shape.slice()) {
+            Some(count) => Ok((shape, count)),
+            None => {
+                Err(Error::data(format!("shape {:?} does not fit memory", shape.slice())).at(at))
+            }
+        }
+    }
+
+    /// The byte string of a typed array: its head, and its content if that is in chunks.
+    fn payload(
+        &mut self,
+        dtype: &DType,
+        big_endian: bool,
+        claim: Option<(&IxDyn, usize)>,
+    ) -> Result<Payload> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::BYTES {
+            let found = head::name(head.initial);
+            return Err(
+                Error::data(format!("expected the bytes of a tensor, found {found}")).at(at)
+            );
+        }
+        // A dtype of unknown size takes any length.
+        let expected = match claim {
+            Some((shape, count)) if dtype.bits().is_some() => Some((
+                shape,
+                dtype.byte_len(count).ok_or_else(|| {
+                    let shape = shape.slice();
+                    Error::data(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
+                        .at(at)
+                })?,
+            )),
+            _ => None,
+        };
+        let check = |found: u64| match expected {
+            Some((shape, len)) if len as u64 != found => Err(Error::data(format!(
+                "a {dtype} tensor of shape {:?} takes {len} bytes, found {found}",
+                shape.slice()
+            ))
+            .at(at)),
+            _ => Ok(()),
+        };
+        match head.length() {
+            Some(found) => {
+                check(found)?;
+                let len = usize::try_from(found).map_err(|_| {
+                    Error::limit(format!("a tensor of {found} bytes does not fit memory")).at(at)
+                })?;
+                Ok(Payload::Block { len, big_endian })
+            }
+            None => {
+                let max = expected.map_or(usize::MAX, |(_, len)| len);
+                let mut bytes = self.chunks(head, max)?;
+                check(bytes.len() as u64)?;
+                if big_endian {
+                    mem::swap_words(&mut bytes, dtype.word());
+                }
+                Ok(Payload::Chunks(bytes))
+            }
+        }
+    }
+
+    /// The numbers of a classical array as the narrowest of bool, i64, u64 and f64 that holds
+    /// them all.
+    fn classical(&mut self, array: Head, count: usize) -> Result<Elements> {
+        let at = self.offset();
+        let elements = self.numbers(array)?;
+        if elements.len() != count {
+            let found = elements.len();
+            let what = format!("expected {count} elements of a tensor, found {found}");
+            return Err(Error::data(what).at(at));
+        }
+        Ok(elements)
+    }
+
+    /// A plain array of numbers as a tensor of one dimension; its head was read.
+    pub fn number_array(&mut self, array: Head) -> Result<TensorItem> {
+        let elements = self.numbers(array)?;
+        let shape = IxDyn(&[elements.len()]);
+        let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
+        let payload = Payload::Numbers(elements);
+        Ok(TensorItem { meta, stated: false, payload, unclosed: false })
+    }
+
+    fn numbers(&mut self, array: Head) -> Result<Elements> {
+        let at = self.offset();
+        let mut numbers: Vec<Number> = Vec::new();
+        let mut left = array.length();
+        while self.more(&mut left)? {
+            self.charge(size_of::<Number>() as u64)?;
+            numbers.push(self.element()?);
+        }
+        Elements::holding(&numbers)
+            .ok_or_else(|| Error::data("elements of one tensor are of different kinds").at(at))
+    }
+
+    fn element(&mut self) -> Result<Number> {
+        let at = self.offset();
+        let head = match self.item()? {
+            Item::Head(head) => head,
+            Item::Tag(tag) => {
+                return Err(Error::data(format!("expected a number, found tag {tag}")).at(at));
+            }
+        };
+        match head.initial {
+            head::FALSE => return Ok(Number::Bool(false)),
+            head::TRUE => return Ok(Number::Bool(true)),
+            _ => {}
+        }
+        let number = Numeric::from_head(head);
+        let exact = number.and_then(|number| match number {
+            Numeric::Int { .. } => {
+                let value = number.as_int()?;
+                match u64::try_from(value) {
+                    Ok(value) => Some(Number::Unsigned(value)),
+                    Err(_) => i64::try_from(value).ok().map(Number::Signed),
+                }
+            }
+            float => float.as_double().map(Number::Float),
+        });
+        exact.ok_or_else(|| {
+            let found = head::name(head.initial);
+            Error::data(format!("expected a number of at most 64 bits, found {found}")).at(at)
+        })
+    }
+
+    /// The payload as little-endian bytes, borrowed if it can be. [`Wire::close`] comes next.
+    #[inline]
+    pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
+        let bytes = match item.payload {
+            Payload::Block { len, big_endian: false } => {
+                if self.src.remaining().is_none() {
+                    self.charge(len as u64)?;
+                }
+                self.src.take(len, "a tensor")?
+            }
+            Payload::Block { len, big_endian: true } => {
+                let mut bytes = self.fill::<u8>(len)?;
+                mem::swap_words(&mut bytes, item.meta.dtype.word());
+                Bytes::Owned(bytes)
+            }
+            Payload::Chunks(bytes) => Bytes::Owned(bytes),
+            Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
+        };
+        Ok((item.meta, bytes))
+    }
+
+    /// The payload as typed elements: read straight into their memory.
+    pub fn payload_elements(&mut self, item: TensorItem) -> Result<(TensorMeta, Elements)> {
+        let TensorItem { meta, payload, unclosed, .. } = item;
+        let at = self.offset();
+        let elements = match payload {
+            Payload::Block { len, big_endian } => self.elements(&meta.dtype, len, big_endian)?,
+            Payload::Chunks(bytes) => {
+                Elements::from_le_bytes(&meta.dtype, bytes).map_err(|error| error.at(at))?
+            }
+            Payload::Numbers(elements) => elements,
+        };
+        self.close(unclosed)?;
+        Ok((meta, elements))
+    }
+
+    /// Reads what stands behind the payload.
+    pub fn close(&mut self, unclosed: bool) -> Result<()> {
+        if unclosed { self.end("a tensor") } else { Ok(()) }
+    }
+
+    fn elements(&mut self, dtype: &DType, len: usize, big_endian: bool) -> Result<Elements> {
+        macro_rules! typed {
+            ($($variant:ident $type:ty),*) => {
+                match dtype {
+                    $(DType::$variant => {
+                        let mut values = self.fill::<$type>(len)?;
+                        if big_endian != cfg!(target_endian = "big") {
+                            mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
+                        }
+                        Elements::$variant(values)
+                    })*
+                    DType::Bool => {
+                        let at = self.offset();
+                        let bytes = self.fill::<u8>(len)?;
+                        Elements::from_le_bytes(dtype, bytes).map_err(|error| error.at(at))?
+                    }
+                    other => {
+                        let mut bytes = self.fill::<u8>(len)?;
+                        if big_endian {
+                            mem::swap_words(&mut bytes, other.word());
+                        }
+                        Elements::from_le_bytes(other, bytes)?
+                    }
+                }
+            };
+        }
+        Ok(typed!(
+            U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
+            BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
+        ))
+    }
+
+    /// `len` bytes of input as they lie, in the memory of typed values. A multiple of the size of
+    /// `A` is asked for; memory follows the bytes received where their number is only claimed.
+    fn fill<A: Pod>(&mut self, len: usize) -> Result<Vec<A>> {
+        self.charge(len as u64)?;
+        if self.src.remaining().is_some() {
+            let at = self.offset();
+            let bytes = self.src.take(len, "a tensor")?;
+            return mem::plain::copied(bytes.as_slice()).ok_or_else(|| partial(len).at(at));
+        }
+        let size = size_of::<A>();
+        if len % size != 0 {
+            return Err(partial(len).at(self.offset()));
+        }
+        let count = len / size;
+        let mut values: Vec<A> = Vec::new();
+        while values.len() < count {
+            let done = values.len();
+            // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
+            let step = (count - done).min(STEP / size);
+            if values.capacity() - done < step {
+                let grown = (count - done).min(done.max(step));
+                reserve_exact(&mut values, grown)?;
+            }
+            values.resize(done + step, A::zeroed());
+            let new = values.get_mut(done..).unwrap_or_default();
+            self.src.read_exact(bytemuck::cast_slice_mut(new), "a tensor")?;
+        }
+        Ok(values)
+    }
+}
+
+fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
+    match values.try_reserve_exact(additional) {
+        Ok(()) => Ok(()),
+        // The shared wording, with a request that fails the same way.
+        Err(_) => reserve(values, additional),
+    }
+}
+
+#[cold]
+fn partial(len: usize) -> Error {
+    Error::data(format!("{len} bytes are no whole number of elements"))
+}
+
+/// The number of elements of a shape, if that and every partial product fit memory.
+pub fn element_count(dims: &[usize]) -> Option<usize> {
+    let mut product = 1usize;
+    for &dim in dims {
+        product = product.checked_mul(dim.max(1))?;
+    }
+    isize::try_from(product).ok()?;
+    Some(if dims.contains(&0) { 0 } else { product })
+}
+
+/// What [`Wire::payload_bytes`] needs to know again afterwards.
+impl TensorItem {
+    pub fn unclosed(&self) -> bool {
+        self.unclosed
+    }
+
+    /// Whether the payload can be handed out as it stands in the input.
+    pub fn is_plain_block(&self) -> bool {
+        matches!(self.payload, Payload::Block { big_endian: false, .. })
+    }
+
+    pub fn block_len(&self) -> usize {
+        match &self.payload {
+            Payload::Block { len, .. } => *len,
+            Payload::Chunks(bytes) => bytes.len(),
+            Payload::Numbers(elements) => elements.byte_len(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Writing CBOR items: shortest heads (RFC 8949, section 4.1), floats at their own width.
+
+use ndarray::IxDyn;
+
+use super::{head, tag};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::sink::{Overflow, Sink};
+use crate::tensor::Order;
+
+impl<O: Overflow> Sink<O> {
+    /// A head of major type `major` with its argument in the fewest bytes.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn head(&mut self, major: u8, arg: u64) -> Result<()> {
+        let major = major << 5;
+        if arg < 24 { self.put([major | arg as u8]) } else { self.long_head(major, arg) }
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)]
+    fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
+        if arg <= 0xff {
+            self.put([major | 24, arg as u8])
+        } else if arg <= 0xffff {
+            let [a, b] = (arg as u16).to_be_bytes();
+            self.put([major | 25, a, b])
+        } else if arg <= 0xffff_ffff {
+            let [a, b, c, d] = (arg as u32).to_be_bytes();
+            self.put([major | 26, a, b, c, d])
+        } else {
+            let [a, b, c, d, e, f, g, h] = arg.to_be_bytes();
+            self.put([major | 27, a, b, c, d, e, f, g, h])
+        }
+    }
+
+    #[inline(always)]
+    pub fn single(&mut self, value: f32) -> Result<()> {
+        let [a, b, c, d] = value.to_bits().to_be_bytes();
+        self.put([head::SINGLE, a, b, c, d])
+    }
+
+    #[inline(always)]
+    pub fn double(&mut self, value: f64) -> Result<()> {
+        let [a, b, c, d, e, f, g, h] = value.to_bits().to_be_bytes();
+        self.put([head::DOUBLE, a, b, c, d, e, f, g, h])
+    }
+
+    #[inline(always)]
+    pub fn signed(&mut self, value: i64) -> Result<()> {
+        // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
+        if value < 0 {
+            self.head(head::NEGATIVE, !value.cast_unsigned())
+        } else {
+            self.head(head::UNSIGNED, value.cast_unsigned())
+        }
+    }
+
+    /// An integer of more than 64 bits: as a bignum where no head holds it.
+    pub fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
+        if let Ok(arg) = u64::try_from(arg) {
+            return self.head(if negative { head::NEGATIVE } else { head::UNSIGNED }, arg);
+        }
+        self.head(head::TAG, if negative { tag::NEGATIVE_BIGNUM } else { tag::BIGNUM })?;
+        let bytes = arg.to_be_bytes();
+        let zeros = arg.leading_zeros() as usize / 8;
+        self.bytes(bytes.get(zeros..).unwrap_or_default())
+    }
+
+    #[inline(always)]
+    pub fn text(&mut self, text: &str) -> Result<()> {
+        self.head(head::TEXT, text.len() as u64)?;
+        self.put_slice(text.as_bytes())
+    }
+
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.head(head::BYTES, bytes.len() as u64)?;
+        self.put_slice(bytes)
+    }
+
+    /// A sequence length, or the start of one that is not known.
+    #[inline]
+    pub fn container(&mut self, major: u8, len: Option<usize>) -> Result<()> {
+        match len {
+            Some(len) => self.head(major, len as u64),
+            None => self.put([major << 5 | head::INDEFINITE]),
+        }
+    }
+
+    /// All of a tensor that stands before its `len` payload bytes, which must follow.
+    pub fn tensor_head(
+        &mut self,
+        dtype: &DType,
+        shape: &IxDyn,
+        order: Order,
+        len: usize,
+    ) -> Result<()> {
+        let dims = ndarray::Dimension::slice(shape);
+        // RFC 8746, section 3.1.1: dimensions are distinct from zero.
+        match dtype.typed_array_tag() {
+            Some(typed) if !dims.contains(&0) => {
+                let multi = match order {
+                    Order::C => tag::ROW_MAJOR,
+                    Order::F => tag::COLUMN_MAJOR,
+                };
+                self.head(head::TAG, multi)?;
+                self.head(head::ARRAY, 2)?;
+                self.shape(dims)?;
+                if dtype.is_complex() {
+                    self.head(head::TAG, tag::COMPLEX)?;
+                }
+                self.head(head::TAG, typed.into())?;
+            }
+            _ => {
+                self.head(head::TAG, tag::TENSOR)?;
+                self.head(head::ARRAY, 4)?;
+                self.text(dtype.name())?;
+                self.shape(dims)?;
+                self.text(order.name())?;
+            }
+        }
+        self.head(head::BYTES, len as u64)
+    }
+
+    fn shape(&mut self, dims: &[usize]) -> Result<()> {
+        self.head(head::ARRAY, dims.len() as u64)?;
+        dims.iter().try_for_each(|&dim| self.head(head::UNSIGNED, dim as u64))
+    }
+
+    /// The head of a bare typed array of `len` bytes.
+    pub fn typed_array_head(&mut self, dtype: &DType, len: usize) -> Result<()> {
+        let Some(typed) = dtype.typed_array_tag() else {
+            return Err(Error::data(format!("there is no typed array of {dtype}")));
+        };
+        if dtype.is_complex() {
+            self.head(head::TAG, tag::COMPLEX)?;
+        }
+        self.head(head::TAG, typed.into())?;
+        self.head(head::BYTES, len as u64)
+    }
+}
