@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
-use crate::tensor::Block;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Wire;
 use crate::wire::tag;
@@ -105,7 +104,8 @@ pub fn reads_as_none(item: &[u8]) -> bool {
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         handoff::put(Slot::Raw);
-        let result = serializer.serialize_newtype_struct(name::RAW, &Block(&self.0));
+        let result =
+            serializer.serialize_newtype_struct(name::RAW, serde_bytes::Bytes::new(&self.0));
         handoff::put(Slot::Empty);
         result
     }

@@ -53,7 +53,6 @@ pub(crate) use elements::Elements;
 pub use elements::Numbers;
 pub use rows::Rows;
 pub(crate) use visit::FIELDS;
-pub(crate) use write::Block;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};

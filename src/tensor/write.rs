@@ -2,6 +2,7 @@
 
 use ndarray::{Array, Dimension, IxDyn};
 use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
+use serde_bytes::Bytes;
 
 use super::elements::Elements;
 use super::{Order, TensorMeta, ToTensor};
@@ -45,7 +46,7 @@ impl<T: ToTensor + ?Sized> Payload<'_, T> {
         let mut seq = serializer.serialize_seq(None)?;
         let mut failed = None;
         let written = self.0.write_blocks(&mut |block| {
-            seq.serialize_element(&Block(block)).map_err(|error| {
+            seq.serialize_element(Bytes::new(block)).map_err(|error| {
                 failed = Some(error);
                 Error::data("block was not written")
             })
@@ -65,8 +66,8 @@ impl<T: ToTensor + ?Sized> Payload<'_, T> {
         fields.serialize_field("shape", meta.shape.slice())?;
         fields.serialize_field("order", meta.order.name())?;
         match self.0.as_le_bytes() {
-            Some(bytes) => fields.serialize_field("data", &Block(bytes))?,
-            None => fields.serialize_field("data", &Block(&self.gather()?))?,
+            Some(bytes) => fields.serialize_field("data", Bytes::new(bytes))?,
+            None => fields.serialize_field("data", Bytes::new(&self.gather()?))?,
         }
         fields.end()
     }
@@ -112,15 +113,6 @@ fn row_major(meta: &TensorMeta, elements: Elements) -> Result<Elements> {
     let positions =
         Array::from_shape_vec(shape, indices).map_err(|error| Error::data(error.to_string()))?;
     Ok(elements.permuted(positions.iter().copied()))
-}
-
-/// Bytes as serde bytes.
-pub struct Block<'a>(pub &'a [u8]);
-
-impl Serialize for Block<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
-    }
 }
 
 /// Elements one by one.

@@ -1,5 +1,7 @@
 //! Heads of CBOR items as pure functions (RFC 8949, section 3).
 
+use byteorder::{BigEndian, ByteOrder as _};
+
 /// Major types.
 pub const UNSIGNED: u8 = 0;
 pub const NEGATIVE: u8 = 1;
@@ -83,16 +85,16 @@ fn parse_long(window: &[u8], initial: u8, info: u8) -> Parsed {
             Some(&byte) => (byte.into(), 2),
             None => return Parsed::Short(2),
         },
-        25 => match rest.first_chunk() {
-            Some(&bytes) => (u16::from_be_bytes(bytes).into(), 3),
+        25 => match rest.first_chunk::<2>() {
+            Some(bytes) => (BigEndian::read_u16(bytes).into(), 3),
             None => return Parsed::Short(3),
         },
-        26 => match rest.first_chunk() {
-            Some(&bytes) => (u32::from_be_bytes(bytes).into(), 5),
+        26 => match rest.first_chunk::<4>() {
+            Some(bytes) => (BigEndian::read_u32(bytes).into(), 5),
             None => return Parsed::Short(5),
         },
-        27 => match rest.first_chunk() {
-            Some(&bytes) => (u64::from_be_bytes(bytes), 9),
+        27 => match rest.first_chunk::<8>() {
+            Some(bytes) => (BigEndian::read_u64(bytes), 9),
             None => return Parsed::Short(9),
         },
         INDEFINITE => match initial >> 5 {
