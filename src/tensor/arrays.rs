@@ -118,14 +118,14 @@ impl<A: Element, D: Dimension> FromTensor<'_> for ArcArray<A, D> {
     }
 }
 
-impl<'de, A: Element, D: Dimension> FromTensor<'de> for ArrayView<'de, A, D> {
+impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for ArrayView<'a, A, D> {
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self> {
         let shape = strided(tensor.meta())?;
         Self::from_shape(shape, tensor.borrow()?).map_err(|error| misfit(&error))
     }
 }
 
-impl<'de, A: Element, D: Dimension> FromTensor<'de> for CowArray<'de, A, D> {
+impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for CowArray<'a, A, D> {
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self> {
         match tensor.borrow::<A>() {
             Ok(values) => ArrayView::from_shape(strided(tensor.meta())?, values)
