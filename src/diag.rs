@@ -7,7 +7,7 @@ use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Wire, unexpected_break};
+use crate::wire::reader::{Left, Wire, unexpected_break};
 
 /// The diagnostic notation of encoded items, as many as there are, separated by commas.
 ///
@@ -86,7 +86,7 @@ impl Notation<'_> {
         if head.is_indefinite() {
             self.text.push_str("_ ");
         }
-        let mut left = head.length();
+        let mut left = Left::of(head);
         let mut first = true;
         while self.wire.more(&mut left)? {
             if !first {

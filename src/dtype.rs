@@ -277,9 +277,11 @@ fn exact_int<T: TryFrom<u64> + TryFrom<i64>>(number: Number) -> Option<T> {
 }
 
 /// The integer that a float holds exactly. Negative zero is none: its sign would be lost.
-#[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
 pub(crate) fn float_to_int(value: f64) -> Option<i128> {
-    let exact = value.trunc() == value && value.abs() < 1e37;
+    // Beyond, `as` saturates.
+    const END: f64 = (1u128 << 127) as f64;
+    let exact = value.trunc() == value && (-END..END).contains(&value);
     (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
 }
 

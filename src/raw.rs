@@ -101,6 +101,12 @@ pub fn reads_as_none(item: &[u8]) -> bool {
     }
 }
 
+/// Whether an item nests deeper than `levels`, each of which takes a byte at least.
+pub fn is_deeper(item: &[u8], levels: usize) -> bool {
+    let limits = Limits::default().with_max_depth(levels);
+    item.len() > levels && Wire::new(SliceRead::new(item), limits).skip().is_err()
+}
+
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         handoff::put(Slot::Raw);

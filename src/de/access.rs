@@ -10,23 +10,19 @@ use super::{Deserializer, invalid};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::wire::head::{self, Parsed};
+use crate::wire::reader::Left;
 
 /// The elements of an array.
 pub struct Seq<'a, R> {
     de: &'a mut Deserializer<R>,
-    left: &'a mut Option<u64>,
+    left: &'a mut Left,
     index: u64,
-    hint: Option<usize>,
 }
 
 impl<'a, R> Seq<'a, R> {
     #[inline(always)]
-    pub fn new<'de>(de: &'a mut Deserializer<R>, left: &'a mut Option<u64>) -> Self
-    where
-        R: Read<'de>,
-    {
-        let hint = de.wire.size_hint(*left);
-        Self { de, left, index: 0, hint }
+    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
+        Self { de, left, index: 0 }
     }
 }
 
@@ -50,32 +46,28 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for Seq<'_, R> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.hint
+        self.de.wire.size_hint(*self.left)
     }
 }
 
 /// The entries of a map.
 pub struct Map<'a, 'de, R: Read<'de>> {
     de: &'a mut Deserializer<R>,
-    left: &'a mut Option<u64>,
-    key: Option<R::Mark>,
-    hint: Option<usize>,
+    left: &'a mut Left,
+    key: R::Mark,
 }
 
 impl<'a, 'de, R: Read<'de>> Map<'a, 'de, R> {
     #[inline(always)]
-    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Option<u64>) -> Self {
-        let hint = de.wire.size_hint(*left);
-        Self { de, left, key: None, hint }
+    pub fn new(de: &'a mut Deserializer<R>, left: &'a mut Left) -> Self {
+        let key = de.wire.src.mark(de.wire.offset());
+        Self { de, left, key }
     }
 
     #[cold]
-    fn locate(&self, error: Error, at: u64) -> Error {
-        let error = error.at(at);
-        match &self.key {
-            Some(mark) => error.in_field(key_text(self.de.wire.src.marked(mark))),
-            None => error,
-        }
+    fn locate(&self, error: Error) -> Error {
+        let (at, key) = self.de.wire.src.marked(&self.key);
+        error.at(at + key_len(key)).in_field(key_text(key))
     }
 }
 
@@ -84,13 +76,14 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        if !self.de.wire.more(self.left)? {
+        // The entry counts as taken when its value is.
+        if !self.de.wire.any_left(self.left)? {
             return Ok(None);
         }
         let at = self.de.wire.offset();
         match seed.deserialize(&mut *self.de) {
             Ok(key) => {
-                self.key = Some(self.de.wire.src.mark(at));
+                self.key = self.de.wire.src.mark(at);
                 Ok(Some(key))
             }
             Err(error) => Err(error.at(at)),
@@ -99,17 +92,24 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
 
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let at = self.de.wire.offset();
+        if !self.left.take_one() {
+            return Err(no_value(self.de.wire.offset()));
+        }
         match seed.deserialize(&mut *self.de) {
             Ok(value) => Ok(value),
-            Err(error) => Err(self.locate(error, at)),
+            Err(error) => Err(self.locate(error)),
         }
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.hint
+        self.de.wire.size_hint(*self.left)
     }
+}
+
+#[cold]
+fn no_value(at: u64) -> Error {
+    Error::data("a value behind the end of a map was asked for").at(at)
 }
 
 /// How a key reads in a path: as text, or in diagnostic notation.
@@ -133,6 +133,15 @@ pub fn key_text(encoded: &[u8]) -> String {
 }
 
 const MAX_KEY: usize = 256;
+
+/// Bytes of an encoded key that is a text or a number; behind them stands the value.
+fn key_len(encoded: &[u8]) -> u64 {
+    match head::parse(encoded) {
+        Parsed::Head(head, len) if head.major() == head::TEXT => head.arg + len as u64,
+        Parsed::Head(head, len) if head.major() <= head::NEGATIVE => len as u64,
+        _ => 0,
+    }
+}
 
 /// An enum variant that is all of its enum: a text.
 pub struct UnitVariant<D>(D);
@@ -184,20 +193,23 @@ impl<'de> de::VariantAccess<'de> for NoContent {
 pub struct EnumAccess<'a, 'de, R: Read<'de>> {
     de: &'a mut Deserializer<R>,
     name: Option<R::Mark>,
+    taken: &'a mut bool,
 }
 
 impl<'a, 'de, R: Read<'de>> EnumAccess<'a, 'de, R> {
-    pub fn new(de: &'a mut Deserializer<R>) -> Self {
-        Self { de, name: None }
+    /// Sets `taken` when the content is taken: only then the input stands behind it.
+    pub fn new(de: &'a mut Deserializer<R>, taken: &'a mut bool) -> Self {
+        Self { de, name: None, taken }
     }
 
     /// Reads the content, with the variant's name in the path of errors.
     fn content<T>(self, read: impl FnOnce(&mut Deserializer<R>) -> Result<T>) -> Result<T> {
         let at = self.de.wire.offset();
+        *self.taken = true;
         match read(self.de) {
             Ok(value) => Ok(value),
             Err(error) => {
-                let name = self.name.as_ref().map(|mark| key_text(self.de.wire.src.marked(mark)));
+                let name = self.name.as_ref().map(|mark| key_text(self.de.wire.src.marked(mark).1));
                 Err(error.at(at).in_field(name.unwrap_or_default()))
             }
         }

@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, DeserializeOwned, Unexpected, Visitor};
 use self::access::{EnumAccess, Map, Seq, UnitVariant};
 use self::shown::ShownTensor;
 pub use self::stream::StreamDeserializer;
-pub(crate) use self::typed::TypedSeq;
+pub(crate) use self::typed::{TypedSeq, one_more};
 use crate::error::{Category, Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::{Bytes, IoRead, Read, SliceRead};
@@ -20,7 +20,7 @@ use crate::options::DecodeOptions;
 use crate::value;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Text, Wire, unexpected_break};
+use crate::wire::reader::{Item, Left, Text, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::TensorItem;
 
@@ -186,9 +186,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// The number that an item at `at` is or starts, bignums included.
-    fn number(&mut self, item: Item, at: u64, expected: &dyn de::Expected) -> Result<Numeric> {
-        match item {
+    /// A number of any width, bignums included.
+    #[inline(never)]
+    fn number(&mut self, expected: &dyn de::Expected) -> Result<Numeric> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
             Item::Head(head) => match Numeric::from_head(head) {
                 Some(number) => Ok(number),
                 None => Err(self.wrong(at, head, expected)),
@@ -224,35 +226,38 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
     #[inline(always)]
     fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
-        let mut left = head.length();
+        let mut left = Left::of(head);
         self.wire.enter()?;
-        let value = visitor.visit_map(Map::new(self, &mut left))?;
+        let result = visitor.visit_map(Map::new(self, &mut left));
+        self.wire.leave();
+        let value = result?;
         self.close(left, "a map")?;
         Ok(value)
     }
 
     #[inline(always)]
     fn seq<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
-        let mut left = head.length();
+        let mut left = Left::of(head);
         self.wire.enter()?;
-        let value = visitor.visit_seq(Seq::new(self, &mut left))?;
+        let result = visitor.visit_seq(Seq::new(self, &mut left));
+        self.wire.leave();
+        let value = result?;
         self.close(left, "an array")?;
         Ok(value)
     }
 
-    /// Checks that a visitor took everything, and goes up again.
+    /// Checks that a visitor took everything.
     #[inline(always)]
-    fn close(&mut self, left: Option<u64>, what: &str) -> Result<()> {
-        self.wire.leave();
-        match left {
+    fn close(&mut self, left: Left, what: &str) -> Result<()> {
+        match left.known() {
             Some(0) => Ok(()),
-            other => self.close_slow(other, what),
+            _ => self.close_slow(left, what),
         }
     }
 
     #[cold]
-    fn close_slow(&mut self, left: Option<u64>, what: &str) -> Result<()> {
-        match left {
+    fn close_slow(&mut self, left: Left, what: &str) -> Result<()> {
+        match left.known() {
             None => self.wire.end(what),
             Some(more) => {
                 let message = format!("expected the end of {what}, found {more} more elements");
@@ -378,6 +383,18 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
+    #[inline(never)]
+    fn identifier<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        match head.major() {
+            head::TEXT => self.text(head, visitor),
+            head::BYTES => self.bytes(head, visitor),
+            // serde takes a number for the position of a field, which no encoder writes here.
+            _ => Err(self.wrong(at, head, &visitor)),
+        }
+    }
+
     /// Null where a unit is expected; an empty array too, which other encoders write.
     fn unit(&mut self, expected: &dyn de::Expected) -> Result<()> {
         let at = self.wire.offset();
@@ -426,9 +443,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         match tag {
             tag::SOME => {
                 self.wire.enter()?;
-                let value = visitor.visit_some(&mut *self)?;
+                let value = visitor.visit_some(&mut *self);
                 self.wire.leave();
-                Ok(value)
+                value
             }
             tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
                 let number = self.wire.bignum(tag)?;
@@ -488,22 +505,16 @@ macro_rules! integers {
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let at = self.wire.offset();
-            let head = match self.wire.item()? {
-                Item::Head(head) if head.major() == head::UNSIGNED => head,
-                item => {
-                    let number = self.number(item, at, &visitor)?;
-                    return match number.$exact().and_then(|value| value.try_into().ok()) {
-                        Some(value) => visitor.$visit(value),
-                        None => Err(wrong_number(number, &visitor).at(at)),
-                    };
-                }
+            let number = match self.wire.unsigned()? {
+                Some(arg) => match <$type>::try_from(arg) {
+                    Ok(value) => return visitor.$visit(value),
+                    Err(_) => Numeric::Int { negative: false, arg: arg.into() },
+                },
+                None => self.number(&visitor)?,
             };
-            match <$type>::try_from(head.arg) {
-                Ok(value) => visitor.$visit(value),
-                Err(_) => {
-                    let number = Numeric::Int { negative: false, arg: head.arg.into() };
-                    Err(wrong_number(number, &visitor).at(at))
-                }
+            match number.$exact().and_then(|value| value.try_into().ok()) {
+                Some(value) => visitor.$visit(value),
+                None => Err(wrong_number(number, &visitor).at(at)),
             }
         }
     )*};
@@ -543,13 +554,11 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Some((&[head::SINGLE, a, b, c, d], _)) = self.wire.src.window().split_first_chunk() {
-            self.wire.src.advance(5);
-            return visitor.visit_f32(f32::from_bits(u32::from_be_bytes([a, b, c, d])));
+        if let Some(bytes) = self.wire.src.after(head::SINGLE) {
+            return visitor.visit_f32(f32::from_be_bytes(bytes));
         }
         let at = self.wire.offset();
-        let item = self.wire.item()?;
-        let number = self.number(item, at, &visitor)?;
+        let number = self.number(&visitor)?;
         match number.as_single() {
             Some(value) => visitor.visit_f32(value),
             None => Err(wrong_number(number, &visitor).at(at)),
@@ -558,16 +567,11 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Some((&[head::DOUBLE, a, b, c, d, e, f, g, h], _)) =
-            self.wire.src.window().split_first_chunk()
-        {
-            self.wire.src.advance(9);
-            let bits = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-            return visitor.visit_f64(f64::from_bits(bits));
+        if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
+            return visitor.visit_f64(f64::from_be_bytes(bytes));
         }
         let at = self.wire.offset();
-        let item = self.wire.item()?;
-        let number = self.number(item, at, &visitor)?;
+        let number = self.number(&visitor)?;
         match number.as_double() {
             Some(value) => visitor.visit_f64(value),
             None => Err(wrong_number(number, &visitor).at(at)),
@@ -580,6 +584,12 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(text))) => return visitor.visit_borrowed_str(text),
+            Some(Ok(Text::Copied(text))) => return visitor.visit_str(text),
+            Some(Err(error)) => return Err(error),
+            _ => {}
+        }
         let at = self.wire.offset();
         let head = self.plain(&visitor)?;
         if head.major() == head::TEXT {
@@ -626,9 +636,9 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             }
             _ if initial >> 5 == head::TAG && self.some_tag()? => {
                 self.wire.enter()?;
-                let value = visitor.visit_some(&mut *self)?;
+                let value = visitor.visit_some(&mut *self);
                 self.wire.leave();
-                return Ok(value);
+                return value;
             }
             _ => {}
         }
@@ -661,21 +671,17 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match name {
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
-                let value = value::read(&mut self.wire)?;
+                let value = self.wire.within(0, value::read)?;
                 handoff::put(Slot::Value(value));
                 let result = visitor.visit_unit();
                 handoff::put(Slot::Empty);
                 result
             }
-            name::RAW => {
-                self.wire.src.record();
-                self.wire.skip()?;
-                match self.wire.src.recorded() {
-                    Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
-                    Bytes::Copied(item) => visitor.visit_bytes(item),
-                    Bytes::Owned(item) => visitor.visit_byte_buf(item),
-                }
-            }
+            name::RAW => match self.wire.capture()? {
+                Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
+                Bytes::Copied(item) => visitor.visit_bytes(item),
+                Bytes::Owned(item) => visitor.visit_byte_buf(item),
+            },
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -762,8 +768,14 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             },
             head::MAP if head.is_indefinite() || head.arg == 1 => {
                 self.wire.enter()?;
-                let value = visitor.visit_enum(EnumAccess::new(&mut *self))?;
+                let mut taken = false;
+                let result = visitor.visit_enum(EnumAccess::new(&mut *self, &mut taken));
                 self.wire.leave();
+                let value = result?;
+                if !taken {
+                    let what = "expected the content of a variant to be taken, found it left";
+                    return Err(Error::data(what).at(at));
+                }
                 if head.is_indefinite() {
                     self.wire.end("an enum")?;
                 }
@@ -779,19 +791,17 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let at = self.wire.offset();
-        let head = self.plain(&visitor)?;
-        match head.major() {
-            head::TEXT => self.text(head, visitor),
-            head::BYTES => self.bytes(head, visitor),
-            // serde takes a number for the position of a field, which no encoder writes here.
-            _ => Err(self.wrong(at, head, &visitor)),
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
+            Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
+            Some(Err(error)) => Err(error),
+            _ => self.identifier(visitor),
         }
     }
 
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.wire.skip()?;
+        self.wire.within(0, Wire::skip)?;
         visitor.visit_unit()
     }
 

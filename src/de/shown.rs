@@ -4,6 +4,7 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Deserializer;
+use super::typed::one_more;
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read};
 use crate::wire::tensor::TensorItem;
@@ -59,7 +60,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
             3 => seed.deserialize(item.meta.order.name().into_deserializer()),
             _ => {
                 let item = self.item.take();
-                seed.deserialize(ShownData { de: self.de, item })
+                seed.deserialize(ShownData { de: self.de, item, somes: 0 })
             }
         }
     }
@@ -72,6 +73,8 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
 struct ShownData<'a, R> {
     de: &'a mut Deserializer<R>,
     item: Option<TensorItem>,
+    /// Options entered: a recursive type must not recurse on nothing.
+    somes: usize,
 }
 
 impl<'de, R: Read<'de>> de::Deserializer<'de> for ShownData<'_, R> {
@@ -97,7 +100,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for ShownData<'_, R> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_some(self)
+        visitor.visit_some(Self { somes: one_more(self.somes)?, ..self })
     }
 
     forward_to_deserialize_any! {

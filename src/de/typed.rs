@@ -7,6 +7,7 @@ use serde::forward_to_deserialize_any;
 use super::{invalid, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::options::Limits;
 use crate::wire::number::Numeric;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some((bytes, rest)) = self.rest.split_at_checked(self.size) else { return Ok(None) };
         self.rest = rest;
-        seed.deserialize(Element { kind: self.kind, bytes }).map(Some)
+        seed.deserialize(Element { kind: self.kind, bytes, somes: 0 }).map(Some)
     }
 
     #[inline]
@@ -86,11 +87,21 @@ impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
     }
 }
 
+/// Counts an option entered without taking anything.
+pub fn one_more(somes: usize) -> Result<usize> {
+    if somes < Limits::DEFAULT_DEPTH {
+        return Ok(somes + 1);
+    }
+    Err(Error::limit("options are nested too deeply around one value"))
+}
+
 #[derive(Clone, Copy)]
 struct Element<'a> {
     kind: Kind,
     /// As many as the kind takes.
     bytes: &'a [u8],
+    /// Options entered: a recursive type must not recurse on nothing.
+    somes: usize,
 }
 
 impl Element<'_> {
@@ -198,7 +209,7 @@ impl<'de> de::Deserializer<'de> for Element<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_some(self)
+        visitor.visit_some(Self { somes: one_more(self.somes)?, ..self })
     }
 
     #[inline(always)]

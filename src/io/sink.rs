@@ -7,6 +7,7 @@
 use std::io;
 
 use crate::error::{Error, Result};
+use crate::mem;
 
 /// What to do with bytes that do not fit the buffer's capacity.
 pub trait Overflow {
@@ -43,20 +44,22 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
-        if self.buf.capacity() - self.buf.len() < N {
-            return self.overflow(&bytes);
-        }
-        self.buf.extend_from_slice(&bytes);
-        Ok(())
+        if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.overflow(&bytes) }
     }
 
     #[inline(always)]
     pub fn put_slice(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buf.capacity() - self.buf.len() < bytes.len() {
-            return self.overflow(bytes);
+        if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
+    }
+
+    /// A head of one byte and what follows it.
+    #[inline(always)]
+    pub fn put_headed(&mut self, head: u8, bytes: &[u8]) -> Result<()> {
+        if mem::append(&mut self.buf, [head], bytes) {
+            return Ok(());
         }
-        self.buf.extend_from_slice(bytes);
-        Ok(())
+        self.overflow(&[head])?;
+        self.put_slice(bytes)
     }
 
     #[cold]

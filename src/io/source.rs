@@ -39,14 +39,31 @@ pub trait Read<'de>: sealed::Sealed {
     #[doc(hidden)]
     fn window(&self) -> &[u8];
 
-    /// Tries to have `need` bytes in the window, at most [`MAX_FILL`]; fewer are there at the end
-    /// of the input.
+    /// Tries to have `need` bytes in the window, no more than a head takes; fewer are there at the
+    /// end of the input.
     #[doc(hidden)]
     fn fill(&mut self, need: usize) -> Result<()>;
 
     /// Leaves behind `n` bytes of the window.
     #[doc(hidden)]
     fn advance(&mut self, n: usize);
+
+    /// Takes `len` bytes that stand behind `skip` bytes of the window, if they are there.
+    #[doc(hidden)]
+    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>>;
+
+    /// Takes the `N` bytes that stand behind the byte `initial` in the window, if they are there.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
+        let (&first, rest) = self.window().split_first()?;
+        let bytes = *rest.first_chunk()?;
+        if first != initial {
+            return None;
+        }
+        self.advance(N + 1);
+        Some(bytes)
+    }
 
     /// Position in the input.
     #[doc(hidden)]
@@ -71,9 +88,9 @@ pub trait Read<'de>: sealed::Sealed {
     #[doc(hidden)]
     fn mark(&self, from: u64) -> Self::Mark;
 
-    /// The bytes marked, or the first of them.
+    /// The offset and the bytes marked, or the first of them.
     #[doc(hidden)]
-    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> &'a [u8];
+    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]);
 
     /// Starts to keep what is left behind.
     #[doc(hidden)]
@@ -83,8 +100,6 @@ pub trait Read<'de>: sealed::Sealed {
     #[doc(hidden)]
     fn recorded(&mut self) -> Bytes<'de, 'static>;
 }
-
-pub const MAX_FILL: usize = 16;
 
 /// Reading from a slice of bytes; strings, byte strings and views are borrowed from it.
 #[derive(Debug)]
@@ -116,6 +131,13 @@ impl<'de> Read<'de> for SliceRead<'de> {
     #[inline(always)]
     fn advance(&mut self, n: usize) {
         self.rest = self.rest.get(n..).unwrap_or_default();
+    }
+
+    #[inline(always)]
+    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
+        let (bytes, rest) = self.rest.get(skip..)?.split_at_checked(len)?;
+        self.rest = rest;
+        Some(Bytes::Borrowed(bytes))
     }
 
     #[inline(always)]
@@ -152,8 +174,9 @@ impl<'de> Read<'de> for SliceRead<'de> {
         from
     }
 
-    fn marked<'a>(&'a self, mark: &'a u64) -> &'a [u8] {
-        usize::try_from(*mark).ok().and_then(|mark| self.whole.get(mark..)).unwrap_or_default()
+    fn marked<'a>(&'a self, mark: &'a u64) -> (u64, &'a [u8]) {
+        let bytes = usize::try_from(*mark).ok().and_then(|mark| self.whole.get(mark..));
+        (*mark, bytes.unwrap_or_default())
     }
 
     fn record(&mut self) {
@@ -191,6 +214,8 @@ pub struct IoRead<R> {
 const BUFFER: usize = 64 << 10;
 /// Bytes kept of a map key, for the path in errors: the buffer may move on while its value is read.
 const KEY: usize = 32;
+/// An initial byte that starts no item.
+const LOST: u8 = 0xfc;
 /// Memory asked for at once for bytes that are only claimed.
 pub(crate) const STEP: usize = 256 << 10;
 
@@ -230,9 +255,11 @@ impl<R: io::Read> IoRead<R> {
             return Ok(());
         }
         if self.buf.len() - self.start < need || self.start == self.end {
-            self.buf.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
+            // The head of a map key may lie right before: see `mark`.
+            let kept = self.start.min(KEY).min(self.buf.len().saturating_sub(need));
+            self.buf.copy_within(self.start - kept..self.end, 0);
+            self.end -= self.start - kept;
+            self.start = kept;
         }
         while self.end - self.start < need {
             let Some(room) = self.buf.get_mut(self.end..) else { break };
@@ -274,6 +301,16 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
     #[inline]
     fn advance(&mut self, n: usize) {
         self.leave(n);
+    }
+
+    #[inline]
+    fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>> {
+        let start = self.start + skip;
+        if self.end - self.start < skip + len {
+            return None;
+        }
+        self.leave(skip + len);
+        self.buf.get(start..start + len).map(Bytes::Copied)
     }
 
     #[inline]
@@ -338,22 +375,23 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
         Ok(())
     }
 
-    type Mark = [u8; KEY];
+    type Mark = (u64, [u8; KEY]);
 
     #[inline]
-    fn mark(&self, from: u64) -> [u8; KEY] {
-        let mut key = [0; KEY];
+    fn mark(&self, from: u64) -> Self::Mark {
+        // Where the key is gone, a head that is none: it shows as `?`.
+        let mut key = [LOST; KEY];
         let len = usize::try_from(self.offset - from).unwrap_or(usize::MAX);
         let bytes = self.start.checked_sub(len).and_then(|at| self.buf.get(at..self.start));
         if let Some(bytes) = bytes {
             let len = bytes.len().min(KEY);
             key[..len].copy_from_slice(&bytes[..len]);
         }
-        key
+        (from, key)
     }
 
-    fn marked<'a>(&'a self, mark: &'a [u8; KEY]) -> &'a [u8] {
-        mark
+    fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]) {
+        (mark.0, &mark.1)
     }
 
     fn record(&mut self) {

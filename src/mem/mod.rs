@@ -25,6 +25,90 @@ pub fn swap_words(bytes: &mut [u8], width: usize) {
     }
 }
 
+/// Appends bytes to a vector if they fit its capacity; if not, does nothing and says so.
+///
+/// Short slices, such as field names, are copied without a call; where their length is known when
+/// this is compiled, by one or two moves.
+#[inline(always)]
+#[must_use]
+pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> bool {
+    let (len, spare) = (buf.len(), buf.capacity() - buf.len());
+    // `tail` is at most `isize::MAX` long and `N` an array in memory: no overflow.
+    if spare < N + tail.len() {
+        return false;
+    }
+    // SAFETY: from `len` on, the allocation has at least `N + tail.len()` bytes, which belong to
+    // nobody else, as `buf` is borrowed mutably and its spare capacity is no part of any slice;
+    // all of them are written before the length covers them.
+    unsafe {
+        let end = buf.as_mut_ptr().add(len);
+        end.cast::<[u8; N]>().write_unaligned(head);
+        copy_short(tail, end.add(N));
+        buf.set_len(len + N + tail.len());
+    }
+    true
+}
+
+/// Copies a slice, in moves that may overlap where it is short.
+///
+/// # Safety
+/// `to` must be valid for writes of `from.len()` bytes and not overlap `from`.
+#[inline(always)]
+unsafe fn copy_short(from: &[u8], to: *mut u8) {
+    let (start, len) = (from.as_ptr(), from.len());
+    // SAFETY: each arm reads and writes within the first `len` bytes of either side, as the width
+    // of its moves is at most `len`; the caller vouches for both sides. Unaligned access is used.
+    unsafe {
+        macro_rules! two {
+            ($word:ty) => {{
+                let behind = len - size_of::<$word>();
+                let first = start.cast::<$word>().read_unaligned();
+                let last = start.add(behind).cast::<$word>().read_unaligned();
+                to.cast::<$word>().write_unaligned(first);
+                to.add(behind).cast::<$word>().write_unaligned(last);
+            }};
+        }
+        match len {
+            0 => {}
+            1 => *to = *start,
+            2..4 => two!(u16),
+            4..8 => two!(u32),
+            8..=16 => two!(u64),
+            17..=32 => two!(u128),
+            _ => std::ptr::copy_nonoverlapping(start, to, len),
+        }
+    }
+}
+
+/// The text that bytes are; the check is inlined for the short ASCII of field names.
+#[inline(always)]
+pub fn text(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    if bytes.len() <= 16 && short_is_ascii(bytes) {
+        // SAFETY: every byte is below 0x80, and a sequence of such bytes is UTF-8.
+        return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
+    }
+    std::str::from_utf8(bytes)
+}
+
+/// Whether at most 16 bytes are all below 0x80.
+#[inline(always)]
+fn short_is_ascii(bytes: &[u8]) -> bool {
+    let high = match bytes.len() {
+        8.. => match (bytes.first_chunk(), bytes.last_chunk()) {
+            (Some(first), Some(last)) => u64::from_ne_bytes(*first) | u64::from_ne_bytes(*last),
+            _ => u64::MAX,
+        },
+        4..8 => match (bytes.first_chunk(), bytes.last_chunk()) {
+            (Some(first), Some(last)) => {
+                (u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last)).into()
+            }
+            _ => u64::MAX,
+        },
+        _ => bytes.iter().fold(0, |all, &byte| all | u64::from(byte)),
+    };
+    high & 0x8080_8080_8080_8080 == 0
+}
+
 /// Bytes as the encoded item that they are; the caller has checked that.
 pub fn raw_value(bytes: &[u8]) -> &RawValue {
     // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointers have the same
@@ -121,6 +205,34 @@ mod tests {
         assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
         assert_eq!(checked::copied(&[0, 2]), None);
         assert_eq!(checked::viewed(&[255]), None);
+    }
+
+    #[test]
+    fn appends_what_fits() {
+        let bytes: Vec<u8> = (0..80).collect();
+        for len in 0..bytes.len() {
+            let mut buf = Vec::with_capacity(len + 3);
+            buf.push(9);
+            assert!(append(&mut buf, [7, 8], &bytes[..len]));
+            assert_eq!((&buf[..3], &buf[3..]), (&[9, 7, 8][..], &bytes[..len]));
+            let (before, spare) = (buf.clone(), buf.capacity() - buf.len());
+            assert!(!append(&mut buf, [], &vec![0; spare + 1]));
+            assert_eq!(buf, before);
+        }
+    }
+
+    #[test]
+    fn text_is_utf8_at_every_length() {
+        for len in 0..40 {
+            let mut bytes = vec![b'a'; len];
+            assert_eq!(text(&bytes).unwrap().len(), len);
+            for at in 0..len {
+                bytes[at] = 0xff;
+                assert!(text(&bytes).is_err(), "{len} {at}");
+                bytes[at] = b'a';
+            }
+        }
+        assert_eq!(text("grüße".as_bytes()), Ok("grüße"));
     }
 
     #[test]

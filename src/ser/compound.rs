@@ -19,6 +19,8 @@ pub struct Compound<'a, O> {
     levels: usize,
     /// The enum variant around it, for paths.
     variant: Option<&'static str>,
+    /// Whether a key stands there whose value is to come.
+    keyed: bool,
 }
 
 impl<'a, O: Overflow> Compound<'a, O> {
@@ -30,7 +32,7 @@ impl<'a, O: Overflow> Compound<'a, O> {
     ) -> Result<Self> {
         encoder.enter(1)?;
         encoder.sink.container(major, len)?;
-        Ok(Self { encoder, left: len, index: 0, levels: 1, variant: None })
+        Ok(Self { encoder, left: len, index: 0, levels: 1, variant: None, keyed: false })
     }
 
     #[inline]
@@ -44,7 +46,14 @@ impl<'a, O: Overflow> Compound<'a, O> {
         encoder.sink.head(head::MAP, 1)?;
         encoder.sink.text(variant)?;
         encoder.sink.head(major, len as u64)?;
-        Ok(Self { encoder, left: Some(len), index: 0, levels: 2, variant: Some(variant) })
+        Ok(Self {
+            encoder,
+            left: Some(len),
+            index: 0,
+            levels: 2,
+            variant: Some(variant),
+            keyed: false,
+        })
     }
 
     /// Counts an element or entry against the length that was announced.
@@ -83,7 +92,8 @@ impl<'a, O: Overflow> Compound<'a, O> {
         Ok(())
     }
 
-    #[inline]
+    // Inlined for the key, whose length then is known.
+    #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
         self.encoder.sink.text(key)?;
@@ -95,6 +105,9 @@ impl<'a, O: Overflow> Compound<'a, O> {
 
     #[inline]
     fn finish(self) -> Result<()> {
+        if self.keyed {
+            return Err(self.locate(unpaired()));
+        }
         match self.left {
             Some(0) => {}
             Some(left) => {
@@ -105,6 +118,11 @@ impl<'a, O: Overflow> Compound<'a, O> {
         }
         self.encoder.leave(self.levels)
     }
+}
+
+#[cold]
+fn unpaired() -> Error {
+    Error::data("a map needs a value for each key, and a key for each value")
 }
 
 macro_rules! elements {
@@ -138,7 +156,7 @@ macro_rules! fields {
             type Ok = ();
             type Error = Error;
 
-            #[inline]
+            #[inline(always)]
             fn serialize_field<T: Serialize + ?Sized>(
                 &mut self,
                 key: &'static str,
@@ -163,12 +181,20 @@ impl<O: Overflow> ser::SerializeMap for Compound<'_, O> {
 
     #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        if self.keyed {
+            return Err(self.locate(unpaired()));
+        }
         self.count()?;
+        self.keyed = true;
         key.serialize(&mut *self.encoder)
     }
 
     #[inline]
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        if !self.keyed {
+            return Err(self.locate(unpaired()));
+        }
+        self.keyed = false;
         value.serialize(&mut *self.encoder)
     }
 
@@ -192,21 +218,31 @@ impl<O: Overflow> ser::SerializeMap for Compound<'_, O> {
 }
 
 /// A sequence being written, which may turn out to be a typed array.
-pub struct Sequence<'a, O>(State<'a, O>);
+pub struct Sequence<'a, O: Overflow>(State<'a, O>);
 
-enum State<'a, O> {
+enum State<'a, O: Overflow> {
     Plain(Compound<'a, O>),
     /// Nothing is written yet: the first element decides.
     Undecided {
         encoder: &'a mut Encoder<O>,
         len: usize,
     },
-    Packing {
-        encoder: &'a mut Encoder<O>,
-        packing: Packing,
-    },
+    Packing(Gathering<'a, O>),
     /// Between states; stays only after an error.
     Failed,
+}
+
+/// A typed array being gathered in a buffer that is lent, and goes back too where the value's own
+/// code ends half-way.
+struct Gathering<'a, O: Overflow>(Option<(&'a mut Encoder<O>, Packing)>);
+
+impl<O: Overflow> Drop for Gathering<'_, O> {
+    fn drop(&mut self) {
+        if let Some((encoder, packing)) = self.0.take() {
+            // There is an error already, and nothing to write that could fail.
+            let _ = packing.abandon(encoder);
+        }
+    }
 }
 
 impl<'a, O: Overflow> Sequence<'a, O> {
@@ -232,12 +268,16 @@ impl<'a, O: Overflow> Sequence<'a, O> {
                 Ok(number) if number.kind().worth_packing(len) => {
                     let mut packing = Packing::begin(encoder, number.kind(), len)?;
                     packing.push(number);
-                    self.0 = State::Packing { encoder, packing };
+                    self.0 = State::Packing(Gathering(Some((encoder, packing))));
                     return Ok(());
                 }
                 _ => *self = Self::plain(encoder, Some(len))?,
             },
-            State::Packing { encoder, packing } => *self = packing.unpack(encoder)?,
+            State::Packing(mut gathering) => {
+                if let Some((encoder, packing)) = gathering.0.take() {
+                    *self = packing.unpack(encoder)?;
+                }
+            }
             other => self.0 = other,
         }
         ser::SerializeSeq::serialize_element(self, value)
@@ -252,8 +292,9 @@ impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         match &mut self.0 {
             State::Plain(compound) => compound.element(value),
-            State::Packing { packing, .. } => {
+            State::Packing(gathering) => {
                 if let Ok(number) = value.serialize(Grab)
+                    && let Some((_, packing)) = &mut gathering.0
                     && packing.push(number)
                 {
                     return Ok(());
@@ -261,7 +302,7 @@ impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
                 self.packed(value)
             }
             State::Undecided { .. } => self.packed(value),
-            State::Failed => Err(Error::data("an earlier element failed")),
+            State::Failed => Err(failed()),
         }
     }
 
@@ -269,12 +310,20 @@ impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
     fn end(self) -> Result<()> {
         match self.0 {
             State::Plain(compound) => compound.finish(),
-            State::Packing { encoder, packing } if packing.is_full() => packing.finish(encoder),
-            State::Packing { encoder, packing } => ser::SerializeSeq::end(packing.unpack(encoder)?),
+            State::Packing(mut gathering) => match gathering.0.take() {
+                Some((encoder, packing)) if packing.is_full() => packing.finish(encoder),
+                Some((encoder, packing)) => ser::SerializeSeq::end(packing.unpack(encoder)?),
+                None => Err(failed()),
+            },
             State::Undecided { encoder, len } => {
                 ser::SerializeSeq::end(Self::plain(encoder, Some(len))?)
             }
-            State::Failed => Err(Error::data("an earlier element failed")),
+            State::Failed => Err(failed()),
         }
     }
+}
+
+#[cold]
+fn failed() -> Error {
+    Error::data("an earlier element failed")
 }

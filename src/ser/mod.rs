@@ -198,7 +198,10 @@ impl<W: io::Write> Serializer<W> {
     }
 
     fn whole(&mut self, write: impl FnOnce(&mut Encoder<Stage<W>>) -> Result<()>) -> Result<()> {
-        let encoder = self.begin()?;
+        self.begin()?;
+        // Stays so where the value panics part-way.
+        self.broken = true;
+        let encoder = &mut self.encoder;
         let result = write(encoder).and_then(|()| encoder.sink.flush());
         self.broken = result.is_err();
         result
@@ -359,6 +362,20 @@ impl<O: Overflow> Encoder<O> {
         }
     }
 
+    /// Checks that so many levels may be opened.
+    #[inline]
+    fn room(&self, levels: usize) -> Result<()> {
+        if self.depth < levels { Err(self.too_deep()) } else { Ok(()) }
+    }
+
+    fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
+        if u64::try_from(arg).is_err() {
+            // The tag of a bignum.
+            self.room(1)?;
+        }
+        self.sink.wide(negative, arg)
+    }
+
     #[cold]
     fn too_deep(&self) -> Error {
         let max = self.options.max_depth;
@@ -368,8 +385,13 @@ impl<O: Overflow> Encoder<O> {
     /// Ends a compound; at the top, everything goes to the writer.
     #[inline(always)]
     fn leave(&mut self, levels: usize) -> Result<()> {
-        self.depth += levels;
-        if self.at_top() { self.sink.flush() } else { Ok(()) }
+        let depth = self.depth + levels;
+        if depth == self.options.max_depth {
+            // Where this fails the value stays open: see `Serializer::begin`.
+            self.sink.flush()?;
+        }
+        self.depth = depth;
+        Ok(())
     }
 
     /// Null, or another item that an option is read from as `None`: the `Some`s around it must be
@@ -377,11 +399,10 @@ impl<O: Overflow> Encoder<O> {
     #[inline]
     fn mark_some(&mut self) -> Result<()> {
         if self.some_at == self.sink.position() {
-            self.enter(self.some_count)?;
+            self.room(self.some_count)?;
             for _ in 0..self.some_count {
                 self.sink.head(head::TAG, tag::SOME)?;
             }
-            self.depth += self.some_count;
         }
         Ok(())
     }
@@ -399,10 +420,14 @@ impl<O: Overflow> Encoder<O> {
             // Buffered by serde: the newtype's content is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
+                self.room(1 + usize::from(meta.dtype.is_complex()))?;
                 self.sink.typed_array_head(&meta.dtype, len)?;
                 self.blocks(len, value)
             }
             (name::TAGGED, Slot::Number(number)) => {
+                if number == tag::SOME {
+                    self.mark_some()?;
+                }
                 self.enter(1)?;
                 self.sink.head(head::TAG, number)?;
                 value.serialize(&mut *self)?;
@@ -410,14 +435,21 @@ impl<O: Overflow> Encoder<O> {
                 Ok(())
             }
             (name::SIMPLE, Slot::Number(number)) => {
-                if number == 22 || number == 23 {
-                    self.mark_some()?;
+                match number {
+                    22 | 23 => self.mark_some()?,
+                    24..32 => {
+                        return Err(Error::data(format!("there is no simple value {number}")));
+                    }
+                    _ => {}
                 }
                 self.sink.head(head::SIMPLE, number)
             }
             (name::RAW, Slot::Raw) => value.serialize(Capture(|item: &[u8]| {
                 if raw::reads_as_none(item) {
                     self.mark_some()?;
+                }
+                if raw::is_deeper(item, self.depth) {
+                    return Err(self.too_deep());
                 }
                 self.sink.put_slice(item)
             })),
@@ -431,9 +463,8 @@ impl<O: Overflow> Encoder<O> {
         len: usize,
         payload: &T,
     ) -> Result<()> {
-        // Tag, array, complex tag, typed-array tag.
-        self.enter(4)?;
-        self.depth += 4;
+        // Tag, array, shape or typed-array tag, complex tag before that.
+        self.room(3 + usize::from(meta.dtype.is_complex()))?;
         self.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
         self.blocks(len, payload)
     }
@@ -549,11 +580,11 @@ impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
 
     fn serialize_i128(self, v: i128) -> Result<()> {
         let negative = v < 0;
-        self.sink.wide(negative, if negative { !v } else { v }.cast_unsigned())
+        self.wide(negative, if negative { !v } else { v }.cast_unsigned())
     }
 
     fn serialize_u128(self, v: u128) -> Result<()> {
-        self.sink.wide(false, v)
+        self.wide(false, v)
     }
 
     #[inline]

@@ -53,6 +53,7 @@ pub struct Packing {
 
 impl Packing {
     pub fn begin<O: Overflow>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
+        encoder.room(1)?;
         let lent = encoder.sink.lend();
         let before = lent.len();
         // A length that overflows belongs to a sequence that never gets there.
@@ -69,6 +70,15 @@ impl Packing {
     }
 
     pub fn finish<O: Overflow>(self, encoder: &mut Encoder<O>) -> Result<()> {
+        // Where that fails the value stays open.
+        encoder.enter(1)?;
+        encoder.sink.give_back(self.buf)?;
+        encoder.leave(1)
+    }
+
+    /// Gives the buffer back as it was.
+    pub fn abandon<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+        self.buf.truncate(self.before);
         encoder.sink.give_back(self.buf)
     }
 

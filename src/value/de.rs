@@ -3,7 +3,7 @@
 use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
 use super::Value;
-use crate::de::{TypedSeq, invalid, wrong_number};
+use crate::de::{TypedSeq, invalid, one_more, wrong_number};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::tensor::{DynTensor, Elements, Order, TensorMeta};
@@ -25,11 +25,59 @@ enum Node<'de> {
     Borrowed(&'de Value),
 }
 
+/// A value within options, of which it shows nothing: a recursive type must not recurse on
+/// nothing.
+struct Within<'de> {
+    node: Node<'de>,
+    somes: usize,
+}
+
+impl<'de> Within<'de> {
+    fn around(value: Value) -> Self {
+        Self { node: Node::Owned(value), somes: 0 }
+    }
+
+    fn around_borrowed(value: &'de Value) -> Self {
+        Self { node: Node::Borrowed(value), somes: 0 }
+    }
+}
+
 impl<'de> Node<'de> {
     fn value(&self) -> &Value {
         match self {
             Self::Owned(value) => value,
             Self::Borrowed(value) => value,
+        }
+    }
+
+    fn option<V: Visitor<'de>>(self, somes: usize, visitor: V) -> Result<V::Value> {
+        match self.value() {
+            Value::Null | Value::Simple(23) => visitor.visit_none(),
+            Value::Tag(tag::SOME, _) => visitor.visit_some(self.inside()),
+            _ => visitor.visit_some(Within { node: self, somes: one_more(somes)? }),
+        }
+    }
+
+    fn newtype<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        somes: usize,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match name {
+            name::TENSOR => self.untagged()?.tensor(visitor),
+            name::VALUE => {
+                let value = match self {
+                    Self::Owned(value) => value,
+                    Self::Borrowed(value) => value.clone(),
+                };
+                handoff::put(Slot::Value(value));
+                let result = visitor.visit_unit();
+                handoff::put(Slot::Empty);
+                result
+            }
+            name::RAW => visitor.visit_byte_buf(crate::to_vec(self.value())?),
+            _ => visitor.visit_newtype_struct(Within { node: self, somes }),
         }
     }
 
@@ -95,10 +143,7 @@ impl<'de> Node<'de> {
                 Value::Tensor(tensor) if tensor.shape().len() == 1 => {
                     typed_seq(tensor.dtype(), tensor.elements(), visitor)
                 }
-                Value::Bytes(bytes) => {
-                    let mut seq = TypedSeq::bytes(bytes);
-                    visitor.visit_seq(&mut seq)
-                }
+                Value::Bytes(bytes) => whole_seq(TypedSeq::bytes(bytes), visitor),
                 _ => Err(other.wrong(&visitor)),
             },
         }
@@ -185,8 +230,10 @@ fn typed_seq<'de, V: Visitor<'de>>(
     elements: &Elements,
     visitor: V,
 ) -> Result<V::Value> {
-    let bytes = elements.le_bytes();
-    let mut seq = TypedSeq::new(dtype, &bytes)?;
+    whole_seq(TypedSeq::new(dtype, &elements.le_bytes())?, visitor)
+}
+
+fn whole_seq<'de, V: Visitor<'de>>(mut seq: TypedSeq<'_>, visitor: V) -> Result<V::Value> {
     let value = visitor.visit_seq(&mut seq)?;
     match seq.len() {
         0 => Ok(value),
@@ -466,11 +513,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.value() {
-            Value::Null | Value::Simple(23) => visitor.visit_none(),
-            Value::Tag(tag::SOME, _) => visitor.visit_some(self.inside()),
-            _ => visitor.visit_some(self),
-        }
+        self.option(0, visitor)
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -495,21 +538,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value> {
-        match name {
-            name::TENSOR => self.untagged()?.tensor(visitor),
-            name::VALUE => {
-                let value = match self {
-                    Self::Owned(value) => value,
-                    Self::Borrowed(value) => value.clone(),
-                };
-                handoff::put(Slot::Value(value));
-                let result = visitor.visit_unit();
-                handoff::put(Slot::Empty);
-                result
-            }
-            name::RAW => visitor.visit_byte_buf(crate::to_vec(self.value())?),
-            _ => visitor.visit_newtype_struct(self),
-        }
+        self.newtype(name, 0, visitor)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -593,17 +622,22 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
 }
 
 macro_rules! deserializer {
-    ($type:ty, $node:path) => {
+    ($type:ty, $within:path) => {
         impl<'de> de::Deserializer<'de> for $type {
             type Error = Error;
 
             deserializer! {
-                $node; deserialize_any deserialize_bool deserialize_i8 deserialize_i16
+                $within; deserialize_any deserialize_bool deserialize_i8 deserialize_i16
                 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16
                 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
                 deserialize_char deserialize_str deserialize_string deserialize_bytes
-                deserialize_byte_buf deserialize_option deserialize_unit deserialize_seq
+                deserialize_byte_buf deserialize_unit deserialize_seq
                 deserialize_map deserialize_identifier deserialize_ignored_any
+            }
+
+            fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+                let within = $within(self);
+                within.node.option(within.somes, visitor)
             }
 
             fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -611,7 +645,7 @@ macro_rules! deserializer {
                 name: &'static str,
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_unit_struct(name, visitor)
+                $within(self).node.deserialize_unit_struct(name, visitor)
             }
 
             fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -619,7 +653,8 @@ macro_rules! deserializer {
                 name: &'static str,
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_newtype_struct(name, visitor)
+                let within = $within(self);
+                within.node.newtype(name, within.somes, visitor)
             }
 
             fn deserialize_tuple<V: Visitor<'de>>(
@@ -627,7 +662,7 @@ macro_rules! deserializer {
                 len: usize,
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_tuple(len, visitor)
+                $within(self).node.deserialize_tuple(len, visitor)
             }
 
             fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -636,7 +671,7 @@ macro_rules! deserializer {
                 len: usize,
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_tuple_struct(name, len, visitor)
+                $within(self).node.deserialize_tuple_struct(name, len, visitor)
             }
 
             fn deserialize_struct<V: Visitor<'de>>(
@@ -645,7 +680,7 @@ macro_rules! deserializer {
                 fields: &'static [&'static str],
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_struct(name, fields, visitor)
+                $within(self).node.deserialize_struct(name, fields, visitor)
             }
 
             fn deserialize_enum<V: Visitor<'de>>(
@@ -654,7 +689,7 @@ macro_rules! deserializer {
                 variants: &'static [&'static str],
                 visitor: V,
             ) -> Result<V::Value> {
-                $node(self).deserialize_enum(name, variants, visitor)
+                $within(self).node.deserialize_enum(name, variants, visitor)
             }
 
             fn is_human_readable(&self) -> bool {
@@ -662,12 +697,13 @@ macro_rules! deserializer {
             }
         }
     };
-    ($node:path; $($method:ident)*) => {$(
+    ($within:path; $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            $node(self).$method(visitor)
+            $within(self).node.$method(visitor)
         }
     )*};
 }
 
-deserializer!(Value, Node::Owned);
-deserializer!(&'de Value, Node::Borrowed);
+deserializer!(Value, Within::around);
+deserializer!(&'de Value, Within::around_borrowed);
+deserializer!(Within<'de>, std::convert::identity);

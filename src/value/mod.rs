@@ -18,7 +18,7 @@ use crate::io::source::Read;
 use crate::tensor::{DynTensor, Numbers};
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Text, Wire, unexpected_break};
+use crate::wire::reader::{Left, Text, Wire, unexpected_break};
 use crate::wire::tag;
 
 /// Any CBOR item, tensors included.
@@ -199,7 +199,7 @@ pub fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
         }),
         head::ARRAY => {
             wire.enter()?;
-            let mut left = head.length();
+            let mut left = Left::of(head);
             let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
             while wire.more(&mut left)? {
                 let item = read(wire).map_err(|error| error.in_index(items.len() as u64))?;
@@ -240,7 +240,7 @@ fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Resul
 
 fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
     wire.enter()?;
-    let mut left = head.length();
+    let mut left = Left::of(head);
     let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
     while wire.more(&mut left)? {
         let key = read(wire)?;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use super::{Value, from_value};
+use crate::de::one_more;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::options::EncodeOptions;
@@ -16,7 +17,7 @@ use crate::wire::tag;
 /// # Errors
 /// Where the value's own `Serialize` fails, or it is nested too deeply.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
-    value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth })
+    value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth, somes: 0 })
 }
 
 /// The tensor that serde buffered: its content is the struct that other formats see.
@@ -27,13 +28,15 @@ pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>
 #[derive(Clone, Copy)]
 struct ValueSerializer {
     depth: usize,
+    /// `Some`s around the value, of which nothing may be seen: each takes stack all the same.
+    somes: usize,
 }
 
 impl ValueSerializer {
     fn deeper(self) -> Result<Self> {
         match self.depth.checked_sub(1) {
-            Some(depth) => Ok(Self { depth }),
-            None => Err(Error::limit("the value is nested too deeply")),
+            Some(depth) => Ok(Self { depth, somes: 0 }),
+            None => Err(too_deep()),
         }
     }
 
@@ -156,8 +159,21 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value> {
-        let inner = value.serialize(self.deeper()?)?;
-        Ok(if inner.reads_as_none() { Value::Tag(tag::SOME, Box::new(inner)) } else { inner })
+        let inner = value.serialize(Self { somes: one_more(self.somes)?, ..self })?;
+        if !inner.reads_as_none() {
+            return Ok(inner);
+        }
+        // The tags within, and the one to come.
+        let mut tags = 1;
+        let mut content = &inner;
+        while let Value::Tag(tag::SOME, within) = content {
+            tags += 1;
+            content = within;
+        }
+        if tags > self.depth {
+            return Err(too_deep());
+        }
+        Ok(Value::Tag(tag::SOME, Box::new(inner)))
     }
 
     fn serialize_unit(self) -> Result<Value> {
@@ -234,6 +250,11 @@ impl Serializer for ValueSerializer {
     fn is_human_readable(&self) -> bool {
         false
     }
+}
+
+#[cold]
+fn too_deep() -> Error {
+    Error::limit("the value is nested too deeply")
 }
 
 /// What a length announced by the value may reserve.

@@ -1,12 +1,14 @@
 //! Reading CBOR items from a source, within limits.
 
+use std::cell::Cell;
 use std::str;
 
 use super::head::{self, Head, Parsed};
 use super::number::Numeric;
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, MAX_FILL, Read, reserve};
+use crate::io::source::{Bytes, Read, reserve};
+use crate::mem;
 use crate::options::Limits;
 
 /// A source of CBOR items and what is left of the limits.
@@ -17,7 +19,9 @@ pub struct Wire<R> {
     limits: Limits,
     budget: u64,
     /// Elements for which size hints were given: see [`Wire::size_hint`].
-    hinted: u64,
+    hinted: Cell<u64>,
+    /// Whether what is passed over is kept, so that it must be charged.
+    recording: bool,
 }
 
 /// The next thing a typed reader has to do with: an item, or a tag that changes how its content
@@ -26,6 +30,40 @@ pub struct Wire<R> {
 pub enum Item {
     Head(Head),
     Tag(u64),
+}
+
+/// How many items of a container are left: a number, or those up to a break.
+#[derive(Clone, Copy, Debug)]
+pub struct Left(u64);
+
+impl Left {
+    const UNKNOWN: u64 = u64::MAX;
+
+    /// All items of the container with this head. No input has as many items as the largest length
+    /// says, so that one fewer is as good.
+    #[inline(always)]
+    pub fn of(head: Head) -> Self {
+        Self(match head.length() {
+            Some(len) => len.min(Self::UNKNOWN - 1),
+            None => Self::UNKNOWN,
+        })
+    }
+
+    /// Counts down by one; false if none are left.
+    #[inline(always)]
+    pub fn take_one(&mut self) -> bool {
+        if self.0 == 0 {
+            return false;
+        }
+        self.0 -= u64::from(self.0 != Self::UNKNOWN);
+        true
+    }
+
+    /// The number, unless a break tells the end.
+    #[inline(always)]
+    pub fn known(self) -> Option<u64> {
+        (self.0 != Self::UNKNOWN).then_some(self.0)
+    }
 }
 
 pub enum Text<'de, 's> {
@@ -37,7 +75,14 @@ pub enum Text<'de, 's> {
 impl<'de, R: Read<'de>> Wire<R> {
     pub fn new(src: R, limits: Limits) -> Self {
         let budget = limits.alloc_budget(src.remaining().is_some());
-        Self { src, depth: limits.max_depth, limits, budget, hinted: 0 }
+        Self {
+            src,
+            depth: limits.max_depth,
+            limits,
+            budget,
+            hinted: Cell::new(0),
+            recording: false,
+        }
     }
 
     /// Renews the limits: each value of a stream has its own.
@@ -77,6 +122,20 @@ impl<'de, R: Read<'de>> Wire<R> {
         self.depth += 1;
     }
 
+    /// Reads what stands so many levels down. They are given back on errors, too: a visitor may
+    /// go on after one.
+    pub fn within<T>(
+        &mut self,
+        levels: usize,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let depth = self.depth.checked_sub(levels).ok_or_else(|| self.too_deep())?;
+        let outer = std::mem::replace(&mut self.depth, depth);
+        let result = read(self);
+        self.depth = outer;
+        result
+    }
+
     #[cold]
     pub fn too_deep(&self) -> Error {
         let max = self.limits.max_depth;
@@ -101,11 +160,11 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// How many elements to make room for when `claimed` are announced. All hints of a document
     /// together stay below its number of bytes, as each element takes one at least.
     #[inline]
-    pub fn size_hint(&mut self, claimed: Option<u64>) -> Option<usize> {
+    pub fn size_hint(&self, claimed: Left) -> Option<usize> {
         let ahead = self.src.remaining().unwrap_or(4096) as u64;
-        let proven = (self.offset().saturating_add(ahead)).saturating_sub(self.hinted);
-        let hint = claimed?.min(proven);
-        self.hinted += hint;
+        let proven = (self.offset().saturating_add(ahead)).saturating_sub(self.hinted.get());
+        let hint = claimed.known()?.min(proven);
+        self.hinted.set(self.hinted.get() + hint);
         usize::try_from(hint).ok()
     }
 
@@ -136,19 +195,24 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// Reads the next head.
     #[inline(always)]
     pub fn head(&mut self) -> Result<Head> {
-        match head::parse(self.src.window()) {
-            Parsed::Head(head, len) => {
-                self.src.advance(len);
-                Ok(head)
+        if let Some(&initial) = self.src.window().first() {
+            let info = initial & 0x1f;
+            if info < 24 {
+                self.src.advance(1);
+                return Ok(Head { initial, arg: info.into() });
             }
-            other => self.head_slow(other),
         }
+        self.long_head()
     }
 
-    #[cold]
     #[inline(never)]
-    fn head_slow(&mut self, parsed: Parsed) -> Result<Head> {
+    fn long_head(&mut self) -> Result<Head> {
         let at = self.offset();
+        let parsed = head::parse(self.src.window());
+        if let Parsed::Head(head, len) = parsed {
+            self.src.advance(len);
+            return Ok(head);
+        }
         match self.refill(parsed)? {
             (Parsed::Head(head, len), _) => {
                 self.src.advance(len);
@@ -158,6 +222,41 @@ impl<'de, R: Read<'de>> Wire<R> {
             (Parsed::Short(_), _) => Err(Error::eof("the rest of a head").at(at)),
             (Parsed::Malformed(why), _) => Err(Error::syntax(why).at(at)),
         }
+    }
+
+    /// An unsigned integer, if that is next.
+    #[inline(always)]
+    pub fn unsigned(&mut self) -> Result<Option<u64>> {
+        match self.src.window().first() {
+            Some(&initial) if initial < 24 => {
+                self.src.advance(1);
+                Ok(Some(initial.into()))
+            }
+            Some(&initial) if initial < 0x1c => self.long_head().map(|head| Some(head.arg)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The content of a text string of less than 24 bytes, if that is next and at hand.
+    #[inline(always)]
+    pub fn short_text(&mut self) -> Option<Result<Text<'de, '_>>> {
+        let &initial = self.src.window().first()?;
+        let len = initial.wrapping_sub(head::TEXT << 5);
+        if len >= 24 {
+            return None;
+        }
+        let at = self.offset();
+        Some(match self.src.short(1, len.into())? {
+            Bytes::Borrowed(bytes) => match mem::text(bytes) {
+                Ok(text) => Ok(Text::Borrowed(text)),
+                Err(error) => Err(not_utf8(error).at(at + 1)),
+            },
+            Bytes::Copied(bytes) => match mem::text(bytes) {
+                Ok(text) => Ok(Text::Copied(text)),
+                Err(error) => Err(not_utf8(error).at(at + 1)),
+            },
+            Bytes::Owned(_) => return None,
+        })
     }
 
     /// Parses again with more of the input in the window, if that was too short; gives the
@@ -175,8 +274,8 @@ impl<'de, R: Read<'de>> Wire<R> {
 
     /// The next head and its length, which stay; `None` where there is none.
     pub fn peek_head(&mut self) -> Result<Option<(Head, usize)>> {
-        self.src.fill(MAX_FILL)?;
-        Ok(match head::parse(self.src.window()) {
+        let parsed = head::parse(self.src.window());
+        Ok(match self.refill(parsed)?.0 {
             Parsed::Head(head, len) => Some((head, len)),
             _ => None,
         })
@@ -191,10 +290,12 @@ impl<'de, R: Read<'de>> Wire<R> {
 
     #[inline(never)]
     fn tagged(&mut self, mut head: Head) -> Result<Item> {
-        for _ in 0..self.depth {
+        let mut left = self.depth;
+        loop {
             if head.major() != head::TAG {
                 return Ok(Item::Head(head));
             }
+            left = left.checked_sub(1).ok_or_else(|| self.too_deep())?;
             match head.arg {
                 tag::BIGNUM
                 | tag::NEGATIVE_BIGNUM
@@ -214,27 +315,38 @@ impl<'de, R: Read<'de>> Wire<R> {
                 _ => head = self.head()?,
             }
         }
-        Err(self.too_deep())
     }
 
     /// Whether a container has one more item: counts down, or looks for the break. At the end,
     /// none are left.
     #[inline(always)]
-    pub fn more(&mut self, left: &mut Option<u64>) -> Result<bool> {
-        match left {
-            Some(0) => Ok(false),
-            Some(left) => {
-                *left -= 1;
+    pub fn more(&mut self, left: &mut Left) -> Result<bool> {
+        match left.0 {
+            0 => Ok(false),
+            Left::UNKNOWN => self.more_before_break(left),
+            _ => {
+                left.0 -= 1;
                 Ok(true)
             }
-            None => {
-                let more = !self.at_break()?;
-                if !more {
-                    *left = Some(0);
-                }
-                Ok(more)
-            }
         }
+    }
+
+    /// As [`Wire::more`], for a container whose items are counted by [`Left::take_one`].
+    #[inline(always)]
+    pub fn any_left(&mut self, left: &mut Left) -> Result<bool> {
+        match left.0 {
+            Left::UNKNOWN => self.more_before_break(left),
+            left => Ok(left > 0),
+        }
+    }
+
+    #[inline(never)]
+    fn more_before_break(&mut self, left: &mut Left) -> Result<bool> {
+        let more = !self.at_break()?;
+        if !more {
+            left.0 = 0;
+        }
+        Ok(more)
     }
 
     /// Whether the next byte is a break, which then is left behind.
@@ -317,7 +429,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     pub fn text(&mut self, head: Head) -> Result<Text<'de, '_>> {
         let at = self.offset();
         match self.string(head)? {
-            Bytes::Borrowed(bytes) => match str::from_utf8(bytes) {
+            Bytes::Borrowed(bytes) => match mem::text(bytes) {
                 Ok(text) => Ok(Text::Borrowed(text)),
                 Err(error) => Err(not_utf8(error).at(at)),
             },
@@ -356,10 +468,23 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })
     }
 
+    /// Passes over one item, checking that it is well-formed, and gives its encoding.
+    pub fn capture(&mut self) -> Result<Bytes<'de, 'static>> {
+        self.recording = self.src.remaining().is_none();
+        self.src.record();
+        let result = self.within(0, Self::skip);
+        let item = self.src.recorded();
+        self.recording = false;
+        result.map(|()| item)
+    }
+
     /// Passes over one item, checking that it is well-formed.
     pub fn skip(&mut self) -> Result<()> {
         let at = self.offset();
         let head = self.head()?;
+        if self.recording {
+            self.charge(self.offset() - at)?;
+        }
         match head.major() {
             head::UNSIGNED | head::NEGATIVE => Ok(()),
             head::BYTES if head.is_indefinite() => self.skip_chunks(head),
@@ -368,7 +493,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             head::TEXT => self.text(head).map(drop),
             head::ARRAY | head::MAP => {
                 self.enter()?;
-                let mut left = head.length();
+                let mut left = Left::of(head);
                 while self.more(&mut left)? {
                     self.skip()?;
                     if head.major() == head::MAP {
@@ -409,7 +534,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    pub fn discard(&mut self, len: u64) -> Result<()> {
+    fn discard(&mut self, len: u64) -> Result<()> {
+        if self.recording {
+            self.charge(len)?;
+        }
         let mut left = len;
         while left > 0 {
             self.src.fill(1)?;

@@ -6,12 +6,13 @@ use ndarray::{Dimension, IxDyn};
 use num_complex::Complex;
 
 use super::head::{self, Head};
-use super::reader::{Item, Text, Wire};
+use super::reader::{Item, Left, Text, Wire};
 use super::tag;
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read, STEP, reserve};
 use crate::mem;
+use crate::options::Limits;
 use crate::tensor::{Elements, Order, TensorMeta};
 use crate::wire::number::Numeric;
 
@@ -38,9 +39,10 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// Reads a tensor up to its payload; its tag was read.
     pub fn tensor(&mut self, tag: u64) -> Result<TensorItem> {
         match tag {
-            tag::ROW_MAJOR => self.multi_dimensional(Order::C),
-            tag::COLUMN_MAJOR => self.multi_dimensional(Order::F),
-            tag::TENSOR => self.named(),
+            // The tag and the array.
+            tag::ROW_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::C)),
+            tag::COLUMN_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::F)),
+            tag::TENSOR => self.within(2, Self::named),
             tag::BUFFER => {
                 Err(Error::data("reference to a buffer, but a message has none").at(self.offset()))
             }
@@ -70,6 +72,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// What a typed-array tag, or the tag of complex numbers before one, stands for.
     fn typed_dtype(&mut self, tag: u64) -> Result<(DType, bool)> {
         let at = self.offset();
+        self.within(1 + usize::from(tag == tag::COMPLEX), |_| Ok(()))?;
         if tag != tag::COMPLEX {
             return DType::from_typed_array_tag(tag)
                 .ok_or_else(|| Error::data(format!("tag {tag} is no typed array")).at(at));
@@ -122,11 +125,11 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// `[dtype name, shape, order, bytes]`: the own tag.
     fn named(&mut self) -> Result<TensorItem> {
         let unclosed = self.array_of(4, "dtype, shape, order and bytes of a tensor")?;
-        let dtype = self.short_text("a dtype", DType::from_name)?;
+        let dtype = self.name_text("a dtype", DType::from_name)?;
         let (shape, count) = self.shape()?;
         let at = self.offset();
         let order = self
-            .short_text("a memory order", Order::from_name)?
+            .name_text("a memory order", Order::from_name)?
             .ok_or_else(|| Error::data("expected memory order C or F, found another").at(at))?;
         let order = if shape.ndim() < 2 { Order::C } else { order };
         let payload = self.payload(&dtype, false, Some((&shape, count)))?;
@@ -145,7 +148,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(head.is_indefinite())
     }
 
-    fn short_text<T>(&mut self, what: &str, parse: impl Fn(&str) -> T) -> Result<T> {
+    fn name_text<T>(&mut self, what: &str, parse: impl Fn(&str) -> T) -> Result<T> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::TEXT || head.arg > 256 {
@@ -172,13 +175,16 @@ impl<'de, R: Read<'de>> Wire<R> {
                 Error::data(format!("expected an array of dimensions, found {found}")).at(at)
             );
         }
+        self.within(1, |_| Ok(()))?;
         let max = self.max_rank();
         let too_many = || Error::limit(format!("tensor of more than {max} dimensions")).at(at);
         if head.length().is_some_and(|rank| rank > max as u64) {
             return Err(too_many());
         }
-        let mut left = head.length();
-        let mut dims = IxDyn::zeros(usize::try_from(head.arg).unwrap_or(0));
+        let mut left = Left::of(head);
+        // A higher rank, if the limits allow it, allocates as its dimensions come.
+        let claimed = usize::try_from(head.arg).ok().filter(|&rank| rank <= Limits::DEFAULT_RANK);
+        let mut dims = IxDyn::zeros(claimed.unwrap_or(0));
         let mut spilled = Vec::new();
         let mut rank = 0;
         while self.more(&mut left)? {
@@ -289,11 +295,14 @@ impl<'de, R: Read<'de>> Wire<R> {
     fn numbers(&mut self, array: Head) -> Result<Elements> {
         let at = self.offset();
         let mut numbers: Vec<Number> = Vec::new();
-        let mut left = array.length();
-        while self.more(&mut left)? {
-            self.charge(size_of::<Number>() as u64)?;
-            numbers.push(self.element()?);
-        }
+        let mut left = Left::of(array);
+        self.within(1, |wire| {
+            while wire.more(&mut left)? {
+                wire.charge(size_of::<Number>() as u64)?;
+                numbers.push(wire.element()?);
+            }
+            Ok(())
+        })?;
         Elements::holding(&numbers)
             .ok_or_else(|| Error::data("elements of one tensor are of different kinds").at(at))
     }

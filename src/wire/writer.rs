@@ -21,29 +21,24 @@ impl<O: Overflow> Sink<O> {
     #[allow(clippy::cast_possible_truncation)]
     fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
         if arg <= 0xff {
-            self.put([major | 24, arg as u8])
+            self.put_headed(major | 24, &[arg as u8])
         } else if arg <= 0xffff {
-            let [a, b] = (arg as u16).to_be_bytes();
-            self.put([major | 25, a, b])
+            self.put_headed(major | 25, &(arg as u16).to_be_bytes())
         } else if arg <= 0xffff_ffff {
-            let [a, b, c, d] = (arg as u32).to_be_bytes();
-            self.put([major | 26, a, b, c, d])
+            self.put_headed(major | 26, &(arg as u32).to_be_bytes())
         } else {
-            let [a, b, c, d, e, f, g, h] = arg.to_be_bytes();
-            self.put([major | 27, a, b, c, d, e, f, g, h])
+            self.put_headed(major | 27, &arg.to_be_bytes())
         }
     }
 
     #[inline(always)]
     pub fn single(&mut self, value: f32) -> Result<()> {
-        let [a, b, c, d] = value.to_bits().to_be_bytes();
-        self.put([head::SINGLE, a, b, c, d])
+        self.put_headed(head::SINGLE, &value.to_bits().to_be_bytes())
     }
 
     #[inline(always)]
     pub fn double(&mut self, value: f64) -> Result<()> {
-        let [a, b, c, d, e, f, g, h] = value.to_bits().to_be_bytes();
-        self.put([head::DOUBLE, a, b, c, d, e, f, g, h])
+        self.put_headed(head::DOUBLE, &value.to_bits().to_be_bytes())
     }
 
     #[inline(always)]
@@ -69,8 +64,13 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     pub fn text(&mut self, text: &str) -> Result<()> {
-        self.head(head::TEXT, text.len() as u64)?;
-        self.put_slice(text.as_bytes())
+        let bytes = text.as_bytes();
+        if bytes.len() < 24 {
+            #[allow(clippy::cast_possible_truncation)]
+            return self.put_headed(head::TEXT << 5 | bytes.len() as u8, bytes);
+        }
+        self.head(head::TEXT, bytes.len() as u64)?;
+        self.put_slice(bytes)
     }
 
     #[inline]
