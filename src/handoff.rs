@@ -2,12 +2,11 @@
 //!
 //! serde's data model has no tensors. A [`Tensor`](crate::Tensor) therefore goes through
 //! `serialize_newtype_struct` and `deserialize_newtype_struct` under a name that no Rust type can
-//! have, and whatever does not fit serde's calls passes through a slot of the thread: put right
-//! before the call that uses it, taken by the callee at once. Other formats ignore the name and
-//! see a plain struct. Names that come off the wire are never compared with these.
+//! have, and whatever does not fit serde's calls is offered beside the call, on the caller's stack,
+//! and taken by the callee at once. Other formats ignore the name and see a plain struct. Names
+//! that come off the wire are never compared with these.
 
-use std::cell::Cell;
-
+use crate::mem::Lent;
 use crate::tensor::{Elements, TensorMeta};
 use crate::value::Value;
 
@@ -39,21 +38,23 @@ pub enum Slot {
     /// To the serializer: the newtype that follows holds one encoded item as bytes.
     Raw,
     /// To the visitor: the tensor whose bytes follow, or stand here.
-    Incoming { meta: TensorMeta, stated: bool, elements: Option<Elements> },
+    Incoming { meta: TensorMeta, stated: bool, elements: Option<Box<Elements>> },
     /// To the visitor: a value, decoded.
     Value(Value),
 }
 
 thread_local! {
-    static SLOT: Cell<Slot> = const { Cell::new(Slot::Empty) };
+    static SLOT: Lent<Slot> = const { Lent::new() };
 }
 
-/// While a thread ends, the slot may be gone already: then nothing passes, and the types fall back
-/// to what they do under other formats.
-pub fn put(slot: Slot) {
-    let _ = SLOT.try_with(|cell| cell.set(slot));
+/// Runs `during` with `slot` on offer.
+#[inline]
+pub fn offer<R>(slot: Slot, during: impl FnOnce() -> R) -> R {
+    SLOT.with(|lent| lent.offer(slot, during))
 }
 
+/// Takes what is on offer.
+#[inline]
 pub fn take() -> Slot {
-    SLOT.try_with(Cell::take).unwrap_or_default()
+    SLOT.with(Lent::take)
 }

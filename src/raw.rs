@@ -109,11 +109,9 @@ pub fn is_deeper(item: &[u8], levels: usize) -> bool {
 
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        handoff::put(Slot::Raw);
-        let result =
-            serializer.serialize_newtype_struct(name::RAW, serde_bytes::Bytes::new(&self.0));
-        handoff::put(Slot::Empty);
-        result
+        handoff::offer(Slot::Raw, || {
+            serializer.serialize_newtype_struct(name::RAW, serde_bytes::Bytes::new(&self.0))
+        })
     }
 }
 

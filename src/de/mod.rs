@@ -1,6 +1,7 @@
 //! serde's [`Deserializer`](serde::Deserializer) over CBOR.
 
 mod access;
+mod bulk;
 mod shown;
 mod stream;
 mod typed;
@@ -12,7 +13,8 @@ use serde::de::{self, Deserialize, DeserializeOwned, Unexpected, Visitor};
 use self::access::{EnumAccess, Map, Seq, UnitVariant};
 use self::shown::ShownTensor;
 pub use self::stream::StreamDeserializer;
-pub(crate) use self::typed::{TypedSeq, one_more};
+pub(crate) use self::typed::{one_more, visit_numbers};
+use crate::dtype::DType;
 use crate::error::{Category, Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::{Bytes, IoRead, Read, SliceRead};
@@ -291,15 +293,15 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             let found = format!("a tensor of {rank} dimensions");
             return Err(invalid(Unexpected::Other(&found), &visitor).at(at));
         }
+        if bulk::is_vec_of::<V>(&item.meta.dtype) {
+            let (_, elements) = self.wire.payload_elements(item)?;
+            let made = elements.into_vec_as();
+            return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
+        }
         let unclosed = item.unclosed();
         let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let mut seq = TypedSeq::new(&meta.dtype, bytes.as_slice()).map_err(|e| e.at(at))?;
-        let value = visitor.visit_seq(&mut seq).map_err(|error| error.at(at))?;
-        if !seq.is_done() {
-            let left = seq.len();
-            let what = format!("expected the end of a typed array, found {left} more elements");
-            return Err(Error::data(what).at(at));
-        }
+        let value = visit_numbers(&meta.dtype, bytes.as_slice(), visitor);
+        let value = value.map_err(|error| error.at(at))?;
         self.wire.close(unclosed)?;
         Ok(value)
     }
@@ -307,6 +309,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// A tensor for this crate's own visitor: see [`handoff`].
     fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
+        if let Some(item) = self.wire.common_tensor() {
+            return self.hand_over(item, visitor).map_err(|error| error.at(at));
+        }
         if self.wire.initial()? >> 5 == head::MAP {
             // As other serde formats write a tensor.
             return visitor.visit_newtype_struct(self);
@@ -319,9 +324,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             Item::Head(head) if head.major() == head::ARRAY => self.wire.number_array(head)?,
             item => return Err(self.wrong_item(at, item, &visitor)),
         };
-        let value = self.hand_over(item, visitor);
-        handoff::put(Slot::Empty);
-        value.map_err(|error| error.at(at))
+        self.hand_over(item, visitor).map_err(|error| error.at(at))
     }
 
     #[inline]
@@ -331,18 +334,18 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let in_memory = self.wire.src.remaining().is_some();
         if item.is_plain_block() && (in_memory || item.block_len() <= SMALL) {
             let (meta, bytes) = self.wire.payload_bytes(item)?;
-            handoff::put(Slot::Incoming { meta, stated, elements: None });
-            let value = match bytes {
+            let incoming = Slot::Incoming { meta, stated, elements: None };
+            let value = handoff::offer(incoming, || match bytes {
                 Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
                 Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
                 Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),
-            }?;
+            })?;
             self.wire.close(unclosed)?;
             return Ok(value);
         }
         let (meta, elements) = self.wire.payload_elements(item)?;
-        handoff::put(Slot::Incoming { meta, stated, elements: Some(elements) });
-        visitor.visit_unit()
+        let incoming = Slot::Incoming { meta, stated, elements: Some(Box::new(elements)) };
+        handoff::offer(incoming, || visitor.visit_unit())
     }
 
     /// A tensor for any visitor: a map of dtype, shape, order and data.
@@ -672,10 +675,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
                 let value = self.wire.within(0, value::read)?;
-                handoff::put(Slot::Value(value));
-                let result = visitor.visit_unit();
-                handoff::put(Slot::Empty);
-                result
+                handoff::offer(Slot::Value(value), || visitor.visit_unit())
             }
             name::RAW => match self.wire.capture()? {
                 Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
@@ -693,15 +693,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
             Item::Head(head) if head.major() == head::BYTES => {
                 let bytes = self.wire.string(head)?;
-                let mut seq = TypedSeq::bytes(bytes.as_slice());
-                let value = visitor.visit_seq(&mut seq).map_err(|error| error.at(at))?;
-                match seq.len() {
-                    0 => Ok(value),
-                    left => {
-                        let what = format!("expected the end of bytes, found {left} more");
-                        Err(Error::data(what).at(at))
-                    }
-                }
+                visit_numbers(&DType::U8, bytes.as_slice(), visitor).map_err(|error| error.at(at))
             }
             Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
             item => Err(self.wrong_item(at, item, &visitor)),

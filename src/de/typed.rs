@@ -1,5 +1,7 @@
 //! The numbers of a typed array as a sequence.
 
+use std::cell::Cell;
+
 use half::{bf16, f16};
 use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
@@ -27,63 +29,97 @@ enum Kind {
     F64,
 }
 
-/// Elements in little-endian bytes.
-pub struct TypedSeq<'a> {
+/// Shows the elements in `bytes`, which are little-endian, to a visitor that must take them all.
+pub fn visit_numbers<'de, V: Visitor<'de>>(
+    dtype: &DType,
+    bytes: &[u8],
+    visitor: V,
+) -> Result<V::Value> {
+    let (kind, size) = match dtype {
+        // Instances of their own, as most sequences are of these.
+        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, bytes, visitor),
+        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, bytes, visitor),
+        DType::Bool => (Kind::Bool, 1),
+        DType::U8 => (Kind::U8, 1),
+        DType::U16 => (Kind::U16, 2),
+        DType::U32 => (Kind::U32, 4),
+        DType::U64 => (Kind::U64, 8),
+        DType::I8 => (Kind::I8, 1),
+        DType::I16 => (Kind::I16, 2),
+        DType::I32 => (Kind::I32, 4),
+        DType::I64 => (Kind::I64, 8),
+        DType::F16 => (Kind::F16, 2),
+        DType::BF16 => (Kind::BF16, 2),
+        other => {
+            let what = format!("expected numbers, found elements of {other}; use a Tensor");
+            return Err(Error::data(what));
+        }
+    };
+    visit::<ANY, V>(kind, size, bytes, visitor)
+}
+
+fn visit<'de, const KIND: u8, V: Visitor<'de>>(
+    kind: Kind,
+    size: usize,
+    rest: &[u8],
+    visitor: V,
+) -> Result<V::Value> {
+    let left = Cell::new(0);
+    let value = visitor.visit_seq(TypedSeq::<KIND> { kind, size, rest, left: &left })?;
+    match left.get() {
+        0 => Ok(value),
+        left => {
+            let what = format!("expected the end of a typed array, found {left} more elements");
+            Err(Error::data(what))
+        }
+    }
+}
+
+/// Kinds known when this is compiled.
+const ANY: u8 = 0;
+const SINGLE: u8 = 1;
+const DOUBLE: u8 = 2;
+
+/// A sequence of elements. The visitor owns it, so that its loop keeps it in registers; what is
+/// left is told when it is dropped.
+struct TypedSeq<'a, const KIND: u8> {
     kind: Kind,
     size: usize,
     rest: &'a [u8],
+    left: &'a Cell<usize>,
 }
 
-impl<'a> TypedSeq<'a> {
-    pub fn new(dtype: &DType, rest: &'a [u8]) -> Result<Self> {
-        let (kind, size) = match dtype {
-            DType::Bool => (Kind::Bool, 1),
-            DType::U8 => (Kind::U8, 1),
-            DType::U16 => (Kind::U16, 2),
-            DType::U32 => (Kind::U32, 4),
-            DType::U64 => (Kind::U64, 8),
-            DType::I8 => (Kind::I8, 1),
-            DType::I16 => (Kind::I16, 2),
-            DType::I32 => (Kind::I32, 4),
-            DType::I64 => (Kind::I64, 8),
-            DType::F16 => (Kind::F16, 2),
-            DType::BF16 => (Kind::BF16, 2),
-            DType::F32 => (Kind::F32, 4),
-            DType::F64 => (Kind::F64, 8),
-            other => {
-                let what = format!("expected numbers, found elements of {other}; use a Tensor");
-                return Err(Error::data(what));
-            }
-        };
-        Ok(Self { kind, size, rest })
-    }
-
-    pub fn bytes(rest: &'a [u8]) -> Self {
-        Self { kind: Kind::U8, size: 1, rest }
-    }
-
-    pub fn len(&self) -> usize {
-        self.rest.len() / self.size
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.rest.is_empty()
+impl<const KIND: u8> TypedSeq<'_, KIND> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        match KIND {
+            SINGLE => 4,
+            DOUBLE => 8,
+            _ => self.size,
+        }
     }
 }
 
-impl<'de> de::SeqAccess<'de> for &mut TypedSeq<'_> {
+impl<const KIND: u8> Drop for TypedSeq<'_, KIND> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.left.set(self.rest.len() / self.size());
+    }
+}
+
+impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     type Error = Error;
 
     #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some((bytes, rest)) = self.rest.split_at_checked(self.size) else { return Ok(None) };
+        let Some((bytes, rest)) = self.rest.split_at_checked(self.size()) else { return Ok(None) };
         self.rest = rest;
-        seed.deserialize(Element { kind: self.kind, bytes, somes: 0 }).map(Some)
+        seed.deserialize(Element::<KIND> { kind: self.kind, bytes, somes: 0 }).map(Some)
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.len())
+        Some(self.rest.len() / self.size())
     }
 }
 
@@ -96,7 +132,7 @@ pub fn one_more(somes: usize) -> Result<usize> {
 }
 
 #[derive(Clone, Copy)]
-struct Element<'a> {
+struct Element<'a, const KIND: u8> {
     kind: Kind,
     /// As many as the kind takes.
     bytes: &'a [u8],
@@ -104,7 +140,16 @@ struct Element<'a> {
     somes: usize,
 }
 
-impl Element<'_> {
+impl<const KIND: u8> Element<'_, KIND> {
+    #[inline(always)]
+    fn kind(self) -> Kind {
+        match KIND {
+            SINGLE => Kind::F32,
+            DOUBLE => Kind::F64,
+            _ => self.kind,
+        }
+    }
+
     #[inline(always)]
     fn word<const N: usize>(self) -> [u8; N] {
         self.bytes.first_chunk().copied().unwrap_or([0; N])
@@ -116,7 +161,7 @@ impl Element<'_> {
             negative: value < 0,
             arg: if value < 0 { !value } else { value }.cast_unsigned().into(),
         };
-        match self.kind {
+        match self.kind() {
             Kind::Bool | Kind::U8 => unsigned(u8::from_le_bytes(self.word()).into()),
             Kind::U16 => unsigned(u16::from_le_bytes(self.word()).into()),
             Kind::U32 => unsigned(u32::from_le_bytes(self.word()).into()),
@@ -134,7 +179,7 @@ impl Element<'_> {
 
     /// Numbers only: a bool is none.
     fn checked_number(self, expected: &dyn de::Expected) -> Result<Numeric> {
-        if self.kind == Kind::Bool {
+        if self.kind() == Kind::Bool {
             return Err(invalid(Unexpected::Other("bool"), expected));
         }
         Ok(self.number())
@@ -145,7 +190,7 @@ macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty, $kind:ident, $exact:ident;)*) => {$(
         #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            if self.kind == Kind::$kind {
+            if self.kind() == Kind::$kind {
                 return visitor.$visit(<$type>::from_le_bytes(self.word()));
             }
             let number = self.checked_number(&visitor)?;
@@ -157,11 +202,11 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for Element<'_> {
+impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.kind {
+        match self.kind() {
             Kind::Bool => self.deserialize_bool(visitor),
             Kind::U8 => visitor.visit_u8(u8::from_le_bytes(self.word())),
             Kind::U16 => visitor.visit_u16(u16::from_le_bytes(self.word())),
@@ -179,7 +224,7 @@ impl<'de> de::Deserializer<'de> for Element<'_> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match (self.kind, self.word()) {
+        match (self.kind(), self.word()) {
             (Kind::Bool, [0]) => visitor.visit_bool(false),
             (Kind::Bool, [1]) => visitor.visit_bool(true),
             (Kind::Bool, [byte]) => Err(Error::data(format!("byte {byte} is no bool"))),

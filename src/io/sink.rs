@@ -52,6 +52,16 @@ impl<O: Overflow> Sink<O> {
         if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
+    /// As [`Sink::put_slice`], for what is rather long than short.
+    #[inline]
+    pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buf.capacity() - self.buf.len() < bytes.len() {
+            return self.overflow(bytes);
+        }
+        self.buf.extend_from_slice(bytes);
+        Ok(())
+    }
+
     /// A head of one byte and what follows it.
     #[inline(always)]
     pub fn put_headed(&mut self, head: u8, bytes: &[u8]) -> Result<()> {

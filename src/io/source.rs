@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::error::{Error, Result};
+use crate::error::{Category, Error, Result};
 
 mod sealed {
     pub trait Sealed {}
@@ -194,6 +194,15 @@ pub(crate) fn too_short(expected: u64, found: u64, what: &str) -> Error {
     Error::eof(&format!("{expected} bytes of {what}, found {found}"))
 }
 
+/// Where one step of several met the end of the input: what all of them miss.
+#[cold]
+pub(crate) fn of_whole(error: Error, expected: usize, found: u64, what: &str) -> Error {
+    match error.category() {
+        Category::Eof => too_short(expected as u64, found, what),
+        _ => error,
+    }
+}
+
 /// Reading from an [`io::Read`], through a buffer of 64 KiB.
 ///
 /// Reads as much as the reader gives at once, but never waits for more than the value needs. What
@@ -336,6 +345,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
                 return Ok(Bytes::Copied(self.buf.get(start..start + len).unwrap_or_default()));
             }
         }
+        let at = self.offset;
         let mut bytes = Vec::new();
         while bytes.len() < len {
             let done = bytes.len();
@@ -343,7 +353,8 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
             reserve(&mut bytes, step)?;
             bytes.resize(done + step, 0);
             // Never empty: `step` is at least one.
-            self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what)?;
+            let result = self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what);
+            result.map_err(|error| of_whole(error, len, self.offset - at, what).at(at))?;
         }
         Ok(Bytes::Owned(bytes))
     }

@@ -5,8 +5,13 @@
 //! written over at once.
 #![allow(unsafe_code)]
 
+mod lend;
+
 use bytemuck::{AnyBitPattern, NoUninit};
 
+pub use lend::Lent;
+
+use crate::dtype::Element;
 use crate::raw::RawValue;
 
 /// The bytes of typed values, as they lie in memory.
@@ -109,6 +114,20 @@ fn short_is_ascii(bytes: &[u8]) -> bool {
     high & 0x8080_8080_8080_8080 == 0
 }
 
+/// The vector as a `T`, if that is what it is; else the vector.
+///
+/// `A` is an element type: none of them has a lifetime.
+pub fn vec_as<A: Element, T>(values: Vec<A>) -> Result<T, Vec<A>> {
+    if typeid::of::<T>() != std::any::TypeId::of::<Vec<A>>() {
+        return Err(values);
+    }
+    let values = std::mem::ManuallyDrop::new(values);
+    // SAFETY: the types are equal but for lifetimes, and `Vec<A>` has none, as element types are
+    // primitives and structs of them: so `T` is `Vec<A>`. The vector is moved, as the original is
+    // not dropped.
+    Ok(unsafe { std::mem::transmute_copy::<Vec<A>, T>(&values) })
+}
+
 /// Bytes as the encoded item that they are; the caller has checked that.
 pub fn raw_value(bytes: &[u8]) -> &RawValue {
     // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointers have the same
@@ -205,6 +224,13 @@ mod tests {
         assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
         assert_eq!(checked::copied(&[0, 2]), None);
         assert_eq!(checked::viewed(&[255]), None);
+    }
+
+    #[test]
+    fn a_vector_is_only_what_it_is() {
+        assert_eq!(vec_as::<f32, Vec<f32>>(vec![1.0, 2.0]), Ok(vec![1.0, 2.0]));
+        assert_eq!(vec_as::<f32, Vec<u32>>(vec![1.0]), Err(vec![1.0]));
+        assert_eq!(vec_as::<f32, &str>(vec![1.0]), Err(vec![1.0]));
     }
 
     #[test]

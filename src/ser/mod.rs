@@ -424,16 +424,6 @@ impl<O: Overflow> Encoder<O> {
                 self.sink.typed_array_head(&meta.dtype, len)?;
                 self.blocks(len, value)
             }
-            (name::TAGGED, Slot::Number(number)) => {
-                if number == tag::SOME {
-                    self.mark_some()?;
-                }
-                self.enter(1)?;
-                self.sink.head(head::TAG, number)?;
-                value.serialize(&mut *self)?;
-                self.depth += 1;
-                Ok(())
-            }
             (name::SIMPLE, Slot::Number(number)) => {
                 match number {
                     22 | 23 => self.mark_some()?,
@@ -457,6 +447,19 @@ impl<O: Overflow> Encoder<O> {
         }
     }
 
+    /// Apart from [`Encoder::ours`], as what is nested should take little stack.
+    fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
+        if number == tag::SOME {
+            self.mark_some()?;
+        }
+        self.enter(1)?;
+        self.sink.head(head::TAG, number)?;
+        value.serialize(&mut *self)?;
+        self.depth += 1;
+        Ok(())
+    }
+
     fn tensor<T: Serialize + ?Sized>(
         &mut self,
         meta: &TensorMeta,
@@ -472,13 +475,13 @@ impl<O: Overflow> Encoder<O> {
     /// Exactly `len` bytes of payload.
     fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
         let mut left = len;
-        handoff::put(Slot::Blocks);
-        payload.serialize(Capture(|block: &[u8]| {
+        let put = Capture(|block: &[u8]| {
             left = left.checked_sub(block.len()).ok_or_else(|| {
                 Error::data(format!("a tensor of {len} bytes gives more bytes than that"))
             })?;
-            self.sink.put_slice(block)
-        }))?;
+            self.sink.put_block(block)
+        });
+        handoff::offer(Slot::Blocks, || payload.serialize(put))?;
         if left != 0 {
             return Err(Error::data(format!("a tensor of {len} bytes gives {left} bytes fewer")));
         }
@@ -653,7 +656,11 @@ impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
         name: &'static str,
         value: &T,
     ) -> Result<()> {
-        if name::is_ours(name) { self.ours(name, value) } else { value.serialize(self) }
+        match name {
+            name if !name::is_ours(name) => value.serialize(self),
+            name::TAGGED => self.tagged(value),
+            name => self.ours(name, value),
+        }
     }
 
     #[inline]

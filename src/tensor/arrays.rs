@@ -212,7 +212,7 @@ impl<T: ToTensor + ?Sized> ToTensor for &T {
         (**self).write_blocks(put)
     }
 
-    fn byte_len(&self) -> Option<usize> {
-        (**self).byte_len()
+    fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
+        (**self).byte_len(meta)
     }
 }

@@ -159,7 +159,7 @@ impl ToTensor for DynTensor {
         put(&self.le_bytes())
     }
 
-    fn byte_len(&self) -> Option<usize> {
+    fn byte_len(&self, _: &TensorMeta) -> Option<usize> {
         Some(self.elements.byte_len())
     }
 }

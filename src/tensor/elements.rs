@@ -269,6 +269,11 @@ impl Elements {
         each!(&self, values => of(values, positions), (_dtype, _bytes) => self)
     }
 
+    /// The vector as a `T`, if that is what it is.
+    pub fn into_vec_as<T>(self) -> Option<T> {
+        each!(self, values => mem::vec_as(values).ok(), (_dtype, _bytes) => None)
+    }
+
     /// Writes the elements one by one, for formats meant for people.
     /// A dtype without a Rust type gives its bytes.
     pub fn serialize_plain<S: SerializeSeq>(&self, seq: &mut S) -> Result<(), S::Error> {

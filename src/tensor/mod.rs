@@ -205,9 +205,9 @@ pub trait ToTensor {
     /// Those of `put`, which end the call.
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
-    /// The number of payload bytes; to be given only for dtypes of unknown size.
-    fn byte_len(&self) -> Option<usize> {
-        let meta = self.meta();
+    /// The number of payload bytes of a tensor of this [`meta`](Self::meta), if it is a whole
+    /// number; to be given only for dtypes of unknown size.
+    fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         let count = crate::wire::tensor::element_count(meta.shape.slice())?;
         meta.dtype.byte_len(count)
     }

@@ -52,7 +52,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
                 self.make(meta, stated, data)
             }
             (Slot::Incoming { meta, stated, elements: Some(elements) }, None) => {
-                self.make(meta, stated, Data::Owned(elements))
+                self.make(meta, stated, Data::Owned(*elements))
             }
             _ => Err(E::invalid_type(unexpected, &self)),
         }

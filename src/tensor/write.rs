@@ -14,15 +14,13 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let meta = array.meta();
-    let len = array.byte_len().ok_or_else(|| {
+    let len = array.byte_len(&meta).ok_or_else(|| {
         let (dtype, shape) = (&meta.dtype, meta.shape.slice());
         S::Error::custom(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
     })?;
-    handoff::put(Slot::Outgoing(meta, len));
-    let result = serializer.serialize_newtype_struct(name::TENSOR, &Payload(array));
-    // A serializer that refuses newtypes leaves it there.
-    handoff::put(Slot::Empty);
-    result
+    handoff::offer(Slot::Outgoing(meta, len), || {
+        serializer.serialize_newtype_struct(name::TENSOR, &Payload(array))
+    })
 }
 
 struct Payload<'a, T: ?Sized>(&'a T);
@@ -137,10 +135,9 @@ impl Serialize for super::Numbers {
             return OneByOne(&self.0).serialize(serializer);
         }
         let meta = TensorMeta { dtype, shape: IxDyn(&[self.len()]), order: Order::C };
-        handoff::put(Slot::Outgoing(meta, self.0.byte_len()));
-        let result = serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(&self.0));
-        handoff::put(Slot::Empty);
-        result
+        handoff::offer(Slot::Outgoing(meta, self.0.byte_len()), || {
+            serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(&self.0))
+        })
     }
 }
 

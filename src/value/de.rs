@@ -3,7 +3,7 @@
 use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
 use super::Value;
-use crate::de::{TypedSeq, invalid, one_more, wrong_number};
+use crate::de::{invalid, one_more, visit_numbers, wrong_number};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::tensor::{DynTensor, Elements, Order, TensorMeta};
@@ -71,10 +71,7 @@ impl<'de> Node<'de> {
                     Self::Owned(value) => value,
                     Self::Borrowed(value) => value.clone(),
                 };
-                handoff::put(Slot::Value(value));
-                let result = visitor.visit_unit();
-                handoff::put(Slot::Empty);
-                result
+                handoff::offer(Slot::Value(value), || visitor.visit_unit())
             }
             name::RAW => visitor.visit_byte_buf(crate::to_vec(self.value())?),
             _ => visitor.visit_newtype_struct(Within { node: self, somes }),
@@ -139,11 +136,13 @@ impl<'de> Node<'de> {
                 Items::visit(items.iter().map(Node::Borrowed), visitor)
             }
             other => match other.value() {
-                Value::Numbers(numbers) => typed_seq(&numbers.dtype(), &numbers.0, visitor),
-                Value::Tensor(tensor) if tensor.shape().len() == 1 => {
-                    typed_seq(tensor.dtype(), tensor.elements(), visitor)
+                Value::Numbers(numbers) => {
+                    visit_numbers(&numbers.dtype(), &numbers.0.le_bytes(), visitor)
                 }
-                Value::Bytes(bytes) => whole_seq(TypedSeq::bytes(bytes), visitor),
+                Value::Tensor(tensor) if tensor.shape().len() == 1 => {
+                    visit_numbers(tensor.dtype(), &tensor.le_bytes(), visitor)
+                }
+                Value::Bytes(bytes) => visit_numbers(&crate::DType::U8, bytes, visitor),
                 _ => Err(other.wrong(&visitor)),
             },
         }
@@ -171,10 +170,8 @@ impl<'de> Node<'de> {
             && let Some(bytes) = tensor.elements().as_le_bytes()
         {
             let meta = crate::tensor::ToTensor::meta(&**tensor);
-            handoff::put(Slot::Incoming { meta, stated: true, elements: None });
-            let result = visitor.visit_borrowed_bytes(bytes);
-            handoff::put(Slot::Empty);
-            return result;
+            let incoming = Slot::Incoming { meta, stated: true, elements: None };
+            return handoff::offer(incoming, || visitor.visit_borrowed_bytes(bytes));
         }
         let (meta, stated, elements) = match self {
             Self::Owned(Value::Tensor(tensor)) => {
@@ -201,10 +198,8 @@ impl<'de> Node<'de> {
                 }
             }
         };
-        handoff::put(Slot::Incoming { meta, stated, elements: Some(elements) });
-        let result = visitor.visit_unit();
-        handoff::put(Slot::Empty);
-        result
+        let incoming = Slot::Incoming { meta, stated, elements: Some(Box::new(elements)) };
+        handoff::offer(incoming, || visitor.visit_unit())
     }
 }
 
@@ -223,22 +218,6 @@ fn plain_number(value: &Value) -> Option<crate::dtype::Number> {
         },
         float => Number::Float(float.number()?.as_double()?),
     })
-}
-
-fn typed_seq<'de, V: Visitor<'de>>(
-    dtype: &crate::DType,
-    elements: &Elements,
-    visitor: V,
-) -> Result<V::Value> {
-    whole_seq(TypedSeq::new(dtype, &elements.le_bytes())?, visitor)
-}
-
-fn whole_seq<'de, V: Visitor<'de>>(mut seq: TypedSeq<'_>, visitor: V) -> Result<V::Value> {
-    let value = visitor.visit_seq(&mut seq)?;
-    match seq.len() {
-        0 => Ok(value),
-        left => Err(Error::data(format!("expected the end of numbers, found {left} more"))),
-    }
 }
 
 struct Items<I> {

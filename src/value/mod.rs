@@ -189,39 +189,39 @@ pub fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
         head::UNSIGNED => Value::Integer(head.arg.into()),
         head::NEGATIVE => Value::Integer(!i128::from(head.arg)),
         head::BYTES => Value::Bytes(owned_bytes(wire, head)?),
-        head::TEXT => Value::Text(match wire.text(head)? {
-            Text::Owned(text) => text,
-            Text::Borrowed(text) => {
-                wire.charge(text.len() as u64)?;
-                text.to_owned()
-            }
-            Text::Copied(text) => text.to_owned(),
-        }),
-        head::ARRAY => {
-            wire.enter()?;
-            let mut left = Left::of(head);
-            let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
-            while wire.more(&mut left)? {
-                let item = read(wire).map_err(|error| error.in_index(items.len() as u64))?;
-                items.push(item);
-            }
-            wire.leave();
-            Value::Array(items)
-        }
-        head::MAP => read_map(wire, head)?,
-        head::TAG => read_tagged(wire, head.arg, at)?,
-        _ => match head.initial {
-            head::FALSE => Value::Bool(false),
-            head::TRUE => Value::Bool(true),
-            head::NULL => Value::Null,
-            head::BREAK => return Err(unexpected_break().at(at)),
-            #[allow(clippy::cast_possible_truncation)]
-            _ => match Numeric::from_head(head) {
-                Some(Numeric::Single(value)) => Value::F32(value),
-                Some(Numeric::Double(value)) => Value::F64(value),
-                _ => Value::Simple(head.arg as u8),
-            },
+        head::TEXT => Value::Text(owned_text(wire, head)?),
+        head::ARRAY => return read_array(wire, head),
+        head::MAP => return read_map(wire, head),
+        head::TAG => return read_tagged(wire, head.arg, at),
+        _ => return simple(head).map_err(|error| error.at(at)),
+    })
+}
+
+// Functions of their own, as what is nested should take little stack.
+
+fn simple(head: head::Head) -> Result<Value> {
+    Ok(match head.initial {
+        head::FALSE => Value::Bool(false),
+        head::TRUE => Value::Bool(true),
+        head::NULL => Value::Null,
+        head::BREAK => return Err(unexpected_break()),
+        #[allow(clippy::cast_possible_truncation)]
+        _ => match Numeric::from_head(head) {
+            Some(Numeric::Single(value)) => Value::F32(value),
+            Some(Numeric::Double(value)) => Value::F64(value),
+            _ => Value::Simple(head.arg as u8),
         },
+    })
+}
+
+fn owned_text<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<String> {
+    Ok(match wire.text(head)? {
+        Text::Owned(text) => text,
+        Text::Borrowed(text) => {
+            wire.charge(text.len() as u64)?;
+            text.to_owned()
+        }
+        Text::Copied(text) => text.to_owned(),
     })
 }
 
@@ -236,6 +236,18 @@ fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Resul
             bytes.to_vec()
         }
     })
+}
+
+fn read_array<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
+    wire.enter()?;
+    let mut left = Left::of(head);
+    let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
+    while wire.more(&mut left)? {
+        let item = read(wire).map_err(|error| error.in_index(items.len() as u64))?;
+        items.push(item);
+    }
+    wire.leave();
+    Ok(Value::Array(items))
 }
 
 fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
@@ -254,15 +266,9 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
 fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
         tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER => {
-            let item = wire.tensor(tag).map_err(|error| error.at(at))?;
-            let (meta, elements) = wire.payload_elements(item)?;
-            Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
+            read_tensor(wire, tag, at)
         }
-        64..=75 | 77..=87 | tag::COMPLEX => {
-            let item = wire.tensor(tag).map_err(|error| error.at(at))?;
-            let (_, elements) = wire.payload_elements(item)?;
-            Ok(Value::Numbers(Box::new(Numbers(elements))))
-        }
+        64..=75 | 77..=87 | tag::COMPLEX => read_numbers(wire, tag, at),
         _ => {
             wire.enter()?;
             let inner = read(wire)?;
@@ -275,6 +281,18 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
             }
         }
     }
+}
+
+fn read_tensor<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
+    let item = wire.tensor(tag).map_err(|error| error.at(at))?;
+    let (meta, elements) = wire.payload_elements(item)?;
+    Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
+}
+
+fn read_numbers<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
+    let item = wire.tensor(tag).map_err(|error| error.at(at))?;
+    let (_, elements) = wire.payload_elements(item)?;
+    Ok(Value::Numbers(Box::new(Numbers(elements))))
 }
 
 /// The diagnostic notation of the value (RFC 8949, section 8); tensors by dtype and shape.
@@ -313,31 +331,25 @@ impl Serialize for Value {
                 }
                 map.end()
             }
-            Self::Tag(tag, inner) => {
-                handoff::put(Slot::Number(*tag));
-                let result = serializer.serialize_newtype_struct(name::TAGGED, &Content(inner));
-                handoff::put(Slot::Empty);
-                result
-            }
-            Self::Simple(number) => {
-                handoff::put(Slot::Number((*number).into()));
-                let result = serializer.serialize_newtype_struct(name::SIMPLE, &Unit);
-                handoff::put(Slot::Empty);
-                result
-            }
+            Self::Tag(tag, inner) => handoff::offer(Slot::Number(*tag), || {
+                serializer.serialize_newtype_struct(name::TAGGED, &Content(inner))
+            }),
+            Self::Simple(number) => handoff::offer(Slot::Number((*number).into()), || {
+                serializer.serialize_newtype_struct(name::SIMPLE, &Unit)
+            }),
             Self::Numbers(numbers) => numbers.serialize(serializer),
             Self::Tensor(tensor) => crate::tensor::serialize(&**tensor, serializer),
         }
     }
 }
 
-/// What a tag stands around, or nothing but that under other formats: then what was put into the
-/// slot is cleared before it can meet another newtype.
+/// What a tag stands around, or nothing but that under other formats: then what is on
+/// offer is taken before it can meet another newtype.
 struct Content<'a>(&'a Value);
 
 impl Serialize for Content<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        handoff::put(Slot::Empty);
+        handoff::take();
         self.0.serialize(serializer)
     }
 }

@@ -40,6 +40,12 @@ impl ValueSerializer {
         }
     }
 
+    /// Apart from the others, as what is nested should take little stack.
+    fn tagged<T: Serialize + ?Sized>(self, value: &T) -> Result<Value> {
+        let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
+        Ok(Value::Tag(number, Box::new(value.serialize(self.deeper()?)?)))
+    }
+
     fn ours<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<Value> {
         match (name, handoff::take()) {
             (name::TENSOR, Slot::Outgoing(meta, len)) => {
@@ -49,9 +55,6 @@ impl ValueSerializer {
             (name::TENSOR, _) => Ok(Value::Tensor(Box::new(tensor_of(value)?.into_inner()))),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
                 Ok(Value::Numbers(Box::new(Numbers(elements(&meta, len, value)?))))
-            }
-            (name::TAGGED, Slot::Number(number)) => {
-                Ok(Value::Tag(number, Box::new(value.serialize(self.deeper()?)?)))
             }
             (name::SIMPLE, Slot::Number(number)) => {
                 Ok(u8::try_from(number).map_or(Value::Null, Value::Simple))
@@ -73,15 +76,15 @@ impl ValueSerializer {
 fn elements<T: Serialize + ?Sized>(meta: &TensorMeta, len: usize, payload: &T) -> Result<Elements> {
     let mut whole = None;
     let mut gathered = Vec::new();
-    handoff::put(Slot::Blocks);
-    payload.serialize(Capture(|block: &[u8]| {
+    let put = Capture(|block: &[u8]| {
         if block.len() == len && whole.is_none() && gathered.is_empty() {
             whole = Some(Elements::copied_from_le(&meta.dtype, block)?);
         } else {
             gathered.extend_from_slice(block);
         }
         Ok(())
-    }))?;
+    });
+    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
     match whole {
         Some(elements) if gathered.is_empty() => Ok(elements),
         _ => Elements::from_le_bytes(&meta.dtype, gathered),
@@ -193,7 +196,11 @@ impl Serializer for ValueSerializer {
         name: &'static str,
         value: &T,
     ) -> Result<Value> {
-        if name::is_ours(name) { self.ours(name, value) } else { value.serialize(self) }
+        match name {
+            name if !name::is_ours(name) => value.serialize(self),
+            name::TAGGED => self.tagged(value),
+            name => self.ours(name, value),
+        }
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(

@@ -136,6 +136,11 @@ impl<'de, R: Read<'de>> Wire<R> {
         result
     }
 
+    #[inline]
+    pub fn has_levels(&self, levels: usize) -> bool {
+        self.depth >= levels
+    }
+
     #[cold]
     pub fn too_deep(&self) -> Error {
         let max = self.limits.max_depth;

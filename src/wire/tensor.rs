@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use ndarray::{Dimension, IxDyn};
 use num_complex::Complex;
 
-use super::head::{self, Head};
+use super::head::{self, Head, Parsed};
 use super::reader::{Item, Left, Text, Wire};
 use super::tag;
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, STEP, reserve};
+use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
 use crate::mem;
 use crate::options::Limits;
 use crate::tensor::{Elements, Order, TensorMeta};
@@ -67,6 +67,17 @@ impl<'de, R: Read<'de>> Wire<R> {
                 Ok(TensorItem { meta, stated: true, payload, unclosed: false })
             }
         }
+    }
+
+    /// Reads a tensor up to its payload if it is, and stands in the window, as this crate writes
+    /// the most common ones; else nothing is read.
+    #[inline]
+    pub fn common_tensor(&mut self) -> Option<TensorItem> {
+        let (meta, len, head_len) = common(self.src.window())?;
+        // Tag, array, and shape or typed-array tag.
+        self.has_levels(3).then(|| self.src.advance(head_len))?;
+        let payload = Payload::Block { len, big_endian: false };
+        Some(TensorItem { meta, stated: true, payload, unclosed: false })
     }
 
     /// What a typed-array tag, or the tag of complex numbers before one, stands for.
@@ -423,6 +434,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         if len % size != 0 {
             return Err(partial(len).at(self.offset()));
         }
+        let at = self.offset();
         let count = len / size;
         let mut values: Vec<A> = Vec::new();
         while values.len() < count {
@@ -435,7 +447,8 @@ impl<'de, R: Read<'de>> Wire<R> {
             }
             values.resize(done + step, A::zeroed());
             let new = values.get_mut(done..).unwrap_or_default();
-            self.src.read_exact(bytemuck::cast_slice_mut(new), "a tensor")?;
+            let result = self.src.read_exact(bytemuck::cast_slice_mut(new), "a tensor");
+            result.map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))?;
         }
         Ok(values)
     }
@@ -447,6 +460,37 @@ fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
         // The shared wording, with a request that fails the same way.
         Err(_) => reserve(values, additional),
     }
+}
+
+/// Meta, payload length and length of all that stands before the payload of a row-major typed array
+/// of up to four dimensions (as many as its shape holds without allocating), all lengths definite.
+#[inline]
+fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
+    let [0xd8, 40, 0x82, rank, rest @ ..] = window else { return None };
+    let rank = usize::from(rank ^ head::ARRAY << 5);
+    if rank > 4 {
+        return None;
+    }
+    let mut rest = rest;
+    let mut next = |major: u8| match head::parse(rest) {
+        Parsed::Head(head, len) if head.major() == major && !head.is_indefinite() => {
+            rest = rest.get(len..)?;
+            usize::try_from(head.arg).ok()
+        }
+        _ => None,
+    };
+    let mut shape = IxDyn::zeros(rank);
+    let mut count = 1usize;
+    for dim in shape.slice_mut() {
+        *dim = next(head::UNSIGNED)?;
+        count = count.checked_mul(*dim)?;
+    }
+    let (dtype, big_endian) = DType::from_typed_array_tag(next(head::TAG)? as u64)?;
+    let len = next(head::BYTES)?;
+    // Zero dimensions are left to the general case, as what else is unusual.
+    let fits = !big_endian && count != 0 && dtype.byte_len(count) == Some(len);
+    let head_len = window.len() - rest.len();
+    fits.then_some((TensorMeta { dtype, shape, order: Order::C }, len, head_len))
 }
 
 #[cold]
