@@ -25,6 +25,9 @@ enum Kind {
     Other(Category, Box<str>),
 }
 
+/// Bytes shown of a name.
+const MAX_NAME: usize = 256;
+
 enum Segment {
     Field(Box<str>),
     Index(u64),
@@ -88,7 +91,14 @@ impl Error {
 
     #[cold]
     pub(crate) fn in_field(mut self, name: impl Into<String>) -> Self {
-        self.0.path.push(Segment::Field(name.into().into_boxed_str()));
+        let mut name = name.into();
+        // Keys come from the input.
+        if name.len() > MAX_NAME {
+            let end = (0..=MAX_NAME).rfind(|&at| name.is_char_boundary(at));
+            name.truncate(end.unwrap_or(0));
+            name.push('…');
+        }
+        self.0.path.push(Segment::Field(name.into_boxed_str()));
         self
     }
 

@@ -19,6 +19,7 @@ use crate::error::{Category, Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::{Bytes, IoRead, Read, SliceRead};
 use crate::options::DecodeOptions;
+use crate::tensor::TensorMeta;
 use crate::value;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
@@ -309,7 +310,14 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// A tensor for this crate's own visitor: see [`handoff`].
     fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
-        if let Some(item) = self.wire.common_tensor() {
+        if let Some((meta, len)) = self.wire.common_tensor() {
+            let item = match self.wire.src.remaining() {
+                Some(_) => {
+                    let bytes = self.wire.payload_block(len)?;
+                    return show(meta, true, bytes, visitor).map_err(|error| error.at(at));
+                }
+                None => TensorItem::common(meta, len),
+            };
             return self.hand_over(item, visitor).map_err(|error| error.at(at));
         }
         if self.wire.initial()? >> 5 == head::MAP {
@@ -334,12 +342,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let in_memory = self.wire.src.remaining().is_some();
         if item.is_plain_block() && (in_memory || item.block_len() <= SMALL) {
             let (meta, bytes) = self.wire.payload_bytes(item)?;
-            let incoming = Slot::Incoming { meta, stated, elements: None };
-            let value = handoff::offer(incoming, || match bytes {
-                Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-                Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-                Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),
-            })?;
+            let value = show(meta, stated, bytes, visitor)?;
             self.wire.close(unclosed)?;
             return Ok(value);
         }
@@ -383,6 +386,46 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 Ok(true)
             }
             _ => Ok(false),
+        }
+    }
+
+    /// A variant with content: a map of one entry, whose head was read.
+    #[inline(always)]
+    fn variant<V: Visitor<'de>>(&mut self, at: u64, visitor: V) -> Result<V::Value> {
+        self.wire.enter()?;
+        let mut taken = false;
+        let result = visitor.visit_enum(EnumAccess::new(&mut *self, &mut taken));
+        self.wire.leave();
+        let value = result?;
+        if !taken {
+            let what = "expected the content of a variant to be taken, found it left";
+            return Err(Error::data(what).at(at));
+        }
+        Ok(value)
+    }
+
+    /// An enum with a long name, with tags, of indefinite length, or none.
+    #[inline(never)]
+    fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        match head.major() {
+            head::TEXT => match self.wire.text(head)? {
+                Text::Borrowed(name) => visitor.visit_enum(UnitVariant::borrowed(name)),
+                Text::Copied(name) => visitor.visit_enum(UnitVariant::copied(name)),
+                Text::Owned(name) => visitor.visit_enum(UnitVariant::copied(&name)),
+            },
+            head::MAP if head.is_indefinite() => {
+                let value = self.variant(at, visitor)?;
+                self.wire.end("an enum")?;
+                Ok(value)
+            }
+            head::MAP if head.arg == 1 => self.variant(at, visitor),
+            head::MAP => {
+                let found = format!("map of {} entries", head.arg);
+                Err(invalid(Unexpected::Other(&found), &"an enum: a map of one entry").at(at))
+            }
+            _ => Err(self.wrong(at, head, &visitor)),
         }
     }
 
@@ -468,6 +511,21 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             typed => self.typed_seq(typed, visitor),
         }
     }
+}
+
+/// Shows a tensor's bytes to this crate's own visitor.
+#[inline]
+fn show<'de, V: Visitor<'de>>(
+    meta: TensorMeta,
+    stated: bool,
+    bytes: Bytes<'de, '_>,
+    visitor: V,
+) -> Result<V::Value> {
+    handoff::offer(Slot::Incoming { meta, stated, elements: None }, || match bytes {
+        Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+        Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
+        Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),
+    })
 }
 
 /// Tensors up to this size are read through the reader's buffer.
@@ -750,34 +808,16 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        let at = self.wire.offset();
-        let head = self.plain(&visitor)?;
-        match head.major() {
-            head::TEXT => match self.wire.text(head)? {
-                Text::Borrowed(variant) => visitor.visit_enum(UnitVariant::borrowed(variant)),
-                Text::Copied(variant) => visitor.visit_enum(UnitVariant::copied(variant)),
-                Text::Owned(variant) => visitor.visit_enum(UnitVariant::copied(&variant)),
-            },
-            head::MAP if head.is_indefinite() || head.arg == 1 => {
-                self.wire.enter()?;
-                let mut taken = false;
-                let result = visitor.visit_enum(EnumAccess::new(&mut *self, &mut taken));
-                self.wire.leave();
-                let value = result?;
-                if !taken {
-                    let what = "expected the content of a variant to be taken, found it left";
-                    return Err(Error::data(what).at(at));
-                }
-                if head.is_indefinite() {
-                    self.wire.end("an enum")?;
-                }
-                Ok(value)
-            }
-            head::MAP => {
-                let found = format!("map of {} entries", head.arg);
-                Err(invalid(Unexpected::Other(&found), &"an enum: a map of one entry").at(at))
-            }
-            _ => Err(self.wrong(at, head, &visitor)),
+        if self.wire.peek()? == Some(head::MAP << 5 | 1) {
+            let at = self.wire.offset();
+            self.wire.src.advance(1);
+            return self.variant(at, visitor);
+        }
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(name))) => visitor.visit_enum(UnitVariant::borrowed(name)),
+            Some(Ok(Text::Copied(name))) => visitor.visit_enum(UnitVariant::copied(name)),
+            Some(Err(error)) => Err(error),
+            _ => self.unusual_enum(visitor),
         }
     }
 

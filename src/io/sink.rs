@@ -62,13 +62,13 @@ impl<O: Overflow> Sink<O> {
         Ok(())
     }
 
-    /// A head of one byte and what follows it.
+    /// A head and what follows it.
     #[inline(always)]
-    pub fn put_headed(&mut self, head: u8, bytes: &[u8]) -> Result<()> {
-        if mem::append(&mut self.buf, [head], bytes) {
+    pub fn put_headed<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<()> {
+        if mem::append(&mut self.buf, head, bytes) {
             return Ok(());
         }
-        self.overflow(&[head])?;
+        self.overflow(&head)?;
         self.put_slice(bytes)
     }
 

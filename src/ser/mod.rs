@@ -517,11 +517,11 @@ impl<O: Overflow> Encoder<O> {
         I: Iterator,
         I::Item: Serialize,
     {
-        let mut seq = Sequence::plain(self, len)?;
+        let mut seq = Compound::begin(self, head::ARRAY, len)?;
         for item in iter {
-            seq.serialize_element(&item)?;
+            ser::SerializeTuple::serialize_element(&mut seq, &item)?;
         }
-        seq.end()
+        ser::SerializeTuple::end(seq)
     }
 }
 

@@ -14,6 +14,7 @@ use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
 use crate::dtype::{DType, Number};
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
+use crate::options::Limits;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -151,6 +152,10 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         order: Order,
         data: FieldData<'de>,
     ) -> Result<T, E> {
+        if shape.len() > Limits::DEFAULT_RANK {
+            let rank = shape.len();
+            return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
+        }
         let shape = IxDyn(shape);
         let order = if shape.ndim() < 2 { Order::C } else { order };
         let meta = TensorMeta { dtype, shape, order };

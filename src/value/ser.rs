@@ -233,7 +233,7 @@ impl Serializer for ValueSerializer {
         name: &'static str,
         len: usize,
     ) -> Result<Items> {
-        Items::new(self, Some(len), Some(name))
+        Items::new(self.deeper()?, Some(len), Some(name))
     }
 
     fn serialize_map(self, len: Option<usize>) -> Result<Entries> {
@@ -251,7 +251,7 @@ impl Serializer for ValueSerializer {
         name: &'static str,
         len: usize,
     ) -> Result<Entries> {
-        Entries::new(self, Some(len), Some(name))
+        Entries::new(self.deeper()?, Some(len), Some(name))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -262,6 +262,19 @@ impl Serializer for ValueSerializer {
 #[cold]
 fn too_deep() -> Error {
     Error::limit("the value is nested too deeply")
+}
+
+#[cold]
+fn unpaired() -> Error {
+    Error::data("a map needs a value for each key, and a key for each value")
+}
+
+#[cold]
+fn locate(error: Error, variant: Option<&'static str>) -> Error {
+    match variant {
+        Some(variant) => error.in_field(variant),
+        None => error,
+    }
 }
 
 /// What a length announced by the value may reserve.
@@ -285,9 +298,13 @@ impl Items {
 
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let index = self.items.len() as u64;
-        let item = value.serialize(self.serializer).map_err(|error| error.in_index(index))?;
-        self.items.push(item);
-        Ok(())
+        match value.serialize(self.serializer) {
+            Ok(item) => {
+                self.items.push(item);
+                Ok(())
+            }
+            Err(error) => Err(locate(error.in_index(index), self.variant)),
+        }
     }
 
     fn finish(self) -> Result<Value> {
@@ -346,11 +363,14 @@ impl Entries {
                 self.entries.push((key, value));
                 Ok(())
             }
-            Err(error) => Err(error.in_field(key.to_string())),
+            Err(error) => Err(locate(error.in_field(key.to_string()), self.variant)),
         }
     }
 
     fn finish(self) -> Result<Value> {
+        if self.key.is_some() {
+            return Err(unpaired());
+        }
         let map = Value::Map(self.entries);
         Ok(match self.variant {
             Some(name) => variant(name, map),
@@ -364,12 +384,14 @@ impl ser::SerializeMap for Entries {
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
-        self.key = Some(key.serialize(self.serializer)?);
-        Ok(())
+        match self.key.replace(key.serialize(self.serializer)?) {
+            Some(_) => Err(unpaired()),
+            None => Ok(()),
+        }
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let key = self.key.take().ok_or_else(|| Error::data("a map value without a key"))?;
+        let key = self.key.take().ok_or_else(unpaired)?;
         self.push(key, value)
     }
 

@@ -242,23 +242,31 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// The content of a text string of less than 24 bytes, if that is next and at hand.
+    /// The content of a text string of less than 256 bytes, if that is next and at hand.
     #[inline(always)]
     pub fn short_text(&mut self) -> Option<Result<Text<'de, '_>>> {
-        let &initial = self.src.window().first()?;
-        let len = initial.wrapping_sub(head::TEXT << 5);
-        if len >= 24 {
+        let window = self.src.window();
+        let len = window.first()?.wrapping_sub(head::TEXT << 5);
+        let (skip, len) = match len {
+            0..24 => (1, len),
+            24 => (2, *window.get(1)?),
+            _ => return None,
+        };
+        if window.len() < skip + usize::from(len) {
+            return None;
+        }
+        if self.src.remaining().is_none() && self.charge(len.into()).is_err() {
             return None;
         }
         let at = self.offset();
-        Some(match self.src.short(1, len.into())? {
+        Some(match self.src.short(skip, len.into())? {
             Bytes::Borrowed(bytes) => match mem::text(bytes) {
                 Ok(text) => Ok(Text::Borrowed(text)),
-                Err(error) => Err(not_utf8(error).at(at + 1)),
+                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
             },
             Bytes::Copied(bytes) => match mem::text(bytes) {
                 Ok(text) => Ok(Text::Copied(text)),
-                Err(error) => Err(not_utf8(error).at(at + 1)),
+                Err(error) => Err(not_utf8(error).at(at + skip as u64)),
             },
             Bytes::Owned(_) => return None,
         })

@@ -72,12 +72,20 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// Reads a tensor up to its payload if it is, and stands in the window, as this crate writes
     /// the most common ones; else nothing is read.
     #[inline]
-    pub fn common_tensor(&mut self) -> Option<TensorItem> {
+    pub fn common_tensor(&mut self) -> Option<(TensorMeta, usize)> {
         let (meta, len, head_len) = common(self.src.window())?;
         // Tag, array, and shape or typed-array tag.
         self.has_levels(3).then(|| self.src.advance(head_len))?;
-        let payload = Payload::Block { len, big_endian: false };
-        Some(TensorItem { meta, stated: true, payload, unclosed: false })
+        Some((meta, len))
+    }
+
+    /// The bytes of a payload that is one block.
+    #[inline]
+    pub fn payload_block(&mut self, len: usize) -> Result<Bytes<'de, '_>> {
+        if self.src.remaining().is_none() {
+            self.charge(len as u64)?;
+        }
+        self.src.take(len, "a tensor")
     }
 
     /// What a typed-array tag, or the tag of complex numbers before one, stands for.
@@ -352,12 +360,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     #[inline]
     pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
         let bytes = match item.payload {
-            Payload::Block { len, big_endian: false } => {
-                if self.src.remaining().is_none() {
-                    self.charge(len as u64)?;
-                }
-                self.src.take(len, "a tensor")?
-            }
+            Payload::Block { len, big_endian: false } => self.payload_block(len)?,
             Payload::Block { len, big_endian: true } => {
                 let mut bytes = self.fill::<u8>(len)?;
                 mem::swap_words(&mut bytes, item.meta.dtype.word());
@@ -510,6 +513,12 @@ pub fn element_count(dims: &[usize]) -> Option<usize> {
 
 /// What [`Wire::payload_bytes`] needs to know again afterwards.
 impl TensorItem {
+    /// What [`Wire::common_tensor`] read.
+    pub fn common(meta: TensorMeta, len: usize) -> Self {
+        let payload = Payload::Block { len, big_endian: false };
+        Self { meta, stated: true, payload, unclosed: false }
+    }
+
     pub fn unclosed(&self) -> bool {
         self.unclosed
     }

@@ -21,24 +21,24 @@ impl<O: Overflow> Sink<O> {
     #[allow(clippy::cast_possible_truncation)]
     fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
         if arg <= 0xff {
-            self.put_headed(major | 24, &[arg as u8])
+            self.put_headed([major | 24], &[arg as u8])
         } else if arg <= 0xffff {
-            self.put_headed(major | 25, &(arg as u16).to_be_bytes())
+            self.put_headed([major | 25], &(arg as u16).to_be_bytes())
         } else if arg <= 0xffff_ffff {
-            self.put_headed(major | 26, &(arg as u32).to_be_bytes())
+            self.put_headed([major | 26], &(arg as u32).to_be_bytes())
         } else {
-            self.put_headed(major | 27, &arg.to_be_bytes())
+            self.put_headed([major | 27], &arg.to_be_bytes())
         }
     }
 
     #[inline(always)]
     pub fn single(&mut self, value: f32) -> Result<()> {
-        self.put_headed(head::SINGLE, &value.to_bits().to_be_bytes())
+        self.put_headed([head::SINGLE], &value.to_bits().to_be_bytes())
     }
 
     #[inline(always)]
     pub fn double(&mut self, value: f64) -> Result<()> {
-        self.put_headed(head::DOUBLE, &value.to_bits().to_be_bytes())
+        self.put_headed([head::DOUBLE], &value.to_bits().to_be_bytes())
     }
 
     #[inline(always)]
@@ -65,9 +65,12 @@ impl<O: Overflow> Sink<O> {
     #[inline(always)]
     pub fn text(&mut self, text: &str) -> Result<()> {
         let bytes = text.as_bytes();
-        if bytes.len() < 24 {
-            #[allow(clippy::cast_possible_truncation)]
-            return self.put_headed(head::TEXT << 5 | bytes.len() as u8, bytes);
+        let initial = head::TEXT << 5;
+        #[allow(clippy::cast_possible_truncation)]
+        match bytes.len() {
+            len @ 0..24 => return self.put_headed([initial | len as u8], bytes),
+            len @ 24..256 => return self.put_headed([initial | 24, len as u8], bytes),
+            _ => {}
         }
         self.head(head::TEXT, bytes.len() as u64)?;
         self.put_slice(bytes)
