@@ -83,3 +83,7 @@ pub use tensor::{
     DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, Tensor, TensorMeta, ToTensor,
 };
 pub use value::{Value, from_value, to_value};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -166,7 +166,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     #[cold]
-    fn wrong(&self, at: u64, found: Head, expected: &dyn de::Expected) -> Error {
+    fn wrong(at: u64, found: Head, expected: &dyn de::Expected) -> Error {
         if found.initial == head::BREAK {
             return unexpected_break().at(at);
         }
@@ -182,9 +182,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     #[cold]
-    fn wrong_item(&self, at: u64, found: Item, expected: &dyn de::Expected) -> Error {
+    fn wrong_item(at: u64, found: Item, expected: &dyn de::Expected) -> Error {
         match found {
-            Item::Head(head) => self.wrong(at, head, expected),
+            Item::Head(head) => Self::wrong(at, head, expected),
             Item::Tag(tag) => invalid(Unexpected::Other(tag_name(tag)), expected).at(at),
         }
     }
@@ -196,10 +196,10 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         match self.wire.item()? {
             Item::Head(head) => match Numeric::from_head(head) {
                 Some(number) => Ok(number),
-                None => Err(self.wrong(at, head, expected)),
+                None => Err(Self::wrong(at, head, expected)),
             },
             Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => self.wire.bignum(tag),
-            Item::Tag(tag) => Err(self.wrong_item(at, Item::Tag(tag), expected)),
+            Item::Tag(tag) => Err(Self::wrong_item(at, Item::Tag(tag), expected)),
         }
     }
 
@@ -217,7 +217,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn plain_tagged(&mut self, mut tag: u64, at: u64, expected: &dyn de::Expected) -> Result<Head> {
         for _ in 0..=self.wire.max_depth() {
             if tag != tag::SOME {
-                return Err(self.wrong_item(at, Item::Tag(tag), expected));
+                return Err(Self::wrong_item(at, Item::Tag(tag), expected));
             }
             match self.wire.item()? {
                 Item::Head(head) => return Ok(head),
@@ -326,11 +326,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
         let item = match self.wire.item()? {
             Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)) => {
-                return Err(self.wrong_item(at, Item::Tag(tag), &visitor));
+                return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }
             Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
             Item::Head(head) if head.major() == head::ARRAY => self.wire.number_array(head)?,
-            item => return Err(self.wrong_item(at, item, &visitor)),
+            item @ Item::Head(_) => return Err(Self::wrong_item(at, item, &visitor)),
         };
         self.hand_over(item, visitor).map_err(|error| error.at(at))
     }
@@ -425,7 +425,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 let found = format!("map of {} entries", head.arg);
                 Err(invalid(Unexpected::Other(&found), &"an enum: a map of one entry").at(at))
             }
-            _ => Err(self.wrong(at, head, &visitor)),
+            _ => Err(Self::wrong(at, head, &visitor)),
         }
     }
 
@@ -437,7 +437,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             head::TEXT => self.text(head, visitor),
             head::BYTES => self.bytes(head, visitor),
             // serde takes a number for the position of a field, which no encoder writes here.
-            _ => Err(self.wrong(at, head, &visitor)),
+            _ => Err(Self::wrong(at, head, &visitor)),
         }
     }
 
@@ -451,7 +451,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             initial if initial >> 5 == head::ARRAY && head.is_indefinite() => {
                 self.wire.end("an empty array")
             }
-            _ => Err(self.wrong(at, head, expected)),
+            _ => Err(Self::wrong(at, head, expected)),
         }
     }
 
@@ -478,7 +478,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                 _ => match Numeric::from_head(head) {
                     Some(Numeric::Double(value)) => visitor.visit_f64(value),
                     Some(Numeric::Single(value)) => visitor.visit_f32(value),
-                    _ => Err(self.wrong(at, head, &visitor)),
+                    _ => Err(Self::wrong(at, head, &visitor)),
                 },
             },
         }
@@ -596,7 +596,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match head.initial {
             head::FALSE => visitor.visit_bool(false),
             head::TRUE => visitor.visit_bool(true),
-            _ => Err(self.wrong(at, head, &visitor)),
+            _ => Err(Deserializer::<R>::wrong(at, head, &visitor)),
         }
     }
 
@@ -656,7 +656,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         if head.major() == head::TEXT {
             self.text(head, visitor)
         } else {
-            Err(self.wrong(at, head, &visitor))
+            Err(Deserializer::<R>::wrong(at, head, &visitor))
         }
     }
 
@@ -676,10 +676,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 if head.major() == head::BYTES {
                     self.bytes(head, visitor)
                 } else {
-                    Err(self.wrong(at, head, &visitor))
+                    Err(Deserializer::<R>::wrong(at, head, &visitor))
                 }
             }
-            item => Err(self.wrong_item(at, item, &visitor)),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -754,7 +754,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 visit_numbers(&DType::U8, bytes.as_slice(), visitor).map_err(|error| error.at(at))
             }
             Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
-            item => Err(self.wrong_item(at, item, &visitor)),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -781,7 +781,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR)) => {
                 self.shown_tensor(tag, visitor)
             }
-            item => Err(self.wrong_item(at, item, &visitor)),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
 
@@ -797,7 +797,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
             // Structs written as tuples, as other encoders do.
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
-            item => Err(self.wrong_item(at, item, &visitor)),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
 

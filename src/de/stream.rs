@@ -24,12 +24,13 @@ use crate::io::source::Read;
 pub struct StreamDeserializer<'de, R, T> {
     de: Deserializer<R>,
     failed: bool,
-    values: PhantomData<(&'de (), fn() -> T)>,
+    input: PhantomData<&'de [u8]>,
+    values: PhantomData<T>,
 }
 
 impl<'de, R: Read<'de>, T> StreamDeserializer<'de, R, T> {
     pub(super) fn new(de: Deserializer<R>) -> Self {
-        Self { de, failed: false, values: PhantomData }
+        Self { de, failed: false, input: PhantomData, values: PhantomData }
     }
 
     /// Position in the input, behind the last value.

@@ -197,9 +197,27 @@ impl<W: io::Write> Stage<W> {
         self.writer
     }
 
-    fn write(&mut self, bytes: &[u8], base: &mut u64) -> Result<()> {
-        self.writer.write_all(bytes).map_err(|error| Error::io(error).at(*base))?;
-        *base += bytes.len() as u64;
+    /// As [`io::Write::write_all`], which panics where a writer claims more than it was given.
+    fn write(&mut self, mut bytes: &[u8], base: &mut u64) -> Result<()> {
+        while !bytes.is_empty() {
+            let error = match self.writer.write(bytes) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(n) => match bytes.get(n..) {
+                    Some(rest) => {
+                        *base += n as u64;
+                        bytes = rest;
+                        continue;
+                    }
+                    None => io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("writer claims to have written {n} bytes of {}", bytes.len()),
+                    ),
+                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            return Err(Error::io(error).at(*base));
+        }
         Ok(())
     }
 }

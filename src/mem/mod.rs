@@ -150,7 +150,7 @@ pub mod plain {
     #[inline]
     pub fn copied<A: AnyBitPattern>(bytes: &[u8]) -> Option<Vec<A>> {
         const { assert!(size_of::<A>() != 0) };
-        if bytes.len() % size_of::<A>() != 0 {
+        if !bytes.len().is_multiple_of(size_of::<A>()) {
             return None;
         }
         let count = bytes.len() / size_of::<A>();

@@ -323,7 +323,7 @@ pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
 
 #[cold]
 fn not_elements<A: Element>(bytes: &[u8]) -> Error {
-    if bytes.len() % size_of::<A>() == 0
+    if bytes.len().is_multiple_of(size_of::<A>())
         && let Some(byte) = bytes.iter().find(|&&byte| byte > 1)
     {
         return Error::data(format!("byte {byte} is no {}", A::DTYPE));
@@ -334,7 +334,7 @@ fn not_elements<A: Element>(bytes: &[u8]) -> Error {
 #[cold]
 pub fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
     let address = bytes.as_ptr() as usize;
-    if address % align_of::<A>() == 0 {
+    if address.is_multiple_of(align_of::<A>()) {
         return not_elements::<A>(bytes);
     }
     Error::data(format!(

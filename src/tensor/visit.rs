@@ -120,7 +120,8 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         let dtype = match seq.next_element::<First>()? {
             Some(First::Name(dtype)) => dtype,
             // Plain numbers: what was a `Vec` before it became a tensor.
-            first => return self.numbers(first, seq),
+            Some(First::Number(first)) => return self.numbers(Some(first), seq),
+            None => return self.numbers(None, seq),
         };
         let shape: Vec<usize> = seq.next_element()?.ok_or_else(|| missing(1))?;
         let order = seq.next_element::<OrderName>()?.ok_or_else(|| missing(2))?.0;
@@ -130,9 +131,9 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 }
 
 impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
-    fn numbers<S: SeqAccess<'de>>(self, first: Option<First>, mut seq: S) -> Result<T, S::Error> {
+    fn numbers<S: SeqAccess<'de>>(self, first: Option<Number>, mut seq: S) -> Result<T, S::Error> {
         let mut numbers = Vec::new();
-        if let Some(First::Number(number)) = first {
+        if let Some(number) = first {
             numbers.push(number);
             while let Some(PlainNumber(number)) = seq.next_element()? {
                 numbers.push(number);
@@ -154,7 +155,9 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
     ) -> Result<T, E> {
         if shape.len() > Limits::DEFAULT_RANK {
             let rank = shape.len();
-            return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
+            return Err(E::custom(format!(
+                "a tensor of {rank} dimensions is not read from fields"
+            )));
         }
         let shape = IxDyn(shape);
         let order = if shape.ndim() < 2 { Order::C } else { order };

@@ -307,12 +307,12 @@ impl Items {
         }
     }
 
-    fn finish(self) -> Result<Value> {
+    fn finish(self) -> Value {
         let array = Value::Array(self.items);
-        Ok(match self.variant {
+        match self.variant {
             Some(name) => variant(name, array),
             None => array,
-        })
+        }
     }
 }
 
@@ -327,7 +327,7 @@ macro_rules! items {
             }
 
             fn end(self) -> Result<Value> {
-                self.finish()
+                Ok(self.finish())
             }
         }
     )*};

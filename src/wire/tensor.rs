@@ -75,7 +75,8 @@ impl<'de, R: Read<'de>> Wire<R> {
     pub fn common_tensor(&mut self) -> Option<(TensorMeta, usize)> {
         let (meta, len, head_len) = common(self.src.window())?;
         // Tag, array, and shape or typed-array tag.
-        self.has_levels(3).then(|| self.src.advance(head_len))?;
+        let fits = self.has_levels(3) && meta.shape.ndim() <= self.max_rank();
+        fits.then(|| self.src.advance(head_len))?;
         Some((meta, len))
     }
 
@@ -434,7 +435,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             return mem::plain::copied(bytes.as_slice()).ok_or_else(|| partial(len).at(at));
         }
         let size = size_of::<A>();
-        if len % size != 0 {
+        if !len.is_multiple_of(size) {
             return Err(partial(len).at(self.offset()));
         }
         let at = self.offset();

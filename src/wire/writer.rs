@@ -8,6 +8,12 @@ use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
 use crate::tensor::Order;
 
+/// Additional information that tells how wide the argument behind the initial byte is.
+const ONE_BYTE: u8 = 0x18;
+const TWO_BYTES: u8 = 0x19;
+const FOUR_BYTES: u8 = 0x1a;
+const EIGHT_BYTES: u8 = 0x1b;
+
 impl<O: Overflow> Sink<O> {
     /// A head of major type `major` with its argument in the fewest bytes.
     #[inline(always)]
@@ -21,13 +27,13 @@ impl<O: Overflow> Sink<O> {
     #[allow(clippy::cast_possible_truncation)]
     fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
         if arg <= 0xff {
-            self.put_headed([major | 24], &[arg as u8])
+            self.put_headed([major | ONE_BYTE], &[arg as u8])
         } else if arg <= 0xffff {
-            self.put_headed([major | 25], &(arg as u16).to_be_bytes())
+            self.put_headed([major | TWO_BYTES], &(arg as u16).to_be_bytes())
         } else if arg <= 0xffff_ffff {
-            self.put_headed([major | 26], &(arg as u32).to_be_bytes())
+            self.put_headed([major | FOUR_BYTES], &(arg as u32).to_be_bytes())
         } else {
-            self.put_headed([major | 27], &arg.to_be_bytes())
+            self.put_headed([major | EIGHT_BYTES], &arg.to_be_bytes())
         }
     }
 
@@ -69,7 +75,7 @@ impl<O: Overflow> Sink<O> {
         #[allow(clippy::cast_possible_truncation)]
         match bytes.len() {
             len @ 0..24 => return self.put_headed([initial | len as u8], bytes),
-            len @ 24..256 => return self.put_headed([initial | 24, len as u8], bytes),
+            len @ 24..256 => return self.put_headed([initial | ONE_BYTE, len as u8], bytes),
             _ => {}
         }
         self.head(head::TEXT, bytes.len() as u64)?;
