@@ -245,7 +245,7 @@ mod sealed {
 pub(crate) use sealed::Sealed;
 
 /// A Rust type that tensors can have as elements: `bool`, `u8` to `u64`, `i8` to `i64`,
-/// [`f16`], [`bf16`], `f32`, `f64`, and [`Complex`] of `f32` and `f64`.
+/// [`half::f16`], [`half::bf16`], `f32`, `f64`, and [`Complex`] of `f32` and `f64`.
 ///
 /// This trait is sealed. Element types without a Rust type, such as FP8, pass through
 /// [`DynTensor`](crate::DynTensor).
