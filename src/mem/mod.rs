@@ -54,6 +54,34 @@ pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> 
     true
 }
 
+/// Appends words as long as `next` gives them, at most `max`; how many it were.
+///
+/// # Panics
+/// Where memory runs out, as `Vec` does, and where `next` panics; then nothing is appended.
+#[inline(always)]
+pub fn append_words<const N: usize>(
+    buf: &mut Vec<u8>,
+    max: usize,
+    mut next: impl FnMut() -> Option<[u8; N]>,
+) -> usize {
+    let len = buf.len();
+    buf.reserve(max.saturating_mul(N));
+    let end = buf.as_mut_ptr().wrapping_add(len);
+    let mut count = 0;
+    while count < max
+        && let Some(word) = next()
+    {
+        // SAFETY: `max * N` bytes were reserved behind `len` without overflow, or `reserve` would
+        // have panicked, and `count < max`: so this word lies in the allocation, which nothing
+        // else refers to, as `buf` is borrowed mutably and `next` cannot reach it.
+        unsafe { end.add(count * N).cast::<[u8; N]>().write_unaligned(word) };
+        count += 1;
+    }
+    // SAFETY: the first `count` words behind `len` were written.
+    unsafe { buf.set_len(len + count * N) };
+    count
+}
+
 /// Copies a slice, in moves that may overlap where it is short.
 ///
 /// # Safety
@@ -224,6 +252,17 @@ mod tests {
         assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
         assert_eq!(checked::copied(&[0, 2]), None);
         assert_eq!(checked::viewed(&[255]), None);
+    }
+
+    #[test]
+    fn appends_words_until_they_end() {
+        for (max, given) in [(0, 5), (3, 5), (5, 3), (4, 4)] {
+            let mut buf = vec![9];
+            let mut words = (0..given).map(u32::to_le_bytes);
+            let count = append_words(&mut buf, max, || words.next());
+            let expected: Vec<u8> = (0..given).take(max).flat_map(u32::to_le_bytes).collect();
+            assert_eq!((count, &buf[1..]), (max.min(given as usize), &expected[..]));
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::compound::Sequence;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::sink::{Memory, Overflow, Sink};
+use crate::mem;
 
 /// Shorter sequences of floats are not worth a tag and a byte string head.
 const MIN_FLOAT_BYTES: usize = 32;
@@ -103,25 +104,21 @@ impl Packing {
         I: Iterator,
         I::Item: Serialize,
     {
-        const WINDOW: usize = 8192;
+        // An announced length reserves no more than this at once.
+        const WINDOW: usize = 64 << 10;
         while self.count < self.len {
             let step = (self.len - self.count).min(WINDOW / N);
-            let start = self.buf.len();
-            self.buf.resize(start + step * N, 0);
-            let mut filled = 0;
             let mut rest = None;
-            for slot in self.buf.get_mut(start..).unwrap_or_default().as_chunks_mut().0 {
-                let Some(item) = items.next() else { break };
-                let Some(bytes) = item.serialize(Grab).ok().and_then(&get) else {
+            let filled = mem::append_words(&mut self.buf, step, || {
+                let item = items.next()?;
+                let bytes = item.serialize(Grab).ok().and_then(&get);
+                if bytes.is_none() {
                     rest = Some(item);
-                    break;
-                };
-                *slot = bytes;
-                filled += 1;
-            }
+                }
+                bytes
+            });
             self.count += filled;
             if filled < step {
-                self.buf.truncate(start + filled * N);
                 return rest;
             }
         }

@@ -127,12 +127,12 @@ impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for ArrayView<'a, A,
 
 impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for CowArray<'a, A, D> {
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self> {
-        match tensor.borrow::<A>() {
-            Ok(values) => ArrayView::from_shape(strided(tensor.meta())?, values)
+        match tensor.try_borrow::<A>() {
+            Some(values) => ArrayView::from_shape(strided(tensor.meta())?, values)
                 .map(Self::from)
                 .map_err(|error| misfit(&error)),
             // Whatever cannot be borrowed is copied, or is an error there too.
-            Err(_) => Array::from_tensor(tensor).map(Self::from),
+            None => Array::from_tensor(tensor).map(Self::from),
         }
     }
 }

@@ -298,6 +298,17 @@ impl<'de> RawTensor<'de, '_> {
         A::viewed(bytes).ok_or_else(|| elements::not_viewable::<A>(bytes))
     }
 
+    /// As [`borrow`](Self::borrow), where the reason does not matter.
+    fn try_borrow<A: Element>(&self) -> Option<&'de [A]> {
+        match self.data {
+            Data::Borrowed(bytes) if self.meta.dtype == A::DTYPE => {
+                let plain = A::DTYPE.word() == 1 || cfg!(target_endian = "little");
+                plain.then(|| A::viewed(bytes)).flatten()
+            }
+            _ => None,
+        }
+    }
+
     /// The whole tensor, whatever its dtype.
     ///
     /// # Errors

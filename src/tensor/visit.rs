@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::{Dimension, IxDyn};
+use ndarray::IxDyn;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
     Visitor,
@@ -15,6 +15,7 @@ use crate::dtype::{DType, Number};
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
 use crate::options::Limits;
+use crate::wire::tensor::element_count;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -92,14 +93,22 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
         let (mut dtype, mut shape, mut order, mut data) = (None, None, None, None);
+        let mut made = None;
         while let Some(field) = map.next_key::<Field>()? {
             let new = match field {
                 Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
                 Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
                 Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
-                Field::Data => {
-                    data.replace(map.next_value_seed(DataSeed(dtype.as_ref()))?).is_none()
-                }
+                Field::Data => match (&dtype, &shape, order) {
+                    // As this crate writes it: a tensor that does not fit is refused uncopied.
+                    (Some(dtype), Some(shape), Some(order)) if made.is_none() => {
+                        let meta = meta(dtype.clone(), shape, order)?;
+                        let seed = MakeSeed { visitor: self.again(), meta };
+                        made = Some(map.next_value_seed(seed)?);
+                        data.is_none()
+                    }
+                    _ => data.replace(map.next_value_seed(DataSeed)?).is_none() && made.is_none(),
+                },
                 Field::Other => {
                     map.next_value::<IgnoredAny>()?;
                     true
@@ -109,10 +118,13 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                 return Err(M::Error::custom("a field of a tensor stands there twice"));
             }
         }
+        if let Some(made) = made {
+            return Ok(made);
+        }
         let dtype = dtype.ok_or_else(|| M::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| M::Error::missing_field("shape"))?;
         let data = data.ok_or_else(|| M::Error::missing_field("data"))?;
-        self.assemble(dtype, &shape, order.unwrap_or_default(), data)
+        self.assemble(meta(dtype, &shape, order.unwrap_or_default())?, data)
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<T, S::Error> {
@@ -125,8 +137,8 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         };
         let shape: Vec<usize> = seq.next_element()?.ok_or_else(|| missing(1))?;
         let order = seq.next_element::<OrderName>()?.ok_or_else(|| missing(2))?.0;
-        let data = seq.next_element_seed(DataSeed(Some(&dtype)))?;
-        self.assemble(dtype, &shape, order, data.ok_or_else(|| missing(3))?)
+        let meta = meta(dtype, &shape, order)?;
+        seq.next_element_seed(MakeSeed { visitor: self, meta })?.ok_or_else(|| missing(3))
     }
 }
 
@@ -146,31 +158,21 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         self.make(meta, false, Data::Owned(elements))
     }
 
+    fn again(&self) -> Self {
+        Self { cast: self.cast, target: PhantomData }
+    }
+
     fn assemble<E: serde::de::Error>(
         self,
-        dtype: DType,
-        shape: &[usize],
-        order: Order,
-        data: FieldData<'de>,
+        meta: TensorMeta,
+        data: FieldData<'de, '_>,
     ) -> Result<T, E> {
-        if shape.len() > Limits::DEFAULT_RANK {
-            let rank = shape.len();
-            return Err(E::custom(format!(
-                "a tensor of {rank} dimensions is not read from fields"
-            )));
-        }
-        let shape = IxDyn(shape);
-        let order = if shape.ndim() < 2 { Order::C } else { order };
-        let meta = TensorMeta { dtype, shape, order };
-        let expected = crate::wire::tensor::element_count(shape_of(&meta))
-            .filter(|_| meta.dtype.bits().is_some())
-            .map(|count| meta.dtype.byte_len(count));
         let data = match data {
             FieldData::Borrowed(bytes) => Data::Borrowed(bytes),
+            FieldData::Copied(bytes) => Data::Copied(bytes),
             FieldData::Bytes(bytes) => {
                 Data::Owned(Elements::from_le_bytes(&meta.dtype, bytes).map_err(E::custom)?)
             }
-            FieldData::Elements(elements) => Data::Owned(elements),
             FieldData::Numbers(numbers) => {
                 Data::Owned(Elements::from_plain(&meta.dtype, &numbers).map_err(E::custom)?)
             }
@@ -179,13 +181,74 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
             Data::Borrowed(bytes) | Data::Copied(bytes) => bytes.len(),
             Data::Owned(elements) => elements.byte_len(),
         };
-        if expected.is_some_and(|expected| expected != Some(found)) {
+        let fits = match element_count(shape_of(&meta)) {
+            // Of a dtype of unknown size, any number of bytes will do.
+            Some(count) => meta.dtype.bits().is_none() || meta.dtype.byte_len(count) == Some(found),
+            None => false,
+        };
+        if !fits {
             let (dtype, shape) = (&meta.dtype, shape_of(&meta));
             return Err(E::custom(format!(
                 "{found} bytes do not make a {dtype} tensor of shape {shape:?}"
             )));
         }
         self.make(meta, true, data)
+    }
+}
+
+fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Result<TensorMeta, E> {
+    if shape.len() > Limits::DEFAULT_RANK {
+        let rank = shape.len();
+        return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
+    }
+    let order = if shape.len() < 2 { Order::C } else { order };
+    Ok(TensorMeta { dtype, shape: IxDyn(shape), order })
+}
+
+/// Makes the tensor from its data, when all else is known.
+struct MakeSeed<T> {
+    visitor: TensorVisitor<T>,
+    meta: TensorMeta,
+}
+
+impl<'de, T: FromTensor<'de>> DeserializeSeed<'de> for MakeSeed<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(self)
+        } else {
+            deserializer.deserialize_bytes(self)
+        }
+    }
+}
+
+impl<'de, T: FromTensor<'de>> Visitor<'de> for MakeSeed<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        DataSeed.expecting(f)
+    }
+
+    fn visit_borrowed_bytes<E: serde::de::Error>(self, bytes: &'de [u8]) -> Result<T, E> {
+        self.visitor.assemble(self.meta, FieldData::Borrowed(bytes))
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<T, E> {
+        self.visitor.assemble(self.meta, FieldData::Copied(bytes))
+    }
+
+    fn visit_byte_buf<E: serde::de::Error>(self, bytes: Vec<u8>) -> Result<T, E> {
+        // A vector of bytes is no vector of wider elements: those are copied all the same.
+        match self.meta.dtype.word() {
+            1 => self.visitor.assemble(self.meta, FieldData::Bytes(bytes)),
+            _ => self.visitor.assemble(self.meta, FieldData::Copied(&bytes)),
+        }
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<T, S::Error> {
+        let numbers = DataSeed.visit_seq(seq)?;
+        self.visitor.assemble(self.meta, numbers)
     }
 }
 
@@ -245,23 +308,20 @@ from_str!(OrderName, "memory order C or F", |text| match Order::from_name(text) 
     None => Err(E::invalid_value(Unexpected::Str(text), &"C or F")),
 });
 
-enum FieldData<'de> {
+enum FieldData<'de, 'a> {
     Borrowed(&'de [u8]),
+    Copied(&'a [u8]),
     Bytes(Vec<u8>),
-    Elements(Elements),
     Numbers(Vec<Number>),
 }
 
-/// Reads the data of a tensor, straight into elements where the dtype is known by then.
-struct DataSeed<'a>(Option<&'a DType>);
+/// Reads the data of a tensor before dtype and shape are known.
+struct DataSeed;
 
-impl<'de> DeserializeSeed<'de> for DataSeed<'_> {
-    type Value = FieldData<'de>;
+impl<'de> DeserializeSeed<'de> for DataSeed {
+    type Value = FieldData<'de, 'static>;
 
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<FieldData<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         if deserializer.is_human_readable() {
             deserializer.deserialize_any(self)
         } else {
@@ -270,31 +330,26 @@ impl<'de> DeserializeSeed<'de> for DataSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for DataSeed<'_> {
-    type Value = FieldData<'de>;
+impl<'de> Visitor<'de> for DataSeed {
+    type Value = FieldData<'de, 'static>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the elements of a tensor")
     }
 
-    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<FieldData<'de>, E> {
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
         Ok(FieldData::Borrowed(bytes))
     }
 
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<FieldData<'de>, E> {
-        match self.0 {
-            Some(dtype) => {
-                Elements::copied_from_le(dtype, bytes).map(FieldData::Elements).map_err(E::custom)
-            }
-            None => Ok(FieldData::Bytes(bytes.to_vec())),
-        }
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        Ok(FieldData::Bytes(bytes.to_vec()))
     }
 
-    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<FieldData<'de>, E> {
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Self::Value, E> {
         Ok(FieldData::Bytes(bytes))
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<FieldData<'de>, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
         let mut numbers = Vec::new();
         while let Some(PlainNumber(number)) = seq.next_element()? {
             numbers.push(number);

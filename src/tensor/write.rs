@@ -19,13 +19,14 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
         S::Error::custom(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
     })?;
     handoff::offer(Slot::Outgoing(meta, len), || {
-        serializer.serialize_newtype_struct(name::TENSOR, &Payload(array))
+        serializer.serialize_newtype_struct(name::TENSOR, &Payload(&array))
     })
 }
 
-struct Payload<'a, T: ?Sized>(&'a T);
+/// Dynamic, so that there is one instance for each serializer, whatever the array.
+struct Payload<'a>(&'a dyn ToTensor);
 
-impl<T: ToTensor + ?Sized> Serialize for Payload<'_, T> {
+impl Serialize for Payload<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match handoff::take() {
             Slot::Blocks => self.blocks(serializer),
@@ -35,7 +36,7 @@ impl<T: ToTensor + ?Sized> Serialize for Payload<'_, T> {
     }
 }
 
-impl<T: ToTensor + ?Sized> Payload<'_, T> {
+impl Payload<'_> {
     /// To this crate's serializers: only bytes, in as many blocks as it takes.
     fn blocks<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Some(bytes) = self.0.as_le_bytes() {

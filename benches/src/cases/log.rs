@@ -1,0 +1,192 @@
+//! (d) 10,000 log lines of strings and numbers.
+
+use crate::data::Random;
+use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows};
+use crate::peers::{self, Codec, Lender, borrowed};
+use crate::table::print_report;
+use crate::targets::Targets;
+
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    serde::Serialize,
+    serde::Deserialize,
+    bincode::Encode,
+    bincode::Decode,
+    bitcode::Encode,
+    bitcode::Decode,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+struct Address {
+    x0: u8,
+    x1: u8,
+    x2: u8,
+    x3: u8,
+}
+
+#[derive(
+    Clone,
+    PartialEq,
+    serde::Serialize,
+    serde::Deserialize,
+    bincode::Encode,
+    bincode::Decode,
+    bitcode::Encode,
+    bitcode::Decode,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+struct Line {
+    address: Address,
+    identity: String,
+    userid: String,
+    date: String,
+    request: String,
+    code: u16,
+    size: u64,
+}
+
+#[derive(
+    Clone,
+    PartialEq,
+    serde::Serialize,
+    serde::Deserialize,
+    bincode::Encode,
+    bincode::Decode,
+    bitcode::Encode,
+    bitcode::Decode,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+struct Log {
+    lines: Vec<Line>,
+}
+
+#[derive(serde::Deserialize, bincode::BorrowDecode, bitcode::Decode)]
+struct LineRef<'a> {
+    address: Address,
+    identity: &'a str,
+    userid: &'a str,
+    date: &'a str,
+    request: &'a str,
+    code: u16,
+    size: u64,
+}
+
+#[derive(serde::Deserialize, bincode::BorrowDecode, bitcode::Decode)]
+struct LogRef<'a> {
+    #[serde(borrow)]
+    lines: Vec<LineRef<'a>>,
+}
+
+impl LogRef<'_> {
+    fn same(&self, log: &Log) -> bool {
+        let equal = |a: &LineRef<'_>, b: &Line| {
+            a.address == b.address
+                && a.identity == b.identity
+                && a.userid == b.userid
+                && a.date == b.date
+                && a.request == b.request
+                && a.code == b.code
+                && a.size == b.size
+        };
+        self.lines.len() == log.lines.len()
+            && self.lines.iter().zip(&log.lines).all(|(a, b)| equal(a, b))
+    }
+}
+
+fn line(random: &mut Random) -> Line {
+    const USERS: [&str; 10] =
+        ["-", "alice", "bob", "carmen", "dmitri", "eleanor", "fatima", "guest", "hiroshi", "ivan"];
+    const MONTHS: [&str; 4] = ["Jan", "Apr", "Aug", "Dec"];
+    const PATHS: [&str; 6] =
+        ["/", "/favicon.ico", "/css/index.css", "/img/logo.png", "/login.php", "/api/v2/items?id="];
+    const METHODS: [&str; 4] = ["GET", "POST", "PUT", "HEAD"];
+    const CODES: [u16; 6] = [200, 200, 200, 304, 404, 500];
+    let [x0, x1, x2, x3] = (random.bits() as u32).to_le_bytes();
+    Line {
+        address: Address { x0, x1, x2, x3 },
+        identity: "-".to_string(),
+        userid: random.pick(&USERS).to_string(),
+        date: format!(
+            "{:02}/{}/{}:{:02}:{:02}:{:02}",
+            random.between(1, 29),
+            random.pick(&MONTHS),
+            random.between(1970, 2022),
+            random.below(24),
+            random.below(60),
+            random.below(60),
+        ),
+        request: format!(
+            "{} {}{} HTTP/1.1",
+            random.pick(&METHODS),
+            random.pick(&PATHS),
+            random.below(100_000)
+        ),
+        code: CODES[random.below(CODES.len() as u64) as usize],
+        size: random.below(100_000_000),
+    }
+}
+
+fn plain<'a, C: Lender>(log: &'a Log) -> Row<'a> {
+    let row = peers::row::<C, _>("plain", log);
+    borrowed!(row, |bytes| C::lend::<LogRef>(bytes), |view| view.same(log))
+}
+
+pub fn run(effort: Effort, targets: &mut Targets) {
+    let mut random = Random::new(4);
+    let log = &Log { lines: (0..10_000).map(|_| line(&mut random)).collect() };
+
+    let message = peers::Tenarc::to_vec(log);
+    let message = message.as_slice();
+    let floor = Row::new("floor", "", Placed::new(message, 0))
+        .encode(move |buffer| buffer.extend_from_slice(message))
+        .fresh(move || message.to_vec())
+        .decode(move |_| timed(|| log.clone()));
+
+    let config = bincode::config::standard().with_fixed_int_encoding();
+    let bincode_native = borrowed!(
+        bincode_row!(log, Log),
+        |bytes| bincode::borrow_decode_from_slice::<LogRef, _>(bytes, config).unwrap(),
+        |view| view.0.same(log)
+    );
+    let bitcode_native = borrowed!(
+        bitcode_row!(log, Log),
+        |bytes| bitcode::decode::<LogRef>(bytes).unwrap(),
+        |view| view.same(log)
+    );
+
+    let mut rows = vec![
+        floor,
+        plain::<peers::Tenarc>(log),
+        plain::<peers::Cbor4ii>(log),
+        plain::<peers::Minicbor>(log),
+        plain::<peers::RmpNamed>(log),
+        plain::<peers::RmpCompact>(log),
+        peers::row::<peers::Ciborium, _>("plain", log),
+        plain::<peers::Json>(log),
+        plain::<peers::Bincode1>(log),
+        plain::<peers::Bincode2>(log),
+        plain::<peers::Postcard>(log),
+        plain::<peers::BitcodeSerde>(log),
+        bincode_native,
+        bitcode_native,
+    ];
+    rows.extend(rkyv_rows!(log, Log));
+
+    let report = Case {
+        title: format!("(d) log: {} lines of strings and numbers", log.lines.len()),
+        floor: "encode, to_vec: memcpy of tenarc's message; decode: clone of the value",
+        rows,
+    }
+    .run(effort);
+    print_report(&report);
+    let columns = [Column::Encode, Column::Decode, Column::Borrow];
+    targets.plain_derives("d log", &report, &columns);
+}

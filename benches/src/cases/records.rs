@@ -1,0 +1,270 @@
+//! (b) 10,000 records of id, label and 256 floats.
+
+use ndarray::{Array1, ArrayView1, CowArray, Ix1};
+use tenarc::Tensor;
+
+use crate::bytes;
+use crate::data::Random;
+use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows};
+use crate::peers::{self, Codec, Lender, borrowed};
+use crate::table::print_report;
+use crate::targets::Targets;
+
+const COUNT: usize = 10_000;
+const FLOATS: usize = 256;
+
+/// Plain derives throughout.
+#[derive(
+    Clone,
+    PartialEq,
+    serde::Serialize,
+    serde::Deserialize,
+    bincode::Encode,
+    bincode::Decode,
+    bitcode::Encode,
+    bitcode::Decode,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+struct Record {
+    id: u64,
+    label: String,
+    embedding: Vec<f32>,
+}
+
+/// The embedding as a tensor.
+#[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+struct TensorRecord {
+    id: u64,
+    label: String,
+    embedding: Tensor<Array1<f32>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ViewRecord<'a> {
+    id: u64,
+    label: &'a str,
+    #[serde(borrow)]
+    embedding: Tensor<ArrayView1<'a, f32>>,
+}
+
+#[derive(serde::Deserialize)]
+struct CowRecord<'a> {
+    id: u64,
+    label: &'a str,
+    #[serde(borrow)]
+    embedding: Tensor<CowArray<'a, f32, Ix1>>,
+}
+
+/// The embedding as a byte string, for formats that move those as blocks.
+#[derive(PartialEq, serde::Serialize, serde::Deserialize)]
+struct CastRecord {
+    id: u64,
+    label: String,
+    #[serde(with = "bytes::vec")]
+    embedding: Vec<f32>,
+}
+
+#[derive(serde::Deserialize)]
+struct CastView<'a> {
+    id: u64,
+    label: &'a str,
+    #[serde(borrow)]
+    embedding: &'a serde_bytes::Bytes,
+}
+
+/// Whether views of records show what was encoded.
+macro_rules! same {
+    ($views:expr, $records:expr, |$seen:ident, $meant:ident| $equal:expr) => {
+        $views.len() == $records.len()
+            && $views.iter().zip($records).all(|(view, record)| {
+                let ($seen, $meant) = (&view.embedding, &record.embedding);
+                view.id == record.id && view.label == record.label && $equal
+            })
+    };
+}
+
+/// A message has no padding. All records here are equally long in it, and that length is a
+/// multiple of four (ids take five bytes, labels have two letters more than a multiple of four),
+/// so that where one embedding lies aligned, all do.
+fn record(n: usize, random: &mut Random) -> Record {
+    Record {
+        id: 1_000_000 + n as u64 * 7,
+        label: format!("record-{n:07}"),
+        embedding: random.floats(FLOATS),
+    }
+}
+
+fn plain<'a, C: Codec>(records: &'a Vec<Record>) -> Row<'a> {
+    peers::row::<C, _>("plain", records)
+}
+
+fn expert<'a, C: Lender>(records: &'a Vec<CastRecord>) -> Row<'a> {
+    let row = peers::row::<C, _>("bytes", records);
+    borrowed!(row, |bytes| C::lend::<Vec<CastView>>(bytes), |views| same!(
+        views,
+        records,
+        |a, b| ***a == *bytemuck::cast_slice::<f32, u8>(b)
+    ))
+}
+
+/// tenarc's records of tensors: owned and viewed, and viewed where a copy would be allowed.
+fn tensor_rows(tensors: &Vec<TensorRecord>) -> Vec<Row<'_>> {
+    let mut row = peers::row::<peers::Tenarc, _>("Tensor", tensors);
+    let placed = Placed::where_accepted(row.message.bytes(), |bytes| {
+        tenarc::from_slice::<Vec<ViewRecord>>(bytes).is_ok()
+    });
+    let Some(placed) = placed else {
+        println!("(b) no place at which the records can be viewed");
+        return vec![row];
+    };
+    // One byte on: every copy-on-write array has to copy.
+    let offset = placed.bytes().as_ptr() as usize % 64;
+    let cow = Row::new("tenarc", "Tensor, Cow aligned", Placed::new(placed.bytes(), offset));
+    let copied = Row::new("tenarc", "Tensor, Cow askew", Placed::new(placed.bytes(), offset + 1));
+    row.message = placed;
+    let viewed = borrowed!(
+        row,
+        |bytes| tenarc::from_slice::<Vec<ViewRecord>>(bytes).unwrap(),
+        |views| same!(views, tensors, |a, b| **a == **b)
+    );
+    let cow =
+        borrowed!(cow, |bytes| tenarc::from_slice::<Vec<CowRecord>>(bytes).unwrap(), |views| views
+            .iter()
+            .all(|v| v.embedding.is_view())
+            && same!(views, tensors, |a, b| **a == **b));
+    let copied =
+        borrowed!(copied, |bytes| tenarc::from_slice::<Vec<CowRecord>>(bytes).unwrap(), |views| {
+            views.iter().all(|v| v.embedding.is_owned()) && same!(views, tensors, |a, b| **a == **b)
+        });
+    vec![viewed, cow, copied]
+}
+
+pub fn run(effort: Effort, targets: &mut Targets) {
+    let mut random = Random::new(2);
+    let records: &Vec<Record> = &(0..COUNT).map(|n| record(n, &mut random)).collect();
+    let tensors: Vec<TensorRecord> = records
+        .iter()
+        .map(|record| TensorRecord {
+            id: record.id,
+            label: record.label.clone(),
+            embedding: Array1::from_vec(record.embedding.clone()).into(),
+        })
+        .collect();
+    let tensors = &tensors;
+    let casts: Vec<CastRecord> = records
+        .iter()
+        .map(|record| CastRecord {
+            id: record.id,
+            label: record.label.clone(),
+            embedding: record.embedding.clone(),
+        })
+        .collect();
+
+    let payload: Vec<f32> = records.iter().flat_map(|r| r.embedding.clone()).collect();
+    let payload: &[u8] = bytemuck::cast_slice(&payload);
+    let floor = Row::new("floor", "", Placed::new(payload, 0))
+        .encode(move |buffer| buffer.extend_from_slice(payload))
+        .fresh(move || payload.to_vec())
+        .decode(move |_| timed(|| records.clone()));
+    // For orientation: the same copy with its source in as many places as the records are.
+    let scattered = Row::bare("memcpy", "each embedding").encode(move |buffer| {
+        for record in records {
+            buffer.extend_from_slice(bytemuck::cast_slice(&record.embedding));
+        }
+    });
+    let cloned = Row::bare("clone", "Tensor").decode(move |_| timed(|| tensors.clone()));
+
+    let mut rows = vec![
+        floor,
+        scattered,
+        cloned,
+        plain::<peers::Tenarc>(records),
+        peers::row::<peers::TenarcTyped, _>("typed arrays", records),
+    ];
+    rows.extend(tensor_rows(tensors));
+    rows.extend([
+        plain::<peers::Cbor4ii>(records),
+        plain::<peers::Minicbor>(records),
+        plain::<peers::RmpNamed>(records),
+        plain::<peers::RmpCompact>(records),
+        plain::<peers::Ciborium>(records),
+        plain::<peers::Json>(records),
+        plain::<peers::Bincode1>(records),
+        plain::<peers::Bincode2>(records),
+        plain::<peers::Postcard>(records),
+        plain::<peers::BitcodeSerde>(records),
+        expert::<peers::Cbor4ii>(&casts),
+        expert::<peers::Minicbor>(&casts),
+        expert::<peers::RmpNamed>(&casts),
+        expert::<peers::RmpCompact>(&casts),
+        peers::row::<peers::Ciborium, _>("bytes", &casts),
+        expert::<peers::Bincode1>(&casts),
+        expert::<peers::Bincode2>(&casts),
+        expert::<peers::Postcard>(&casts),
+        peers::row::<peers::BitcodeSerde, _>("bytes", &casts),
+        bincode_row!(records, Vec<Record>),
+        bitcode_row!(records, Vec<Record>),
+    ]);
+    rows.extend(rkyv_rows!(records, Vec<Record>));
+
+    let report = Case {
+        title: format!("(b) records: {COUNT} of id, label and {FLOATS} floats"),
+        floor: "encode, to_vec: memcpy of the 10,240,000 bytes of floats, one block; \
+                decode: clone of the records",
+        rows,
+    }
+    .run(effort);
+    print_report(&report);
+
+    let memcpy = report.floor_median(Column::Encode);
+    targets.at_most(
+        "b records",
+        "Vec<f32>, typed arrays, encode over memcpy of the payload",
+        (report.median("tenarc", "typed arrays", Column::Encode), memcpy),
+        2.0,
+    );
+    targets.at_most(
+        "b records",
+        "Vec<f32>, typed arrays, decode over clone",
+        (
+            report.median("tenarc", "typed arrays", Column::Decode),
+            report.floor_median(Column::Decode),
+        ),
+        1.75,
+    );
+    targets.at_most(
+        "b records",
+        "Tensor, encode over memcpy of the payload",
+        (report.median("tenarc", "Tensor", Column::Encode), memcpy),
+        1.3,
+    );
+    targets.at_most(
+        "b records",
+        "Tensor, decode over clone",
+        (
+            report.median("tenarc", "Tensor", Column::Decode),
+            report.median("clone", "Tensor", Column::Decode),
+        ),
+        1.3,
+    );
+    // The two that are set beside one block, once more beside what a copy of ten thousand blocks
+    // takes.
+    let each = report.median("memcpy", "each embedding", Column::Encode);
+    for (form, text, bound) in [
+        ("typed arrays", "  the same over memcpy of each embedding: Vec<f32>", 2.0),
+        ("Tensor", "  the same over memcpy of each embedding: Tensor", 1.3),
+    ] {
+        let times = (report.median("tenarc", form, Column::Encode), each);
+        targets.at_most("b records", text, times, bound);
+    }
+    let views = report.median("tenarc", "Tensor", Column::Borrow);
+    targets.at_most_ns(
+        "b records",
+        "Tensor, decode to views, for each record",
+        views.map(|seconds| seconds / COUNT as f64),
+        100.0,
+    );
+}

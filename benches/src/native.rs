@@ -1,0 +1,77 @@
+//! The peers that have derives of their own beside, or instead of, serde's. Macros, since each
+//! has its own traits and some of them take a page of bounds to name.
+
+/// rkyv, with its checks ("native") and without ("unchecked"): two rows. Borrowed decoding is
+/// access to the archived value in place.
+macro_rules! rkyv_rows {
+    ($value:expr, $type:ty) => {{
+        use $crate::harness::{Placed, Row, timed};
+        type Archived = rkyv::Archived<$type>;
+        type Error = rkyv::rancor::Error;
+        let value: &$type = $value;
+        let message = rkyv::to_bytes::<Error>(value).unwrap();
+        assert!(rkyv::from_bytes::<$type, Error>(&message).unwrap() == *value);
+
+        // It writes into a vector of its own, aligned kind.
+        let mut reused = Some(rkyv::util::AlignedVec::<16>::new());
+        let checked = Row::new("rkyv", "native", Placed::new(&message, 0))
+            .encode(move |_| {
+                let mut buffer = reused.take().unwrap();
+                buffer.clear();
+                reused = Some(rkyv::api::high::to_bytes_in::<_, Error>(value, buffer).unwrap());
+            })
+            .fresh(move || rkyv::to_bytes::<Error>(value).unwrap())
+            .decode(|bytes| timed(|| rkyv::from_bytes::<$type, Error>(bytes).unwrap()))
+            .borrow(|bytes| timed(|| rkyv::access::<Archived, Error>(bytes).unwrap()));
+        let unchecked = Row::new("rkyv", "unchecked", Placed::new(&message, 0))
+            // SAFETY (both): the bytes are those rkyv wrote for this very type, aligned to 64.
+            .decode(|bytes| {
+                timed(|| unsafe { rkyv::from_bytes_unchecked::<$type, Error>(bytes).unwrap() })
+            })
+            .borrow(|bytes| timed(|| unsafe { rkyv::access_unchecked::<Archived>(bytes) }));
+        [checked, unchecked]
+    }};
+}
+pub(crate) use rkyv_rows;
+
+/// bitcode's own derives, with its reusable buffer.
+macro_rules! bitcode_row {
+    ($value:expr, $type:ty) => {{
+        use $crate::harness::{Placed, Row, timed};
+        let value: &$type = $value;
+        let message = bitcode::encode(value);
+        assert!(bitcode::decode::<$type>(&message).unwrap() == *value);
+        let mut buffer = bitcode::Buffer::new();
+        Row::new("bitcode", "native", Placed::new(&message, 0))
+            .encode(move |_| {
+                std::hint::black_box(buffer.encode(value));
+            })
+            .fresh(move || bitcode::encode(value))
+            .decode(|bytes| timed(|| bitcode::decode::<$type>(bytes).unwrap()))
+    }};
+}
+pub(crate) use bitcode_row;
+
+/// bincode 2's own derives, with integers of fixed width, into a slice of known length.
+macro_rules! bincode_row {
+    ($value:expr, $type:ty) => {{
+        use $crate::harness::{Placed, Row, timed};
+        let config = bincode::config::standard().with_fixed_int_encoding();
+        let value: &$type = $value;
+        let message = bincode::encode_to_vec(value, config).unwrap();
+        let back: ($type, usize) = bincode::decode_from_slice(&message, config).unwrap();
+        assert!(back.0 == *value);
+        drop(back);
+        let mut space = vec![0; message.len()];
+        Row::new("bincode 2", "native", Placed::new(&message, 0))
+            .encode(move |_| {
+                bincode::encode_into_slice(value, &mut space, config).unwrap();
+                std::hint::black_box(&space);
+            })
+            .fresh(move || bincode::encode_to_vec(value, config).unwrap())
+            .decode(move |bytes| {
+                timed(|| bincode::decode_from_slice::<$type, _>(bytes, config).unwrap())
+            })
+    }};
+}
+pub(crate) use bincode_row;

@@ -1,0 +1,126 @@
+//! Plain text tables.
+
+use crate::harness::{COLUMNS, Column, Report};
+
+/// Rows of cells under a head; the first `left` columns are aligned left, the others right.
+pub struct Table {
+    left: usize,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(left: usize, head: &[&str]) -> Self {
+        Self { left, rows: vec![head.iter().map(|cell| cell.to_string()).collect()] }
+    }
+
+    pub fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    pub fn print(&self) {
+        let columns = self.rows[0].len();
+        let widths: Vec<usize> = (0..columns)
+            .map(|c| self.rows.iter().map(|row| row[c].chars().count()).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        for (n, row) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for (c, cell) in row.iter().enumerate() {
+                let width = widths[c];
+                line += &if c < self.left {
+                    format!("{cell:<width$}  ")
+                } else {
+                    format!("{cell:>width$}  ")
+                };
+            }
+            println!("{}", line.trim_end());
+            if n == 0 {
+                let rule = widths.iter().map(|w| w + 2).sum::<usize>() - 2;
+                println!("{}", "-".repeat(rule));
+            }
+        }
+    }
+}
+
+/// Seconds in the unit that suits them.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 1e-6 => (s * 1e9, "ns"),
+        s if s < 1e-3 => (s * 1e6, "us"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    let digits = match value {
+        v if v < 10.0 => 2,
+        v if v < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A ratio, with as many digits as mean something.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.001 => "<0.001".to_string(),
+        r if r < 0.01 => format!("{r:.3}"),
+        r if r < 10.0 => format!("{r:.2}"),
+        r if r < 100.0 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
+}
+
+/// 12345678 as 12,345,678.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+pub fn print_report(report: &Report) {
+    println!("\n{}", report.title);
+    println!("floor: {}\n", report.floor);
+    let mut table = Table::new(
+        2,
+        &["peer", "form", "bytes", "encode", "x", "to_vec", "x", "decode", "x", "borrowed", "x"],
+    );
+    for row in &report.rows {
+        let mut cells = vec![
+            row.peer.to_string(),
+            row.form.to_string(),
+            match row.bytes {
+                0 => String::new(),
+                n => thousands(n),
+            },
+        ];
+        for column in COLUMNS {
+            // A view has no floor of its own; it is set beside owned decoding's.
+            let floor = match column {
+                Column::Borrow => report.floor_median(Column::Decode),
+                other => report.floor_median(other),
+            };
+            let median = row.median(column);
+            cells.push(median.map(time).unwrap_or_default());
+            cells.push(match (median, floor) {
+                (Some(median), Some(floor)) => times(median / floor),
+                _ => String::new(),
+            });
+        }
+        table.push(cells);
+    }
+    table.print();
+    let spread: Vec<String> = COLUMNS
+        .iter()
+        .filter_map(|&column| {
+            let samples = report.rows[0].samples(column)?;
+            let part = |p| times(samples.quantile(p) / samples.median());
+            Some(format!("{column:?} {} to {}", part(0.1), part(0.9)))
+        })
+        .collect();
+    println!("noise (the floor's 10th to 90th percentile over its median): {}", spread.join(", "));
+}
