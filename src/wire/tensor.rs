@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use ndarray::{Dimension, IxDyn};
 use num_complex::Complex;
 
-use super::head::{self, Head, Parsed};
+use super::head::{self, Head};
 use super::reader::{Item, Left, Text, Wire};
 use super::tag;
 use crate::dtype::{DType, Number};
@@ -476,25 +476,38 @@ fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
         return None;
     }
     let mut rest = rest;
-    let mut next = |major: u8| match head::parse(rest) {
-        Parsed::Head(head, len) if head.major() == major && !head.is_indefinite() => {
-            rest = rest.get(len..)?;
-            usize::try_from(head.arg).ok()
-        }
-        _ => None,
-    };
     let mut shape = IxDyn::zeros(rank);
     let mut count = 1usize;
     for dim in shape.slice_mut() {
-        *dim = next(head::UNSIGNED)?;
+        (*dim, rest) = argument(rest, head::UNSIGNED)?;
         count = count.checked_mul(*dim)?;
     }
-    let (dtype, big_endian) = DType::from_typed_array_tag(next(head::TAG)? as u64)?;
-    let len = next(head::BYTES)?;
+    let (typed, rest) = argument(rest, head::TAG)?;
+    let (dtype, big_endian) = DType::from_typed_array_tag(typed as u64)?;
+    let (len, rest) = argument(rest, head::BYTES)?;
     // Zero dimensions are left to the general case, as what else is unusual.
     let fits = !big_endian && count != 0 && dtype.byte_len(count) == Some(len);
     let head_len = window.len() - rest.len();
     fits.then_some((TensorMeta { dtype, shape, order: Order::C }, len, head_len))
+}
+
+/// The argument of a head of this major type, of definite length and below 2^32, and what follows.
+#[inline(always)]
+fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
+    let (initial, rest) = bytes.split_first()?;
+    match initial.wrapping_sub(major << 5) {
+        small @ 0..24 => Some((small.into(), rest)),
+        24 => rest.split_first().map(|(&arg, rest)| (arg.into(), rest)),
+        25 => {
+            let (arg, rest) = rest.split_first_chunk()?;
+            Some((u16::from_be_bytes(*arg).into(), rest))
+        }
+        26 => {
+            let (arg, rest) = rest.split_first_chunk()?;
+            Some((usize::try_from(u32::from_be_bytes(*arg)).ok()?, rest))
+        }
+        _ => None,
+    }
 }
 
 #[cold]
