@@ -92,7 +92,8 @@ fn packed_sequences() {
     assert_eq!(bytes[..8], unhex("d855 5820 00000000"));
     assert_eq!(bytes[32..], unhex("0000e040"));
     assert_eq!(tenarc::from_slice::<Vec<f32>>(&bytes).unwrap(), values);
-    assert_eq!(tenarc::from_reader::<_, Vec<f64>>(&bytes[..]).unwrap()[7], 7.0);
+    let wider: Vec<f64> = tenarc::from_reader(&bytes[..]).unwrap();
+    assert_eq!(wider, (0..8u8).map(f64::from).collect::<Vec<_>>());
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]

@@ -1,0 +1,131 @@
+//! Any bytes into several types: from a slice and from a reader of short reads the same comes out,
+//! and what is read is written and read again as itself.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use libfuzzer_sys::fuzz_target;
+use ndarray::{Array2, ArrayD};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use tenarc::{Category, Deserializer, DynTensor, RawValue, Tensor, Value};
+
+#[derive(Serialize, Deserialize)]
+struct Model {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    weight: Option<Tensor<Array2<f32>>>,
+    #[serde(default, with = "tenarc::tensor")]
+    mask: Vec<bool>,
+    #[serde(default)]
+    any: Option<Tensor<DynTensor>>,
+    #[serde(default)]
+    plain: Vec<f64>,
+    #[serde(default)]
+    step: Option<Step>,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Step {
+    Unit,
+    New(u128),
+    Tuple(i64, Option<Option<bool>>),
+    Struct { at: char, next: Option<Box<Step>> },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Either {
+    Number(f64),
+    Text(String),
+    Tensor(Tensor<ArrayD<i32>>),
+    Many(Vec<Either>),
+}
+
+/// Gives as many bytes at a time as the input itself says.
+struct Short<'a> {
+    rest: &'a [u8],
+    seed: usize,
+}
+
+impl Read for Short<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if self.seed % 11 == 3 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let len = out.len().min(self.seed % 7 + 1);
+        self.rest.read(&mut out[..len])
+    }
+}
+
+fn agree<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
+    let name = std::any::type_name::<T>();
+    let slice = tenarc::from_slice::<T>(bytes);
+    let reader = tenarc::from_reader::<_, T>(Short { rest: bytes, seed: bytes.len() });
+    match (slice, reader) {
+        (Ok(slice), Ok(reader)) => {
+            let written = tenarc::to_vec(&slice).expect(name);
+            assert_eq!(written, tenarc::to_vec(&reader).expect(name), "{name}");
+            // By their bytes, as a NaN equals nothing.
+            let again: T = tenarc::from_slice(&written).expect(name);
+            assert_eq!(tenarc::to_vec(&again).expect(name), written, "{name}");
+            Some(written)
+        }
+        (Err(slice), Err(reader)) => {
+            let same = slice.category() == reader.category() && slice.offset() == reader.offset();
+            // A reader has a budget, and cannot know what will not come.
+            let too_long =
+                |error: &tenarc::Error| matches!(error.category(), Category::Eof | Category::Limit);
+            assert!(same || too_long(&slice) && too_long(&reader), "{name}: {slice:?}, {reader:?}");
+            None
+        }
+        (slice, reader) => {
+            panic!("{name}: slice {:?}, reader {:?}", slice.err(), reader.err())
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let any = tenarc::from_slice::<IgnoredAny>(bytes).is_ok();
+    assert_eq!(any, tenarc::from_reader::<_, IgnoredAny>(Short { rest: bytes, seed: 1 }).is_ok());
+    let raw = agree::<Box<RawValue>>(bytes);
+    assert_eq!(raw.as_deref(), any.then_some(bytes));
+    assert_eq!(tenarc::from_slice::<&RawValue>(bytes).is_ok(), any);
+    assert!(!any || tenarc::diag::to_string(bytes).is_ok());
+
+    let value = agree::<Value>(bytes);
+    let typed = [
+        agree::<Model>(bytes).is_some(),
+        agree::<Step>(bytes).is_some(),
+        agree::<Either>(bytes).is_some(),
+        agree::<Tensor<DynTensor>>(bytes).is_some(),
+        agree::<Vec<f32>>(bytes).is_some(),
+        agree::<BTreeMap<String, Value>>(bytes).is_some(),
+        agree::<serde_bytes::ByteBuf>(bytes).is_some(),
+    ];
+    assert!(any || value.is_none() && !typed.contains(&true), "a value from what is malformed");
+
+    if let Ok(value) = tenarc::from_slice::<Value>(bytes) {
+        // From a value the same types are read, without a panic.
+        let _ = tenarc::from_value::<Model>(value.clone());
+        let _ = tenarc::from_value::<Either>(value.clone());
+        let _ = Tensor::<DynTensor>::deserialize(&value);
+        let _ = value.to_string();
+        let made = tenarc::to_value(&value).expect("a value of a value");
+        assert_eq!(tenarc::to_vec(&made).ok(), tenarc::to_vec(&value).ok());
+    }
+
+    let short = Short { rest: bytes, seed: 5 };
+    let slice = Deserializer::from_slice(bytes).into_iter::<Value>();
+    let reader = Deserializer::from_reader(short).into_iter::<Value>();
+    let count = slice.zip(reader).take_while(|(slice, reader)| {
+        assert_eq!(slice.is_ok(), reader.is_ok());
+        slice.is_ok()
+    });
+    count.for_each(drop);
+});
