@@ -46,7 +46,7 @@ pub fn to_vec_with<T: Serialize + ?Sized>(value: &T, options: EncodeOptions) -> 
 
 /// Encodes a value behind what `buffer` holds already.
 ///
-/// On an error the buffer is as it was. Clear and pass the same buffer again to encode without
+/// On an error the buffer is as it was; should the value's own code panic, it is left empty. Clear and pass the same buffer again to encode without
 /// allocating.
 ///
 /// # Errors

@@ -103,8 +103,9 @@ impl<'de, R: Read<'de>> Wire<R> {
             Some((DType::F32, big_endian)) => Ok((DType::C64, big_endian)),
             Some((DType::F64, big_endian)) => Ok((DType::C128, big_endian)),
             _ => Err(Error::data(format!(
-                "expected a typed array of f32 or f64 as parts of complex numbers, found {}",
-                head::name(head.initial)
+                "expected a typed array of f32 or f64 as parts of complex numbers, found {} {}",
+                head::name(head.initial),
+                head.arg
             ))
             .at(at)),
         }
@@ -162,7 +163,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::ARRAY || head.length().is_some_and(|found| found != len) {
-            let found = head::name(head.initial);
+            let found = match head.length() {
+                Some(found) if head.major() == head::ARRAY => format!("array of {found}"),
+                _ => head::name(head.initial).to_owned(),
+            };
             return Err(Error::data(format!("expected an array of {what}, found {found}")).at(at));
         }
         Ok(head.is_indefinite())
