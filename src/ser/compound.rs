@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::ser;
 
-use super::Encoder;
+use super::encoder::Encoder;
 use super::pack::{Grab, Kind, Packing};
 use crate::error::{Error, Result};
 use crate::io::sink::Overflow;

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::{SerializeSeq as _, Serializer};
 
-use super::Encoder;
 use super::capture::refuse;
 use super::compound::Sequence;
+use super::encoder::Encoder;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::sink::{Memory, Overflow, Sink};

@@ -1,0 +1,302 @@
+//! One method for each type that a value can ask for.
+
+use serde::de::{self, Visitor};
+
+use super::access::UnitVariant;
+use super::{Deserializer, visit_numbers, wrong_number};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::handoff::{self, Slot, name};
+use crate::io::source::{Bytes, Read};
+use crate::value;
+use crate::wire::head;
+use crate::wire::number::Numeric;
+use crate::wire::reader::{Item, Text, Wire};
+use crate::wire::tag;
+
+macro_rules! integers {
+    ($($method:ident $visit:ident $type:ty, $exact:ident;)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            let at = self.wire.offset();
+            let number = match self.wire.unsigned()? {
+                Some(arg) => match <$type>::try_from(arg) {
+                    Ok(value) => return visitor.$visit(value),
+                    Err(_) => Numeric::Int { negative: false, arg: arg.into() },
+                },
+                None => self.number(&visitor)?,
+            };
+            match number.$exact().and_then(|value| value.try_into().ok()) {
+                Some(value) => visitor.$visit(value),
+                None => Err(wrong_number(number, &visitor).at(at)),
+            }
+        }
+    )*};
+}
+
+impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
+    type Error = Error;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.any(visitor)
+    }
+
+    #[inline]
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        match head.initial {
+            head::FALSE => visitor.visit_bool(false),
+            head::TRUE => visitor.visit_bool(true),
+            _ => Err(Deserializer::<R>::wrong(at, head, &visitor)),
+        }
+    }
+
+    integers! {
+        deserialize_u8 visit_u8 u8, as_int;
+        deserialize_u16 visit_u16 u16, as_int;
+        deserialize_u32 visit_u32 u32, as_int;
+        deserialize_i8 visit_i8 i8, as_int;
+        deserialize_i16 visit_i16 i16, as_int;
+        deserialize_i32 visit_i32 i32, as_int;
+        deserialize_i64 visit_i64 i64, as_int;
+        deserialize_u64 visit_u64 u64, as_int;
+        deserialize_i128 visit_i128 i128, as_int;
+        deserialize_u128 visit_u128 u128, as_unsigned;
+    }
+
+    #[inline]
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Some(bytes) = self.wire.src.after(head::SINGLE) {
+            return visitor.visit_f32(f32::from_be_bytes(bytes));
+        }
+        let at = self.wire.offset();
+        let number = self.number(&visitor)?;
+        match number.as_single() {
+            Some(value) => visitor.visit_f32(value),
+            None => Err(wrong_number(number, &visitor).at(at)),
+        }
+    }
+
+    #[inline]
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
+            return visitor.visit_f64(f64::from_be_bytes(bytes));
+        }
+        let at = self.wire.offset();
+        let number = self.number(&visitor)?;
+        match number.as_double() {
+            Some(value) => visitor.visit_f64(value),
+            None => Err(wrong_number(number, &visitor).at(at)),
+        }
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
+    }
+
+    #[inline]
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(text))) => return visitor.visit_borrowed_str(text),
+            Some(Ok(Text::Copied(text))) => return visitor.visit_str(text),
+            Some(Err(error)) => return Err(error),
+            _ => {}
+        }
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        if head.major() == head::TEXT {
+            self.text(head, visitor)
+        } else {
+            Err(Deserializer::<R>::wrong(at, head, &visitor))
+        }
+    }
+
+    #[inline]
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
+            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            // A typed array of bytes is those bytes (RFC 8746, section 2.1).
+            Item::Tag(64 | 68) => {
+                let head = self.wire.head()?;
+                if head.major() == head::BYTES {
+                    self.bytes(head, visitor)
+                } else {
+                    Err(Deserializer::<R>::wrong(at, head, &visitor))
+                }
+            }
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+        }
+    }
+
+    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_bytes(visitor)
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let initial = self.wire.initial()?;
+        match initial {
+            head::NULL | head::UNDEFINED => {
+                self.wire.src.advance(1);
+                return visitor.visit_none();
+            }
+            _ if initial >> 5 == head::TAG && self.some_tag()? => {
+                self.wire.enter()?;
+                let value = visitor.visit_some(&mut *self);
+                self.wire.leave();
+                return value;
+            }
+            _ => {}
+        }
+        self.enter_some()?;
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.unit(&visitor)?;
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.deserialize_unit(visitor)
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        if !name::is_ours(name) {
+            return visitor.visit_newtype_struct(self);
+        }
+        match name {
+            name::TENSOR => self.tensor(visitor),
+            name::VALUE => {
+                let value = self.wire.within(0, value::read)?;
+                handoff::offer(Slot::Value(value), || visitor.visit_unit())
+            }
+            name::RAW => match self.wire.capture()? {
+                Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
+                Bytes::Copied(item) => visitor.visit_bytes(item),
+                Bytes::Owned(item) => visitor.visit_byte_buf(item),
+            },
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    #[inline]
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Head(head) if head.major() == head::BYTES => {
+                let bytes = self.wire.string(head)?;
+                visit_numbers(&DType::U8, bytes.as_slice(), visitor).map_err(|error| error.at(at))
+            }
+            Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+        }
+    }
+
+    #[inline]
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
+        self.deserialize_seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.deserialize_seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
+            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR)) => {
+                self.shown_tensor(tag, visitor)
+            }
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+        }
+    }
+
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
+            // Structs written as tuples, as other encoders do.
+            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+        }
+    }
+
+    #[inline]
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        if self.wire.peek()? == Some(head::MAP << 5 | 1) {
+            let at = self.wire.offset();
+            self.wire.src.advance(1);
+            return self.variant(at, visitor);
+        }
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(name))) => visitor.visit_enum(UnitVariant::borrowed(name)),
+            Some(Ok(Text::Copied(name))) => visitor.visit_enum(UnitVariant::copied(name)),
+            Some(Err(error)) => Err(error),
+            _ => self.unusual_enum(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.wire.short_text() {
+            Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
+            Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
+            Some(Err(error)) => Err(error),
+            _ => self.identifier(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.wire.within(0, Wire::skip)?;
+        visitor.visit_unit()
+    }
+
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// Whether a tag stands for something that can be read as a sequence.
+fn is_array_tag(tag: u64) -> bool {
+    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
+}

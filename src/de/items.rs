@@ -1,0 +1,431 @@
+//! Items of each kind, as visitors take them.
+
+use serde::de::{self, Unexpected, Visitor};
+
+use super::access::{EnumAccess, Map, Seq, UnitVariant};
+use super::shown::ShownTensor;
+use super::{Deserializer, bulk, visit_numbers};
+use crate::error::{Category, Error, Result};
+use crate::handoff::{self, Slot};
+use crate::io::source::{Bytes, Read};
+use crate::tensor::TensorMeta;
+use crate::wire::head::{self, Head};
+use crate::wire::number::Numeric;
+use crate::wire::reader::{Item, Left, Text, unexpected_break};
+use crate::wire::tag;
+use crate::wire::tensor::TensorItem;
+
+impl<'de, R: Read<'de>> Deserializer<R> {
+    #[cold]
+    pub(super) fn wrong(at: u64, found: Head, expected: &dyn de::Expected) -> Error {
+        if found.initial == head::BREAK {
+            return unexpected_break().at(at);
+        }
+        let error = match found.initial {
+            head::FALSE => invalid(Unexpected::Bool(false), expected),
+            head::TRUE => invalid(Unexpected::Bool(true), expected),
+            _ => match Numeric::from_head(found) {
+                Some(number) => wrong_number(number, expected),
+                None => invalid(Unexpected::Other(head::name(found.initial)), expected),
+            },
+        };
+        error.at(at)
+    }
+
+    #[cold]
+    pub(super) fn wrong_item(at: u64, found: Item, expected: &dyn de::Expected) -> Error {
+        match found {
+            Item::Head(head) => Self::wrong(at, head, expected),
+            Item::Tag(tag) => invalid(Unexpected::Other(tag_name(tag)), expected).at(at),
+        }
+    }
+
+    /// A number of any width, bignums included.
+    #[inline(never)]
+    pub(super) fn number(&mut self, expected: &dyn de::Expected) -> Result<Numeric> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) => match Numeric::from_head(head) {
+                Some(number) => Ok(number),
+                None => Err(Self::wrong(at, head, expected)),
+            },
+            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => self.wire.bignum(tag),
+            Item::Tag(tag) => Err(Self::wrong_item(at, Item::Tag(tag), expected)),
+        }
+    }
+
+    /// The head of an item that no tag changes; that of null for `Some` of null.
+    #[inline(always)]
+    pub(super) fn plain(&mut self, expected: &dyn de::Expected) -> Result<Head> {
+        let at = self.wire.offset();
+        match self.wire.item()? {
+            Item::Head(head) => Ok(head),
+            Item::Tag(tag) => self.plain_tagged(tag, at, expected),
+        }
+    }
+
+    #[cold]
+    pub(super) fn plain_tagged(
+        &mut self,
+        mut tag: u64,
+        at: u64,
+        expected: &dyn de::Expected,
+    ) -> Result<Head> {
+        for _ in 0..=self.wire.max_depth() {
+            if tag != tag::SOME {
+                return Err(Self::wrong_item(at, Item::Tag(tag), expected));
+            }
+            match self.wire.item()? {
+                Item::Head(head) => return Ok(head),
+                Item::Tag(next) => tag = next,
+            }
+        }
+        Err(self.wire.too_deep())
+    }
+
+    #[inline(always)]
+    pub(super) fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        let mut left = Left::of(head);
+        self.wire.enter()?;
+        let result = visitor.visit_map(Map::new(self, &mut left));
+        self.wire.leave();
+        let value = result?;
+        self.close(left, "a map")?;
+        Ok(value)
+    }
+
+    #[inline(always)]
+    pub(super) fn seq<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        let mut left = Left::of(head);
+        self.wire.enter()?;
+        let result = visitor.visit_seq(Seq::new(self, &mut left));
+        self.wire.leave();
+        let value = result?;
+        self.close(left, "an array")?;
+        Ok(value)
+    }
+
+    /// Checks that a visitor took everything.
+    #[inline(always)]
+    pub(super) fn close(&mut self, left: Left, what: &str) -> Result<()> {
+        match left.known() {
+            Some(0) => Ok(()),
+            _ => self.close_slow(left, what),
+        }
+    }
+
+    #[cold]
+    pub(super) fn close_slow(&mut self, left: Left, what: &str) -> Result<()> {
+        match left.known() {
+            None => self.wire.end(what),
+            Some(more) => {
+                let message = format!("expected the end of {what}, found {more} more elements");
+                Err(Error::data(message).at(self.wire.offset()))
+            }
+        }
+    }
+
+    pub(super) fn text<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        match self.wire.text(head)? {
+            Text::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Text::Copied(text) => visitor.visit_str(text),
+            Text::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    pub(super) fn bytes<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
+        match self.wire.string(head)? {
+            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
+            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
+        }
+    }
+
+    /// A bare typed array, or a tensor of one dimension, as a sequence.
+    pub(super) fn typed_seq<V: Visitor<'de>>(&mut self, tag: u64, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let item = self.wire.tensor(tag)?;
+        let rank = ndarray::Dimension::ndim(&item.meta.shape);
+        if rank != 1 {
+            let found = format!("a tensor of {rank} dimensions");
+            return Err(invalid(Unexpected::Other(&found), &visitor).at(at));
+        }
+        if bulk::is_vec_of::<V>(&item.meta.dtype) {
+            let (_, elements) = self.wire.payload_elements(item)?;
+            let made = elements.into_vec_as();
+            return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
+        }
+        let unclosed = item.unclosed();
+        let (meta, bytes) = self.wire.payload_bytes(item)?;
+        let value = visit_numbers(&meta.dtype, bytes.as_slice(), visitor);
+        let value = value.map_err(|error| error.at(at))?;
+        self.wire.close(unclosed)?;
+        Ok(value)
+    }
+
+    /// A tensor for this crate's own visitor: see [`handoff`].
+    pub(super) fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        if let Some((meta, len)) = self.wire.common_tensor() {
+            let item = match self.wire.src.remaining() {
+                Some(_) => {
+                    let bytes = self.wire.payload_block(len)?;
+                    return show(meta, true, bytes, visitor).map_err(|error| error.at(at));
+                }
+                None => TensorItem::common(meta, len),
+            };
+            return self.hand_over(item, visitor).map_err(|error| error.at(at));
+        }
+        if self.wire.initial()? >> 5 == head::MAP {
+            // As other serde formats write a tensor.
+            return visitor.visit_newtype_struct(self);
+        }
+        let item = match self.wire.item()? {
+            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)) => {
+                return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
+            }
+            Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
+            Item::Head(head) if head.major() == head::ARRAY => self.wire.number_array(head)?,
+            item @ Item::Head(_) => return Err(Self::wrong_item(at, item, &visitor)),
+        };
+        self.hand_over(item, visitor).map_err(|error| error.at(at))
+    }
+
+    #[inline]
+    pub(super) fn hand_over<V: Visitor<'de>>(
+        &mut self,
+        item: TensorItem,
+        visitor: V,
+    ) -> Result<V::Value> {
+        let stated = item.stated;
+        let unclosed = item.unclosed();
+        let in_memory = self.wire.src.remaining().is_some();
+        if item.is_plain_block() && (in_memory || item.block_len() <= SMALL) {
+            let (meta, bytes) = self.wire.payload_bytes(item)?;
+            let value = show(meta, stated, bytes, visitor)?;
+            self.wire.close(unclosed)?;
+            return Ok(value);
+        }
+        let (meta, elements) = self.wire.payload_elements(item)?;
+        let incoming = Slot::Incoming { meta, stated, elements: Some(Box::new(elements)) };
+        handoff::offer(incoming, || visitor.visit_unit())
+    }
+
+    /// A tensor for any visitor: a map of dtype, shape, order and data.
+    pub(super) fn shown_tensor<V: Visitor<'de>>(
+        &mut self,
+        tag: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let item = self.wire.tensor(tag)?;
+        let mut shown = ShownTensor::new(self, item);
+        let value = visitor.visit_map(&mut shown).map_err(|error| error.at(at))?;
+        shown.finish()?;
+        Ok(value)
+    }
+
+    /// Counts options entered at one place of the input: a recursive type must not recurse on
+    /// nothing.
+    #[inline]
+    pub(super) fn enter_some(&mut self) -> Result<()> {
+        let at = self.wire.offset();
+        if self.some_at == at {
+            self.some_count += 1;
+            if self.some_count > self.wire.max_depth() {
+                return Err(self.wire.too_deep());
+            }
+        } else {
+            self.some_at = at;
+            self.some_count = 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the next item is tag `TSOM`, which then is left behind.
+    pub(super) fn some_tag(&mut self) -> Result<bool> {
+        match self.wire.peek_head()? {
+            Some((head, len)) if head.major() == head::TAG && head.arg == tag::SOME => {
+                self.wire.src.advance(len);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A variant with content: a map of one entry, whose head was read.
+    #[inline(always)]
+    pub(super) fn variant<V: Visitor<'de>>(&mut self, at: u64, visitor: V) -> Result<V::Value> {
+        self.wire.enter()?;
+        let mut taken = false;
+        let result = visitor.visit_enum(EnumAccess::new(&mut *self, &mut taken));
+        self.wire.leave();
+        let value = result?;
+        if !taken {
+            let what = "expected the content of a variant to be taken, found it left";
+            return Err(Error::data(what).at(at));
+        }
+        Ok(value)
+    }
+
+    /// An enum with a long name, with tags, of indefinite length, or none.
+    #[inline(never)]
+    pub(super) fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        match head.major() {
+            head::TEXT => match self.wire.text(head)? {
+                Text::Borrowed(name) => visitor.visit_enum(UnitVariant::borrowed(name)),
+                Text::Copied(name) => visitor.visit_enum(UnitVariant::copied(name)),
+                Text::Owned(name) => visitor.visit_enum(UnitVariant::copied(&name)),
+            },
+            head::MAP if head.is_indefinite() => {
+                let value = self.variant(at, visitor)?;
+                self.wire.end("an enum")?;
+                Ok(value)
+            }
+            head::MAP if head.arg == 1 => self.variant(at, visitor),
+            head::MAP => {
+                let found = format!("map of {} entries", head.arg);
+                Err(invalid(Unexpected::Other(&found), &"an enum: a map of one entry").at(at))
+            }
+            _ => Err(Self::wrong(at, head, &visitor)),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn identifier<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        match head.major() {
+            head::TEXT => self.text(head, visitor),
+            head::BYTES => self.bytes(head, visitor),
+            // serde takes a number for the position of a field, which no encoder writes here.
+            _ => Err(Self::wrong(at, head, &visitor)),
+        }
+    }
+
+    /// Null where a unit is expected; an empty array too, which other encoders write.
+    pub(super) fn unit(&mut self, expected: &dyn de::Expected) -> Result<()> {
+        let at = self.wire.offset();
+        let head = self.plain(expected)?;
+        match head.initial {
+            head::NULL | head::UNDEFINED => Ok(()),
+            initial if initial >> 5 == head::ARRAY && head.length() == Some(0) => Ok(()),
+            initial if initial >> 5 == head::ARRAY && head.is_indefinite() => {
+                self.wire.end("an empty array")
+            }
+            _ => Err(Self::wrong(at, head, expected)),
+        }
+    }
+
+    pub(super) fn any<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = match self.wire.item()? {
+            Item::Head(head) => head,
+            Item::Tag(tag) => return self.any_tagged(tag, at, visitor),
+        };
+        match head.major() {
+            head::UNSIGNED => visitor.visit_u64(head.arg),
+            head::NEGATIVE => match i64::try_from(head.arg) {
+                Ok(arg) => visitor.visit_i64(!arg),
+                Err(_) => visitor.visit_i128(!i128::from(head.arg)),
+            },
+            head::BYTES => self.bytes(head, visitor),
+            head::TEXT => self.text(head, visitor),
+            head::ARRAY => self.seq(head, visitor),
+            head::MAP => self.map(head, visitor),
+            _ => match head.initial {
+                head::FALSE => visitor.visit_bool(false),
+                head::TRUE => visitor.visit_bool(true),
+                head::NULL | head::UNDEFINED => visitor.visit_unit(),
+                _ => match Numeric::from_head(head) {
+                    Some(Numeric::Double(value)) => visitor.visit_f64(value),
+                    Some(Numeric::Single(value)) => visitor.visit_f32(value),
+                    _ => Err(Self::wrong(at, head, &visitor)),
+                },
+            },
+        }
+    }
+
+    #[cold]
+    pub(super) fn any_tagged<V: Visitor<'de>>(
+        &mut self,
+        tag: u64,
+        at: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match tag {
+            tag::SOME => {
+                self.wire.enter()?;
+                let value = visitor.visit_some(&mut *self);
+                self.wire.leave();
+                value
+            }
+            tag::BIGNUM | tag::NEGATIVE_BIGNUM => {
+                let number = self.wire.bignum(tag)?;
+                match (number.as_int(), number.as_unsigned()) {
+                    (Some(value), _) => match (u64::try_from(value), i64::try_from(value)) {
+                        (Ok(value), _) => visitor.visit_u64(value),
+                        (_, Ok(value)) => visitor.visit_i64(value),
+                        _ => visitor.visit_i128(value),
+                    },
+                    (None, Some(value)) => visitor.visit_u128(value),
+                    (None, None) => Err(wrong_number(number, &visitor).at(at)),
+                }
+            }
+            tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER | tag::COMPLEX => {
+                self.shown_tensor(tag, visitor)
+            }
+            typed => self.typed_seq(typed, visitor),
+        }
+    }
+}
+
+/// Shows a tensor's bytes to this crate's own visitor.
+#[inline]
+fn show<'de, V: Visitor<'de>>(
+    meta: TensorMeta,
+    stated: bool,
+    bytes: Bytes<'de, '_>,
+    visitor: V,
+) -> Result<V::Value> {
+    handoff::offer(Slot::Incoming { meta, stated, elements: None }, || match bytes {
+        Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+        Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
+        Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),
+    })
+}
+
+/// Tensors up to this size are read through the reader's buffer.
+const SMALL: usize = 32 << 10;
+
+fn tag_name(tag: u64) -> &'static str {
+    match tag {
+        tag::BIGNUM | tag::NEGATIVE_BIGNUM => "bignum",
+        tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR => "tensor",
+        tag::COMPLEX => "complex numbers",
+        tag::SOME => "Some",
+        tag::BUFFER => "reference to a buffer",
+        _ => "typed array",
+    }
+}
+
+#[cold]
+pub(crate) fn invalid(found: Unexpected<'_>, expected: &dyn de::Expected) -> Error {
+    Error::new(Category::Data, format!("expected {expected}, found {found}"))
+}
+
+#[cold]
+pub(crate) fn wrong_number(number: Numeric, expected: &dyn de::Expected) -> Error {
+    let found = match number {
+        Numeric::Int { negative, arg } => match (number.as_int(), negative) {
+            (Some(value), _) => format!("integer {value}"),
+            (None, false) => format!("integer {arg}"),
+            (None, true) => format!("integer -1 - {arg}"),
+        },
+        Numeric::Single(value) => format!("single-precision float {value}"),
+        Numeric::Double(value) => format!("double-precision float {value}"),
+    };
+    invalid(Unexpected::Other(&found), expected)
+}

@@ -1,0 +1,432 @@
+//! The serializer behind all entry points.
+
+use serde::Serialize;
+use serde::ser::{self, SerializeSeq as _, Serializer as _};
+
+use super::capture::Capture;
+use super::compound::{Compound, Sequence};
+use super::pack::{Grab, Kind, Packing};
+use crate::error::{Error, Result};
+use crate::handoff::{self, Slot, name};
+use crate::io::sink::{Overflow, Sink};
+use crate::options::EncodeOptions;
+use crate::raw;
+use crate::tensor::TensorMeta;
+use crate::value;
+use crate::wire::{head, tag};
+
+/// The serializer behind all entry points.
+pub struct Encoder<O> {
+    pub(crate) sink: Sink<O>,
+    pub(super) options: EncodeOptions,
+    /// Levels that may still be opened.
+    depth: usize,
+    /// Where the last `Some` was announced, and how many in a row: see [`Encoder::null`].
+    some_at: u64,
+    some_count: usize,
+}
+
+impl<O: Overflow> Encoder<O> {
+    pub fn new(sink: Sink<O>, options: EncodeOptions) -> Self {
+        Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
+    }
+
+    pub(super) fn at_top(&self) -> bool {
+        self.depth == self.options.max_depth
+    }
+
+    #[inline(always)]
+    pub(super) fn enter(&mut self, levels: usize) -> Result<()> {
+        match self.depth.checked_sub(levels) {
+            Some(depth) => {
+                self.depth = depth;
+                Ok(())
+            }
+            None => Err(self.too_deep()),
+        }
+    }
+
+    /// Checks that so many levels may be opened.
+    #[inline]
+    pub(super) fn room(&self, levels: usize) -> Result<()> {
+        if self.depth < levels { Err(self.too_deep()) } else { Ok(()) }
+    }
+
+    fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
+        if u64::try_from(arg).is_err() {
+            // The tag of a bignum.
+            self.room(1)?;
+        }
+        self.sink.wide(negative, arg)
+    }
+
+    #[cold]
+    pub(super) fn too_deep(&self) -> Error {
+        let max = self.options.max_depth;
+        Error::limit(format!("the value is nested deeper than {max} levels"))
+    }
+
+    /// Ends a compound; at the top, everything goes to the writer.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, levels: usize) -> Result<()> {
+        let depth = self.depth + levels;
+        if depth == self.options.max_depth {
+            // Where this fails the value stays open: see `Serializer::begin`.
+            self.sink.flush()?;
+        }
+        self.depth = depth;
+        Ok(())
+    }
+
+    /// Null, or another item that an option is read from as `None`: the `Some`s around it must be
+    /// written, as nothing else tells them.
+    #[inline]
+    fn mark_some(&mut self) -> Result<()> {
+        if self.some_at == self.sink.position() {
+            self.room(self.some_count)?;
+            for _ in 0..self.some_count {
+                self.sink.head(head::TAG, tag::SOME)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn null(&mut self) -> Result<()> {
+        self.mark_some()?;
+        self.sink.put([head::NULL])
+    }
+
+    /// A newtype of this crate.
+    fn ours<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<()> {
+        match (name, handoff::take()) {
+            (name::TENSOR, Slot::Outgoing(meta, len)) => self.tensor(&meta, len, value),
+            // Buffered by serde: the newtype's content is the struct that other formats see.
+            (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
+            (name::NUMBERS, Slot::Outgoing(meta, len)) => {
+                self.room(1 + usize::from(meta.dtype.is_complex()))?;
+                self.sink.typed_array_head(&meta.dtype, len)?;
+                self.blocks(len, value)
+            }
+            (name::SIMPLE, Slot::Number(number)) => {
+                match number {
+                    22 | 23 => self.mark_some()?,
+                    24..32 => {
+                        return Err(Error::data(format!("there is no simple value {number}")));
+                    }
+                    _ => {}
+                }
+                self.sink.head(head::SIMPLE, number)
+            }
+            (name::RAW, Slot::Raw) => value.serialize(Capture(|item: &[u8]| {
+                if raw::reads_as_none(item) {
+                    self.mark_some()?;
+                }
+                if raw::is_deeper(item, self.depth) {
+                    return Err(self.too_deep());
+                }
+                self.sink.put_slice(item)
+            })),
+            _ => value.serialize(self),
+        }
+    }
+
+    /// Apart from [`Encoder::ours`], as what is nested should take little stack.
+    fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
+        if number == tag::SOME {
+            self.mark_some()?;
+        }
+        self.enter(1)?;
+        self.sink.head(head::TAG, number)?;
+        value.serialize(&mut *self)?;
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn tensor<T: Serialize + ?Sized>(
+        &mut self,
+        meta: &TensorMeta,
+        len: usize,
+        payload: &T,
+    ) -> Result<()> {
+        // Tag, array, shape or typed-array tag, complex tag before that.
+        self.room(3 + usize::from(meta.dtype.is_complex()))?;
+        self.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
+        self.blocks(len, payload)
+    }
+
+    /// Exactly `len` bytes of payload.
+    fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
+        let mut left = len;
+        let put = Capture(|block: &[u8]| {
+            left = left.checked_sub(block.len()).ok_or_else(|| {
+                Error::data(format!("a tensor of {len} bytes gives more bytes than that"))
+            })?;
+            self.sink.put_block(block)
+        });
+        handoff::offer(Slot::Blocks, || payload.serialize(put))?;
+        if left != 0 {
+            return Err(Error::data(format!("a tensor of {len} bytes gives {left} bytes fewer")));
+        }
+        Ok(())
+    }
+
+    /// A sequence that may become a typed array.
+    fn packable<I>(&mut self, mut iter: I, len: usize) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let Some(first) = iter.next() else {
+            return self.serialize_seq(Some(len))?.end();
+        };
+        let number = match first.serialize(Grab) {
+            Ok(number) if number.kind().worth_packing(len) => number,
+            _ => return self.plain_seq(Some(len), std::iter::once(first).chain(iter)),
+        };
+        let mut packing = Packing::begin(self, number.kind(), len)?;
+        packing.push(number);
+        let rest = packing.fill(&mut iter).or_else(|| iter.next());
+        if rest.is_none() && packing.is_full() {
+            return packing.finish(self);
+        }
+        let mut seq = packing.unpack(self)?;
+        rest.into_iter().chain(iter).try_for_each(|item| seq.serialize_element(&item))?;
+        seq.end()
+    }
+
+    fn plain_seq<I>(&mut self, len: Option<usize>, iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let mut seq = Compound::begin(self, head::ARRAY, len)?;
+        for item in iter {
+            ser::SerializeTuple::serialize_element(&mut seq, &item)?;
+        }
+        ser::SerializeTuple::end(seq)
+    }
+}
+
+/// The length of an iterator that knows it.
+fn exact_len<I: Iterator>(iter: &I) -> Option<usize> {
+    match iter.size_hint() {
+        (low, Some(high)) if low == high => Some(low),
+        _ => None,
+    }
+}
+
+macro_rules! signed {
+    ($($method:ident $type:ty;)*) => {$(
+        #[inline]
+        fn $method(self, v: $type) -> Result<()> {
+            self.sink.signed(v.into())
+        }
+    )*};
+}
+
+macro_rules! unsigned {
+    ($($method:ident $type:ty;)*) => {$(
+        #[inline]
+        fn $method(self, v: $type) -> Result<()> {
+            self.sink.head(head::UNSIGNED, v.into())
+        }
+    )*};
+}
+
+impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Sequence<'a, O>;
+    type SerializeTuple = Compound<'a, O>;
+    type SerializeTupleStruct = Compound<'a, O>;
+    type SerializeTupleVariant = Compound<'a, O>;
+    type SerializeMap = Compound<'a, O>;
+    type SerializeStruct = Compound<'a, O>;
+    type SerializeStructVariant = Compound<'a, O>;
+
+    #[inline]
+    fn serialize_bool(self, v: bool) -> Result<()> {
+        self.sink.put([if v { head::TRUE } else { head::FALSE }])
+    }
+
+    signed! {
+        serialize_i8 i8;
+        serialize_i16 i16;
+        serialize_i32 i32;
+        serialize_i64 i64;
+    }
+
+    unsigned! {
+        serialize_u8 u8;
+        serialize_u16 u16;
+        serialize_u32 u32;
+        serialize_u64 u64;
+    }
+
+    fn serialize_i128(self, v: i128) -> Result<()> {
+        let negative = v < 0;
+        self.wide(negative, if negative { !v } else { v }.cast_unsigned())
+    }
+
+    fn serialize_u128(self, v: u128) -> Result<()> {
+        self.wide(false, v)
+    }
+
+    #[inline]
+    fn serialize_f32(self, v: f32) -> Result<()> {
+        self.sink.single(v)
+    }
+
+    #[inline]
+    fn serialize_f64(self, v: f64) -> Result<()> {
+        self.sink.double(v)
+    }
+
+    fn serialize_char(self, v: char) -> Result<()> {
+        self.sink.text(v.encode_utf8(&mut [0; 4]))
+    }
+
+    #[inline]
+    fn serialize_str(self, v: &str) -> Result<()> {
+        self.sink.text(v)
+    }
+
+    #[inline]
+    fn serialize_bytes(self, v: &[u8]) -> Result<()> {
+        self.sink.bytes(v)
+    }
+
+    #[inline]
+    fn serialize_none(self) -> Result<()> {
+        self.null()
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<()> {
+        let at = self.sink.position();
+        if self.some_at == at {
+            self.some_count += 1;
+            // Each takes stack, though nothing is written yet.
+            if self.some_count > self.options.max_depth {
+                return Err(self.too_deep());
+            }
+        } else {
+            self.some_at = at;
+            self.some_count = 1;
+        }
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_unit(self) -> Result<()> {
+        self.null()
+    }
+
+    #[inline]
+    fn serialize_unit_struct(self, _: &'static str) -> Result<()> {
+        self.null()
+    }
+
+    #[inline]
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<()> {
+        self.sink.text(variant)
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<()> {
+        match name {
+            name if !name::is_ours(name) => value.serialize(self),
+            name::TAGGED => self.tagged(value),
+            name => self.ours(name, value),
+        }
+    }
+
+    #[inline]
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<()> {
+        self.enter(1)?;
+        self.sink.head(head::MAP, 1)?;
+        self.sink.text(variant)?;
+        value.serialize(&mut *self).map_err(|error| error.in_field(variant))?;
+        self.depth += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn collect_seq<I>(self, iter: I) -> Result<()>
+    where
+        I: IntoIterator,
+        I::Item: Serialize,
+    {
+        let iter = iter.into_iter();
+        match exact_len(&iter) {
+            Some(len) if self.options.typed_arrays && Kind::may_pack(len) => {
+                self.packable(iter, len)
+            }
+            len => self.plain_seq(len, iter),
+        }
+    }
+
+    #[inline]
+    fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, O>> {
+        Sequence::begin(self, len)
+    }
+
+    #[inline]
+    fn serialize_tuple(self, len: usize) -> Result<Compound<'a, O>> {
+        Compound::begin(self, head::ARRAY, Some(len))
+    }
+
+    #[inline]
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, O>> {
+        Compound::begin(self, head::ARRAY, Some(len))
+    }
+
+    #[inline]
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        len: usize,
+    ) -> Result<Compound<'a, O>> {
+        Compound::begin_variant(self, variant, head::ARRAY, len)
+    }
+
+    #[inline]
+    fn serialize_map(self, len: Option<usize>) -> Result<Compound<'a, O>> {
+        Compound::begin(self, head::MAP, len)
+    }
+
+    #[inline]
+    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Compound<'a, O>> {
+        Compound::begin(self, head::MAP, Some(len))
+    }
+
+    #[inline]
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        len: usize,
+    ) -> Result<Compound<'a, O>> {
+        Compound::begin_variant(self, variant, head::MAP, len)
+    }
+
+    #[inline]
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
