@@ -71,12 +71,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         if let Some(bytes) = self.wire.src.after(head::SINGLE) {
             return visitor.visit_f32(f32::from_be_bytes(bytes));
         }
-        let at = self.wire.offset();
-        let number = self.number(&visitor)?;
-        match number.as_single() {
-            Some(value) => visitor.visit_f32(value),
-            None => Err(wrong_number(number, &visitor).at(at)),
-        }
+        self.other_single(visitor)
     }
 
     #[inline]
@@ -84,12 +79,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         if let Some(bytes) = self.wire.src.after(head::DOUBLE) {
             return visitor.visit_f64(f64::from_be_bytes(bytes));
         }
-        let at = self.wire.offset();
-        let number = self.number(&visitor)?;
-        match number.as_double() {
-            Some(value) => visitor.visit_f64(value),
-            None => Err(wrong_number(number, &visitor).at(at)),
-        }
+        self.other_double(visitor)
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -99,17 +89,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.wire.short_text() {
-            Some(Ok(Text::Borrowed(text))) => return visitor.visit_borrowed_str(text),
-            Some(Ok(Text::Copied(text))) => return visitor.visit_str(text),
-            Some(Err(error)) => return Err(error),
-            _ => {}
-        }
-        let at = self.wire.offset();
-        let head = self.plain(&visitor)?;
-        if head.major() == head::TEXT {
-            self.text(head, visitor)
-        } else {
-            Err(Deserializer::<R>::wrong(at, head, &visitor))
+            Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
+            Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
+            Some(Err(error)) => Err(error),
+            _ => self.other_str(visitor),
         }
     }
 

@@ -54,6 +54,40 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
+    /// A long text, or one with tags or in chunks.
+    #[inline(never)]
+    pub(super) fn other_str<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let head = self.plain(&visitor)?;
+        if head.major() == head::TEXT {
+            self.text(head, visitor)
+        } else {
+            Err(Self::wrong(at, head, &visitor))
+        }
+    }
+
+    /// A single-precision float of another width, or an integer.
+    #[inline(never)]
+    pub(super) fn other_single<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let number = self.number(&visitor)?;
+        match number.as_single() {
+            Some(value) => visitor.visit_f32(value),
+            None => Err(wrong_number(number, &visitor).at(at)),
+        }
+    }
+
+    /// A double-precision float of another width, or an integer.
+    #[inline(never)]
+    pub(super) fn other_double<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        let at = self.wire.offset();
+        let number = self.number(&visitor)?;
+        match number.as_double() {
+            Some(value) => visitor.visit_f64(value),
+            None => Err(wrong_number(number, &visitor).at(at)),
+        }
+    }
+
     /// The head of an item that no tag changes; that of null for `Some` of null.
     #[inline(always)]
     pub(super) fn plain(&mut self, expected: &dyn de::Expected) -> Result<Head> {

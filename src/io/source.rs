@@ -169,14 +169,16 @@ impl<'de> Read<'de> for SliceRead<'de> {
 
     type Mark = u64;
 
+    /// Counted from the end, which is where `rest` is counted from as well.
     #[inline(always)]
     fn mark(&self, from: u64) -> u64 {
-        from
+        self.whole.len() as u64 - from
     }
 
     fn marked<'a>(&'a self, mark: &'a u64) -> (u64, &'a [u8]) {
-        let bytes = usize::try_from(*mark).ok().and_then(|mark| self.whole.get(mark..));
-        (*mark, bytes.unwrap_or_default())
+        let from = self.whole.len() as u64 - mark;
+        let bytes = usize::try_from(from).ok().and_then(|from| self.whole.get(from..));
+        (from, bytes.unwrap_or_default())
     }
 
     fn record(&mut self) {

@@ -52,10 +52,12 @@ impl Left {
     /// Counts down by one; false if none are left.
     #[inline(always)]
     pub fn take_one(&mut self) -> bool {
-        if self.0 == 0 {
-            return false;
+        let fewer = self.0.wrapping_sub(1);
+        // One comparison tells both special numbers from all others.
+        if fewer >= Self::UNKNOWN - 1 {
+            return self.0 == Self::UNKNOWN;
         }
-        self.0 -= u64::from(self.0 != Self::UNKNOWN);
+        self.0 = fewer;
         true
     }
 
@@ -335,12 +337,8 @@ impl<'de, R: Read<'de>> Wire<R> {
     #[inline(always)]
     pub fn more(&mut self, left: &mut Left) -> Result<bool> {
         match left.0 {
-            0 => Ok(false),
             Left::UNKNOWN => self.more_before_break(left),
-            _ => {
-                left.0 -= 1;
-                Ok(true)
-            }
+            _ => Ok(left.take_one()),
         }
     }
 
