@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::error::{Category, Error, Result};
+use crate::error::Result;
 use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
@@ -106,15 +106,7 @@ impl Notation<'_> {
         }
         // RFC 8949, section 8.1: an empty indefinite string has a notation of its own.
         let mut first = true;
-        loop {
-            let at = self.wire.offset();
-            if self.wire.at_break()? {
-                break;
-            }
-            let chunk = self.wire.head()?;
-            if chunk.major() != head.major() || chunk.is_indefinite() {
-                return Err(Error::new(Category::Syntax, "chunk of another type").at(at));
-            }
+        while let Some(chunk) = self.wire.next_chunk(head)? {
             self.text.push_str(if first { "(_ " } else { ", " });
             first = false;
             self.chunk(chunk)?;

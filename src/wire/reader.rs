@@ -401,6 +401,22 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
+    /// The head of the next chunk of a string of indefinite length; `None` at its end. Chunks are
+    /// of the string's own type and of definite length (RFC 8949, section 3.2.3).
+    pub fn next_chunk(&mut self, string: Head) -> Result<Option<Head>> {
+        let at = self.offset();
+        if self.at_break()? {
+            return Ok(None);
+        }
+        let chunk = self.head()?;
+        if chunk.major() != string.major() || chunk.is_indefinite() {
+            let (found, expected) = (head::name(chunk.initial), head::name(string.initial));
+            let what = format!("expected a chunk of a {expected}, found {found}");
+            return Err(Error::syntax(what).at(at));
+        }
+        Ok(Some(chunk))
+    }
+
     /// The content of a string of indefinite length, at most `max` bytes. Chunks of text are
     /// checked one by one: no code point goes across (RFC 8949, section 3.2.3).
     #[cold]
@@ -408,15 +424,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let mut all = Vec::new();
         loop {
             let at = self.offset();
-            if self.at_break()? {
-                return Ok(all);
-            }
-            let chunk = self.head()?;
-            if chunk.major() != string.major() || chunk.is_indefinite() {
-                let (found, expected) = (head::name(chunk.initial), head::name(string.initial));
-                let what = format!("expected a chunk of a {expected}, found {found}");
-                return Err(Error::syntax(what).at(at));
-            }
+            let Some(chunk) = self.next_chunk(string)? else { return Ok(all) };
             if chunk.arg > (max - all.len()) as u64 {
                 let what = format!("expected {max} bytes in chunks, found more");
                 return Err(Error::data(what).at(at));
@@ -526,23 +534,14 @@ impl<'de, R: Read<'de>> Wire<R> {
     }
 
     fn skip_chunks(&mut self, string: Head) -> Result<()> {
-        loop {
-            let at = self.offset();
-            if self.at_break()? {
-                return Ok(());
-            }
-            let chunk = self.head()?;
-            if chunk.major() != string.major() || chunk.is_indefinite() {
-                let (found, expected) = (head::name(chunk.initial), head::name(string.initial));
-                let what = format!("expected a chunk of a {expected}, found {found}");
-                return Err(Error::syntax(what).at(at));
-            }
+        while let Some(chunk) = self.next_chunk(string)? {
             if chunk.major() == head::TEXT {
                 self.text(chunk)?;
             } else {
                 self.discard(chunk.arg)?;
             }
         }
+        Ok(())
     }
 
     fn discard(&mut self, len: u64) -> Result<()> {
