@@ -6,7 +6,7 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use crate::tensor::Elements;
+use crate::elements::Elements;
 
 /// The type of a tensor's elements, by name.
 ///

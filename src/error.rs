@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// What a fallible call of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -22,6 +23,8 @@ struct Inner {
 
 enum Kind {
     Io(io::Error),
+    /// What was attempted, and on which file.
+    IoAt(Box<str>, io::Error),
     Other(Category, Box<str>),
 }
 
@@ -48,6 +51,13 @@ pub enum Category {
     Eof,
     /// A limit of [`Limits`](crate::Limits) was reached, or memory ran out.
     Limit,
+    /// Stored and computed checksum differ, or bytes that must be fixed are not: the archive was
+    /// damaged.
+    Damaged,
+    /// The archive ends inside a segment or without an end mark: it was not finished, or cut.
+    Torn,
+    /// The archive is of a format version that this version of the crate does not know.
+    Version,
 }
 
 impl Error {
@@ -78,14 +88,72 @@ impl Error {
     }
 
     #[cold]
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self::new(Category::Damaged, message)
+    }
+
+    #[cold]
+    pub(crate) fn torn(message: impl Into<String>) -> Self {
+        Self::new(Category::Torn, message)
+    }
+
+    #[cold]
     pub(crate) fn io(error: io::Error) -> Self {
         Self(Box::new(Inner { kind: Kind::Io(error), offset: None, path: Vec::new() }))
+    }
+
+    /// An I/O error on a file; `attempt` is what failed, as in `cannot open`.
+    #[cold]
+    pub(crate) fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
+        let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
+        Self(Box::new(Inner { kind: Kind::IoAt(attempt, error), offset: None, path: Vec::new() }))
+    }
+
+    /// Names the file in which the fault was found, where that is not said yet.
+    #[cold]
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+        let kind = std::mem::replace(&mut self.0.kind, Kind::Other(Category::Io, "".into()));
+        self.0.kind = match kind {
+            Kind::Io(error) => Kind::IoAt(format!("cannot read {}", shown(file)).into(), error),
+            Kind::Other(category, message) => {
+                Kind::Other(category, format!("{}: {message}", shown(file)).into())
+            }
+            other => other,
+        };
+        self
+    }
+
+    /// The end of the input as that of a torn archive.
+    #[cold]
+    pub(crate) fn into_torn(mut self) -> Self {
+        if let Kind::Other(category, _) = &mut self.0.kind {
+            *category = Category::Torn;
+        }
+        self
+    }
+
+    /// What is wrong, without path and offset.
+    pub(crate) fn message(&self) -> String {
+        match &self.0.kind {
+            Kind::Io(error) => error.to_string(),
+            Kind::IoAt(attempt, error) => format!("{attempt}: {error}"),
+            Kind::Other(_, message) => message.to_string(),
+        }
     }
 
     /// Sets the offset unless a place nearer to the fault has set it already.
     #[cold]
     pub(crate) fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Moves an offset that was counted from `base`.
+    #[cold]
+    pub(crate) fn moved_by(mut self, base: u64) -> Self {
+        if let Some(offset) = &mut self.0.offset {
+            *offset = offset.saturating_add(base);
+        }
         self
     }
 
@@ -111,7 +179,7 @@ impl Error {
     /// What kind of failure this is.
     pub fn category(&self) -> Category {
         match &self.0.kind {
-            Kind::Io(_) => Category::Io,
+            Kind::Io(_) | Kind::IoAt(..) => Category::Io,
             Kind::Other(category, _) => *category,
         }
     }
@@ -139,12 +207,24 @@ impl Error {
     }
 }
 
+/// The name of a file between backticks. Control characters must not reach a terminal; nothing else
+/// is escaped, so that the name can be copied.
+pub(crate) fn shown(file: &Path) -> String {
+    let mut name = String::from("`");
+    for char in file.to_string_lossy().chars() {
+        if char.is_control() {
+            name.extend(char.escape_default());
+        } else {
+            name.push(char);
+        }
+    }
+    name.push('`');
+    name
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.kind {
-            Kind::Io(error) => write!(f, "{error}")?,
-            Kind::Other(_, message) => f.write_str(message)?,
-        }
+        f.write_str(&self.message())?;
         if !self.0.path.is_empty() {
             // Keys come from the input: control characters must not reach a terminal.
             write!(f, " at `{}`", self.path().escape_debug())?;
@@ -165,7 +245,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
-            Kind::Io(error) => Some(error),
+            Kind::Io(error) | Kind::IoAt(_, error) => Some(error),
             Kind::Other(..) => None,
         }
     }
@@ -174,8 +254,8 @@ impl std::error::Error for Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error.0.kind {
-            Kind::Io(inner) => inner.kind(),
-            Kind::Other(Category::Eof, _) => io::ErrorKind::UnexpectedEof,
+            Kind::Io(inner) | Kind::IoAt(_, inner) => inner.kind(),
+            Kind::Other(Category::Eof | Category::Torn, _) => io::ErrorKind::UnexpectedEof,
             Kind::Other(..) => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)

@@ -6,8 +6,9 @@
 //! and taken by the callee at once. Other formats ignore the name and see a plain struct. Names
 //! that come off the wire are never compared with these.
 
+use crate::elements::Elements;
 use crate::mem::Lent;
-use crate::tensor::{Elements, TensorMeta};
+use crate::meta::TensorMeta;
 use crate::value::Value;
 
 /// Newtype names; the first byte tells them from all others.

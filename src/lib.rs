@@ -54,13 +54,16 @@
 //!   written, too, as numbers one by one: tensors survive that, but not at speed.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod archive;
 mod de;
 pub mod diag;
 mod dtype;
+mod elements;
 mod error;
 mod handoff;
 mod io;
 mod mem;
+mod meta;
 mod options;
 mod raw;
 mod ser;
@@ -68,11 +71,17 @@ pub mod tensor;
 mod value;
 mod wire;
 
+pub use archive::{
+    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, SaveOptions, Segment,
+    TensorInfo, load, load_with, open, open_torn, recover, recover_to, save, save_with,
+};
 pub use de::{
     Deserializer, StreamDeserializer, from_reader, from_reader_with, from_slice, from_slice_with,
 };
 pub use dtype::{DType, Element, OtherDType};
 pub use error::{Category, Error, Result};
+pub use io::at::ReadAt;
+pub use io::atomic::SyncLevel;
 pub use io::source::{IoRead, Read, SliceRead};
 pub use options::{DecodeOptions, EncodeOptions, Limits};
 pub use raw::RawValue;

@@ -44,9 +44,16 @@ impl EncodeOptions {
 }
 
 /// How values are read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct DecodeOptions {
     pub(crate) limits: Limits,
+    pub(crate) checksums: bool,
+}
+
+impl Default for DecodeOptions {
+    fn default() -> Self {
+        Self { limits: Limits::default(), checksums: true }
+    }
 }
 
 impl DecodeOptions {
@@ -54,6 +61,15 @@ impl DecodeOptions {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Whether the checksums of tensors are verified when an archive is loaded into owned arrays; on
+    /// by default. Those of headers are in any case, and those of views only by
+    /// [`Archive::verify`](crate::Archive::verify).
+    #[must_use]
+    pub fn with_checksums(mut self, on: bool) -> Self {
+        self.checksums = on;
         self
     }
 }

@@ -101,6 +101,23 @@ pub fn reads_as_none(item: &[u8]) -> bool {
     }
 }
 
+/// Whether somewhere in a well-formed item there is a reference to a buffer, which means nothing
+/// elsewhere.
+pub fn holds_reference(item: &[u8]) -> bool {
+    // The content of strings apart, an item is one head after the other.
+    let mut rest = item;
+    while let Parsed::Head(head, len) = head::parse(rest) {
+        let content = match head.major() {
+            head::BYTES | head::TEXT => head.length().unwrap_or(0),
+            head::TAG if head.arg == tag::BUFFER => return true,
+            _ => 0,
+        };
+        let step = usize::try_from(content).ok().and_then(|content| content.checked_add(len));
+        rest = step.and_then(|step| rest.get(step..)).unwrap_or_default();
+    }
+    false
+}
+
 /// Whether an item nests deeper than `levels`, each of which takes a byte at least.
 pub fn is_deeper(item: &[u8], levels: usize) -> bool {
     let limits = Limits::default().with_max_depth(levels);

@@ -8,12 +8,12 @@ use super::{Deserializer, bulk, visit_numbers};
 use crate::error::{Category, Error, Result};
 use crate::handoff::{self, Slot};
 use crate::io::source::{Bytes, Read};
-use crate::tensor::TensorMeta;
+use crate::meta::TensorMeta;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Item, Left, Text, unexpected_break};
 use crate::wire::tag;
-use crate::wire::tensor::TensorItem;
+use crate::wire::tensor::{Kind, TensorItem};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     #[cold]
@@ -179,6 +179,15 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     pub(super) fn typed_seq<V: Visitor<'de>>(&mut self, tag: u64, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
+        self.numbers_seq(item, at, visitor)
+    }
+
+    pub(super) fn numbers_seq<V: Visitor<'de>>(
+        &mut self,
+        item: TensorItem,
+        at: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
         let rank = ndarray::Dimension::ndim(&item.meta.shape);
         if rank != 1 {
             let found = format!("a tensor of {rank} dimensions");
@@ -203,7 +212,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         if let Some((meta, len)) = self.wire.common_tensor() {
             let item = match self.wire.src.remaining() {
                 Some(_) => {
-                    let bytes = self.wire.payload_block(len)?;
+                    let bytes = self.wire.payload_block(&meta.dtype, len)?;
                     return show(meta, true, bytes, visitor).map_err(|error| error.at(at));
                 }
                 None => TensorItem::common(meta, len),
@@ -233,8 +242,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<V::Value> {
         let stated = item.stated;
         let unclosed = item.unclosed();
-        let in_memory = self.wire.src.remaining().is_some();
-        if item.is_plain_block() && (in_memory || item.block_len() <= SMALL) {
+        if item.is_small_block(SMALL) || self.wire.is_at_hand(&item) {
             let (meta, bytes) = self.wire.payload_bytes(item)?;
             let value = show(meta, stated, bytes, visitor)?;
             self.wire.close(unclosed)?;
@@ -253,6 +261,28 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<V::Value> {
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
+        self.show_map(item, at, visitor)
+    }
+
+    /// Bytes that stand in a buffer.
+    pub(super) fn buffer_bytes<V: Visitor<'de>>(
+        &mut self,
+        item: TensorItem,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match self.wire.payload_bytes(item)?.1 {
+            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
+            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
+        }
+    }
+
+    fn show_map<V: Visitor<'de>>(
+        &mut self,
+        item: TensorItem,
+        at: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
         let mut shown = ShownTensor::new(self, item);
         let value = visitor.visit_map(&mut shown).map_err(|error| error.at(at))?;
         shown.finish()?;
@@ -408,7 +438,15 @@ impl<'de, R: Read<'de>> Deserializer<R> {
                     (None, None) => Err(wrong_number(number, &visitor).at(at)),
                 }
             }
-            tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER | tag::COMPLEX => {
+            tag::BUFFER => {
+                let item = self.wire.tensor(tag)?;
+                match item.kind {
+                    Kind::Tensor => self.show_map(item, at, visitor),
+                    Kind::Numbers => self.numbers_seq(item, at, visitor),
+                    Kind::Bytes => self.buffer_bytes(item, visitor),
+                }
+            }
+            tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::COMPLEX => {
                 self.shown_tensor(tag, visitor)
             }
             typed => self.typed_seq(typed, visitor),

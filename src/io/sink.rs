@@ -7,6 +7,7 @@
 use std::io;
 
 use crate::error::{Error, Result};
+use crate::io::apart::Apart;
 use crate::mem;
 
 /// What to do with bytes that do not fit the buffer's capacity.
@@ -22,6 +23,12 @@ pub trait Overflow {
 
     /// Hands everything on.
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()>;
+
+    /// Where large payloads go, if not here.
+    #[inline(always)]
+    fn apart(&mut self) -> Option<&mut dyn Apart> {
+        None
+    }
 }
 
 pub struct Sink<O> {
@@ -91,8 +98,20 @@ impl<O: Overflow> Sink<O> {
         self.over.flush(&mut self.buf, &mut self.base)
     }
 
+    /// Where large payloads go, if not here.
+    #[inline(always)]
+    pub fn apart(&mut self) -> Option<&mut dyn Apart> {
+        self.over.apart()
+    }
+
     pub fn into_parts(self) -> (Vec<u8>, u64, O) {
         (self.buf, self.base, self.over)
+    }
+
+    /// Forgets what was not handed on, and counts on from `base`.
+    pub fn restart_at(&mut self, base: u64) {
+        self.buf.clear();
+        self.base = base;
     }
 
     pub fn overflow_ref(&self) -> &O {
@@ -182,7 +201,13 @@ const STAGE: usize = 16 << 10;
 
 impl<W: io::Write> Stage<W> {
     pub fn sink(writer: W) -> Sink<Self> {
-        Sink::new(Vec::with_capacity(STAGE), Self { writer, scratch: Vec::new() })
+        Self::sink_at(writer, 0)
+    }
+
+    /// A sink whose positions count on from `base`.
+    pub fn sink_at(writer: W, base: u64) -> Sink<Self> {
+        let over = Self { writer, scratch: Vec::new() };
+        Sink { buf: Vec::with_capacity(STAGE), base, over }
     }
 
     pub fn get_ref(&self) -> &W {

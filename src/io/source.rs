@@ -6,8 +6,9 @@
 use std::io;
 
 use crate::error::{Category, Error, Result};
+use crate::io::apart::Buffers;
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -73,6 +74,12 @@ pub trait Read<'de>: sealed::Sealed {
     #[doc(hidden)]
     fn remaining(&self) -> Option<usize>;
 
+    /// Whether the input's own length bounds what a document can ask for.
+    #[doc(hidden)]
+    fn bounds_itself(&self) -> bool {
+        self.remaining().is_some()
+    }
+
     /// Exactly `len` bytes.
     #[doc(hidden)]
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
@@ -99,6 +106,20 @@ pub trait Read<'de>: sealed::Sealed {
     /// What was left behind since [`Read::record`].
     #[doc(hidden)]
     fn recorded(&mut self) -> Bytes<'de, 'static>;
+
+    /// The payloads that stand apart from what is read here, if it may refer to any.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
+        None
+    }
+
+    /// The bytes of a tensor, moved to aligned memory where that can be had and is needed.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn settle(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
+        bytes
+    }
 }
 
 /// Reading from a slice of bytes; strings, byte strings and views are borrowed from it.

@@ -5,11 +5,15 @@
 //! written over at once.
 #![allow(unsafe_code)]
 
+mod arena;
 mod lend;
+mod map;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
+pub use arena::Arena;
 pub use lend::Lent;
+pub use map::Mapped;
 
 use crate::dtype::Element;
 use crate::raw::RawValue;

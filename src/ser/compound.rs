@@ -267,7 +267,7 @@ impl<'a, O: Overflow> Sequence<'a, O> {
             State::Undecided { encoder, len } => match value.serialize(Grab) {
                 Ok(number) if number.kind().worth_packing(len) => {
                     let mut packing = Packing::begin(encoder, number.kind(), len)?;
-                    packing.push(number);
+                    packing.push(encoder, number)?;
                     self.0 = State::Packing(Gathering(Some((encoder, packing))));
                     return Ok(());
                 }
@@ -294,8 +294,8 @@ impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
             State::Plain(compound) => compound.element(value),
             State::Packing(gathering) => {
                 if let Ok(number) = value.serialize(Grab)
-                    && let Some((_, packing)) = &mut gathering.0
-                    && packing.push(number)
+                    && let Some((encoder, packing)) = &mut gathering.0
+                    && packing.push(encoder, number)?
                 {
                     return Ok(());
                 }

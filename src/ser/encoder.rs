@@ -8,10 +8,11 @@ use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::io::apart::Apart;
 use crate::io::sink::{Overflow, Sink};
+use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::raw;
-use crate::tensor::TensorMeta;
 use crate::value;
 use crate::wire::{head, tag};
 
@@ -29,6 +30,14 @@ pub struct Encoder<O> {
 impl<O: Overflow> Encoder<O> {
     pub fn new(sink: Sink<O>, options: EncodeOptions) -> Self {
         Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
+    }
+
+    /// Ends a value that must be whole: everything goes to the writer.
+    pub fn end(&mut self) -> Result<()> {
+        if !self.at_top() {
+            return Err(Error::data("the value left an array or map unfinished"));
+        }
+        self.sink.flush()
     }
 
     pub(super) fn at_top(&self) -> bool {
@@ -104,6 +113,13 @@ impl<O: Overflow> Encoder<O> {
             // Buffered by serde: the newtype's content is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
+                if let Some(apart) = self.sink.apart()
+                    && apart.takes_block(len)
+                {
+                    let number = buffer(apart, len, value)?;
+                    self.room(2)?;
+                    return self.sink.numbers_reference(&meta.dtype, number);
+                }
                 self.room(1 + usize::from(meta.dtype.is_complex()))?;
                 self.sink.typed_array_head(&meta.dtype, len)?;
                 self.blocks(len, value)
@@ -125,6 +141,9 @@ impl<O: Overflow> Encoder<O> {
                 if raw::is_deeper(item, self.depth) {
                     return Err(self.too_deep());
                 }
+                if raw::holds_reference(item) {
+                    return Err(reserved());
+                }
                 self.sink.put_slice(item)
             })),
             _ => value.serialize(self),
@@ -134,8 +153,10 @@ impl<O: Overflow> Encoder<O> {
     /// Apart from [`Encoder::ours`], as what is nested should take little stack.
     fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
-        if number == tag::SOME {
-            self.mark_some()?;
+        match number {
+            tag::SOME => self.mark_some()?,
+            tag::BUFFER => return Err(reserved()),
+            _ => {}
         }
         self.enter(1)?;
         self.sink.head(head::TAG, number)?;
@@ -150,6 +171,14 @@ impl<O: Overflow> Encoder<O> {
         len: usize,
         payload: &T,
     ) -> Result<()> {
+        if let Some(apart) = self.sink.apart()
+            && apart.takes_tensor(meta, len)
+        {
+            let number = buffer(apart, len, payload)?;
+            // Tag, array, shape.
+            self.room(3)?;
+            return self.sink.tensor_reference(meta, number);
+        }
         // Tag, array, shape or typed-array tag, complex tag before that.
         self.room(3 + usize::from(meta.dtype.is_complex()))?;
         self.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
@@ -158,18 +187,7 @@ impl<O: Overflow> Encoder<O> {
 
     /// Exactly `len` bytes of payload.
     fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
-        let mut left = len;
-        let put = Capture(|block: &[u8]| {
-            left = left.checked_sub(block.len()).ok_or_else(|| {
-                Error::data(format!("a tensor of {len} bytes gives more bytes than that"))
-            })?;
-            self.sink.put_block(block)
-        });
-        handoff::offer(Slot::Blocks, || payload.serialize(put))?;
-        if left != 0 {
-            return Err(Error::data(format!("a tensor of {len} bytes gives {left} bytes fewer")));
-        }
-        Ok(())
+        blocks(len, payload, |block| self.sink.put_block(block))
     }
 
     /// A sequence that may become a typed array.
@@ -186,8 +204,8 @@ impl<O: Overflow> Encoder<O> {
             _ => return self.plain_seq(Some(len), std::iter::once(first).chain(iter)),
         };
         let mut packing = Packing::begin(self, number.kind(), len)?;
-        packing.push(number);
-        let rest = packing.fill(&mut iter).or_else(|| iter.next());
+        packing.push(self, number)?;
+        let rest = packing.fill(self, &mut iter)?.or_else(|| iter.next());
         if rest.is_none() && packing.is_full() {
             return packing.finish(self);
         }
@@ -207,6 +225,40 @@ impl<O: Overflow> Encoder<O> {
         }
         ser::SerializeTuple::end(seq)
     }
+}
+
+/// Exactly `len` bytes of payload, block by block.
+fn blocks<T: Serialize + ?Sized>(
+    len: usize,
+    payload: &T,
+    mut put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut left = len;
+    let put = Capture(|block: &[u8]| {
+        left = left.checked_sub(block.len()).ok_or_else(|| {
+            Error::data(format!("a tensor of {len} bytes gives more bytes than that"))
+        })?;
+        put(block)
+    });
+    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
+    if left != 0 {
+        return Err(Error::data(format!("a tensor of {len} bytes gives {left} bytes fewer")));
+    }
+    Ok(())
+}
+
+/// Writes a payload to a buffer of its own; the buffer's number.
+#[inline(never)]
+fn buffer<T: Serialize + ?Sized>(apart: &mut dyn Apart, len: usize, payload: &T) -> Result<u64> {
+    if apart.begin(len)? {
+        blocks(len, payload, |block| apart.put(block))?;
+    }
+    apart.end()
+}
+
+#[cold]
+fn reserved() -> Error {
+    Error::data("tag TBUF (1413633350) is reserved for references to buffers")
 }
 
 /// The length of an iterator that knows it.
@@ -295,6 +347,16 @@ impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
 
     #[inline]
     fn serialize_bytes(self, v: &[u8]) -> Result<()> {
+        if let Some(apart) = self.sink.apart()
+            && apart.takes_block(v.len())
+        {
+            if apart.begin(v.len())? {
+                apart.put(v)?;
+            }
+            let number = apart.end()?;
+            self.room(2)?;
+            return self.sink.bytes_reference(number);
+        }
         self.sink.bytes(v)
     }
 

@@ -9,7 +9,7 @@ use super::capture::refuse;
 use super::compound::Sequence;
 use super::encoder::Encoder;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Overflow, Sink};
 use crate::mem;
 
@@ -39,38 +39,74 @@ impl serde::ser::Error for NotANumber {
     }
 }
 
-/// A typed array being gathered. Its elements go to a buffer lent by the sink, behind room for
-/// the head.
+/// A typed array being gathered.
 pub struct Packing {
     kind: Kind,
+    /// The elements, or those not handed on yet.
     buf: Vec<u8>,
-    /// Where the buffer's own contents ended.
-    before: usize,
-    /// Where the elements start.
-    start: usize,
+    place: Place,
     count: usize,
     len: usize,
 }
 
+/// Where the elements of a typed array go.
+enum Place {
+    /// To a buffer lent by the sink, behind room for the head.
+    Here {
+        /// Where the buffer's own contents ended.
+        before: usize,
+        /// Where the elements start.
+        start: usize,
+    },
+    /// To a buffer of an archive, window by window.
+    Apart {
+        /// The number of this sequence among those that could be packed.
+        sequence: usize,
+        /// Whether elements have been handed on: then they cannot be written in another form.
+        started: bool,
+        /// Whether their bytes are of any use there.
+        wanted: bool,
+    },
+}
+
+/// An announced length reserves no more than this at once.
+const WINDOW: usize = 64 << 10;
+
 impl Packing {
     pub fn begin<O: Overflow>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
+        // A length that overflows belongs to a sequence that never gets there.
+        let bytes = len.saturating_mul(kind.size());
+        if let Some(apart) = encoder.sink.apart()
+            && let Some(sequence) = apart.takes_sequence(bytes)
+        {
+            let place = Place::Apart { sequence, started: false, wanted: true };
+            let buf = Vec::with_capacity(WINDOW.min(bytes));
+            return Ok(Self { kind, buf, place, count: 0, len });
+        }
         encoder.room(1)?;
         let lent = encoder.sink.lend();
         let before = lent.len();
-        // A length that overflows belongs to a sequence that never gets there.
-        let bytes = len.saturating_mul(kind.size());
         let mut sink = Sink::new(lent, Memory::growing());
         sink.typed_array_head(&kind.dtype(), bytes)?;
         let (buf, ..) = sink.into_parts();
         let start = buf.len();
-        Ok(Self { kind, buf, before, start, count: 0, len })
+        Ok(Self { kind, buf, place: Place::Here { before, start }, count: 0, len })
     }
 
     pub fn is_full(&self) -> bool {
         self.count == self.len
     }
 
-    pub fn finish<O: Overflow>(self, encoder: &mut Encoder<O>) -> Result<()> {
+    pub fn finish<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+        if let Place::Apart { .. } = self.place {
+            self.hand_on(encoder)?;
+            let number = match encoder.sink.apart() {
+                Some(apart) => apart.end()?,
+                None => 0,
+            };
+            encoder.room(2)?;
+            return encoder.sink.numbers_reference(&self.kind.dtype(), number);
+        }
         // Where that fails the value stays open.
         encoder.enter(1)?;
         encoder.sink.give_back(self.buf)?;
@@ -79,34 +115,90 @@ impl Packing {
 
     /// Gives the buffer back as it was.
     pub fn abandon<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
-        self.buf.truncate(self.before);
-        encoder.sink.give_back(self.buf)
+        match self.place {
+            Place::Here { before, .. } => {
+                self.buf.truncate(before);
+                encoder.sink.give_back(self.buf)
+            }
+            // What was handed on cannot be taken back; who takes it notices.
+            Place::Apart { .. } => Ok(()),
+        }
     }
 
     /// Gives up: what was gathered is written element by element, and the rest can follow.
     #[cold]
     pub fn unpack<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<Sequence<'_, O>> {
-        let packed = self.buf.split_off(self.start);
-        self.buf.truncate(self.before);
-        encoder.sink.give_back(self.buf)?;
+        let packed = match self.place {
+            Place::Here { before, start } => {
+                let packed = self.buf.split_off(start);
+                self.buf.truncate(before);
+                encoder.sink.give_back(self.buf)?;
+                packed
+            }
+            Place::Apart { sequence, started, .. } => {
+                if let Some(apart) = encoder.sink.apart() {
+                    apart.mixed(sequence);
+                }
+                if started {
+                    return Err(Error::data(
+                        "a sequence of numbers of one type goes on with something else",
+                    ));
+                }
+                self.buf
+            }
+        };
         let mut seq = Sequence::plain(encoder, Some(self.len))?;
         self.kind.write_plain(&packed, &mut seq)?;
         Ok(seq)
     }
 
+    /// Hands on a window of elements that go to a buffer.
+    fn hand_on<O: Overflow>(&mut self, encoder: &mut Encoder<O>) -> Result<()> {
+        let Place::Apart { started, wanted, .. } = &mut self.place else { return Ok(()) };
+        let Some(apart) = encoder.sink.apart() else { return Ok(()) };
+        if !*started {
+            *wanted = apart.begin(self.len.saturating_mul(self.kind.size()))?;
+            *started = true;
+        }
+        if *wanted {
+            apart.put(&self.buf)?;
+        }
+        self.buf.clear();
+        Ok(())
+    }
+
+    /// Appends a number, unless it is of another type or beyond the announced length.
     #[inline(always)]
-    fn run<I, const N: usize>(
+    pub fn push<O: Overflow>(
         &mut self,
+        encoder: &mut Encoder<O>,
+        number: Primitive,
+    ) -> Result<bool> {
+        if !self.append(number) {
+            return Ok(false);
+        }
+        if self.buf.len() >= WINDOW {
+            self.hand_on(encoder)?;
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn run<O, I, const N: usize>(
+        &mut self,
+        encoder: &mut Encoder<O>,
         items: &mut I,
         get: impl Fn(Primitive) -> Option<[u8; N]>,
-    ) -> Option<I::Item>
+    ) -> Result<Option<I::Item>>
     where
+        O: Overflow,
         I: Iterator,
         I::Item: Serialize,
     {
-        // An announced length reserves no more than this at once.
-        const WINDOW: usize = 64 << 10;
         while self.count < self.len {
+            if let Place::Apart { started: true, wanted: false, .. } = self.place {
+                return Ok(self.count_on(items, get));
+            }
             let step = (self.len - self.count).min(WINDOW / N);
             let mut rest = None;
             let filled = mem::append_words(&mut self.buf, step, || {
@@ -119,8 +211,30 @@ impl Packing {
             });
             self.count += filled;
             if filled < step {
-                return rest;
+                return Ok(rest);
             }
+            self.hand_on(encoder)?;
+        }
+        Ok(None)
+    }
+
+    /// As [`Packing::run`], where only the number and the type of the elements matter.
+    #[inline(always)]
+    fn count_on<I, const N: usize>(
+        &mut self,
+        items: &mut I,
+        get: impl Fn(Primitive) -> Option<[u8; N]>,
+    ) -> Option<I::Item>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        while self.count < self.len {
+            let item = items.next()?;
+            if item.serialize(Grab).ok().and_then(&get).is_none() {
+                return Some(item);
+            }
+            self.count += 1;
         }
         None
     }
@@ -185,9 +299,8 @@ macro_rules! numbers {
         }
 
         impl Packing {
-            /// Appends a number, unless it is of another type or beyond the announced length.
             #[inline(always)]
-            pub fn push(&mut self, number: Primitive) -> bool {
+            fn append(&mut self, number: Primitive) -> bool {
                 if number.kind() != self.kind || self.count == self.len {
                     return false;
                 }
@@ -203,13 +316,18 @@ macro_rules! numbers {
             /// Appends numbers while they are of the type, as many as were announced; gives back
             /// an item of another type.
             #[inline]
-            pub fn fill<I>(&mut self, items: &mut I) -> Option<I::Item>
+            pub fn fill<O, I>(
+                &mut self,
+                encoder: &mut Encoder<O>,
+                items: &mut I,
+            ) -> Result<Option<I::Item>>
             where
+                O: Overflow,
                 I: Iterator,
                 I::Item: Serialize,
             {
                 match self.kind {
-                    $(Kind::$kind => self.run(items, |number| match number {
+                    $(Kind::$kind => self.run(encoder, items, |number| match number {
                         Primitive::$kind(value) => Some(value.to_le_bytes()),
                         _ => None,
                     }),)*

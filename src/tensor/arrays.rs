@@ -5,9 +5,9 @@ use ndarray::{
     ShapeBuilder, StrideShape,
 };
 
-use super::elements::{copied, le_bytes};
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::Element;
+use crate::elements::{copied, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 

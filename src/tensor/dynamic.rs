@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
 
-use super::elements::Elements;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::{DType, Element};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::wire::tensor::element_count;
+use crate::meta::element_count;
 
 /// A tensor of any dtype, shape and order.
 ///

@@ -37,7 +37,6 @@
 
 mod arrays;
 mod dynamic;
-mod elements;
 mod rows;
 mod visit;
 mod write;
@@ -45,17 +44,20 @@ mod write;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use ndarray::{Dimension, IxDyn};
+use ndarray::Dimension;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use dynamic::DynTensor;
-pub(crate) use elements::Elements;
-pub use elements::Numbers;
 pub use rows::Rows;
 pub(crate) use visit::FIELDS;
 
+pub use crate::elements::Numbers;
+pub use crate::meta::{Order, TensorMeta};
+
 use crate::dtype::{DType, Element};
+use crate::elements::{self, Elements};
 use crate::error::{Error, Result};
+use crate::meta::element_count;
 
 /// An array that is written and read as one block: the newtype that gives a field of a derived
 /// struct the fast path.
@@ -147,44 +149,6 @@ pub mod cast {
     }
 }
 
-/// How elements follow each other in memory, and in a document.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// Row-major: the last index changes fastest.
-    #[default]
-    C,
-    /// Column-major (Fortran): the first index changes fastest.
-    F,
-}
-
-impl Order {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::C => "C",
-            Self::F => "F",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "C" => Some(Self::C),
-            "F" => Some(Self::F),
-            _ => None,
-        }
-    }
-}
-
-/// What is known of a tensor without its elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorMeta {
-    /// The type of the elements.
-    pub dtype: DType,
-    /// The dimensions.
-    pub shape: IxDyn,
-    /// How the elements follow each other.
-    pub order: Order,
-}
-
 /// Arrays that can be written as tensors.
 ///
 /// Implemented for ndarray's arrays of any ownership and dimension, `Vec`, `Box<[_]>`, slices and
@@ -208,7 +172,7 @@ pub trait ToTensor {
     /// The number of payload bytes of a tensor of this [`meta`](Self::meta), if it is a whole
     /// number; to be given only for dtypes of unknown size.
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
-        let count = crate::wire::tensor::element_count(meta.shape.slice())?;
+        let count = element_count(meta.shape.slice())?;
         meta.dtype.byte_len(count)
     }
 }

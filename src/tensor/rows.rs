@@ -7,9 +7,9 @@ use ndarray::{Dimension, IxDyn};
 use serde::de::Deserializer;
 use serde::ser::{Error as _, Serializer};
 
-use super::elements::le_bytes;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor, visit, write};
 use crate::dtype::Element;
+use crate::elements::le_bytes;
 use crate::error::{Error, Result};
 use crate::mem;
 

@@ -9,13 +9,13 @@ use serde::de::{
     Visitor,
 };
 
-use super::elements::Elements;
 use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
 use crate::dtype::{DType, Number};
+use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
+use crate::meta::element_count;
 use crate::options::Limits;
-use crate::wire::tensor::element_count;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,

@@ -4,8 +4,8 @@ use ndarray::{Array, Dimension, IxDyn};
 use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
 use serde_bytes::Bytes;
 
-use super::elements::Elements;
 use super::{Order, TensorMeta, ToTensor};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 

@@ -4,9 +4,11 @@ use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected
 
 use super::Value;
 use crate::de::{invalid, one_more, visit_numbers, wrong_number};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::tensor::{DynTensor, Elements, Order, TensorMeta};
+use crate::meta::{Order, TensorMeta};
+use crate::tensor::DynTensor;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
 use ndarray::IxDyn;

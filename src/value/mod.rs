@@ -12,14 +12,18 @@ pub use de::from_value;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
+use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
-use crate::io::source::Read;
+use crate::io::apart::SegmentRead;
+use crate::io::source::{Bytes, Read};
+use crate::raw;
 use crate::tensor::{DynTensor, Numbers};
 use crate::wire::head;
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Left, Text, Wire, unexpected_break};
 use crate::wire::tag;
+use crate::wire::tensor::Kind;
 
 /// Any CBOR item, tensors included.
 ///
@@ -226,8 +230,6 @@ fn owned_text<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result
 }
 
 fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Vec<u8>> {
-    use crate::io::source::Bytes;
-
     Ok(match wire.string(head)? {
         Bytes::Owned(bytes) => bytes,
         Bytes::Copied(bytes) => bytes.to_vec(),
@@ -265,10 +267,13 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
 
 fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
-        tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER => {
-            read_tensor(wire, tag, at)
-        }
-        64..=75 | 77..=87 | tag::COMPLEX => read_numbers(wire, tag, at),
+        tag::ROW_MAJOR
+        | tag::COLUMN_MAJOR
+        | tag::TENSOR
+        | tag::BUFFER
+        | tag::COMPLEX
+        | 64..=75
+        | 77..=87 => read_tensor(wire, tag, at),
         _ => {
             wire.enter()?;
             let inner = read(wire)?;
@@ -285,14 +290,35 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
 
 fn read_tensor<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
     let item = wire.tensor(tag).map_err(|error| error.at(at))?;
+    let kind = item.kind;
     let (meta, elements) = wire.payload_elements(item)?;
-    Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
+    Ok(match (kind, elements) {
+        (Kind::Tensor, elements) => Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)),
+        (Kind::Bytes, Elements::U8(bytes)) => Value::Bytes(bytes),
+        (_, elements) => Value::Numbers(Box::new(Numbers(elements))),
+    })
 }
 
-fn read_numbers<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
-    let item = wire.tensor(tag).map_err(|error| error.at(at))?;
-    let (_, elements) = wire.payload_elements(item)?;
-    Ok(Value::Numbers(Box::new(Numbers(elements))))
+impl<'de, R: Read<'de>> Wire<R> {
+    /// As [`Wire::capture`]; payloads that stand apart are brought in.
+    pub fn capture_whole(&mut self) -> Result<Bytes<'de, 'static>> {
+        let at = self.offset();
+        // Metadata is in memory, so that its items are borrowed.
+        let item = match self.capture()? {
+            Bytes::Borrowed(item) => item,
+            other => return Ok(other),
+        };
+        let limits = self.limits();
+        let whole = match self.src.buffers() {
+            Some(buffers) if raw::holds_reference(item) => {
+                let source = SegmentRead::new(item, at, buffers);
+                crate::to_vec(&read(&mut Wire::new(source, limits))?)?
+            }
+            _ => return Ok(Bytes::Borrowed(item)),
+        };
+        self.charge(whole.len() as u64)?;
+        Ok(Bytes::Owned(whole))
+    }
 }
 
 /// The diagnostic notation of the value (RFC 8949, section 8); tensors by dtype and shape.

@@ -5,11 +5,13 @@ use serde::ser::{self, Serializer};
 
 use super::{Value, from_value};
 use crate::de::one_more;
+use crate::elements::{Elements, Numbers};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::ser::Capture;
-use crate::tensor::{DynTensor, Elements, Numbers, Tensor, TensorMeta};
+use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tag;
 
 /// The value as a [`Value`]. Tensors are copied once.

@@ -7,9 +7,16 @@ use super::head::{self, Head, Parsed};
 use super::number::Numeric;
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, reserve};
+use crate::io::source::{Bytes, Read, SliceRead, reserve};
 use crate::mem;
 use crate::options::Limits;
+
+impl Wire<SliceRead<'_>> {
+    /// How many bytes there are behind what was read.
+    pub fn bytes_left(&self) -> usize {
+        self.src.remaining().unwrap_or(0)
+    }
+}
 
 /// A source of CBOR items and what is left of the limits.
 #[derive(Debug)]
@@ -76,7 +83,7 @@ pub enum Text<'de, 's> {
 
 impl<'de, R: Read<'de>> Wire<R> {
     pub fn new(src: R, limits: Limits) -> Self {
-        let budget = limits.alloc_budget(src.remaining().is_some());
+        let budget = limits.alloc_budget(src.bounds_itself());
         Self {
             src,
             depth: limits.max_depth,
@@ -90,7 +97,11 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// Renews the limits: each value of a stream has its own.
     pub fn renew(&mut self) {
         self.depth = self.limits.max_depth;
-        self.budget = self.limits.alloc_budget(self.src.remaining().is_some());
+        self.budget = self.limits.alloc_budget(self.src.bounds_itself());
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     pub fn max_rank(&self) -> usize {

@@ -9,11 +9,12 @@ use super::head::{self, Head};
 use super::reader::{Item, Left, Text, Wire};
 use super::tag;
 use crate::dtype::{DType, Number};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
 use crate::mem;
+use crate::meta::{Order, TensorMeta, element_count};
 use crate::options::Limits;
-use crate::tensor::{Elements, Order, TensorMeta};
 use crate::wire::number::Numeric;
 
 /// A tensor up to its payload, which stands next in the input if it is a block.
@@ -22,8 +23,19 @@ pub struct TensorItem {
     /// Whether the document names the dtype; if not, it was chosen to hold the numbers found.
     pub stated: bool,
     pub payload: Payload,
+    pub kind: Kind,
     /// Whether a break must follow the payload.
     unclosed: bool,
+}
+
+/// What an item with a block of elements stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Tensor,
+    /// A sequence of numbers: a bare typed array.
+    Numbers,
+    /// A byte string.
+    Bytes,
 }
 
 pub enum Payload {
@@ -33,6 +45,8 @@ pub enum Payload {
     Chunks(Vec<u8>),
     /// Numbers that stood in a classical array.
     Numbers(Elements),
+    /// Little-endian bytes that stand apart.
+    Buffer { number: u64, len: usize },
 }
 
 impl<'de, R: Read<'de>> Wire<R> {
@@ -43,28 +57,12 @@ impl<'de, R: Read<'de>> Wire<R> {
             tag::ROW_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::C)),
             tag::COLUMN_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::F)),
             tag::TENSOR => self.within(2, Self::named),
-            tag::BUFFER => {
-                Err(Error::data("reference to a buffer, but a message has none").at(self.offset()))
-            }
+            tag::BUFFER => self.within(2, Self::reference),
             typed => {
                 let (dtype, big_endian) = self.typed_dtype(typed)?;
                 let payload = self.payload(&dtype, big_endian, None)?;
-                let len = match &payload {
-                    Payload::Block { len, .. } => *len,
-                    Payload::Chunks(bytes) => bytes.len(),
-                    Payload::Numbers(elements) => elements.byte_len(),
-                };
-                // Typed arrays are of whole-byte elements.
-                let size = dtype.bits().unwrap_or(8) / 8;
-                if len % size != 0 {
-                    return Err(Error::data(format!(
-                        "{len} bytes are no whole number of {dtype} elements"
-                    ))
-                    .at(self.offset()));
-                }
-                let shape = IxDyn(&[len / size]);
-                let meta = TensorMeta { dtype, shape, order: Order::C };
-                Ok(TensorItem { meta, stated: true, payload, unclosed: false })
+                let meta = self.row(dtype, payload.len())?;
+                Ok(TensorItem { meta, stated: true, payload, kind: Kind::Numbers, unclosed: false })
             }
         }
     }
@@ -82,10 +80,16 @@ impl<'de, R: Read<'de>> Wire<R> {
 
     /// The bytes of a payload that is one block.
     #[inline]
-    pub fn payload_block(&mut self, len: usize) -> Result<Bytes<'de, '_>> {
-        if self.src.remaining().is_none() {
-            self.charge(len as u64)?;
+    pub fn payload_block(&mut self, dtype: &DType, len: usize) -> Result<Bytes<'de, '_>> {
+        if self.src.remaining().is_some() {
+            return match self.src.take(len, "a tensor")? {
+                Bytes::Borrowed(bytes) => Ok(Bytes::Borrowed(self.src.settle(bytes, dtype.word()))),
+                // What is in memory can be borrowed.
+                Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
+                Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
+            };
         }
+        self.charge(len as u64)?;
         self.src.take(len, "a tensor")
     }
 
@@ -140,7 +144,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             }
         };
         let meta = TensorMeta { dtype, shape, order };
-        Ok(TensorItem { meta, stated, payload, unclosed })
+        Ok(TensorItem { meta, stated, payload, kind: Kind::Tensor, unclosed })
     }
 
     /// `[dtype name, shape, order, bytes]`: the own tag.
@@ -148,14 +152,100 @@ impl<'de, R: Read<'de>> Wire<R> {
         let unclosed = self.array_of(4, "dtype, shape, order and bytes of a tensor")?;
         let dtype = self.name_text("a dtype", DType::from_name)?;
         let (shape, count) = self.shape()?;
+        let order = self.order(&shape)?;
+        let payload = self.payload(&dtype, false, Some((&shape, count)))?;
+        let meta = TensorMeta { dtype, shape, order };
+        Ok(TensorItem { meta, stated: true, payload, kind: Kind::Tensor, unclosed })
+    }
+
+    /// What a typed array of so many bytes is as a tensor.
+    fn row(&self, dtype: DType, len: usize) -> Result<TensorMeta> {
+        // Typed arrays are of whole-byte elements.
+        let size = dtype.bits().unwrap_or(8) / 8;
+        if len % size != 0 {
+            let what = format!("{len} bytes are no whole number of {dtype} elements");
+            return Err(Error::data(what).at(self.offset()));
+        }
+        Ok(TensorMeta { dtype, shape: IxDyn(&[len / size]), order: Order::C })
+    }
+
+    /// A reference to a buffer: `[dtype name, shape, order, number]` for a tensor, `[dtype name,
+    /// number]` for a sequence of numbers, `[number]` for a byte string.
+    fn reference(&mut self) -> Result<TensorItem> {
+        let at = self.offset();
+        let head = self.head()?;
+        let kind = match head.length() {
+            Some(4) if head.major() == head::ARRAY => Kind::Tensor,
+            Some(2) if head.major() == head::ARRAY => Kind::Numbers,
+            Some(1) if head.major() == head::ARRAY => Kind::Bytes,
+            _ => {
+                let found = head::name(head.initial);
+                let what = format!("expected a reference to a buffer, found {found}");
+                return Err(Error::data(what).at(at));
+            }
+        };
+        if kind == Kind::Bytes {
+            let (number, len) = self.buffer_number()?;
+            let meta = self.row(DType::U8, len)?;
+            let payload = Payload::Buffer { number, len };
+            return Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false });
+        }
+        let dtype = self.name_text("a dtype", DType::from_name)?;
+        if kind == Kind::Numbers {
+            if dtype.typed_array_tag().is_none() {
+                return Err(Error::data(format!("there is no typed array of {dtype}")).at(at));
+            }
+            let (number, len) = self.buffer_number()?;
+            let meta = self.row(dtype, len)?;
+            let payload = Payload::Buffer { number, len };
+            return Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false });
+        }
+        let (shape, count) = self.shape()?;
+        let order = self.order(&shape)?;
+        let (number, len) = self.buffer_number()?;
+        if dtype.bits().is_some() && dtype.byte_len(count) != Some(len) {
+            return Err(Error::data(format!(
+                "a {dtype} tensor of shape {:?} does not take the {len} bytes of buffer {number}",
+                shape.slice()
+            ))
+            .at(at));
+        }
+        let meta = TensorMeta { dtype, shape, order };
+        let payload = Payload::Buffer { number, len };
+        Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false })
+    }
+
+    /// The number of a buffer, and its length.
+    fn buffer_number(&mut self) -> Result<(u64, usize)> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::UNSIGNED {
+            let found = head::name(head.initial);
+            let what = format!("expected the number of a buffer, found {found}");
+            return Err(Error::data(what).at(at));
+        }
+        let number = head.arg;
+        let Some(buffers) = self.src.buffers() else {
+            return Err(Error::data("reference to a buffer, but a message has none").at(at));
+        };
+        let Some(len) = buffers.len_of(number) else {
+            let what = format!("reference to buffer {number} of {}", buffers.count());
+            return Err(Error::data(what).at(at));
+        };
+        match usize::try_from(len).ok().filter(|&len| isize::try_from(len).is_ok()) {
+            Some(len) => Ok((number, len)),
+            None => {
+                Err(Error::limit(format!("a buffer of {len} bytes does not fit memory")).at(at))
+            }
+        }
+    }
+
+    fn order(&mut self, shape: &IxDyn) -> Result<Order> {
         let at = self.offset();
         let order = self
             .name_text("a memory order", Order::from_name)?
             .ok_or_else(|| Error::data("expected memory order C or F, found another").at(at))?;
-        let order = if shape.ndim() < 2 { Order::C } else { order };
-        let payload = self.payload(&dtype, false, Some((&shape, count)))?;
-        let meta = TensorMeta { dtype, shape, order };
-        Ok(TensorItem { meta, stated: true, payload, unclosed })
+        Ok(if shape.ndim() < 2 { Order::C } else { order })
     }
 
     /// The head of an array of `len` items; whether a break must come behind them.
@@ -313,7 +403,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let shape = IxDyn(&[elements.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
         let payload = Payload::Numbers(elements);
-        Ok(TensorItem { meta, stated: false, payload, unclosed: false })
+        Ok(TensorItem { meta, stated: false, payload, kind: Kind::Numbers, unclosed: false })
     }
 
     fn numbers(&mut self, array: Head) -> Result<Elements> {
@@ -365,7 +455,9 @@ impl<'de, R: Read<'de>> Wire<R> {
     #[inline]
     pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
         let bytes = match item.payload {
-            Payload::Block { len, big_endian: false } => self.payload_block(len)?,
+            Payload::Block { len, big_endian: false } => {
+                self.payload_block(&item.meta.dtype, len)?
+            }
             Payload::Block { len, big_endian: true } => {
                 let mut bytes = self.fill::<u8>(len)?;
                 mem::swap_words(&mut bytes, item.meta.dtype.word());
@@ -373,6 +465,10 @@ impl<'de, R: Read<'de>> Wire<R> {
             }
             Payload::Chunks(bytes) => Bytes::Owned(bytes),
             Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
+            Payload::Buffer { number, len } => match self.lend_buffer(number)? {
+                Some(bytes) => Bytes::Borrowed(bytes),
+                None => Bytes::Owned(self.fill_buffer::<u8>(number, len)?),
+            },
         };
         Ok((item.meta, bytes))
     }
@@ -382,7 +478,12 @@ impl<'de, R: Read<'de>> Wire<R> {
         let TensorItem { meta, payload, unclosed, .. } = item;
         let at = self.offset();
         let elements = match payload {
-            Payload::Block { len, big_endian } => self.elements(&meta.dtype, len, big_endian)?,
+            Payload::Block { len, big_endian } => {
+                self.elements(&meta.dtype, Origin::Here, len, big_endian)?
+            }
+            Payload::Buffer { number, len } => {
+                self.elements(&meta.dtype, Origin::Buffer(number), len, false)?
+            }
             Payload::Chunks(bytes) => {
                 Elements::from_le_bytes(&meta.dtype, bytes).map_err(|error| error.at(at))?
             }
@@ -392,17 +493,31 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok((meta, elements))
     }
 
+    /// Passes over the payload.
+    pub fn pass_payload(&mut self, item: TensorItem) -> Result<()> {
+        if let Payload::Block { len, .. } = item.payload {
+            self.src.take(len, "a tensor")?;
+        }
+        self.close(item.unclosed)
+    }
+
     /// Reads what stands behind the payload.
     pub fn close(&mut self, unclosed: bool) -> Result<()> {
         if unclosed { self.end("a tensor") } else { Ok(()) }
     }
 
-    fn elements(&mut self, dtype: &DType, len: usize, big_endian: bool) -> Result<Elements> {
+    fn elements(
+        &mut self,
+        dtype: &DType,
+        origin: Origin,
+        len: usize,
+        big_endian: bool,
+    ) -> Result<Elements> {
         macro_rules! typed {
             ($($variant:ident $type:ty),*) => {
                 match dtype {
                     $(DType::$variant => {
-                        let mut values = self.fill::<$type>(len)?;
+                        let mut values = self.fill_from::<$type>(origin, len)?;
                         if big_endian != cfg!(target_endian = "big") {
                             mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
                         }
@@ -410,11 +525,11 @@ impl<'de, R: Read<'de>> Wire<R> {
                     })*
                     DType::Bool => {
                         let at = self.offset();
-                        let bytes = self.fill::<u8>(len)?;
+                        let bytes = self.fill_from::<u8>(origin, len)?;
                         Elements::from_le_bytes(dtype, bytes).map_err(|error| error.at(at))?
                     }
                     other => {
-                        let mut bytes = self.fill::<u8>(len)?;
+                        let mut bytes = self.fill_from::<u8>(origin, len)?;
                         if big_endian {
                             mem::swap_words(&mut bytes, other.word());
                         }
@@ -427,6 +542,58 @@ impl<'de, R: Read<'de>> Wire<R> {
             U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
             BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
         ))
+    }
+
+    fn fill_from<A: Pod>(&mut self, origin: Origin, len: usize) -> Result<Vec<A>> {
+        match origin {
+            Origin::Here => self.fill(len),
+            Origin::Buffer(number) => self.fill_buffer(number, len),
+        }
+    }
+
+    /// A buffer's content, where it can be lent.
+    fn lend_buffer(&mut self, number: u64) -> Result<Option<&'de [u8]>> {
+        match self.src.buffers() {
+            Some(buffers) if buffers.lends() => buffers.lend(number).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a payload can be shown where it lies.
+    pub fn is_at_hand(&mut self, item: &TensorItem) -> bool {
+        match item.payload {
+            Payload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
+            Payload::Buffer { .. } => self.src.buffers().is_some_and(|buffers| buffers.lends()),
+            _ => false,
+        }
+    }
+
+    /// A buffer's content, read straight into the memory of typed values.
+    fn fill_buffer<A: Pod>(&mut self, number: u64, len: usize) -> Result<Vec<A>> {
+        let at = self.offset();
+        let size = size_of::<A>();
+        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
+        let cost = buffers.cost(number, len as u64);
+        self.charge(cost)?;
+        if !len.is_multiple_of(size) {
+            return Err(partial(len).at(at));
+        }
+        if let Some(bytes) = self.lend_buffer(number)? {
+            return mem::plain::copied(bytes).ok_or_else(|| partial(len).at(at));
+        }
+        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
+        buffers.start(number, at)?;
+        let values = if buffers.is_backed() {
+            let mut values = zeroed(len / size)?;
+            for step in bytemuck::cast_slice_mut(&mut values).chunks_mut(BUFFER_STEP) {
+                buffers.read(step)?;
+            }
+            values
+        } else {
+            growing(len, |step| buffers.read(step))?
+        };
+        buffers.finish()?;
+        Ok(values)
     }
 
     /// `len` bytes of input as they lie, in the memory of typed values. A multiple of the size of
@@ -443,23 +610,50 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(partial(len).at(self.offset()));
         }
         let at = self.offset();
-        let count = len / size;
-        let mut values: Vec<A> = Vec::new();
-        while values.len() < count {
-            let done = values.len();
-            // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
-            let step = (count - done).min(STEP / size);
-            if values.capacity() - done < step {
-                let grown = (count - done).min(done.max(step));
-                reserve_exact(&mut values, grown)?;
-            }
-            values.resize(done + step, A::zeroed());
-            let new = values.get_mut(done..).unwrap_or_default();
-            let result = self.src.read_exact(bytemuck::cast_slice_mut(new), "a tensor");
-            result.map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))?;
-        }
-        Ok(values)
+        growing(len, |step| self.src.read_exact(step, "a tensor"))
+            .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
+}
+
+/// How much of a buffer is read at once: small enough that what is hashed is still in cache.
+const BUFFER_STEP: usize = 256 << 10;
+
+/// Where a payload is read from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// It stands next.
+    Here,
+    Buffer(u64),
+}
+
+/// Memory of zeros, which costs nothing before it is touched.
+fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
+    match bytemuck::allocation::try_zeroed_slice_box(count) {
+        Ok(values) => Ok(Vec::from(values)),
+        Err(()) => {
+            let bytes = count.saturating_mul(size_of::<A>());
+            Err(Error::limit(format!("out of memory: {bytes} more bytes to read")))
+        }
+    }
+}
+
+/// `len` bytes, a multiple of the size of `A`, in memory that follows the bytes received.
+fn growing<A: Pod>(len: usize, mut read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<Vec<A>> {
+    let size = size_of::<A>();
+    let count = len / size;
+    let mut values: Vec<A> = Vec::new();
+    while values.len() < count {
+        let done = values.len();
+        // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
+        let step = (count - done).min(STEP / size);
+        if values.capacity() - done < step {
+            let grown = (count - done).min(done.max(step));
+            reserve_exact(&mut values, grown)?;
+        }
+        values.resize(done + step, A::zeroed());
+        read(bytemuck::cast_slice_mut(values.get_mut(done..).unwrap_or_default()))?;
+    }
+    Ok(values)
 }
 
 fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
@@ -519,38 +713,30 @@ fn partial(len: usize) -> Error {
     Error::data(format!("{len} bytes are no whole number of elements"))
 }
 
-/// The number of elements of a shape, if that and every partial product fit memory.
-pub fn element_count(dims: &[usize]) -> Option<usize> {
-    let mut product = 1usize;
-    for &dim in dims {
-        product = product.checked_mul(dim.max(1))?;
-    }
-    isize::try_from(product).ok()?;
-    Some(if dims.contains(&0) { 0 } else { product })
-}
-
 /// What [`Wire::payload_bytes`] needs to know again afterwards.
 impl TensorItem {
     /// What [`Wire::common_tensor`] read.
     pub fn common(meta: TensorMeta, len: usize) -> Self {
         let payload = Payload::Block { len, big_endian: false };
-        Self { meta, stated: true, payload, unclosed: false }
+        Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }
     }
 
     pub fn unclosed(&self) -> bool {
         self.unclosed
     }
 
-    /// Whether the payload can be handed out as it stands in the input.
-    pub fn is_plain_block(&self) -> bool {
-        matches!(self.payload, Payload::Block { big_endian: false, .. })
+    /// Whether the payload is a block of so many bytes or fewer, as it goes into memory.
+    pub fn is_small_block(&self, max: usize) -> bool {
+        matches!(self.payload, Payload::Block { big_endian: false, len } if len <= max)
     }
+}
 
-    pub fn block_len(&self) -> usize {
-        match &self.payload {
-            Payload::Block { len, .. } => *len,
-            Payload::Chunks(bytes) => bytes.len(),
-            Payload::Numbers(elements) => elements.byte_len(),
+impl Payload {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Block { len, .. } | Self::Buffer { len, .. } => *len,
+            Self::Chunks(bytes) => bytes.len(),
+            Self::Numbers(elements) => elements.byte_len(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{head, tag};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
-use crate::tensor::Order;
+use crate::meta::{Order, TensorMeta};
 
 /// Additional information that tells how wide the argument behind the initial byte is.
 const ONE_BYTE: u8 = 0x18;
@@ -130,6 +130,31 @@ impl<O: Overflow> Sink<O> {
             }
         }
         self.head(head::BYTES, len as u64)
+    }
+
+    /// A tensor whose payload is the buffer of this number.
+    pub fn tensor_reference(&mut self, meta: &TensorMeta, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 4)?;
+        self.text(meta.dtype.name())?;
+        self.shape(ndarray::Dimension::slice(&meta.shape))?;
+        self.text(meta.order.name())?;
+        self.head(head::UNSIGNED, number)
+    }
+
+    /// A bare typed array whose payload is the buffer of this number.
+    pub fn numbers_reference(&mut self, dtype: &DType, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 2)?;
+        self.text(dtype.name())?;
+        self.head(head::UNSIGNED, number)
+    }
+
+    /// A byte string that is the buffer of this number.
+    pub fn bytes_reference(&mut self, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 1)?;
+        self.head(head::UNSIGNED, number)
     }
 
     fn shape(&mut self, dims: &[usize]) -> Result<()> {

@@ -1,0 +1,365 @@
+//! Where the segments of an archive are: a tree of blocks, of which the end mark is the root.
+//!
+//! Full blocks are written once, between segments, and never again; the root holds what is in no
+//! block yet, at each level fewer entries than a block takes. So a million segments cost as much
+//! memory, and each append as many bytes, as a few do.
+
+use super::format::{self, Items, Kind, Record};
+use super::header;
+use crate::error::{Error, Result};
+use crate::io::source::SliceRead;
+use crate::wire::head;
+use crate::wire::reader::Wire;
+
+/// Entries of a block.
+pub const FAN: u64 = 64;
+/// More levels than these have no segments: 64^11 exceeds 2^64.
+const MAX_LEVELS: usize = 11;
+
+/// A segment in the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub offset: u64,
+    pub name: Option<Box<str>>,
+}
+
+/// The root: what is in no block of its level yet.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    count: u64,
+    /// The latest segments.
+    entries: Vec<Entry>,
+    /// Offsets of blocks: those of entries first, then those of such blocks, and so on.
+    levels: Vec<Vec<u64>>,
+}
+
+/// Where to look for a segment.
+pub enum Place<'a> {
+    Here(&'a Entry),
+    /// In a block of this level: entry so many of it.
+    Block {
+        offset: u64,
+        level: usize,
+        rest: u64,
+    },
+}
+
+impl Directory {
+    /// How many segments there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a segment that ends where `position` is. Blocks that thereby are full go there, by
+    /// `write`, which returns where it left off.
+    pub fn add(
+        &mut self,
+        entry: Entry,
+        mut position: u64,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.entries.push(entry);
+        self.count += 1;
+        if (self.entries.len() as u64) < FAN {
+            return Ok(());
+        }
+        let mut block = Items::new();
+        start(&mut block, Kind::Directory, 3)?.head(head::UNSIGNED, 0)?;
+        put_entries(&mut block, &self.entries)?;
+        self.entries.clear();
+        let mut level = 0;
+        loop {
+            let record = format::sealed(&block.into_bytes(), position)?;
+            write(&record)?;
+            if level == self.levels.len() {
+                self.levels.push(Vec::new());
+            }
+            let Some(offsets) = self.levels.get_mut(level) else { return Ok(()) };
+            offsets.push(position);
+            position += record.len() as u64;
+            level += 1;
+            if (offsets.len() as u64) < FAN {
+                return Ok(());
+            }
+            block = Items::new();
+            start(&mut block, Kind::Directory, 3)?.head(head::UNSIGNED, level as u64)?;
+            put_offsets(&mut block, offsets)?;
+            offsets.clear();
+        }
+    }
+
+    /// The end mark, for the offset at which it will stand, with the tail behind it.
+    pub fn end_mark(&self, offset: u64) -> Result<Vec<u8>> {
+        let mut items = Items::new();
+        start(&mut items, Kind::End, 4)?.head(head::UNSIGNED, self.count)?;
+        put_entries(&mut items, &self.entries)?;
+        items.head(head::ARRAY, self.levels.len() as u64)?;
+        for offsets in &self.levels {
+            put_offsets(&mut items, offsets)?;
+        }
+        let mut record = format::sealed(&items.into_bytes(), offset)?;
+        let tail = format::tail(offset, offset + record.len() as u64);
+        record.extend_from_slice(&tail);
+        Ok(record)
+    }
+
+    /// The root in an end mark at `offset`.
+    pub fn parse(mut record: Record<'_>, offset: u64) -> Result<Self> {
+        let fault = |what: &str| Error::data(format!("end mark: {what}")).at(offset);
+        if record.kind != Kind::End || record.fields != 3 {
+            return Err(fault("expected one of 4 items, found another record"));
+        }
+        let wire = &mut record.wire;
+        let count = header::unsigned(wire, "a number of segments")?;
+        let entries = take_entries(wire, offset)?;
+        let levels = array(wire)?;
+        if levels > MAX_LEVELS {
+            return Err(fault("too many levels"));
+        }
+        let mut directory = Self { count, entries, levels: Vec::with_capacity(levels) };
+        for _ in 0..levels {
+            directory.levels.push(take_offsets(wire, offset)?);
+        }
+        if wire.bytes_left() != 0 {
+            return Err(fault("bytes left behind the directory"));
+        }
+        // A root with a full level, or another number of segments than it leads to, is none that
+        // was written.
+        let mut covered = directory.entries.len() as u64;
+        let mut full = covered >= FAN;
+        let mut span = 1u64;
+        for offsets in &directory.levels {
+            full |= offsets.len() as u64 >= FAN;
+            span = span.saturating_mul(FAN);
+            covered = covered.saturating_add(span.saturating_mul(offsets.len() as u64));
+        }
+        let ordered = directory.levels.iter().rev().flatten().copied();
+        let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
+        if full || covered != count || !ordered.is_sorted_by(|a, b| a < b) {
+            return Err(fault("the directory does not fit the number of segments"));
+        }
+        Ok(directory)
+    }
+
+    /// Where segment `index` is told.
+    pub fn find(&self, index: u64) -> Option<Place<'_>> {
+        let mut rest = index;
+        for (level, offsets) in self.levels.iter().enumerate().rev() {
+            let span = span(level);
+            let block = rest / span;
+            if let Some(&offset) = offsets.get(usize::try_from(block).ok()?) {
+                return Some(Place::Block { offset, level, rest: rest % span });
+            }
+            rest -= offsets.len() as u64 * span;
+        }
+        self.entries.get(usize::try_from(rest).ok()?).map(Place::Here)
+    }
+
+    /// The latest segments: those in no block yet.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Takes back the segment that was added last, if it is in no block.
+    pub fn pop(&mut self) {
+        if self.entries.pop().is_some() {
+            self.count -= 1;
+        }
+    }
+
+    /// Whether the next segment fills a block.
+    pub fn is_nearly_full(&self) -> bool {
+        self.entries.len() as u64 + 1 == FAN
+    }
+
+    /// Level and offset of the blocks that the root leads to, latest first.
+    pub fn blocks(&self) -> impl Iterator<Item = (usize, u64)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(level, offsets)| offsets.iter().rev().map(move |&at| (level, at)))
+    }
+}
+
+/// How many segments a block of this level leads to.
+pub fn span(level: usize) -> u64 {
+    FAN.saturating_pow(u32::try_from(level + 1).unwrap_or(u32::MAX))
+}
+
+/// What stands in a block.
+pub enum Block {
+    Entries(Vec<Entry>),
+    /// Offsets of blocks one level lower.
+    Blocks(Vec<u64>),
+}
+
+/// A block of `level` at `offset`: full, and leading only to what stands before it.
+pub fn parse_block(mut record: Record<'_>, level: Option<usize>, offset: u64) -> Result<Block> {
+    let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
+    if record.kind != Kind::Directory || record.fields != 2 {
+        return Err(fault("expected a block, found another record"));
+    }
+    let wire = &mut record.wire;
+    let found = header::unsigned(wire, "a level")?;
+    if level.is_some_and(|level| level as u64 != found) || found >= MAX_LEVELS as u64 {
+        return Err(fault("a block of another level"));
+    }
+    let (block, len, sorted) = if found == 0 {
+        let entries = take_entries(wire, offset)?;
+        let sorted = entries.is_sorted_by(|a, b| a.offset < b.offset);
+        let len = entries.len();
+        (Block::Entries(entries), len, sorted)
+    } else {
+        let offsets = take_offsets(wire, offset)?;
+        let sorted = offsets.is_sorted_by(|a, b| a < b);
+        let len = offsets.len();
+        (Block::Blocks(offsets), len, sorted)
+    };
+    if len as u64 != FAN || !sorted || wire.bytes_left() != 0 {
+        return Err(fault("a block that is not full, or out of order"));
+    }
+    Ok(block)
+}
+
+/// `len` counts the version, too.
+fn start(items: &mut Items, kind: Kind, len: u64) -> Result<&mut Items> {
+    items.head(head::TAG, kind.tag())?;
+    items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
+}
+
+fn put_entries(items: &mut Items, entries: &[Entry]) -> Result<()> {
+    items.head(head::ARRAY, entries.len() as u64)?;
+    for entry in entries {
+        items.head(head::ARRAY, 2)?.head(head::UNSIGNED, entry.offset)?;
+        items.name(entry.name.as_deref())?;
+    }
+    Ok(())
+}
+
+fn put_offsets(items: &mut Items, offsets: &[u64]) -> Result<()> {
+    items.head(head::ARRAY, offsets.len() as u64)?;
+    for &offset in offsets {
+        items.head(head::UNSIGNED, offset)?;
+    }
+    Ok(())
+}
+
+fn take_entries(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<Entry>> {
+    let len = array(wire)?;
+    let mut entries = Vec::with_capacity(len);
+    for _ in 0..len {
+        if array(wire)? != 2 {
+            return Err(Error::data("expected offset and name of a segment").at(before));
+        }
+        let offset = earlier(wire, before)?;
+        entries.push(Entry { offset, name: header::name(wire)? });
+    }
+    Ok(entries)
+}
+
+fn take_offsets(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<u64>> {
+    let len = array(wire)?;
+    (0..len).map(|_| earlier(wire, before)).collect()
+}
+
+/// An offset before the record that names it, so that none leads in circles.
+fn earlier(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<u64> {
+    let offset = header::unsigned(wire, "an offset")?;
+    if offset < before && offset >= format::MAGIC.len() as u64 {
+        return Ok(offset);
+    }
+    Err(Error::data(format!("directory: offset {offset} in a record at {before}")).at(before))
+}
+
+/// The length of an array that is no longer than a level of the directory.
+fn array(wire: &mut Wire<SliceRead<'_>>) -> Result<usize> {
+    let at = wire.offset();
+    let found = wire.head()?;
+    match usize::try_from(found.arg) {
+        Ok(len) if found.major() == head::ARRAY && !found.is_indefinite() && len as u64 <= FAN => {
+            Ok(len)
+        }
+        _ => Err(Error::data(format!("expected an array of at most {FAN} items")).at(at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes `count` segments of one byte into memory; gives the bytes, the root and its place.
+    fn written(count: u64) -> (Vec<u8>, Directory) {
+        let mut file = vec![0; 12];
+        let mut directory = Directory::default();
+        for index in 0..count {
+            let offset = file.len() as u64;
+            file.push(0xff);
+            let name = (index % 3 == 0).then(|| format!("s{index}").into());
+            let position = file.len() as u64;
+            directory
+                .add(Entry { offset, name }, position, |block| {
+                    file.extend_from_slice(block);
+                    Ok(())
+                })
+                .unwrap();
+        }
+        (file, directory)
+    }
+
+    fn record(file: &[u8], offset: u64) -> Record<'_> {
+        let rest = &file[usize::try_from(offset).unwrap()..];
+        let len = usize::try_from(format::record_len(rest).unwrap().total).unwrap();
+        format::open_record(&rest[..len], offset).unwrap()
+    }
+
+    fn look_up(file: &[u8], directory: &Directory, index: u64) -> Option<Entry> {
+        let (mut offset, mut level, mut rest) = match directory.find(index)? {
+            Place::Here(entry) => return Some(entry.clone()),
+            Place::Block { offset, level, rest } => (offset, level, rest),
+        };
+        loop {
+            match parse_block(record(file, offset), Some(level), offset).unwrap() {
+                Block::Entries(entries) => {
+                    return entries.get(usize::try_from(rest).unwrap()).cloned();
+                }
+                Block::Blocks(blocks) => {
+                    level -= 1;
+                    offset = blocks[usize::try_from(rest / span(level)).unwrap()];
+                    rest %= span(level);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn finds_every_segment_through_few_blocks() {
+        for count in [0, 1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000] {
+            let (mut file, directory) = written(count);
+            let at = file.len() as u64;
+            file.extend(directory.end_mark(at).unwrap());
+            assert!(file.len() as u64 - at < 2000, "the root stays small");
+            let directory = Directory::parse(record(&file, at), at).unwrap();
+            assert_eq!(directory.count(), count);
+            for index in 0..count {
+                let entry = look_up(&file, &directory, index).unwrap();
+                assert_eq!(file[usize::try_from(entry.offset).unwrap()], 0xff);
+                let expected = (index % 3 == 0).then(|| format!("s{index}"));
+                assert_eq!(entry.name.as_deref(), expected.as_deref());
+            }
+            assert_eq!(look_up(&file, &directory, count), None);
+        }
+    }
+
+    #[test]
+    fn offsets_that_lead_forward_are_refused() {
+        let directory = Directory {
+            count: 1,
+            entries: vec![Entry { offset: 500, name: None }],
+            levels: vec![],
+        };
+        for (at, fits) in [(400, false), (500, false), (501, true)] {
+            let mut file = vec![0; at];
+            file.extend(directory.end_mark(at as u64).unwrap());
+            let parsed = Directory::parse(record(&file, at as u64), at as u64);
+            assert_eq!(parsed.is_ok(), fits, "{at}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Archives that can be read at any position.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ndarray::{Array, Dimension, IxDyn, SliceArg};
+use serde::de::{Deserialize, DeserializeOwned};
+
+use super::directory::{Block, Directory, Entry, Place, parse_block, span};
+use super::format;
+use super::path::TensorInfo;
+use super::scan;
+use super::segment::{Loaded, Segment};
+use super::source;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
+use crate::options::DecodeOptions;
+use crate::tensor::DynTensor;
+
+/// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
+/// memory, or anything else that is [`ReadAt`].
+///
+/// Opening reads the end mark and the headers asked for; tensors are read when they are asked for,
+/// into their final memory, and only those. All methods take `&self`, so that several threads can
+/// read at once.
+///
+/// Where the archive is one saved value, its parts are read by the methods here; where it is
+/// several, by those of a [`segment`](Self::segment).
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use ndarray::{Array1, Array2, s};
+/// use tenarc::Tensor;
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-archive-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = dir.join("model.tenarc");
+/// let model = BTreeMap::from([("encoder", Tensor(Array2::<f32>::eye(64)))]);
+/// tenarc::save(&path, &model)?;
+///
+/// let file = tenarc::open(&path)?;
+/// let weight: Array2<f32> = file.tensor("encoder")?;
+/// let rows: Array2<f32> = file.slice("encoder", s![10..20, ..])?;
+/// assert_eq!(rows, weight.slice(s![10..20, ..]));
+/// for tensor in file.tensors()? {
+///     println!("{} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
+/// }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Archive<S> {
+    source: S,
+    len: u64,
+    index: Index,
+    options: DecodeOptions,
+    /// The header of the only segment, once it was read.
+    sole: OnceLock<Arc<Loaded>>,
+}
+
+/// Where the segments are.
+enum Index {
+    /// As the end mark says, which stands at the offset.
+    Tree(Directory, u64),
+    /// As a walk over a torn archive found them, and what it found wrong.
+    List(Vec<Entry>, Error),
+}
+
+impl<S> fmt::Debug for Archive<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive")
+            .field("len", &self.len)
+            .field("torn", &matches!(self.index, Index::List(..)))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a file for reading, if it is a regular one: others may never end, or never start.
+pub fn open_file(path: &Path) -> Result<File> {
+    let failed = |error| Error::io_at(error, "cannot open", path);
+    let found = std::fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        let kind = if found.is_dir() { "a directory" } else { "no regular file" };
+        let what = format!("it is {kind}; streams are read with IArchive");
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, what)));
+    }
+    File::open(path).map_err(failed)
+}
+
+impl<S: ReadAt> Archive<S> {
+    /// Opens an archive, of which only the first and the last bytes are read.
+    ///
+    /// # Errors
+    /// Where reading fails, the source is no archive or a damaged one, and with
+    /// [`Category::Torn`](crate::Category::Torn) where it ends without an end mark: the error says
+    /// where the last whole segment ends.
+    pub fn new(source: S) -> Result<Self> {
+        Self::opened(source, false)
+    }
+
+    /// As [`new`](Self::new), and a torn archive too, whose headers then are all walked over:
+    /// [`torn`](Self::torn) says what is wrong with it, and its whole segments can be read.
+    ///
+    /// # Errors
+    /// Where reading fails, or the source is no archive.
+    pub fn new_torn(source: S) -> Result<Self> {
+        Self::opened(source, true)
+    }
+
+    fn opened(source: S, take_torn: bool) -> Result<Self> {
+        let len = source.size().map_err(Error::io)?;
+        scan::check_magic(&source, len)?;
+        let index = match scan::read_end(&source, len)? {
+            Some((directory, mark)) => Index::Tree(directory, mark),
+            None => {
+                let mut entries = Vec::new();
+                let scan = scan::scan(&source, len, |segment| {
+                    if take_torn {
+                        let header = &segment.header;
+                        entries.push(Entry { offset: header.offset, name: header.name.clone() });
+                    }
+                    Ok(())
+                })?;
+                let error = scan::torn(&scan, len);
+                if !take_torn {
+                    return Err(error);
+                }
+                Index::List(entries, error)
+            }
+        };
+        let options = DecodeOptions::default();
+        Ok(Self { source, len, index, options, sole: OnceLock::new() })
+    }
+
+    /// Sets how values are read.
+    #[must_use]
+    pub fn with_options(mut self, options: DecodeOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What is wrong with a torn archive.
+    pub fn torn(&self) -> Option<&Error> {
+        match &self.index {
+            Index::Tree(..) => None,
+            Index::List(_, error) => Some(error),
+        }
+    }
+
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        match &self.index {
+            Index::Tree(directory, _) => Some(directory),
+            Index::List(..) => None,
+        }
+    }
+
+    /// The number of bytes of the archive.
+    pub fn byte_len(&self) -> u64 {
+        self.len
+    }
+
+    /// What the archive is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// How many values were saved.
+    pub fn len(&self) -> u64 {
+        match &self.index {
+            Index::Tree(directory, _) => directory.count(),
+            Index::List(entries, _) => entries.len() as u64,
+        }
+    }
+
+    /// Whether nothing was saved.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value saved as number `index`, counted from zero. Costs as much for the last of a million
+    /// as for the first.
+    ///
+    /// # Errors
+    /// Where there are fewer, or the archive is damaged.
+    pub fn segment(&self, index: u64) -> Result<Segment<'_, S>> {
+        let entry = self.entry(index)?.ok_or_else(|| {
+            Error::data(format!("the archive has {} segments, none of number {index}", self.len()))
+        })?;
+        self.at(&entry)
+    }
+
+    /// The value saved last under a name. Names are looked for from the end, 64 at a time.
+    ///
+    /// # Errors
+    /// Where there is no such name, or the archive is damaged.
+    pub fn named(&self, name: &str) -> Result<Segment<'_, S>> {
+        let is = |entry: &&Entry| entry.name.as_deref() == Some(name);
+        let found = match &self.index {
+            Index::List(entries, _) => entries.iter().rfind(is).cloned(),
+            Index::Tree(directory, _) => match directory.entries().iter().rfind(is) {
+                Some(entry) => Some(entry.clone()),
+                None => {
+                    self.in_blocks(directory, &mut |entries| Ok(entries.iter().rfind(is).cloned()))?
+                }
+            },
+        };
+        let entry = found.ok_or_else(|| {
+            Error::data(format!("the archive has no segment named `{}`", name.escape_debug()))
+        })?;
+        self.at(&entry)
+    }
+
+    /// Offset and name of every segment, in order.
+    ///
+    /// # Errors
+    /// An item is an error where the directory is damaged, or cannot be read.
+    pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
+        (0..self.len()).map(|index| self.segment(index))
+    }
+
+    fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {
+        let end = match &self.index {
+            Index::Tree(_, mark) => *mark,
+            Index::List(..) => self.len,
+        };
+        let known = self.sole.get().filter(|loaded| loaded.header.offset == entry.offset);
+        let loaded = match known {
+            Some(loaded) => loaded.clone(),
+            None => Arc::new(Loaded::read(&self.source, entry.offset, end)?),
+        };
+        if loaded.header.name != entry.name {
+            let what = "the directory has another name than the segment";
+            return Err(Error::damaged(what).at(entry.offset));
+        }
+        Ok(Segment { source: &self.source, loaded, options: self.options })
+    }
+
+    fn entry(&self, index: u64) -> Result<Option<Entry>> {
+        let directory = match &self.index {
+            Index::List(entries, _) => {
+                return Ok(usize::try_from(index).ok().and_then(|at| entries.get(at)).cloned());
+            }
+            Index::Tree(directory, _) => directory,
+        };
+        let (mut offset, mut level, mut rest) = match directory.find(index) {
+            None => return Ok(None),
+            Some(Place::Here(entry)) => return Ok(Some(entry.clone())),
+            Some(Place::Block { offset, level, rest }) => (offset, level, rest),
+        };
+        loop {
+            match self.block(offset, Some(level))? {
+                Block::Entries(entries) => {
+                    return Ok(usize::try_from(rest).ok().and_then(|at| entries.get(at)).cloned());
+                }
+                Block::Blocks(blocks) => {
+                    // A block of entries is one of level 0.
+                    level = level.saturating_sub(1);
+                    let at = usize::try_from(rest / span(level)).unwrap_or(usize::MAX);
+                    offset = blocks.get(at).copied().ok_or_else(|| {
+                        Error::damaged("directory: a block that leads nowhere").at(offset)
+                    })?;
+                    rest %= span(level);
+                }
+            }
+        }
+    }
+
+    fn block(&self, offset: u64, level: Option<usize>) -> Result<Block> {
+        let record = source::record(&self.source, offset, self.len)?;
+        parse_block(format::open_record(&record, offset)?, level, offset)
+    }
+
+    /// Looks through the blocks of entries, latest first, until something is found.
+    fn in_blocks<T>(
+        &self,
+        directory: &Directory,
+        look: &mut dyn FnMut(&[Entry]) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        // Latest last: levels are few, and so are the blocks of each.
+        let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
+        blocks.reverse();
+        while let Some((level, offset)) = blocks.pop() {
+            match self.block(offset, Some(level))? {
+                Block::Entries(entries) => {
+                    if let Some(found) = look(&entries)? {
+                        return Ok(Some(found));
+                    }
+                }
+                Block::Blocks(lower) => {
+                    blocks
+                        .extend(lower.into_iter().map(|offset| (level.saturating_sub(1), offset)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The only segment.
+    fn sole(&self) -> Result<Segment<'_, S>> {
+        if let Some(loaded) = self.sole.get() {
+            let loaded = loaded.clone();
+            return Ok(Segment { source: &self.source, loaded, options: self.options });
+        }
+        if let Some(error) = self.torn() {
+            return Err(Error::torn(error.to_string()));
+        }
+        if self.len() != 1 {
+            return Err(Error::data(format!(
+                "the archive has {} segments: choose one by segment(index) or named(name)",
+                self.len()
+            )));
+        }
+        let segment = self.segment(0)?;
+        let loaded = self.sole.get_or_init(|| segment.loaded.clone()).clone();
+        Ok(Segment { loaded, ..segment })
+    }
+
+    /// The whole value, where only one was saved; see [`Segment::load`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::load`].
+    pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
+        self.sole()?.load()
+    }
+
+    /// The value at `path`; see [`Segment::get`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::get`].
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.sole()?.get(path)
+    }
+
+    /// The tensor at `path`; see [`Segment::tensor`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::tensor`].
+    pub fn tensor<A: Element, D: Dimension>(&self, path: &str) -> Result<Array<A, D>> {
+        self.sole()?.tensor(path)
+    }
+
+    /// The tensor at `path`, whatever its dtype; see [`Segment::dyn_tensor`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::dyn_tensor`].
+    pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
+        self.sole()?.dyn_tensor(path)
+    }
+
+    /// Many tensors, read by several threads; see [`Segment::dyn_tensors`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::dyn_tensors`].
+    pub fn dyn_tensors<P: AsRef<str> + Sync>(
+        &self,
+        paths: &[P],
+        threads: NonZeroUsize,
+    ) -> Result<Vec<DynTensor>>
+    where
+        S: Sync,
+    {
+        self.sole()?.dyn_tensors(paths, threads)
+    }
+
+    /// Part of the tensor at `path`; see [`Segment::slice`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::slice`].
+    pub fn slice<A, I>(&self, path: &str, slice: I) -> Result<Array<A, I::OutDim>>
+    where
+        A: Element,
+        I: SliceArg<IxDyn>,
+    {
+        self.sole()?.slice(path, slice)
+    }
+
+    /// All tensors; see [`Segment::tensors`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::tensors`].
+    pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
+        self.sole()?.tensors()
+    }
+
+    /// The keys at `path`; see [`Segment::keys`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::keys`].
+    pub fn keys(&self, path: &str) -> Result<Vec<String>> {
+        self.sole()?.keys(path)
+    }
+
+    /// Views of the value, where the archive lies in memory; see [`Segment::view`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::view`].
+    pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        self.sole()?.view()
+    }
+
+    /// Views of the value at `path`; see [`Segment::view_at`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::view_at`].
+    pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
+        self.sole()?.view_at(path)
+    }
+
+    /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,
+    /// and that every buffer is referred to.
+    ///
+    /// # Errors
+    /// The first fault, with [`Category::Damaged`](crate::Category::Damaged) or
+    /// [`Category::Torn`](crate::Category::Torn), and its place.
+    pub fn verify(&self) -> Result<()> {
+        self.verify_with(|_, _| {})
+    }
+
+    /// As [`verify`](Self::verify); tells `progress` from time to time how many bytes were checked, and
+    /// how many there are.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
+        super::verify::verify(&self.source, self.len, self.options.limits, progress)
+    }
+}

@@ -1,0 +1,423 @@
+//! The bytes of an archive beside values and payloads: records, paddings, hashes, the tail.
+//!
+//! Pure functions; `SPEC.md` says the same in words.
+
+use crate::error::{Error, Result};
+use crate::io::checksum;
+use crate::io::sink::{Memory, Sink};
+use crate::io::source::SliceRead;
+use crate::options::Limits;
+use crate::wire::head::{self, Head, Parsed};
+use crate::wire::reader::Wire;
+
+/// RFC 9277, section 2.2: tag 55800, tag "TARC", `'BOR'`.
+pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR";
+
+/// The format version written, and the only one read.
+pub const VERSION: u64 = 1;
+
+pub const MIN_ALIGNMENT: u64 = 8;
+pub const MAX_ALIGNMENT: u64 = 65_536;
+/// What a GPU library takes as it is.
+pub const DEFAULT_ALIGNMENT: u64 = 256;
+
+/// Bytes of the longest name of a segment.
+pub const MAX_NAME: usize = 1024;
+
+/// The name of the only algorithm.
+pub const CHECK: &str = "xxh3-64";
+
+/// Tag 24 (RFC 8949, section 3.4.5.1), one byte behind its initial byte.
+const EMBEDDED: [u8; 2] = [0xd8, 0x18];
+/// The longest head of an embedded item: tag 24 and a byte string's.
+pub const MAX_RECORD_HEAD: usize = 2 + 9;
+/// A hash behind an item: the head of eight bytes, and they.
+pub const HASH_ITEM: usize = 1 + checksum::LEN;
+const HASH_HEAD: u8 = head::BYTES << 5 | 8;
+
+/// What a record is; its tag is four letters, as those of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Segment,
+    Directory,
+    End,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Segment, Self::Directory, Self::End];
+
+    pub fn tag(self) -> u64 {
+        u64::from(u32::from_be_bytes(match self {
+            Self::Segment => *b"TSEG",
+            Self::Directory => *b"TDIR",
+            Self::End => *b"TEND",
+        }))
+    }
+
+    /// Whether the content of a record that starts so is of this kind.
+    pub fn starts_with(self, start: [u8; 5]) -> bool {
+        let [head, tag @ ..] = start;
+        head == head::TAG << 5 | 0x1a && u64::from(u32::from_be_bytes(tag)) == self.tag()
+    }
+
+    fn of_tag(tag: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
+    }
+}
+
+/// The length of a byte string's head.
+pub fn head_len(len: u64) -> u64 {
+    match len {
+        0..24 => 1,
+        24..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    }
+}
+
+/// Small items in memory: writing them cannot fail.
+pub struct Items(Sink<Memory>);
+
+impl Items {
+    pub fn new() -> Self {
+        Self(Sink::new(Vec::new(), Memory::growing()))
+    }
+
+    pub fn head(&mut self, major: u8, arg: u64) -> Result<&mut Self> {
+        self.0.head(major, arg)?;
+        Ok(self)
+    }
+
+    /// A text, or null.
+    pub fn name(&mut self, name: Option<&str>) -> Result<&mut Self> {
+        match name {
+            Some(name) => self.0.text(name)?,
+            None => self.0.put([head::NULL])?,
+        }
+        Ok(self)
+    }
+
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<&mut Self> {
+        self.0.put_slice(bytes)?;
+        Ok(self)
+    }
+
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0.into_parts().0
+    }
+}
+
+/// The start of a record: what stands before `len` bytes of content.
+pub fn record_head(len: u64) -> Result<Vec<u8>> {
+    let mut items = Items::new();
+    items.raw(&EMBEDDED)?.head(head::BYTES, len)?;
+    Ok(items.into_bytes())
+}
+
+/// A hash as an item.
+pub fn hash_item(hash: u64) -> [u8; HASH_ITEM] {
+    let mut item = [HASH_HEAD; HASH_ITEM];
+    item[1..].copy_from_slice(&hash.to_be_bytes());
+    item
+}
+
+/// A small record with its hash, for the offset at which it will stand.
+pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
+    let mut record = record_head(content.len() as u64)?;
+    record.extend_from_slice(content);
+    let hash = checksum::of(&record, offset);
+    record.extend_from_slice(&hash_item(hash));
+    Ok(record)
+}
+
+/// How long a record is, from its first bytes; `None` where they start none.
+pub fn record_len(start: &[u8]) -> Option<RecordLen> {
+    let rest = start.strip_prefix(&EMBEDDED)?;
+    let Parsed::Head(Head { initial, arg }, len) = head::parse(rest) else { return None };
+    if initial >> 5 != head::BYTES || initial & 0x1f == head::INDEFINITE {
+        return None;
+    }
+    let head = EMBEDDED.len() + len;
+    // The hash counts too.
+    let total = arg.checked_add(head as u64)?.checked_add(HASH_ITEM as u64)?;
+    Some(RecordLen { head, total })
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct RecordLen {
+    /// Bytes before the content.
+    pub head: usize,
+    /// All bytes, the hash included.
+    pub total: u64,
+}
+
+/// A record, verified: its kind, and what stands in its array behind the version.
+pub struct Record<'a> {
+    pub kind: Kind,
+    /// The stored hash, which binds what follows the record to it.
+    pub hash: u64,
+    /// Items of the array that are left.
+    pub fields: u64,
+    pub wire: Wire<SliceRead<'a>>,
+    /// Where the content starts in the record.
+    pub content: u64,
+}
+
+/// Checks a whole record against its hash and opens it.
+pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
+    let broken = |what: &str| Error::damaged(what.to_owned()).at(offset);
+    let lengths = record_len(record)
+        .filter(|lengths| lengths.total == record.len() as u64)
+        .ok_or_else(|| broken("expected a record, found something else"))?;
+    let (item, stored) = record
+        .split_last_chunk::<HASH_ITEM>()
+        .ok_or_else(|| broken("expected a record, found something else"))?;
+    let content = item.get(lengths.head..).unwrap_or_default();
+
+    // The version goes first: another may have another hash.
+    let mut wire = Wire::new(SliceRead::new(content), Limits::default());
+    let tag = wire.head();
+    let array = wire.head();
+    let version = wire.head();
+    if let (Ok(tag), Ok(array), Ok(version)) = (&tag, &array, &version)
+        && tag.major() == head::TAG
+        && Kind::of_tag(tag.arg).is_some()
+        && array.major() == head::ARRAY
+        && version.major() == head::UNSIGNED
+        && version.arg != VERSION
+    {
+        let what = format!(
+            "archive format version {}, this version of tenarc reads version {VERSION}",
+            version.arg
+        );
+        return Err(Error::new(crate::Category::Version, what).at(offset));
+    }
+
+    let [first, hash @ ..] = *stored;
+    let hash = u64::from_be_bytes(hash);
+    let computed = checksum::of(item, offset);
+    if first != HASH_HEAD || hash != computed {
+        return Err(Error::damaged(format!(
+            "checksum of a header is {computed:016x}, the archive says {hash:016x}"
+        ))
+        .at(offset));
+    }
+    let (tag, array, version) = (tag?, array?, version?);
+    let kind = Kind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
+    let fields = array.length().filter(|_| array.major() == head::ARRAY);
+    match (kind, fields) {
+        (Some(kind), Some(fields)) if version.major() == head::UNSIGNED && fields > 0 => {
+            Ok(Record { kind, hash, fields: fields - 1, wire, content: lengths.head as u64 })
+        }
+        _ => Err(Error::data("expected a record of an archive, found another item").at(offset)),
+    }
+}
+
+/// `position` or the next multiple of `alignment`, a power of two.
+pub fn align_up(position: u64, alignment: u64) -> Option<u64> {
+    Some(position.checked_add(alignment - 1)? & !(alignment - 1))
+}
+
+/// The padding of `gap` bytes before a body: at most one empty byte string, and one of zeros.
+pub fn padding(gap: u64) -> Result<Vec<u8>> {
+    let mut items = Items::new();
+    let mut left = gap;
+    // No single byte string is that long: heads grow there.
+    if matches!(gap, 25 | 258) {
+        items.raw(&[head::BYTES << 5])?;
+        left -= 1;
+    }
+    if left > 0 {
+        let head = match left {
+            ..=24 => 1,
+            ..=257 => 2,
+            _ => 3,
+        };
+        let content = left - head;
+        items.head(head::BYTES, content)?;
+        items.raw(&vec![0; usize::try_from(content).unwrap_or(0)])?;
+    }
+    Ok(items.into_bytes())
+}
+
+/// Where the parts of a segment stand; all positions are absolute.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Start and length of each buffer.
+    pub buffers: Vec<(u64, u64)>,
+    /// Behind the header and its hash.
+    pub header_end: u64,
+    /// Bytes of padding there.
+    pub gap: u64,
+    pub body_start: u64,
+    pub body_end: u64,
+    /// Bytes of the array of hashes, with its head; 0 where there is no body.
+    pub hashes_len: u64,
+    /// Behind the segment.
+    pub end: u64,
+}
+
+impl Layout {
+    /// `None` where positions exceed what a file can have.
+    pub fn new(
+        header_end: u64,
+        alignment: u64,
+        lengths: impl ExactSizeIterator<Item = u64>,
+        checked: bool,
+    ) -> Option<Self> {
+        let mut buffers = Vec::with_capacity(lengths.len());
+        let mut end = 0;
+        for len in lengths {
+            let start = align_up(end, alignment)?;
+            end = start.checked_add(len)?;
+            buffers.push((start, len));
+        }
+        if buffers.is_empty() {
+            return Some(Self {
+                buffers,
+                header_end,
+                gap: 0,
+                body_start: header_end,
+                body_end: header_end,
+                hashes_len: 0,
+                end: header_end,
+            });
+        }
+        let head_at = header_end.checked_add(head_len(end))?;
+        let body_start = align_up(head_at, alignment)?;
+        let gap = body_start - head_at;
+        let body_end = body_start.checked_add(end)?;
+        for (start, _) in &mut buffers {
+            *start += body_start;
+        }
+        let hashes = if checked { buffers.len() as u64 * checksum::LEN as u64 } else { 0 };
+        let hashes_len = HASHES_TAG.len() as u64 + head_len(hashes) + hashes;
+        let end = body_end.checked_add(hashes_len)?.checked_add(HASH_ITEM as u64)?;
+        i64::try_from(end).ok()?;
+        Some(Self { buffers, header_end, gap, body_start, body_end, hashes_len, end })
+    }
+
+    /// What stands between the header and the first buffer.
+    pub fn before_body(&self) -> Result<Vec<u8>> {
+        let mut items = Items::new();
+        items.raw(&padding(self.gap)?)?.head(head::BYTES, self.body_end - self.body_start)?;
+        Ok(items.into_bytes())
+    }
+}
+
+/// The tag of a typed array of big-endian u64 (RFC 8746, section 2.1).
+const HASHES_TAG: [u8; 2] = [0xd8, 67];
+
+/// What stands behind the body: the hashes of the buffers, and the hash that binds them to the
+/// header, whose own hash is the seed.
+pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
+    let mut items = Items::new();
+    let len = hashes.len() as u64 * checksum::LEN as u64;
+    items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
+    let mut trailer = items.into_bytes();
+    trailer.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
+    let hash = checksum::of(&trailer, header_hash);
+    trailer.extend_from_slice(&hash_item(hash));
+    Ok(trailer)
+}
+
+/// The hashes in a trailer, verified.
+pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> Result<Vec<u64>> {
+    let broken = || Error::damaged("checksums of the buffers do not fit the header").at(at);
+    let (array, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
+    if *stored != hash_item(checksum::of(array, header_hash)) {
+        return Err(broken());
+    }
+    let content = count * checksum::LEN;
+    let head = array.len().checked_sub(content).ok_or_else(broken)?;
+    let (words, _) = array.get(head..).unwrap_or_default().as_chunks();
+    Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
+}
+
+/// Bytes of the tail.
+pub const TAIL: usize = 2 + 32;
+const TAIL_HEAD: [u8; 10] = *b"\x58\x20TARCTAIL";
+
+/// The end of an archive, at `offset`: says where the end mark before it starts, and where itself.
+pub fn tail(end_mark: u64, offset: u64) -> [u8; TAIL] {
+    let mut tail = [0; TAIL];
+    tail[..10].copy_from_slice(&TAIL_HEAD);
+    tail[10..18].copy_from_slice(&end_mark.to_be_bytes());
+    tail[18..26].copy_from_slice(&offset.to_be_bytes());
+    let hash = checksum::of(&tail[..26], offset);
+    tail[26..].copy_from_slice(&hash.to_be_bytes());
+    tail
+}
+
+/// Where the end mark starts that stands before a tail at `offset`; `None` where it is no tail.
+pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<u64> {
+    let end_mark = u64::from_be_bytes(*bytes.get(10..)?.first_chunk()?);
+    (*bytes == tail(end_mark, offset) && end_mark < offset).then_some(end_mark)
+}
+
+/// Whether bytes start as a tail does.
+pub fn starts_tail(bytes: &[u8]) -> bool {
+    bytes.starts_with(&TAIL_HEAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paddings_of_all_lengths_are_byte_strings_of_zeros() {
+        for gap in (0..3000).chain(65_000..=65_535) {
+            let bytes = padding(gap).unwrap();
+            assert_eq!(bytes.len() as u64, gap);
+            let mut wire = Wire::new(SliceRead::new(&bytes), Limits::default());
+            let mut items = 0;
+            while wire.peek().unwrap().is_some() {
+                let head = wire.head().unwrap();
+                assert_eq!(head.major(), head::BYTES);
+                let content = wire.string(head).unwrap();
+                assert!(content.as_slice().iter().all(|&byte| byte == 0));
+                items += 1;
+            }
+            assert_eq!(items, usize::from(gap > 0) + usize::from(matches!(gap, 25 | 258)));
+        }
+    }
+
+    #[test]
+    fn bodies_start_aligned_wherever_the_header_ends() {
+        for alignment in [8, 256, 65_536] {
+            for header_end in (12..300).chain(65_500..65_600) {
+                for len in [1, 23, 24, 255, 256, 65_535, 65_536, 1 << 32] {
+                    let lengths = [len, 3];
+                    let layout =
+                        Layout::new(header_end, alignment, lengths.into_iter(), true).unwrap();
+                    assert!(layout.buffers.iter().all(|(start, _)| start % alignment == 0));
+                    let before = layout.before_body().unwrap().len() as u64;
+                    assert_eq!(header_end + before, layout.body_start);
+                    let trailer = trailer(&[0, 0], 0).unwrap().len() as u64;
+                    assert_eq!(layout.body_end + trailer, layout.end);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_overflow_have_no_layout() {
+        for lengths in [[u64::MAX, 1], [1, u64::MAX], [u64::MAX / 2, u64::MAX / 2]] {
+            assert!(Layout::new(12, 256, lengths.into_iter(), true).is_none());
+        }
+    }
+
+    #[test]
+    fn a_tail_is_one_only_at_its_place() {
+        let bytes = tail(100, 250);
+        assert_eq!(open_tail(&bytes, 250), Some(100));
+        assert_eq!(open_tail(&bytes, 251), None);
+        for at in 0..bytes.len() {
+            let mut other = bytes;
+            other[at] ^= 1;
+            assert_eq!(open_tail(&other, 250), None, "{at}");
+        }
+        assert_eq!(open_tail(&tail(250, 250), 250), None);
+    }
+}

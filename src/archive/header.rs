@@ -1,0 +1,154 @@
+//! The header of a segment.
+
+use super::format::{self, Items, Kind, Layout, Record};
+use crate::error::{Error, Result};
+use crate::io::source::SliceRead;
+use crate::wire::head;
+use crate::wire::reader::{Text, Wire};
+
+/// A segment as its header tells it.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Where the segment starts in the archive.
+    pub offset: u64,
+    pub name: Option<Box<str>>,
+    /// Whether the buffers' contents have checksums.
+    pub checked: bool,
+    pub alignment: u64,
+    pub layout: Layout,
+    /// Where the metadata stands, counted from the segment's start.
+    pub metadata: std::ops::Range<usize>,
+    /// The header's hash.
+    pub hash: u64,
+}
+
+/// What stands in a header before the metadata.
+pub fn before_metadata(
+    name: Option<&str>,
+    alignment: u64,
+    checked: bool,
+    lengths: &[u64],
+) -> Result<Vec<u8>> {
+    let mut items = Items::new();
+    items.head(head::TAG, Kind::Segment.tag())?;
+    items.head(head::ARRAY, 6)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
+    items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
+    items.head(head::ARRAY, lengths.len() as u64)?;
+    for &len in lengths {
+        items.head(head::UNSIGNED, len)?;
+    }
+    Ok(items.into_bytes())
+}
+
+impl Header {
+    /// The header that a verified record of this length is.
+    pub fn parse(mut record: Record<'_>, record_len: u64, offset: u64) -> Result<Self> {
+        let base = offset + record.content;
+        Self::fields(&mut record, record_len, offset).map_err(|error| error.moved_by(base))
+    }
+
+    fn fields(record: &mut Record<'_>, record_len: u64, offset: u64) -> Result<Self> {
+        let wire = &mut record.wire;
+        if record.fields != 5 {
+            let found = record.fields + 1;
+            return Err(Error::data(format!("expected a header of 6 items, found {found}")).at(0));
+        }
+        let name = name(wire)?;
+        let at = wire.offset();
+        let alignment = unsigned(wire, "an alignment")?;
+        if !alignment.is_power_of_two()
+            || !(format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT).contains(&alignment)
+        {
+            return Err(Error::data(format!(
+                "expected an alignment that is a power of two from {} to {}, found {alignment}",
+                format::MIN_ALIGNMENT,
+                format::MAX_ALIGNMENT
+            ))
+            .at(at));
+        }
+        let at = wire.offset();
+        let checked = match optional_text(wire, 64)?.as_deref() {
+            None => false,
+            Some(format::CHECK) => true,
+            Some(other) => {
+                let (found, known) = (other.escape_debug(), format::CHECK);
+                let what = format!("checksums of kind {found}, this version knows {known}");
+                return Err(Error::new(crate::Category::Version, what).at(at));
+            }
+        };
+        let at = wire.offset();
+        let head = wire.head()?;
+        let left = wire.bytes_left();
+        let count = usize::try_from(head.arg).ok().filter(|&count| count <= left);
+        let Some(count) = count.filter(|_| head.major() == head::ARRAY && !head.is_indefinite())
+        else {
+            return Err(Error::data("expected the lengths of buffers").at(at));
+        };
+        let mut lengths = Vec::with_capacity(count);
+        for _ in 0..count {
+            lengths.push(unsigned(wire, "the length of a buffer")?);
+        }
+        let header_end = offset.saturating_add(record_len);
+        let layout = Layout::new(header_end, alignment, lengths.into_iter(), checked)
+            .ok_or_else(|| Error::data("lengths of buffers exceed 2^63 bytes").at(at))?;
+        let content = usize::try_from(record.content).unwrap_or(usize::MAX);
+        let start = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+        let end = start + wire.bytes_left();
+        Ok(Self {
+            offset,
+            name,
+            checked,
+            alignment,
+            layout,
+            metadata: content + start..content + end,
+            hash: record.hash,
+        })
+    }
+
+    /// The number of buffers.
+    pub fn count(&self) -> usize {
+        self.layout.buffers.len()
+    }
+
+    /// Start and length of a buffer.
+    pub fn buffer(&self, number: u64) -> Option<(u64, u64)> {
+        self.layout.buffers.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Where the metadata starts in the archive.
+    pub fn metadata_offset(&self) -> u64 {
+        self.offset + self.metadata.start as u64
+    }
+}
+
+fn optional_text(wire: &mut Wire<SliceRead<'_>>, max: usize) -> Result<Option<Box<str>>> {
+    let at = wire.offset();
+    let found = wire.head()?;
+    if found.initial == head::NULL {
+        return Ok(None);
+    }
+    if found.major() != head::TEXT || found.is_indefinite() || found.arg > max as u64 {
+        let what = format!("expected null or a text of at most {max} bytes");
+        return Err(Error::data(what).at(at));
+    }
+    match wire.text(found)? {
+        Text::Borrowed(text) => Ok(Some(text.into())),
+        Text::Copied(text) => Ok(Some(text.into())),
+        Text::Owned(text) => Ok(Some(text.into())),
+    }
+}
+
+/// The name of a segment, or none.
+pub fn name(wire: &mut Wire<SliceRead<'_>>) -> Result<Option<Box<str>>> {
+    optional_text(wire, format::MAX_NAME)
+}
+
+pub fn unsigned(wire: &mut Wire<SliceRead<'_>>, what: &str) -> Result<u64> {
+    let at = wire.offset();
+    let found = wire.head()?;
+    if found.major() == head::UNSIGNED {
+        return Ok(found.arg);
+    }
+    let found = head::name(found.initial);
+    Err(Error::data(format!("expected {what}, found {found}")).at(at))
+}

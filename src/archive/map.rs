@@ -1,0 +1,87 @@
+//! Archives in mapped files.
+#![allow(unsafe_code)]
+
+use std::path::Path;
+
+use super::file::{Archive, open_file};
+use crate::error::{Error, Result};
+use crate::mem::Mapped;
+
+/// An archive in a mapped file: views of its tensors are had without reading them, and processes that
+/// map one file share its memory.
+///
+/// ```
+/// use ndarray::{Array2, ArrayView2};
+/// use serde::{Deserialize, Serialize};
+/// use tenarc::{Map, Tensor};
+///
+/// #[derive(Serialize)]
+/// struct Model {
+///     name: String,
+///     weight: Tensor<Array2<f32>>,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct ModelView<'a> {
+///     name: &'a str,
+///     #[serde(borrow)]
+///     weight: Tensor<ArrayView2<'a, f32>>,
+/// }
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-map-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = dir.join("model.tenarc");
+/// tenarc::save(&path, &Model { name: "identity".into(), weight: Array2::eye(512).into() })?;
+///
+/// // SAFETY: nobody changes the file while it is mapped; tenarc::save would replace it.
+/// let map = unsafe { Map::open(&path)? };
+/// let model: ModelView = map.view()?;
+/// assert_eq!((model.name, model.weight[[7, 7]]), ("identity", 1.0));
+/// # drop(map);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Views borrow from the map, so that they cannot outlive it:
+///
+/// ```compile_fail
+/// # fn view() -> tenarc::Result<()> {
+/// let map = unsafe { tenarc::Map::open("model.tenarc")? };
+/// let view: tenarc::Tensor<ndarray::ArrayView1<f32>> = map.view()?;
+/// drop(map); // error: cannot move out of `map` because it is borrowed
+/// println!("{}", view.len());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A tensor in a buffer lies as aligned as the archive is, 256 bytes by default. Small ones, which stand
+/// inline in the metadata, are copied to aligned memory at the first view, once.
+pub type Map = Archive<Mapped>;
+
+impl Archive<Mapped> {
+    /// Maps an archive file.
+    ///
+    /// Checksums of tensors are not verified, as that would read them; [`verify`](Self::verify) does.
+    ///
+    /// # Errors
+    /// Where the file cannot be mapped, or is no archive, a damaged or a torn one.
+    ///
+    /// # Safety
+    /// While the map, and so any view, lives, nobody may change the file's contents or cut it short, in
+    /// this process or another: views would change under their readers, text would cease to be UTF-8,
+    /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
+    /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
+    /// on until it is unmapped. So is [`OArchive::append`], which writes behind the end only. Where that
+    /// cannot be vouched for, use [`tenarc::open`](crate::open), which reads.
+    ///
+    /// [`tenarc::save`]: crate::save
+    /// [`OArchive::append`]: crate::OArchive::append
+    pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = open_file(path)?;
+        let failed = |error| Error::io_at(error, "cannot map", path);
+        // SAFETY: what this asks is asked of the caller.
+        let mapped = unsafe { Mapped::new(&file) }.map_err(failed)?;
+        Self::new(mapped).map_err(|error| error.in_file(path))
+    }
+}

@@ -1,0 +1,345 @@
+//! One saved value in an archive that can be read at any position.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
+use serde::de::{Deserialize, DeserializeOwned};
+
+use super::buffers::{Lending, Positioned};
+use super::format::{self, HASH_ITEM, Kind};
+use super::header::Header;
+use super::path::{self, TensorInfo};
+use super::source;
+use crate::de::Deserializer;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::io::apart::{Buffers, SegmentRead};
+use crate::io::at::ReadAt;
+use crate::options::DecodeOptions;
+use crate::tensor::{DynTensor, Tensor};
+use crate::wire::tensor::Payload;
+
+/// A segment's header, verified, and what is read of the segment later.
+#[derive(Debug)]
+pub struct Loaded {
+    pub header: Header,
+    /// The record, where the source does not hold it in memory itself.
+    record: Option<Vec<u8>>,
+    hashes: OnceLock<Vec<u64>>,
+}
+
+impl Loaded {
+    /// Reads the header at `offset`; the segment must end where `end` is or before.
+    pub fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, end: u64) -> Result<Self> {
+        let record = source::record(source, offset, end)?;
+        let opened = format::open_record(&record, offset)?;
+        if opened.kind != Kind::Segment {
+            return Err(Error::data("expected a segment, found another record").at(offset));
+        }
+        let header = Header::parse(opened, record.len() as u64, offset)?;
+        if header.layout.end > end {
+            let missing = header.layout.end - end;
+            let what = format!("a segment of which the last {missing} bytes are missing");
+            return Err(Error::torn(what).at(offset));
+        }
+        let record = match record {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(record) => Some(record),
+        };
+        Ok(Self { header, record, hashes: OnceLock::new() })
+    }
+
+    /// The metadata, an item of CBOR.
+    pub fn metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
+        let range = self.header.metadata.clone();
+        match (&self.record, source.contents()) {
+            (Some(record), _) => Ok(record.get(range).unwrap_or_default()),
+            (None, Some(contents)) => in_contents(&self.header, contents),
+            (None, None) => Err(Error::data("the metadata is not in memory")),
+        }
+    }
+
+    /// The checksums of the buffers, verified against the header; none where there are none.
+    pub fn hashes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<&[u64]> {
+        if let Some(hashes) = self.hashes.get() {
+            return Ok(hashes);
+        }
+        let layout = &self.header.layout;
+        if layout.hashes_len == 0 {
+            return Ok(&[]);
+        }
+        let len = layout.hashes_len + HASH_ITEM as u64;
+        let trailer = source::bytes(source, layout.body_end, len)?;
+        let count = if self.header.checked { self.header.count() } else { 0 };
+        let hashes = format::open_trailer(&trailer, count, self.header.hash, layout.body_end)?;
+        Ok(self.hashes.get_or_init(|| hashes))
+    }
+}
+
+fn in_contents<'a>(header: &Header, contents: &'a [u8]) -> Result<&'a [u8]> {
+    source::slice(contents, header.metadata_offset(), header.metadata.len())
+}
+
+/// One saved value of an [`Archive`](crate::Archive): to be loaded as a whole, or in parts named by
+/// path.
+///
+/// A path is made of field names, map keys and element numbers joined by dots, as in
+/// `layers.3.weight`; the name of an enum variant counts as one. Keys that hold dots, as those of
+/// safetensors files do, are found by the same string; where several values could be meant, that is
+/// an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
+pub struct Segment<'a, S: ?Sized> {
+    pub(super) source: &'a S,
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) options: DecodeOptions,
+}
+
+impl<S: ?Sized> fmt::Debug for Segment<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment")
+            .field("name", &self.loaded.header.name)
+            .field("offset", &self.loaded.header.offset)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: ?Sized> Clone for Segment<'_, S> {
+    fn clone(&self) -> Self {
+        Self { source: self.source, loaded: self.loaded.clone(), options: self.options }
+    }
+}
+
+impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
+    /// The name it was saved under.
+    pub fn name(&self) -> Option<&str> {
+        self.header().name.as_deref()
+    }
+
+    /// Where it starts in the archive.
+    pub fn offset(&self) -> u64 {
+        self.header().offset
+    }
+
+    /// How many bytes it takes, paddings and checksums included.
+    pub fn byte_len(&self) -> u64 {
+        self.header().layout.end - self.header().offset
+    }
+
+    /// The alignment of its buffers.
+    pub fn alignment(&self) -> u64 {
+        self.header().alignment
+    }
+
+    /// Start and length of each buffer in the archive.
+    pub fn buffers(&self) -> &[(u64, u64)] {
+        &self.header().layout.buffers
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        &self.loaded.header
+    }
+
+    /// The metadata: an item of CBOR in which each large tensor is a reference to a buffer.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn metadata(&self) -> Result<&[u8]> {
+        self.loaded.metadata(self.source)
+    }
+
+    /// The whole value, with checksums verified.
+    ///
+    /// # Errors
+    /// Where the archive is damaged or the value does not fit the type.
+    pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
+        self.decode(0..self.metadata()?.len())
+    }
+
+    /// The value at `path`; of the tensors, only those inside it are read.
+    ///
+    /// # Errors
+    /// Where there is no such value, it does not fit the type, or what is read of the archive is
+    /// damaged.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        self.decode(range).map_err(|error| under(error, path))
+    }
+
+    /// The tensor at `path` as an owned array.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and where the stored dtype is another.
+    pub fn tensor<A: Element, D: Dimension>(&self, path: &str) -> Result<Array<A, D>> {
+        self.get::<Tensor<Array<A, D>>>(path).map(Tensor::into_inner)
+    }
+
+    /// The tensor at `path`, whatever its dtype.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
+        self.get::<Tensor<DynTensor>>(path).map(Tensor::into_inner)
+    }
+
+    /// Many tensors, read by so many threads at once; in the order of the paths.
+    ///
+    /// # Errors
+    /// That of the first path that fails, as [`dyn_tensor`](Self::dyn_tensor).
+    pub fn dyn_tensors<P: AsRef<str> + Sync>(
+        &self,
+        paths: &[P],
+        threads: NonZeroUsize,
+    ) -> Result<Vec<DynTensor>>
+    where
+        S: Sync,
+    {
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::with_capacity(paths.len()));
+        std::thread::scope(|scope| {
+            for _ in 0..threads.get().min(paths.len()) {
+                scope.spawn(|| {
+                    while let at = next.fetch_add(1, Ordering::Relaxed)
+                        && let Some(path) = paths.get(at)
+                    {
+                        let tensor = self.dyn_tensor(path.as_ref());
+                        let failed = tensor.is_err();
+                        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, tensor));
+                        if failed {
+                            // The others need not go on.
+                            next.store(paths.len(), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// Part of the tensor at `path`: `slice("weight", s![10..20, ..])`. Only the bytes from the first
+    /// to the last element of the leading axes asked for are read (of the trailing ones in column-major
+    /// order), without checksum, which is one of the whole tensor.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor), and where the slice does not fit the shape.
+    pub fn slice<A, I>(&self, path: &str, slice: I) -> Result<Array<A, I::OutDim>>
+    where
+        A: Element,
+        I: SliceArg<IxDyn>,
+    {
+        let elems = slice.as_ref();
+        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        self.slice_at(range, elems)
+            .and_then(|array| {
+                array
+                    .into_dimensionality::<I::OutDim>()
+                    .map_err(|error| Error::data(format!("a slice of another rank: {error}")))
+            })
+            .map_err(|error| error.in_field(path))
+    }
+
+    fn slice_at<A: Element>(
+        &self,
+        range: Range<usize>,
+        elems: &[SliceInfoElem],
+    ) -> Result<Array<A, IxDyn>> {
+        let base = self.header().metadata_offset() + range.start as u64;
+        let item = self.metadata()?.get(range).unwrap_or_default();
+        let limits = self.options.limits;
+        let (found, inline) = path::tensor_at(item, base, self.header(), limits)?;
+        let part = super::slice::Part::new::<A>(&found.meta, elems)?;
+        let (start, len) = part.bytes;
+        let bytes = match found.payload {
+            Payload::Buffer { number, .. } => {
+                let (at, _) = self.header().buffer(number).unwrap_or_default();
+                source::bytes(self.source, at + start as u64, len as u64)?
+            }
+            Payload::Block { big_endian: false, .. } => {
+                let bytes = inline.get(start..).and_then(|rest| rest.get(..len));
+                Cow::Borrowed(bytes.unwrap_or_default())
+            }
+            _ => return Err(Error::data("a tensor in a form that cannot be read in part")),
+        };
+        part.cut(&bytes, elems)
+    }
+
+    /// All tensors, in the order of the value's fields.
+    ///
+    /// # Errors
+    /// Where the metadata is no such value as can be saved.
+    pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
+        path::list(self.metadata()?, self.header(), self.options.limits)
+    }
+
+    /// The field names or map keys of the value at `path`, or the positions of its elements; `""` is
+    /// the whole value. Keys that are neither text nor integers are left out.
+    ///
+    /// # Errors
+    /// Where there is no such value, or one without keys.
+    pub fn keys(&self, path: &str) -> Result<Vec<String>> {
+        path::keys(self.metadata()?, path, self.options.limits)
+    }
+
+    fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
+        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let base = self.header().metadata_offset() + range.start as u64;
+        let metadata = self.metadata()?.get(range).unwrap_or_default();
+        decode(metadata, base, &mut buffers, self.options)
+    }
+
+    /// Views into memory: a value whose arrays, strings and byte strings borrow from the archive,
+    /// which must lie in memory (a [`Map`](crate::Map), or bytes).
+    ///
+    /// # Errors
+    /// Where the value does not fit the type, or is not aligned as its elements must be.
+    pub fn view<T: Deserialize<'a>>(&self) -> Result<T> {
+        let header = &self.loaded.header;
+        self.view_item(0..header.metadata.len())
+    }
+
+    /// As [`view`](Self::view), of the value at `path`.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view), and where there is no such value.
+    pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
+        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        self.view_item(range).map_err(|error| under(error, path))
+    }
+
+    fn view_item<T: Deserialize<'a>>(&self, range: Range<usize>) -> Result<T> {
+        let header = &self.loaded.header;
+        let source: &'a S = self.source;
+        let contents = source.contents().ok_or_else(|| {
+            Error::data("views need an archive in memory: map it, or load the value")
+        })?;
+        let base = header.metadata_offset() + range.start as u64;
+        let metadata = in_contents(header, contents)?.get(range).unwrap_or_default();
+        let mut buffers = Lending { contents, header, arena: source.arena() };
+        decode(metadata, base, &mut buffers, self.options)
+    }
+}
+
+/// Decodes the one value that an item of metadata is.
+pub fn decode<'de, T: Deserialize<'de>>(
+    metadata: &'de [u8],
+    base: u64,
+    buffers: &mut dyn Buffers<'de>,
+    options: DecodeOptions,
+) -> Result<T> {
+    let read = SegmentRead::new(metadata, base, buffers);
+    let mut deserializer = Deserializer::over(read, options);
+    let value = deserializer.value()?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// An error inside the value at `path`.
+#[cold]
+fn under(error: Error, path: &str) -> Error {
+    if path.is_empty() { error } else { error.in_field(path) }
+}

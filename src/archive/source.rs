@@ -1,0 +1,75 @@
+//! Reading pieces of an archive: borrowed from memory, or copied out of what reads at positions.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::format::{self, MAX_RECORD_HEAD};
+use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
+
+pub fn in_memory(len: u64, at: u64) -> Result<usize> {
+    usize::try_from(len)
+        .ok()
+        .filter(|&len| isize::try_from(len).is_ok())
+        .ok_or_else(|| Error::limit(format!("{len} bytes do not fit memory")).at(at))
+}
+
+/// Fills `out` from `offset` on, however little each read gives.
+pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let at = offset + done as u64;
+        let error = match source.read_at(rest, at) {
+            Ok(0) => {
+                let what = format!("{} more bytes of the archive", rest.len());
+                return Err(Error::eof(&what).at(at));
+            }
+            Ok(n) if n <= rest.len() => {
+                done += n;
+                continue;
+            }
+            Ok(n) => {
+                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => error,
+        };
+        return Err(Error::io(error).at(at));
+    }
+    Ok(())
+}
+
+/// `len` bytes from `offset` on, which the archive is long enough for.
+pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
+    let len = in_memory(len, offset)?;
+    if let Some(contents) = source.contents() {
+        return slice(contents, offset, len).map(Cow::Borrowed);
+    }
+    let mut bytes = Vec::new();
+    crate::io::source::reserve(&mut bytes, len)?;
+    bytes.resize(len, 0);
+    read_exact(source, &mut bytes, offset)?;
+    Ok(Cow::Owned(bytes))
+}
+
+/// `len` bytes of the contents of an archive.
+pub fn slice(contents: &[u8], offset: u64, len: usize) -> Result<&[u8]> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let found = contents.get(start..).and_then(|rest| rest.get(..len));
+    found.ok_or_else(|| Error::eof(&format!("{len} bytes of the archive")).at(offset))
+}
+
+/// A whole record with its hash, which must end where `end` is or before.
+pub fn record<S: ReadAt + ?Sized>(source: &S, offset: u64, end: u64) -> Result<Cow<'_, [u8]>> {
+    let room = end.saturating_sub(offset);
+    let head = bytes(source, offset, room.min(MAX_RECORD_HEAD as u64))?;
+    let Some(lengths) = format::record_len(&head) else {
+        return Err(Error::damaged("expected a record, found something else").at(offset));
+    };
+    if lengths.total > room {
+        let what = format!("a header of {} bytes, of which {room} are there", lengths.total);
+        return Err(Error::torn(what).at(offset));
+    }
+    bytes(source, offset, lengths.total)
+}

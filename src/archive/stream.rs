@@ -1,0 +1,543 @@
+//! Reading archives from streams: value after value.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+
+use super::buffers::wrong_checksum;
+use super::directory::{Directory, Entry};
+use super::format::{self, HASH_ITEM, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
+use super::header::Header;
+use super::path;
+use super::segment::decode;
+use crate::error::{Category, Error, Result};
+use crate::io::apart::Buffers;
+use crate::io::checksum::Hasher;
+use crate::io::source::{Bytes, IoRead, Read as _, STEP};
+use crate::options::{DecodeOptions, Limits};
+use crate::wire::tensor::Payload;
+
+/// Reads values one after the other from an archive, over any [`io::Read`]: the counterpart of
+/// [`OArchive`](crate::OArchive).
+///
+/// Tensors are read straight into their memory, headers through a buffer; nothing seeks. Checksums are
+/// verified before a value is given out.
+///
+/// See [`OArchive`](crate::OArchive) for an example.
+pub struct IArchive<R> {
+    read: IoRead<R>,
+    options: DecodeOptions,
+    directory: Directory,
+    /// The segment whose header was read, and whose value was not.
+    next: Option<Box<Next>>,
+    /// Whether an end mark was the last thing read.
+    finished: bool,
+    /// Why nothing more can be read.
+    fault: Option<(Category, String, Option<u64>)>,
+}
+
+struct Next {
+    record: Vec<u8>,
+    header: Header,
+}
+
+impl<R> fmt::Debug for IArchive<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IArchive")
+            .field("segments", &self.directory.count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: io::Read> IArchive<R> {
+    /// Starts to read an archive, which starts where the reader stands.
+    ///
+    /// # Errors
+    /// Where the reader fails, or gives no archive.
+    pub fn new(reader: R) -> Result<Self> {
+        Self::with_options(reader, DecodeOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options. The limits hold for each value by itself.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_options(reader: R, options: DecodeOptions) -> Result<Self> {
+        let mut read = IoRead::new(reader);
+        let start = take(&mut read, MAGIC.len(), "the start of an archive")?;
+        super::scan::check_magic(&start, start.len() as u64)?;
+        let directory = Directory::default();
+        Ok(Self { read, options, directory, next: None, finished: false, fault: None })
+    }
+
+    /// The next value.
+    ///
+    /// Where it does not fit the type, the one behind it can still be loaded.
+    ///
+    /// # Errors
+    /// With [`Category::Eof`] where there are no more, with [`Category::Torn`] where the archive ends
+    /// without an end mark, and where the archive is damaged or the value does not fit the type.
+    pub fn load<T: DeserializeOwned>(&mut self) -> Result<T> {
+        match self.advance()? {
+            Some(next) => self.value(next),
+            None => Err(self.at_end("another segment")),
+        }
+    }
+
+    /// The next value that was saved under this name; those before it are passed over.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_as<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        while let Some(next) = self.advance()? {
+            if next.header.name.as_deref() == Some(name) {
+                return self.value(next);
+            }
+            self.pass(&next)?;
+        }
+        Err(self.at_end(&format!("a segment named `{}`", name.escape_debug())))
+    }
+
+    /// Passes over the next value without decoding it; `false` where there are no more.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for the end.
+    pub fn skip(&mut self) -> Result<bool> {
+        match self.advance()? {
+            Some(next) => self.pass(&next).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether there is no further value. Reads the next header.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for the end.
+    pub fn is_at_end(&mut self) -> Result<bool> {
+        self.peek().map(|next| next.is_none())
+    }
+
+    /// The name of the next value, if it has one, where there is one. Reads the next header.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for the end.
+    pub fn next_name(&mut self) -> Result<Option<Option<&str>>> {
+        self.peek().map(|next| next.map(|next| next.header.name.as_deref()))
+    }
+
+    /// All further values, which are of one type. Ends after the first error that leaves nothing more
+    /// to read.
+    pub fn records<T: DeserializeOwned>(&mut self) -> Records<'_, R, T> {
+        Records { archive: self, value: PhantomData }
+    }
+
+    /// How many segments were read or passed over.
+    pub fn segments(&self) -> u64 {
+        self.directory.count()
+    }
+
+    /// The reader, and the bytes that were taken from it beyond what was read here.
+    pub fn into_inner(self) -> (R, Vec<u8>) {
+        self.read.into_inner()
+    }
+
+    fn at_end(&self, expected: &str) -> Error {
+        let count = self.directory.count();
+        let what = format!("the archive ends after {count} segments, expected {expected}");
+        Error::new(Category::Eof, what).at(self.read.offset())
+    }
+
+    fn peek(&mut self) -> Result<Option<&Next>> {
+        if self.next.is_none() {
+            self.next = self.advance()?;
+        }
+        Ok(self.next.as_deref())
+    }
+
+    /// Remembers what ends the reading for good.
+    fn lasting<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.fault = Some((error.category(), error.message(), error.offset()));
+        }
+        result
+    }
+
+    /// The header of the next segment, unless the archive ends.
+    fn advance(&mut self) -> Result<Option<Box<Next>>> {
+        if let Some((category, message, offset)) = &self.fault {
+            let error = Error::new(*category, message.clone());
+            return Err(match offset {
+                Some(at) => error.at(*at),
+                None => error,
+            });
+        }
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        let next = self.read_header();
+        self.lasting(next)
+    }
+
+    fn read_header(&mut self) -> Result<Option<Box<Next>>> {
+        loop {
+            let at = self.read.offset();
+            self.read.fill(MAX_RECORD_HEAD)?;
+            let window = self.read.window();
+            if window.is_empty() {
+                if self.finished {
+                    return Ok(None);
+                }
+                let count = self.directory.count();
+                let what = format!("the archive has no end mark behind {count} whole segments");
+                return Err(Error::torn(what).at(at));
+            }
+            let Some(lengths) = format::record_len(window) else {
+                return Err(match window.len() < MAX_RECORD_HEAD {
+                    true => Error::torn("the archive ends inside a record").at(at),
+                    false => Error::damaged("expected a record, found something else").at(at),
+                });
+            };
+            let limit = self.options.limits.alloc_budget(false);
+            if lengths.total > limit {
+                let found = lengths.total;
+                return Err(Error::limit(format!(
+                    "a header of {found} bytes, {limit} are allowed"
+                ))
+                .at(at));
+            }
+            let len = super::source::in_memory(lengths.total, at)?;
+            let record = take(&mut self.read, len, "a header")?;
+            let opened = format::open_record(&record, at)?;
+            match opened.kind {
+                Kind::Segment => {
+                    let header = Header::parse(opened, lengths.total, at)?;
+                    self.finished = false;
+                    return Ok(Some(Box::new(Next { record, header })));
+                }
+                Kind::End => {
+                    let tail = take(&mut self.read, TAIL, "an end mark")?;
+                    let expected = self.directory.end_mark(at)?;
+                    if expected != [record, tail].concat() {
+                        let what = "the end mark does not fit the segments before it";
+                        return Err(Error::damaged(what).at(at));
+                    }
+                    self.finished = true;
+                }
+                Kind::Directory => {
+                    let what = "a block of the directory where none belongs";
+                    return Err(Error::damaged(what).at(at));
+                }
+            }
+        }
+    }
+
+    /// Decodes a value, and reads to the end of its segment in any case.
+    fn value<T: DeserializeOwned>(&mut self, next: Box<Next>) -> Result<T> {
+        let Next { record, header } = &*next;
+        let metadata = record.get(header.metadata.clone()).unwrap_or_default();
+        let uses = last_uses(metadata, header, self.options.limits);
+        let uses = self.lasting(uses)?;
+        let checksums = self.options.checksums && header.checked;
+        let start = skip_to_body(&mut self.read, header);
+        self.lasting(start)?;
+        let mut body = Body::new(&mut self.read, header, uses, checksums);
+        let base = header.metadata_offset();
+        let value = decode(metadata, base, &mut body, self.options);
+        let rest = body.finish();
+        let hashes = match rest {
+            Ok(hashes) => hashes,
+            // The stream broke; why it did is in the value's error, if anywhere.
+            Err(error) => {
+                let error = match value {
+                    Err(cause) if cause.category() != Category::Data => cause,
+                    _ => error,
+                };
+                return self.lasting(Err(error));
+            }
+        };
+        let checked = self.end_segment(header, &hashes);
+        self.lasting(checked)?;
+        value
+    }
+
+    /// Passes over a segment.
+    fn pass(&mut self, next: &Next) -> Result<()> {
+        let header = &next.header;
+        let passed = skip_to_body(&mut self.read, header).and_then(|()| {
+            let left = header.layout.body_end - header.layout.body_start;
+            discard(&mut self.read, left)?;
+            self.end_segment(header, &[])
+        });
+        self.lasting(passed)
+    }
+
+    /// Reads what stands behind the body, and checks the buffers that were read.
+    fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<()> {
+        let layout = &header.layout;
+        if layout.hashes_len > 0 {
+            let at = self.read.offset();
+            let len = super::source::in_memory(layout.hashes_len + HASH_ITEM as u64, at)?;
+            let trailer = take(&mut self.read, len, "checksums")?;
+            let count = if header.checked { header.count() } else { 0 };
+            let stored = format::open_trailer(&trailer, count, header.hash, at)?;
+            for &(number, computed) in hashes {
+                let stored = usize::try_from(number).ok().and_then(|at| stored.get(at).copied());
+                let (start, _) = header.buffer(number).unwrap_or_default();
+                if stored != Some(computed) {
+                    let stored = stored.unwrap_or_default();
+                    return Err(wrong_checksum(number, computed, stored, start));
+                }
+            }
+        }
+        let entry = Entry { offset: header.offset, name: header.name.clone() };
+        let at = self.read.offset();
+        let mut blocks = Vec::new();
+        self.directory.add(entry, at, |block| {
+            blocks.extend_from_slice(block);
+            Ok(())
+        })?;
+        if !blocks.is_empty() {
+            let found = take(&mut self.read, blocks.len(), "a block of the directory")?;
+            if found != blocks {
+                let what = "a block of the directory is not what it must be";
+                return Err(Error::damaged(what).at(at));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of an archive, one after the other; see [`IArchive::records`].
+pub struct Records<'a, R, T> {
+    archive: &'a mut IArchive<R>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<R, T> fmt::Debug for Records<'_, R, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").finish_non_exhaustive()
+    }
+}
+
+impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        if self.archive.fault.is_some() {
+            return None;
+        }
+        match self.archive.advance() {
+            Ok(Some(next)) => Some(self.archive.value(next)),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result<Vec<u8>> {
+    match read.take(len, what).map_err(cut)? {
+        Bytes::Owned(bytes) => Ok(bytes),
+        bytes => Ok(bytes.as_slice().to_vec()),
+    }
+}
+
+/// The end of the input inside an archive.
+fn cut(error: Error) -> Error {
+    match error.category() {
+        Category::Eof => error.into_torn(),
+        _ => error,
+    }
+}
+
+fn discard<R: io::Read>(read: &mut IoRead<R>, mut left: u64) -> Result<()> {
+    while left > 0 {
+        read.fill(1)?;
+        let there = read.window().len() as u64;
+        if there == 0 {
+            return Err(Error::torn(format!("the archive ends, {left} bytes before its segment"))
+                .at(read.offset()));
+        }
+        let step = there.min(left);
+        read.advance(usize::try_from(step).unwrap_or(0));
+        left -= step;
+    }
+    Ok(())
+}
+
+/// Reads the padding before a body and its head.
+fn skip_to_body<R: io::Read>(read: &mut IoRead<R>, header: &Header) -> Result<()> {
+    if header.count() == 0 {
+        return Ok(());
+    }
+    let at = read.offset();
+    let expected = header.layout.before_body()?;
+    if take(read, expected.len(), "padding")? == expected {
+        return Ok(());
+    }
+    Err(Error::damaged("padding before the body is not what it must be").at(at))
+}
+
+/// For each buffer, where in the archive it is referred to last; 0 for never.
+fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<u64>> {
+    let mut uses = vec![0; header.count()];
+    if uses.is_empty() {
+        return Ok(uses);
+    }
+    path::references(metadata, header, limits, &mut |at, item| {
+        if let Payload::Buffer { number, .. } = item.payload
+            && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
+        {
+            *last = at;
+        }
+    })?;
+    Ok(uses)
+}
+
+/// The body of a segment, read from front to end.
+struct Body<'a, R> {
+    read: &'a mut IoRead<R>,
+    header: &'a Header,
+    uses: Vec<u64>,
+    checksums: bool,
+    /// The buffer that comes next.
+    next: usize,
+    /// Buffers that were read and are referred to again.
+    kept: Vec<(u64, Vec<u8>)>,
+    /// The buffer being given out.
+    open: Option<Source>,
+    hashes: Vec<(u64, u64)>,
+}
+
+enum Source {
+    Stream { number: u64, left: u64, hasher: Option<Hasher> },
+    Kept { index: usize, position: usize, last: bool },
+}
+
+impl<'a, R: io::Read> Body<'a, R> {
+    fn new(read: &'a mut IoRead<R>, header: &'a Header, uses: Vec<u64>, checksums: bool) -> Self {
+        let (kept, hashes) = (Vec::new(), Vec::new());
+        Self { read, header, uses, checksums, next: 0, kept, open: None, hashes }
+    }
+
+    /// Passes over to where buffer `number` starts.
+    fn go_to(&mut self, number: usize) -> Result<()> {
+        let (start, _) = self.header.buffer(number as u64).unwrap_or_default();
+        let gap = start.saturating_sub(self.read.offset());
+        discard(self.read, gap)
+    }
+
+    /// Reads the next buffer into memory.
+    fn keep_next(&mut self) -> Result<()> {
+        self.go_to(self.next)?;
+        let number = self.next as u64;
+        let (at, len) = self.header.buffer(number).unwrap_or_default();
+        let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
+        if self.checksums {
+            let mut hasher = Hasher::new();
+            hasher.update(&bytes);
+            self.hashes.push((number, hasher.finish()));
+        }
+        self.kept.push((number, bytes));
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Reads to the end of the body; the checksums of the buffers that were read.
+    fn finish(mut self) -> Result<Vec<(u64, u64)>> {
+        let left = self.header.layout.body_end.saturating_sub(self.read.offset());
+        discard(self.read, left)?;
+        Ok(std::mem::take(&mut self.hashes))
+    }
+}
+
+impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
+    fn len_of(&self, number: u64) -> Option<u64> {
+        self.header.buffer(number).map(|(_, len)| len)
+    }
+
+    fn count(&self) -> u64 {
+        self.header.count() as u64
+    }
+
+    fn cost(&mut self, _: u64, len: u64) -> u64 {
+        len
+    }
+
+    fn lend(&mut self, _: u64) -> Result<&'de [u8]> {
+        Err(Error::data("a stream cannot be borrowed from"))
+    }
+
+    fn is_backed(&self) -> bool {
+        false
+    }
+
+    fn start(&mut self, number: u64, at: u64) -> Result<()> {
+        let wanted = usize::try_from(number).unwrap_or(usize::MAX);
+        // What stands before it is passed over, unless something further on refers to it.
+        while self.next < wanted {
+            if self.uses.get(self.next).is_some_and(|&last| last > at) {
+                self.keep_next()?;
+            } else {
+                self.next += 1;
+            }
+        }
+        let used_again = self.uses.get(wanted).is_some_and(|&last| last > at);
+        if self.next == wanted && used_again {
+            self.keep_next()?;
+        }
+        if self.next == wanted {
+            self.go_to(wanted)?;
+            self.next += 1;
+            let (_, left) = self.header.buffer(number).unwrap_or_default();
+            let hasher = self.checksums.then(Hasher::new);
+            self.open = Some(Source::Stream { number, left, hasher });
+            return Ok(());
+        }
+        match self.kept.iter().position(|(kept, _)| *kept == number) {
+            Some(index) => {
+                self.open = Some(Source::Kept { index, position: 0, last: !used_again });
+                Ok(())
+            }
+            None => Err(Error::data(format!("buffer {number} was passed over"))),
+        }
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        match &mut self.open {
+            Some(Source::Stream { left, hasher, .. }) => {
+                // In steps that are still in cache when they are hashed.
+                for step in out.chunks_mut(STEP) {
+                    self.read.read_exact(step, "a tensor").map_err(cut)?;
+                    if let Some(hasher) = hasher {
+                        hasher.update(step);
+                    }
+                    *left = left.saturating_sub(step.len() as u64);
+                }
+            }
+            Some(Source::Kept { index, position, .. }) => {
+                let kept = self.kept.get(*index).map(|(_, bytes)| &bytes[..]).unwrap_or_default();
+                let from = kept.get(*position..).and_then(|rest| rest.get(..out.len()));
+                let from = from.ok_or_else(|| Error::data("more of a buffer than there is"))?;
+                out.copy_from_slice(from);
+                *position += out.len();
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.open.take() {
+            Some(Source::Stream { number, left: 0, hasher: Some(hasher) }) => {
+                self.hashes.push((number, hasher.finish()));
+            }
+            Some(Source::Kept { index, last: true, .. }) => {
+                self.kept.swap_remove(index);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,405 @@
+//! Writing archives: value after value.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek as _, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::directory::{Directory, Entry};
+use super::file::Archive;
+use super::format::{self, Layout};
+use super::header;
+use super::options::SaveOptions;
+use super::walk::Plan;
+use crate::error::{Error, Result};
+use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular};
+use crate::io::checksum;
+use crate::io::sink::{Sink, Stage};
+
+/// Writes values one after the other into an archive, over any [`io::Write`]: the counterpart of
+/// [`IArchive`](crate::IArchive).
+///
+/// The writer needs no buffer of its own and never seeks. Each value is walked twice if it has
+/// large tensors, once to write its metadata and once to hand their bytes over as they lie, so that
+/// no copy of them is held.
+///
+/// Each value becomes a segment, with a header, checksums and an entry in a directory: some 100
+/// bytes. For a million small records save one `Vec` of them rather than each by itself.
+///
+/// ```
+/// use ndarray::{Array1, Array2};
+/// use tenarc::{IArchive, OArchive, Tensor};
+///
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save("some header")?.save_as("weights", &Tensor(Array2::<f32>::eye(100)))?;
+/// let bytes = out.finish()?;
+///
+/// let mut input = IArchive::new(&bytes[..])?;
+/// let header: String = input.load()?;
+/// let weights: Tensor<Array2<f32>> = input.load_as("weights")?;
+/// assert_eq!(weights.diag(), Array1::ones(100));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// An archive is whole only after [`finish`](Self::finish) or [`commit`](Self::commit): without,
+/// a reader says that it is torn, and still gives every whole segment.
+pub struct OArchive<W: Write> {
+    sink: Sink<Stage<W>>,
+    options: SaveOptions,
+    directory: Directory,
+    hooks: Hooks<W>,
+    /// Whether a value failed part-way, so that nothing can follow.
+    broken: bool,
+}
+
+/// What files can do and other writers cannot.
+struct Hooks<W> {
+    /// Makes durable what an end mark is about to vouch for.
+    settle: fn(&mut W) -> Result<()>,
+    /// Makes the archive with its end mark durable, and takes it into effect.
+    commit: fn(&mut W, u64) -> Result<()>,
+    /// Takes back what was written from a position on, if that is possible.
+    undo: fn(&mut W, u64) -> io::Result<bool>,
+}
+
+impl<W: Write> fmt::Debug for OArchive<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OArchive")
+            .field("segments", &self.directory.count())
+            .field("position", &self.position())
+            .field("broken", &self.broken)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> OArchive<W> {
+    /// An archive that is written to `writer`, whose present position is its start: alignment counts
+    /// from there.
+    ///
+    /// # Errors
+    /// Where the writer fails.
+    pub fn new(writer: W) -> Result<Self> {
+        Self::with_options(writer, SaveOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options.
+    ///
+    /// # Errors
+    /// Where the alignment is none, and where the writer fails.
+    pub fn with_options(writer: W, options: SaveOptions) -> Result<Self> {
+        let hooks = Hooks { settle: |_| Ok(()), commit: |_, _| Ok(()), undo: |_, _| Ok(false) };
+        Self::started(writer, options, hooks)
+    }
+
+    fn started(writer: W, options: SaveOptions, hooks: Hooks<W>) -> Result<Self> {
+        options.check()?;
+        let mut sink = Stage::sink(writer);
+        sink.put_slice(&format::MAGIC)?;
+        sink.flush()?;
+        Ok(Self { sink, options, directory: Directory::default(), hooks, broken: false })
+    }
+
+    /// Saves a value.
+    ///
+    /// # Errors
+    /// Where the value's own `Serialize` fails, the writer fails, or the value comes out differently
+    /// when it is walked again, as one does that rebuilds a `HashMap` while it is serialized. Where
+    /// bytes of it have been handed to the writer by then, the archive is broken there and takes
+    /// nothing more; a file made by [`create`](OArchive::create) or opened by
+    /// [`append`](OArchive::append) is cut back instead, and goes on.
+    pub fn save<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<&mut Self> {
+        self.segment(None, value)
+    }
+
+    /// Saves a value under a name, of at most 1,024 bytes. Names need not be unique.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save), and where the name is too long.
+    pub fn save_as<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<&mut Self> {
+        if name.len() > format::MAX_NAME {
+            let (found, max) = (name.len(), format::MAX_NAME);
+            let what = format!("expected a name of at most {max} bytes, found {found} bytes");
+            return Err(Error::limit(what));
+        }
+        self.segment(Some(name), value)
+    }
+
+    fn segment<T: Serialize + ?Sized>(
+        &mut self,
+        name: Option<&str>,
+        value: &T,
+    ) -> Result<&mut Self> {
+        self.check()?;
+        let plan = Plan::new(value, &self.options)?;
+        let start = self.position();
+        let (count, filled) = (self.directory.count(), self.directory.is_nearly_full());
+        let before = filled.then(|| self.directory.clone());
+        // Stays so where the value panics.
+        self.broken = true;
+        let result = self.write_segment(name, &plan, |options, out| plan.emit(value, options, out));
+        match result {
+            Ok(()) => self.broken = false,
+            Err(error) => {
+                self.undo(start, count, before);
+                return Err(error);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Everything but the walk over the value: one instance for each writer.
+    fn write_segment(
+        &mut self,
+        name: Option<&str>,
+        plan: &Plan,
+        emit: impl FnOnce(&SaveOptions, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Vec<u64>>,
+    ) -> Result<()> {
+        let SaveOptions { alignment, checksums, .. } = self.options;
+        let offset = self.position();
+        let head = header::before_metadata(name, alignment, checksums, &plan.lengths)?;
+        let start = format::record_head((head.len() + plan.metadata.len()) as u64)?;
+        let hash = checksum::of_pieces(&[&start, &head, &plan.metadata], offset);
+        for piece in [&start[..], &head, &plan.metadata, &format::hash_item(hash)] {
+            self.sink.put_block(piece)?;
+        }
+        if !plan.lengths.is_empty() {
+            let lengths = plan.lengths.iter().copied();
+            let layout = Layout::new(self.position(), alignment, lengths, checksums)
+                .ok_or_else(|| Error::limit("an archive of more than 2^63 bytes"))?;
+            self.sink.put_slice(&layout.before_body()?)?;
+            let sink = &mut self.sink;
+            let hashes = emit(&self.options, &mut |block| sink.put_block(block))?;
+            self.sink.put_block(&format::trailer(&hashes, hash)?)?;
+        }
+        let entry = Entry { offset, name: name.map(Into::into) };
+        let position = self.position();
+        let sink = &mut self.sink;
+        self.directory.add(entry, position, |block| sink.put_block(block))?;
+        self.sink.flush()
+    }
+
+    /// After an error: nothing of the value stays, if the writer can be cut back.
+    fn undo(&mut self, start: u64, count: u64, before: Option<Directory>) {
+        let undone = (self.hooks.undo)(self.sink.overflow_mut().get_mut(), start);
+        if matches!(undone, Ok(true)) {
+            self.sink.restart_at(start);
+            match before {
+                Some(before) => self.directory = before,
+                None if self.directory.count() > count => self.directory.pop(),
+                None => {}
+            }
+            self.broken = false;
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.broken {
+            return Err(Error::data(
+                "an earlier value failed part-way; the archive is broken there",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes an end mark: what was saved so far is a whole archive from now on, whatever follows.
+    /// More values can be saved behind it.
+    ///
+    /// A file made by [`create`](OArchive::create) takes its place at the first commit. Files are
+    /// synced before and after the mark, unless [`SaveOptions::with_sync`] says otherwise.
+    ///
+    /// # Errors
+    /// Where the writer fails, or an earlier value failed part-way.
+    pub fn commit(&mut self) -> Result<&mut Self> {
+        self.check()?;
+        self.broken = true;
+        (self.hooks.settle)(self.sink.overflow_mut().get_mut())?;
+        let mark = self.directory.end_mark(self.position())?;
+        self.sink.put_block(&mark)?;
+        self.sink.flush()?;
+        let writer = self.sink.overflow_mut().get_mut();
+        writer.flush().map_err(Error::io)?;
+        let position = self.sink.position();
+        (self.hooks.commit)(self.sink.overflow_mut().get_mut(), position)?;
+        self.broken = false;
+        Ok(self)
+    }
+
+    /// Writes the end mark, flushes the writer and gives it back.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn finish(mut self) -> Result<W> {
+        self.commit()?;
+        Ok(self.sink.into_parts().2.into_inner())
+    }
+
+    /// How many values were saved, those already in an archive that is appended to included.
+    pub fn segments(&self) -> u64 {
+        self.directory.count()
+    }
+
+    /// Bytes written so far, from the start of the archive.
+    pub fn position(&self) -> u64 {
+        self.sink.position()
+    }
+
+    /// The writer. What is written to it directly breaks the archive.
+    pub fn get_ref(&self) -> &W {
+        self.sink.overflow_ref().get_ref()
+    }
+}
+
+/// The file that an [`OArchive`] writes. Dropped without
+/// [`commit`](OArchive::commit) or [`finish`](OArchive::finish), it leaves what was there before.
+pub struct ArchiveFile {
+    file: File,
+    /// A new file that has not taken its place yet.
+    new: Option<AtomicFile>,
+    sync: SyncLevel,
+    /// The length that the last end mark vouches for.
+    committed: u64,
+    len: u64,
+}
+
+impl fmt::Debug for ArchiveFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchiveFile").field("committed", &self.committed).finish_non_exhaustive()
+    }
+}
+
+impl ArchiveFile {
+    const HOOKS: Hooks<Self> =
+        Hooks { settle: Self::settle, commit: Self::commit, undo: Self::undo };
+
+    fn settle(&mut self) -> Result<()> {
+        // A new file counts only once it is renamed, which is after the one sync of all.
+        if self.new.is_none() && self.sync != SyncLevel::Off {
+            self.file.sync_data().map_err(Error::io)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, position: u64) -> Result<()> {
+        match self.new.take() {
+            Some(new) => new.commit(self.sync)?,
+            None if self.sync != SyncLevel::Off => self.file.sync_data().map_err(Error::io)?,
+            None => {}
+        }
+        self.committed = position;
+        Ok(())
+    }
+
+    fn undo(&mut self, position: u64) -> io::Result<bool> {
+        if self.len > position {
+            self.file.set_len(position)?;
+            self.file.seek(io::SeekFrom::Start(position))?;
+            self.len = position;
+        }
+        Ok(true)
+    }
+}
+
+impl Write for ArchiveFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.new {
+            Some(new) => new.write(bytes)?,
+            None => self.file.write(bytes)?,
+        };
+        self.len += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for ArchiveFile {
+    fn drop(&mut self) {
+        if self.new.is_none() && self.len > self.committed {
+            // Where this fails the file has a torn tail, as after a crash.
+            let _ = self.file.set_len(self.committed);
+        }
+    }
+}
+
+impl OArchive<ArchiveFile> {
+    /// A new archive that takes its place at `path` with the first [`commit`](Self::commit) or
+    /// [`finish`](Self::finish), replacing what is there; until then, and after any error, that stays
+    /// as it is.
+    ///
+    /// The file is written beside `path` and renamed. A symbolic link at `path` is replaced, not
+    /// followed; the mode of a file replaced is kept.
+    ///
+    /// # Errors
+    /// Where no file can be created there, or the alignment is none.
+    pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
+        let path = path.as_ref();
+        options.check()?;
+        let new = AtomicFile::create(path)?;
+        let file = new.file().try_clone();
+        let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
+        let sync = options.sync;
+        let file = ArchiveFile { file, new: Some(new), sync, committed: 0, len: 0 };
+        Self::started(file, options, ArchiveFile::HOOKS)
+    }
+
+    /// Opens an archive to save more values behind its last. Nothing of it is written over: new
+    /// segments and a new end mark follow the old end mark, and take effect with
+    /// [`commit`](Self::commit) or [`finish`](Self::finish). Dropped without, the file is cut back to
+    /// what it was.
+    ///
+    /// The cost does not depend on how much the archive holds. Readers that have it open are not
+    /// disturbed. While it is open here, a second `append` is refused.
+    ///
+    /// # Errors
+    /// Where the file is no archive, or a torn one (see [`recover`](crate::recover)), or is being
+    /// appended to.
+    pub fn append(path: impl AsRef<Path>) -> Result<Self> {
+        Self::append_with(path, SaveOptions::default())
+    }
+
+    /// As [`append`](Self::append), with options.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_with(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
+        let path = path.as_ref();
+        options.check()?;
+        let mut file = lock(path)?;
+        let archive = Archive::new(&file).map_err(|error| error.in_file(path))?;
+        let directory = archive.directory().cloned().unwrap_or_default();
+        let len = archive.byte_len();
+        drop(archive);
+        let failed = |error| Error::io_at(error, "cannot open", path);
+        file.seek(io::SeekFrom::Start(len)).map_err(failed)?;
+        let sync = options.sync;
+        let file = ArchiveFile { file, new: None, sync, committed: len, len };
+        let sink = Stage::sink_at(file, len);
+        Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
+    }
+}
+
+/// Opens a file that nobody else may change meanwhile.
+pub fn lock(path: &Path) -> Result<File> {
+    let failed = |error| Error::io_at(error, "cannot open", path);
+    let refused = |what: &str| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
+    let resolved = std::fs::canonicalize(path).map_err(failed)?;
+    let file = open_regular(&resolved).map_err(failed)?;
+    let file = file.ok_or_else(|| refused("it is not a regular file"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let what = "another writer has it open";
+            return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, what)));
+        }
+        Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    // The file may have been replaced before it was locked.
+    if !is_at(&file, &resolved).map_err(failed)? {
+        return Err(refused("it was replaced just now"));
+    }
+    Ok(file)
+}

@@ -1,0 +1,119 @@
+//! Input that can be read at any position.
+
+use std::fs::File;
+use std::io;
+
+use crate::mem::Arena;
+
+/// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
+/// reads at a position, such as an object store.
+///
+/// Reads take `&self`, so that several threads can read at once.
+pub trait ReadAt {
+    /// Reads up to `out.len()` bytes from `offset` on; how many it were. Zero only at the end.
+    ///
+    /// # Errors
+    /// Where reading fails.
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// The number of bytes there are.
+    ///
+    /// # Errors
+    /// Where that cannot be found out.
+    fn size(&self) -> io::Result<u64>;
+
+    /// All bytes, if they lie in memory: then nothing is copied that need not be.
+    fn contents(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Where the small tensors of views go that do not lie aligned.
+    #[doc(hidden)]
+    fn arena(&self) -> Option<&Arena> {
+        None
+    }
+}
+
+impl ReadAt for File {
+    #[cfg(unix)]
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, out, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::windows::fs::FileExt::seek_read(self, out, offset)
+    }
+
+    /// One reader at a time: the position is shared.
+    #[cfg(not(any(unix, windows)))]
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        use std::io::{Read, Seek};
+
+        static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _turn = TURN.lock();
+        let mut file = self;
+        file.seek(io::SeekFrom::Start(offset))?;
+        file.read(out)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = self.get(start..).unwrap_or_default();
+        let len = rest.len().min(out.len());
+        if let (Some(out), Some(rest)) = (out.get_mut(..len), rest.get(..len)) {
+            out.copy_from_slice(rest);
+        }
+        Ok(len)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn contents(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(out, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        (**self).size()
+    }
+
+    fn contents(&self) -> Option<&[u8]> {
+        (**self).contents()
+    }
+
+    fn arena(&self) -> Option<&Arena> {
+        (**self).arena()
+    }
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for &T {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(out, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        (**self).size()
+    }
+
+    fn contents(&self) -> Option<&[u8]> {
+        (**self).contents()
+    }
+
+    fn arena(&self) -> Option<&Arena> {
+        (**self).arena()
+    }
+}

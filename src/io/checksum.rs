@@ -1,0 +1,80 @@
+//! XXH3: 64 bits for what is stored, 128 bits under a random seed for telling contents apart.
+
+use std::hash::Hasher as _;
+
+use twox_hash::xxhash3_64::{DEFAULT_SECRET_LENGTH, RawHasher, SecretBuffer};
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+/// Hashes are stored in their canonical form, big-endian.
+pub const LEN: usize = 8;
+
+/// How much is hashed and passed on at once: it stays in cache in between.
+pub const STEP: usize = 256 << 10;
+
+/// XXH3-64 of `bytes`. A seed binds the hash to what the seed stands for: a place, or a hash.
+pub fn of(bytes: &[u8], seed: u64) -> u64 {
+    XxHash3_64::oneshot_with_seed(seed, bytes)
+}
+
+/// XXH3-64 of pieces that are one, under a seed.
+pub fn of_pieces(pieces: &[&[u8]], seed: u64) -> u64 {
+    let mut hasher = XxHash3_64::with_seed(seed);
+    for piece in pieces {
+        hasher.write(piece);
+    }
+    hasher.finish()
+}
+
+/// XXH3-64 without a seed, piece by piece, without allocating.
+pub struct Hasher(RawHasher<&'static [u8; DEFAULT_SECRET_LENGTH]>);
+
+impl Hasher {
+    pub fn new() -> Self {
+        Self(RawHasher::new(SecretBuffer::<&'static [u8; DEFAULT_SECRET_LENGTH]>::default()))
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    pub fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// Tells contents apart, within this process.
+pub struct Identity(XxHash3_128);
+
+impl Identity {
+    /// `seed` must be random: then nobody can have made two contents that look the same.
+    pub fn new(seed: u64) -> Self {
+        Self(XxHash3_128::with_seed(seed))
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    pub fn finish(&self) -> u128 {
+        self.0.finish_128()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of the reference implementation (xxHash 0.8, `XXH3_64bits` and `_withSeed`).
+    #[test]
+    fn is_xxh3() {
+        assert_eq!(of(b"", 0), 0x2d06_8005_38d3_94c2);
+        assert_eq!(Hasher::new().finish(), 0x2d06_8005_38d3_94c2);
+        let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+        let mut hasher = Hasher::new();
+        bytes.chunks(777).for_each(|piece| hasher.update(piece));
+        assert_eq!(hasher.finish(), of(&bytes, 0));
+        let (head, tail) = bytes.split_at(300);
+        assert_eq!(of_pieces(&[head, tail], 7), of(&bytes, 7));
+        assert_ne!(of(&bytes, 7), of(&bytes, 8));
+    }
+}

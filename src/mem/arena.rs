@@ -1,0 +1,51 @@
+//! Aligned copies that live as long as their owner.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Copies of bytes in memory aligned to 16, kept until the arena is dropped.
+#[derive(Debug, Default)]
+pub struct Arena {
+    /// By the address and length of what was copied, so that it is copied once.
+    copies: Mutex<HashMap<(usize, usize), Box<[u128]>>>,
+}
+
+impl Arena {
+    /// The aligned copy of `bytes`, which must not change while the arena lives.
+    pub fn settle<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
+        let key = (bytes.as_ptr() as usize, bytes.len());
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = copies.entry(key).or_insert_with(|| {
+            let mut copy = vec![0u128; bytes.len().div_ceil(size_of::<u128>())].into_boxed_slice();
+            for (to, from) in bytemuck::cast_slice_mut(&mut copy).iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            copy
+        });
+        let start = copy.as_ptr().cast::<u8>();
+        // SAFETY: the box holds at least `bytes.len()` bytes, all initialised. It is neither written
+        // to, moved out of the map nor dropped before the arena is, which `'a` keeps borrowed; that
+        // the map moves the box when it grows leaves its content where it is, and `start` was taken
+        // from the content's pointer.
+        unsafe { std::slice::from_raw_parts(start, bytes.len()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_once_and_aligned() {
+        let arena = Arena::default();
+        let bytes: Vec<u8> = (0..200).collect();
+        let copies: Vec<&[u8]> =
+            (0..100).map(|at| arena.settle(&bytes[at..at + 100 - at % 7])).collect();
+        for (at, copy) in copies.iter().enumerate() {
+            assert_eq!(*copy, &bytes[at..at + 100 - at % 7]);
+            assert!((copy.as_ptr() as usize).is_multiple_of(16));
+            assert_eq!(arena.settle(&bytes[at..at + 100 - at % 7]).as_ptr(), copy.as_ptr());
+        }
+        assert!(arena.settle(&[]).is_empty());
+    }
+}
