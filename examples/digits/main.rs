@@ -5,7 +5,8 @@
 //! cargo run --release --example digits
 //! ```
 //!
-//! `checkpoint.rs` holds the struct that is saved; the lines that save and load it are in `run`.
+//! `checkpoint.rs` holds the struct that is saved, `served.rs` the views of it that answer; the lines
+//! that save, load, open and map are in `run` and the functions behind it.
 
 mod checkpoint;
 mod compare;
@@ -14,19 +15,23 @@ mod network;
 mod optimizer;
 mod plain;
 mod report;
+mod served;
 
 use std::error::Error;
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Write};
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use ndarray::{Array1, Array2, s};
+use tenarc::Map;
 
 use checkpoint::{Checkpoint, Config};
 use data::Rows;
 use network::Activation;
 use optimizer::Rng;
+use served::Served;
 
 const EPOCHS: u64 = 100;
 /// Anything less, and the network has not learned what it should have.
@@ -79,13 +84,13 @@ fn run() -> Result<(), Box<dyn Error>> {
     report::confusion(&held_out, &guesses);
     report::mistakes(&held_out, &guesses);
 
-    let path = std::env::temp_dir().join(format!("tenarc-digits-{}.cbor", std::process::id()));
-    let mut file = BufWriter::new(File::create_new(&path)?);
-    tenarc::to_writer(&mut file, &trained)?;
-    file.flush()?;
+    let path = std::env::temp_dir().join(format!("tenarc-digits-{}.tenarc", std::process::id()));
+    tenarc::save(&path, &trained)?;
     report::saved(&path, fs::metadata(&path)?.len(), trained.tensor_bytes());
-    let loaded: Checkpoint = tenarc::from_reader(BufReader::new(File::open(&path)?))?;
+    let loaded: Checkpoint = tenarc::load(&path)?;
     prove_equal(&trained, loaded, &train, &held_out)?;
+    look_inside(&path, &trained)?;
+    serve(&path, &trained, &held_out)?;
     fs::remove_file(&path)?;
 
     report::formats(&compare::formats(&trained)?, trained.tensor_bytes());
@@ -117,6 +122,35 @@ fn prove_equal(
     report::check(
         &format!("so is everything after both train epoch {}", epoch.number),
         equal && bits(&original) == bits(&loaded),
+    )?;
+    Ok(())
+}
+
+/// Opens the file for some of its tensors: of the others no byte is read.
+fn look_inside(path: &Path, saved: &Checkpoint) -> Result<(), Box<dyn Error>> {
+    let file = tenarc::open(path)?;
+    report::tensors(&file.tensors()?);
+    let bias: Array1<f32> = file.tensor("network.hidden.bias")?;
+    let rows: Array2<f32> = file.slice("network.hidden.weight", s![30..38, ..])?;
+    let hidden = &saved.network.hidden;
+    report::check(
+        "a bias and eight rows of a weight, read alone, are too",
+        bias == hidden.bias && rows == hidden.weight.slice(s![30..38, ..]),
+    )?;
+    Ok(())
+}
+
+/// Maps the file and answers from the weights where they lie.
+#[allow(unsafe_code)]
+fn serve(path: &Path, saved: &Checkpoint, held_out: &Rows) -> Result<(), Box<dyn Error>> {
+    // SAFETY: nobody changes the file while it is mapped. A new checkpoint saved to this path would
+    // take its place and leave the mapped one as it is.
+    let map = unsafe { Map::open(path)? };
+    let served: Served = map.view()?;
+    report::check(
+        "so are all scores computed from views of the mapped file",
+        served.labels == saved.labels
+            && served.logits(&held_out.pixels) == saved.logits(&held_out.pixels),
     )?;
     Ok(())
 }

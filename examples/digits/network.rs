@@ -1,6 +1,6 @@
 //! A network of two dense layers: forward, loss, gradients.
 
-use ndarray::{Array1, Array2, ArrayD, ArrayView2, ArrayViewMutD, Axis, Zip};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, ArrayView2, ArrayViewMutD, Axis, Zip};
 use serde::{Deserialize, Serialize};
 use tenarc::Tensor;
 
@@ -43,8 +43,16 @@ impl Dense {
     }
 
     fn forward(&self, input: &ArrayView2<f32>) -> Array2<f32> {
-        input.dot(&*self.weight) + &self.bias
+        forward(input, &self.weight.view(), &self.bias.view())
     }
+}
+
+pub fn forward(
+    input: &ArrayView2<f32>,
+    weight: &ArrayView2<f32>,
+    bias: &ArrayView1<f32>,
+) -> Array2<f32> {
+    input.dot(weight) + bias
 }
 
 impl Activation {
@@ -53,6 +61,11 @@ impl Activation {
             Self::Relu => 0.0,
             Self::LeakyRelu { slope } => slope,
         }
+    }
+
+    pub fn apply(self, units: &mut Array2<f32>) {
+        let slope = self.slope_below_zero();
+        units.mapv_inplace(|x| if x > 0.0 { x } else { slope * x });
     }
 }
 
@@ -82,9 +95,8 @@ impl Network {
     }
 
     fn hidden_units(&self, input: &ArrayView2<f32>) -> Array2<f32> {
-        let slope = self.activation.slope_below_zero();
         let mut units = self.hidden.forward(input);
-        units.mapv_inplace(|x| if x > 0.0 { x } else { slope * x });
+        self.activation.apply(&mut units);
         units
     }
 

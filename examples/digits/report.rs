@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ndarray::{Array2, Axis};
+use tenarc::TensorInfo;
 
 use crate::checkpoint::Checkpoint;
 use crate::compare::{Measured, RUNS};
@@ -115,6 +116,16 @@ pub fn saved(path: &Path, bytes: u64, tensors: usize) {
         thousands(bytes),
         thousands(tensors)
     );
+}
+
+/// Prints the largest tensors of an opened file.
+pub fn tensors(tensors: &[TensorInfo]) {
+    let mut largest: Vec<&TensorInfo> = tensors.iter().collect();
+    largest.sort_by_key(|tensor| std::cmp::Reverse(tensor.byte_len()));
+    println!("Inside    {} tensors, the largest of them", tensors.len());
+    for tensor in largest.iter().take(SHOWN) {
+        println!("          {:<43} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
+    }
 }
 
 /// Prints that `what` holds, or fails.
