@@ -1,7 +1,7 @@
 //! A serde data format for values that hold tensors.
 //!
-//! Derive `Serialize` and `Deserialize`, wrap arrays in [`Tensor`], and write the whole struct:
-//! standard CBOR (RFC 8949) with typed arrays (RFC 8746), every tensor moved as one block.
+//! Derive `Serialize` and `Deserialize`, wrap arrays in [`Tensor`], and save the whole struct: every
+//! tensor moves as one block of bytes.
 //!
 //! ```
 //! use ndarray::{Array1, Array2};
@@ -21,25 +21,39 @@
 //!     bias: Array1<f32>,
 //! }
 //!
+//! # let dir = std::env::temp_dir().join(format!("tenarc-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let path = dir.join("model.tenarc");
 //! let layer = Linear { weight: Array2::eye(64).into(), bias: Array1::zeros(64) };
 //! let model = Model { name: "identity".into(), layers: vec![layer] };
 //!
-//! let bytes = tenarc::to_vec(&model)?;
-//! let model: Model = tenarc::from_slice(&bytes)?;
+//! tenarc::save(&path, &model)?;
+//! let model: Model = tenarc::load(&path)?;
 //! assert_eq!(model.layers[0].weight[[5, 5]], 1.0);
-//! # Ok::<(), tenarc::Error>(())
+//!
+//! let file = tenarc::open(&path)?;
+//! let bias: Array1<f32> = file.tensor("layers.0.bias")?;
+//! # std::fs::remove_dir_all(&dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! There are two encodings. An **archive** is a file or stream of saved values: metadata first, then
+//! the tensors, aligned and with checksums. A **message** is one value in memory or on the wire:
+//! standard CBOR (RFC 8949) with typed arrays (RFC 8746), which other CBOR libraries read.
 //!
 //! | to | use |
 //! |---|---|
-//! | encode | [`to_vec`], [`append_to`], [`to_writer`], [`Serializer`] |
-//! | decode | [`from_slice`], [`from_reader`], [`Deserializer`] |
-//! | write and read many values on one stream | [`Serializer`], [`Deserializer::into_iter`] |
+//! | keep a value in a file | [`save`], [`load`] |
+//! | read parts of a file | [`open`], [`Map`], [`Archive`] |
+//! | write and read value after value | [`OArchive`], [`IArchive`] |
+//! | append to a file, mend a torn one | [`OArchive::append`], [`recover`] |
+//! | encode a message | [`to_vec`], [`append_to`], [`to_writer`], [`Serializer`] |
+//! | decode a message | [`from_slice`], [`from_reader`], [`Deserializer`] |
 //! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
-//! | look into what you have no type for | [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
+//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
 //! | read from strangers | [`Limits`] |
 //!
-//! The format is specified in `SPEC.md`; what is read and written does not depend on the crate's
+//! The formats are specified in `SPEC.md`; what is read and written does not depend on the crate's
 //! features.
 //!
 //! # What serde itself leaves out

@@ -24,13 +24,27 @@ fn no_such(number: u64) -> Error {
     Error::data(format!("there is no buffer {number}"))
 }
 
+/// Which buffers were copied before: one copy of each is backed by the archive's own bytes.
+#[derive(Default)]
+pub struct Seen(Vec<bool>);
+
+impl Seen {
+    fn cost(&mut self, header: &Header, number: u64, len: u64) -> u64 {
+        if self.0.is_empty() {
+            self.0.resize(header.count(), false);
+        }
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let seen = self.0.get_mut(index).map(|seen| std::mem::replace(seen, true));
+        if seen == Some(false) { 0 } else { len }
+    }
+}
+
 /// Buffers that are read when they are asked for.
 pub struct Positioned<'a, S: ?Sized> {
     source: &'a S,
     loaded: &'a Loaded,
     checksums: bool,
-    /// Which buffers were read before.
-    seen: Vec<bool>,
+    seen: Seen,
     open: Option<Open>,
 }
 
@@ -44,7 +58,7 @@ struct Open {
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
         let checksums = options.checksums && loaded.header.checked;
-        Self { source, loaded, checksums, seen: Vec::new(), open: None }
+        Self { source, loaded, checksums, seen: Seen::default(), open: None }
     }
 }
 
@@ -58,12 +72,7 @@ impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
     }
 
     fn cost(&mut self, number: u64, len: u64) -> u64 {
-        if self.seen.is_empty() {
-            self.seen.resize(self.loaded.header.count(), false);
-        }
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let seen = self.seen.get_mut(index).map(|seen| std::mem::replace(seen, true));
-        if seen == Some(false) { 0 } else { len }
+        self.seen.cost(&self.loaded.header, number, len)
     }
 
     fn lend(&mut self, number: u64) -> Result<&'de [u8]> {
@@ -110,6 +119,7 @@ pub struct Lending<'a, 'h> {
     pub contents: &'a [u8],
     pub header: &'h Header,
     pub arena: Option<&'a Arena>,
+    pub seen: Seen,
 }
 
 impl<'a> Buffers<'a> for Lending<'a, '_> {
@@ -121,9 +131,8 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
         self.header.count() as u64
     }
 
-    fn cost(&mut self, _: u64, len: u64) -> u64 {
-        // What is copied all the same is charged: nothing tells it from a view here.
-        len
+    fn cost(&mut self, number: u64, len: u64) -> u64 {
+        self.seen.cost(self.header, number, len)
     }
 
     fn lends(&self) -> bool {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::buffers::{Lending, Positioned};
+use super::buffers::{Lending, Positioned, Seen};
 use super::format::{self, HASH_ITEM, Kind};
 use super::header::Header;
 use super::path::{self, TensorInfo};
@@ -319,7 +319,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         })?;
         let base = header.metadata_offset() + range.start as u64;
         let metadata = in_contents(header, contents)?.get(range).unwrap_or_default();
-        let mut buffers = Lending { contents, header, arena: source.arena() };
+        let (arena, seen) = (source.arena(), Seen::default());
+        let mut buffers = Lending { contents, header, arena, seen };
         decode(metadata, base, &mut buffers, self.options)
     }
 }

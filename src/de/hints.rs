@@ -1,9 +1,9 @@
 //! One method for each type that a value can ask for.
 
-use serde::de::{self, Visitor};
+use serde::de::{self, Unexpected, Visitor};
 
 use super::access::UnitVariant;
-use super::{Deserializer, visit_numbers, wrong_number};
+use super::{Deserializer, invalid, visit_numbers, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -13,6 +13,7 @@ use crate::wire::head;
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Item, Text, Wire};
 use crate::wire::tag;
+use crate::wire::tensor::Kind;
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $exact:ident;)*) => {$(
@@ -106,6 +107,14 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::BYTES => self.bytes(head, visitor),
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Tag(tag::BUFFER) => {
+                let item = self.wire.tensor(tag::BUFFER)?;
+                if item.kind == Kind::Tensor || item.meta.dtype != DType::U8 {
+                    let found = format!("{} elements in a buffer", item.meta.dtype);
+                    return Err(invalid(Unexpected::Other(&found), &visitor).at(at));
+                }
+                self.buffer_bytes(item, visitor)
+            }
             // A typed array of bytes is those bytes (RFC 8746, section 2.1).
             Item::Tag(64 | 68) => {
                 let head = self.wire.head()?;
@@ -171,7 +180,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 let value = self.wire.within(0, value::read)?;
                 handoff::offer(Slot::Value(value), || visitor.visit_unit())
             }
-            name::RAW => match self.wire.capture()? {
+            name::RAW => match self.wire.capture_whole()? {
                 Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
                 Bytes::Copied(item) => visitor.visit_bytes(item),
                 Bytes::Owned(item) => visitor.visit_byte_buf(item),
@@ -214,7 +223,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
-            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR)) => {
+            Item::Tag(tag @ (tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::BUFFER)) => {
                 self.shown_tensor(tag, visitor)
             }
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
