@@ -51,6 +51,7 @@
 //! | decode a message | [`from_slice`], [`from_reader`], [`Deserializer`] |
 //! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
 //! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
+//! | keep checkpoints of a training run | [`Checkpoints`] |
 //! | read from strangers | [`Limits`] |
 //!
 //! The formats are specified in `SPEC.md`; what is read and written does not depend on the crate's
@@ -69,6 +70,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod archive;
+mod checkpoint;
 mod de;
 pub mod diag;
 mod dtype;
@@ -89,6 +91,7 @@ pub use archive::{
     Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, SaveOptions, Segment,
     TensorInfo, load, load_with, open, open_torn, recover, recover_to, save, save_with,
 };
+pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
 pub use de::{
     Deserializer, StreamDeserializer, from_reader, from_reader_with, from_slice, from_slice_with,
 };

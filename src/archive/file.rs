@@ -387,6 +387,14 @@ impl<S: ReadAt> Archive<S> {
         self.sole()?.tensors()
     }
 
+    /// The tensor at `path`, without its elements; see [`Segment::info`].
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::info`].
+    pub fn info(&self, path: &str) -> Result<TensorInfo> {
+        self.sole()?.info(path)
+    }
+
     /// The keys at `path`; see [`Segment::keys`].
     ///
     /// # Errors

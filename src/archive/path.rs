@@ -13,7 +13,7 @@ use crate::io::apart::{Buffers, SegmentRead};
 use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
-use crate::wire::head::{self, Head};
+use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Item, Left, Text, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
@@ -111,15 +111,14 @@ impl<'de> Buffers<'de> for Lengths<'_> {
 
 /// Where the item at `path` stands in `metadata`.
 pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    let mut wire = Wire::new(SliceRead::new(metadata), limits);
-    let mut found = None;
     let steps = match path {
         "" => Steps::Pointer(""),
         pointer if pointer.starts_with('/') => Steps::Pointer(pointer),
         dotted => Steps::Dotted(dotted),
     };
-    descend(&mut wire, steps, &mut found).map_err(|error| error.in_field(path))?;
-    found.ok_or_else(|| {
+    let mut search = Search { bytes: metadata, at: 0, limits, found: None };
+    search.descend(steps, limits.max_depth).map_err(|error| error.in_field(path))?;
+    search.found.ok_or_else(|| {
         Error::data(format!("the archive has no value at `{}`", path.escape_debug()))
     })
 }
@@ -138,84 +137,144 @@ impl<'a> Steps<'a> {
     }
 
     /// What is left behind a step by `key`, if that is a way on.
-    fn after(self, key: &str) -> Option<Steps<'a>> {
+    #[inline]
+    fn after(self, key: &[u8]) -> Option<Steps<'a>> {
         match self {
             Self::Dotted(path) => {
-                let rest = path.strip_prefix(key)?;
-                if rest.is_empty() {
-                    return Some(Self::Pointer(""));
+                let rest = path.as_bytes().strip_prefix(key)?;
+                match rest.first() {
+                    None => Some(Self::Pointer("")),
+                    Some(b'.') => path.get(key.len() + 1..).map(Self::Dotted),
+                    Some(_) => None,
                 }
-                rest.strip_prefix('.').map(Self::Dotted)
             }
             Self::Pointer(path) => {
                 let rest = path.strip_prefix('/')?;
                 let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                (step.replace("~1", "/").replace("~0", "~") == key).then_some(Self::Pointer(rest))
+                let is = step.as_bytes() == key && !step.contains('~')
+                    || step.contains('~')
+                        && step.replace("~1", "/").replace("~0", "~").as_bytes() == key;
+                is.then_some(Self::Pointer(rest))
             }
         }
     }
 }
 
-/// Looks for what `steps` lead to in the next item, and passes over it.
-fn descend(
-    wire: &mut Wire<SliceRead<'_>>,
-    steps: Steps<'_>,
-    found: &mut Option<Range<usize>>,
-) -> Result<()> {
-    let start = position(wire);
-    if steps.is_empty() {
-        wire.within(0, Wire::skip)?;
-        if found.replace(start..position(wire)).is_some() {
-            return Err(Error::data(
-                "several values are there, as keys with dots are; name one by its JSON Pointer, \
-                 as in /a.b/c",
-            ));
-        }
-        return Ok(());
-    }
-    let head = wire.head()?;
-    match head.major() {
-        head::ARRAY => {
-            wire.enter()?;
-            let mut left = Left::of(head);
-            let mut index = String::new();
-            let mut count = 0u64;
-            while wire.more(&mut left)? {
-                index.clear();
-                let _ = write!(index, "{count}");
-                step(wire, steps.after(&index), found)?;
-                count += 1;
-            }
-            wire.leave();
-        }
-        head::MAP => {
-            wire.enter()?;
-            let mut left = Left::of(head);
-            while wire.more(&mut left)? {
-                let key = key(wire)?;
-                step(wire, key.and_then(|key| steps.after(&key)), found)?;
-            }
-            wire.leave();
-        }
-        // A tensor is a leaf; what any other tag stands around is where the tag is.
-        head::TAG if !is_leaf(head.arg) => {
-            wire.enter()?;
-            descend(wire, steps, found)?;
-            wire.leave();
-        }
-        _ => pass(wire, head)?,
-    }
-    Ok(())
+/// A search through encoded items, which passes over whatever is not on the way.
+struct Search<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    limits: Limits,
+    found: Option<Range<usize>>,
 }
 
-fn step(
-    wire: &mut Wire<SliceRead<'_>>,
-    steps: Option<Steps<'_>>,
-    found: &mut Option<Range<usize>>,
-) -> Result<()> {
-    match steps {
-        Some(steps) => descend(wire, steps, found),
-        None => wire.within(0, Wire::skip),
+impl<'a> Search<'a> {
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn head(&mut self) -> Result<Head> {
+        match head::parse(self.rest()) {
+            Parsed::Head(head, len) => {
+                self.at += len;
+                Ok(head)
+            }
+            Parsed::Short(_) => Err(Error::eof("more metadata").at(self.at as u64)),
+            Parsed::Malformed(why) => Err(Error::syntax(why).at(self.at as u64)),
+        }
+    }
+
+    fn skip(&mut self) -> Result<()> {
+        match head::item_len(self.rest()) {
+            Some(len) => self.at += len,
+            // Lengths that are not stated, or worse.
+            None => {
+                let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
+                wire.skip().map_err(|error| error.moved_by(self.at as u64))?;
+                self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a container has one more item.
+    fn more(&mut self, left: &mut Left) -> bool {
+        if left.known().is_none() && self.rest().first() == Some(&head::BREAK) {
+            self.at += 1;
+            return false;
+        }
+        left.take_one()
+    }
+
+    /// Looks for what `steps` lead to in the next item, and passes over it.
+    fn descend(&mut self, steps: Steps<'_>, depth: usize) -> Result<()> {
+        if steps.is_empty() {
+            let start = self.at;
+            self.skip()?;
+            if self.found.replace(start..self.at).is_some() {
+                return Err(Error::data(
+                    "several values are there, as keys with dots are; name one by its JSON \
+                     Pointer, as in /a.b/c",
+                ));
+            }
+            return Ok(());
+        }
+        let start = self.at;
+        let depth = depth
+            .checked_sub(1)
+            .ok_or_else(|| Error::limit("nesting is deeper than the limit").at(start as u64))?;
+        let head = self.head()?;
+        match head.major() {
+            head::ARRAY => {
+                let mut left = Left::of(head);
+                let mut index = String::new();
+                let mut count = 0u64;
+                while self.more(&mut left) {
+                    index.clear();
+                    let _ = write!(index, "{count}");
+                    self.step(steps.after(index.as_bytes()), depth)?;
+                    count += 1;
+                }
+            }
+            head::MAP => {
+                let mut left = Left::of(head);
+                while self.more(&mut left) {
+                    let steps = self.key(steps)?;
+                    self.step(steps, depth)?;
+                }
+            }
+            // A tensor is a leaf; what any other tag stands around is where the tag is.
+            head::TAG if !is_leaf(head.arg) => self.descend(steps, depth)?,
+            _ => {
+                self.at = start;
+                self.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<()> {
+        match steps {
+            Some(steps) => self.descend(steps, depth),
+            None => self.skip(),
+        }
+    }
+
+    /// Passes over a map key; what is left of the path behind it.
+    fn key<'s>(&mut self, steps: Steps<'s>) -> Result<Option<Steps<'s>>> {
+        if let Parsed::Head(head, len) = head::parse(self.rest())
+            && head.major() == head::TEXT
+            && !head.is_indefinite()
+            && let Some(rest) = self.rest().get(len..)
+            && let Some(key) = usize::try_from(head.arg).ok().and_then(|len| rest.get(..len))
+        {
+            self.at += len + key.len();
+            return Ok(steps.after(key));
+        }
+        let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
+        let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
+        self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
+        Ok(key.and_then(|key| steps.after(key.as_bytes())))
     }
 }
 
@@ -233,19 +292,6 @@ fn is_leaf(tag: u64) -> bool {
             | 64..=75
             | 77..=87
     )
-}
-
-/// Passes over the rest of an item that is no container, and whose head was read.
-fn pass(wire: &mut Wire<SliceRead<'_>>, head: Head) -> Result<()> {
-    match head.major() {
-        head::BYTES | head::TEXT => wire.string(head).map(drop),
-        head::TAG => wire.within(1, Wire::skip),
-        _ => Ok(()),
-    }
-}
-
-fn position(wire: &Wire<SliceRead<'_>>) -> usize {
-    usize::try_from(wire.offset()).unwrap_or(usize::MAX)
 }
 
 /// The next map key as a step of a path: a text, or an integer in decimal.
@@ -332,19 +378,24 @@ pub fn tensor_at<'de>(
     Ok((found, item.get(start..).unwrap_or_default()))
 }
 
+impl TensorInfo {
+    /// What an item is, which stands at `path`.
+    pub(super) fn of(path: String, item: &TensorItem) -> Self {
+        let buffer = match item.payload {
+            Payload::Buffer { number, .. } => Some(number),
+            _ => None,
+        };
+        Self { path, meta: item.meta.clone(), byte_len: item.payload.len() as u64, buffer }
+    }
+}
+
 /// All tensors of a segment, in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
     let pointers = dots_are_ambiguous(metadata, limits)?;
     visit(metadata, header, limits, &mut |path, item| {
-        let byte_len = item.payload.len() as u64;
-        let buffer = match item.payload {
-            Payload::Buffer { number, .. } => Some(number),
-            _ => None,
-        };
         if item.kind != Kind::Bytes {
-            let path = path.text(pointers);
-            found.push(TensorInfo { path, meta: item.meta.clone(), byte_len, buffer });
+            found.push(TensorInfo::of(path.text(pointers), item));
         }
     })?;
     Ok(found)

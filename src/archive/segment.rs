@@ -276,6 +276,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         path::list(self.metadata()?, self.header(), self.options.limits)
     }
 
+    /// The tensor at `path`, without its elements.
+    ///
+    /// # Errors
+    /// Where there is no tensor.
+    pub fn info(&self, path: &str) -> Result<TensorInfo> {
+        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        let base = self.header().metadata_offset() + range.start as u64;
+        let item = self.metadata()?.get(range).unwrap_or_default();
+        let found = path::tensor_at(item, base, self.header(), self.options.limits);
+        let (item, _) = found.map_err(|error| error.in_field(path))?;
+        Ok(TensorInfo::of(path.to_owned(), &item))
+    }
+
     /// The field names or map keys of the value at `path`, or the positions of its elements; `""` is
     /// the whole value. Keys that are neither text nor integers are left out.
     ///

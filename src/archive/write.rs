@@ -14,7 +14,7 @@ use super::header;
 use super::options::SaveOptions;
 use super::walk::Plan;
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular};
+use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular, parent, sweep};
 use crate::io::checksum;
 use crate::io::sink::{Sink, Stage};
 
@@ -283,7 +283,11 @@ impl ArchiveFile {
 
     fn commit(&mut self, position: u64) -> Result<()> {
         match self.new.take() {
-            Some(new) => new.commit(self.sync)?,
+            Some(new) => {
+                // Even where this fails the file may be in its place: nothing is to be cut off it.
+                self.committed = position;
+                new.commit(self.sync)?;
+            }
             None if self.sync != SyncLevel::Off => self.file.sync_data().map_err(Error::io)?,
             None => {}
         }
@@ -339,6 +343,8 @@ impl OArchive<ArchiveFile> {
         let path = path.as_ref();
         options.check()?;
         let new = AtomicFile::create(path)?;
+        // What a save to this path left behind that was killed. Not worth failing for.
+        let _ = sweep(parent(path), path.file_name());
         let file = new.file().try_clone();
         let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
         let sync = options.sync;

@@ -49,6 +49,7 @@ pub struct AtomicFile {
     file: File,
     temp: PathBuf,
     target: PathBuf,
+    #[cfg_attr(not(unix), allow(dead_code))]
     replaced: Option<Metadata>,
     committed: bool,
 }
@@ -86,7 +87,7 @@ impl AtomicFile {
         Err(failed(io::Error::new(ErrorKind::AlreadyExists, "every name tried was taken")))
     }
 
-    /// The temporary file. On Windows other handles of it cannot write, as it is locked.
+    /// The temporary file. It is locked: on Windows, nobody who opens it anew can read or write it.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -121,7 +122,7 @@ impl AtomicFile {
         let mode = replaced.mode() & 0o777;
         let failed = |error| self.failed(error, "cannot keep the mode of");
         // File systems without modes refuse to set what all their files have.
-        if self.file.metadata().map_err(failed)?.mode() & 0o777 != mode {
+        if retried(|| self.file.metadata()).map_err(failed)?.mode() & 0o777 != mode {
             let permissions = fs::Permissions::from_mode(mode);
             self.file.set_permissions(permissions).map_err(failed)?;
         }
@@ -203,7 +204,9 @@ fn remove_stale(temp: &Path) -> bool {
 /// Locks a new temporary file. `false` if a sweep took it for a leftover before it was locked.
 fn claim(file: &File, temp: &Path) -> bool {
     match try_lock(file) {
-        Ok(true) => fs::symlink_metadata(temp).is_ok(),
+        Ok(true) => {
+            !fs::symlink_metadata(temp).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        }
         Ok(false) => false,
         // Without locks no sweep takes it either.
         Err(_) => true,
@@ -280,7 +283,7 @@ fn name_of(target: &Path) -> Result<&OsStr> {
 
 /// What is known about the file at `target`, or where the link there leads; `None` if there is none.
 fn regular_file_at(target: &Path) -> Result<Option<Metadata>> {
-    let found = match fs::symlink_metadata(target) {
+    let found = match retried(|| fs::symlink_metadata(target)) {
         Ok(link) if link.is_symlink() => fs::metadata(target).ok(),
         Ok(found) => Some(found),
         Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -129,6 +129,33 @@ pub fn name(initial: u8) -> &'static str {
     }
 }
 
+/// The length of the item that starts `bytes`, if that is well-formed up to its texts, all of it is
+/// there, and all its lengths are definite. Needs no stack, however deep the item is.
+pub fn item_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0usize;
+    let mut left = 1u64;
+    while left > 0 {
+        let rest = bytes.get(at..)?;
+        let (head, len) = match rest.first()? {
+            &initial if initial & 0x1f < 24 => (Head { initial, arg: (initial & 0x1f).into() }, 1),
+            _ => match parse(rest) {
+                Parsed::Head(head, len) if !head.is_indefinite() => (head, len),
+                _ => return None,
+            },
+        };
+        at += len;
+        left -= 1;
+        match head.major() {
+            BYTES | TEXT => at = at.checked_add(usize::try_from(head.arg).ok()?)?,
+            ARRAY => left = left.checked_add(head.arg)?,
+            MAP => left = left.checked_add(head.arg.checked_mul(2)?)?,
+            TAG => left += 1,
+            _ => {}
+        }
+    }
+    (at <= bytes.len()).then_some(at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

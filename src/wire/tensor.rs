@@ -583,14 +583,15 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
         buffers.start(number, at)?;
-        let values = if buffers.is_backed() {
+        let values = if buffers.is_backed() && len >= LARGE {
             let mut values = zeroed(len / size)?;
-            for step in bytemuck::cast_slice_mut(&mut values).chunks_mut(BUFFER_STEP) {
+            for step in bytemuck::cast_slice_mut(&mut values).chunks_mut(STEP) {
                 buffers.read(step)?;
             }
             values
         } else {
-            growing(len, |step| buffers.read(step))?
+            let proven = if buffers.is_backed() { len } else { STEP };
+            growing(len, proven, |step| buffers.read(step))?
         };
         buffers.finish()?;
         Ok(values)
@@ -610,13 +611,10 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(partial(len).at(self.offset()));
         }
         let at = self.offset();
-        growing(len, |step| self.src.read_exact(step, "a tensor"))
+        growing(len, STEP, |step| self.src.read_exact(step, "a tensor"))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
 }
-
-/// How much of a buffer is read at once: small enough that what is hashed is still in cache.
-const BUFFER_STEP: usize = 256 << 10;
 
 /// Where a payload is read from.
 #[derive(Clone, Copy)]
@@ -626,7 +624,10 @@ enum Origin {
     Buffer(u64),
 }
 
-/// Memory of zeros, which costs nothing before it is touched.
+/// From this size on memory is fresh from the system, and zero already, more often than not.
+const LARGE: usize = 1 << 20;
+
+/// Zeros, which fresh memory need not be filled with.
 fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
     match bytemuck::allocation::try_zeroed_slice_box(count) {
         Ok(values) => Ok(Vec::from(values)),
@@ -637,8 +638,13 @@ fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
     }
 }
 
-/// `len` bytes, a multiple of the size of `A`, in memory that follows the bytes received.
-fn growing<A: Pod>(len: usize, mut read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<Vec<A>> {
+/// `len` bytes, a multiple of the size of `A`. So much memory is asked for at once as is `proven`, the
+/// rest follows the bytes received.
+fn growing<A: Pod>(
+    len: usize,
+    proven: usize,
+    mut read: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<Vec<A>> {
     let size = size_of::<A>();
     let count = len / size;
     let mut values: Vec<A> = Vec::new();
@@ -647,7 +653,7 @@ fn growing<A: Pod>(len: usize, mut read: impl FnMut(&mut [u8]) -> Result<()>) ->
         // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
         let step = (count - done).min(STEP / size);
         if values.capacity() - done < step {
-            let grown = (count - done).min(done.max(step));
+            let grown = (count - done).min(done.max(proven / size).max(step));
             reserve_exact(&mut values, grown)?;
         }
         values.resize(done + step, A::zeroed());

@@ -1,0 +1,150 @@
+//! `SHA256SUMS`: the sums of all checkpoints, as `sha256sum -c` reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::path::Path;
+
+use super::name::Name;
+use crate::error::{Error, Result, shown};
+use crate::io::atomic::{AtomicFile, SyncLevel};
+
+pub const FILE: &str = "SHA256SUMS";
+
+/// More than a million checkpoints.
+const MAX_LEN: u64 = 256 << 20;
+
+/// What stands in a manifest without sums: an empty file is one that was cut.
+const NOTHING: &str = "# no checkpoint is complete\n";
+
+type Sum = [u8; 32];
+
+/// The sum of every checkpoint that is complete.
+#[derive(Default)]
+pub struct Manifest(BTreeMap<Name, Sum>);
+
+impl Manifest {
+    /// `None` if there is none.
+    pub fn read(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(FILE);
+        let failed = |error| Error::io_at(error, "cannot read", &path);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            result => result.map_err(failed)?,
+        };
+        let mut text = String::new();
+        file.take(MAX_LEN + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > MAX_LEN {
+            return Err(Error::limit(format!("{} is longer than {MAX_LEN} bytes", shown(&path))));
+        }
+        let mut sums = BTreeMap::new();
+        if text == NOTHING {
+            return Ok(Some(Self(sums)));
+        }
+        if text.is_empty() {
+            return Err(Error::damaged(format!("{} is empty", shown(&path))));
+        }
+        for (number, line) in text.lines().enumerate() {
+            let bad =
+                |what| Error::damaged(format!("{what} in line {} of {}", number + 1, shown(&path)));
+            let (name, sum) = parse(line).ok_or_else(|| bad("no sum of a checkpoint"))?;
+            if sums.insert(name, sum).is_some() {
+                return Err(bad("a second sum of the same file"));
+            }
+        }
+        Ok(Some(Self(sums)))
+    }
+
+    /// For where there has to be one.
+    #[cold]
+    pub fn missing(dir: &Path) -> Error {
+        let error = io::Error::new(ErrorKind::NotFound, "the manifest is missing");
+        Error::io_at(error, "cannot read", &dir.join(FILE))
+    }
+
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let mut text = String::new();
+        for (name, sum) in &self.0 {
+            for byte in sum {
+                // Writing to a string does not fail.
+                let _ = write!(text, "{byte:02x}");
+            }
+            let _ = writeln!(text, "  {name}");
+        }
+        if text.is_empty() {
+            text.push_str(NOTHING);
+        }
+        let mut file = AtomicFile::create(&dir.join(FILE))?;
+        file.write_all(text.as_bytes()).map_err(Error::io)?;
+        file.commit(SyncLevel::Full)
+    }
+
+    pub fn names(&self) -> BTreeSet<Name> {
+        self.0.keys().copied().collect()
+    }
+
+    pub fn lists(&self, name: &Name) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Takes up a file as it is now.
+    pub fn add(&mut self, dir: &Path, name: Name) -> Result<()> {
+        self.0.insert(name, sum_of(&dir.join(name.to_string()))?);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, name: &Name) {
+        self.0.remove(name);
+    }
+
+    /// Whether a file is the one that was listed.
+    pub fn check(&self, dir: &Path, name: &Name) -> Result<()> {
+        let path = dir.join(name.to_string());
+        let listed = self
+            .0
+            .get(name)
+            .ok_or_else(|| Error::damaged(format!("{} is not listed in {FILE}", shown(&path))))?;
+        if sum_of(&path)? == *listed {
+            return Ok(());
+        }
+        Err(Error::damaged(format!("{} has another SHA-256 sum than {FILE} says", shown(&path))))
+    }
+}
+
+/// Two spaces stand between sum and name, or a space and the asterisk of binary files.
+fn parse(line: &str) -> Option<(Name, Sum)> {
+    let (digits, name) = line.split_once(' ')?;
+    let name = Name::parse(name.strip_prefix([' ', '*'])?)?;
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let digit =
+        |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
+    let sum: Vec<u8> = pairs.iter().map(pair).collect::<Option<_>>()?;
+    Some((name, sum.try_into().ok()?))
+}
+
+/// Hashes step by step: checkpoints are larger than memory is.
+#[cfg(feature = "sha256")]
+fn sum_of(path: &Path) -> Result<Sum> {
+    use crate::io::atomic::retried;
+    use sha2::{Digest, Sha256};
+
+    let mut file = File::open(path).map_err(|error| Error::io_at(error, "cannot open", path))?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut hasher = Sha256::new();
+    loop {
+        let read = retried(|| file.read(&mut buffer))
+            .map_err(|error| Error::io_at(error, "cannot read", path))?;
+        match buffer.get(..read) {
+            Some([]) | None => return Ok(hasher.finalize().into()),
+            Some(bytes) => hasher.update(bytes),
+        }
+    }
+}
+
+/// Nobody can ask for sums where the feature is off.
+#[cfg(not(feature = "sha256"))]
+fn sum_of(path: &Path) -> Result<Sum> {
+    Err(Error::data(format!("no SHA-256 of {}: feature `sha256` is off", shown(path))))
+}

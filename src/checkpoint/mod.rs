@@ -1,0 +1,551 @@
+//! A directory of archives, one for each step of a training loop.
+//!
+//! Order is what makes it safe: a file appears whole ([`AtomicFile`](crate::io::atomic)), is
+//! listed in the manifest, and only then is taken away what it replaces or what rotation has no
+//! room for. No file is ever written over.
+
+mod lock;
+mod manifest;
+mod name;
+mod retention;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::archive::{SaveOptions, load, open, save_with};
+use crate::error::{Error, Result, shown};
+use crate::io::atomic::{Directory, SyncLevel, parent, sweep};
+use lock::{Lock, announce_removals, removals};
+use manifest::Manifest;
+use name::Name;
+use retention::{Retention, current, ranked};
+
+pub use retention::Best;
+
+/// How often a reader starts again because a save has replaced what it was about to read.
+const ROUNDS: usize = 100;
+
+/// How many broken checkpoints an error tells of.
+const TOLD: usize = 3;
+
+/// A directory of checkpoints, one archive for each step.
+///
+/// ```
+/// use tenarc::{Best, Checkpoints};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let dir = dir.path().join("run-7");
+/// let checkpoints =
+///     Checkpoints::new(&dir)?.with_keep_last(2).with_keep_best(1, Best::Lowest);
+/// for step in 1..=5u64 {
+///     let (state, loss) = (vec![step; 100], 1.0 / step as f64);
+///     checkpoints.save_scored(step, loss, &state)?;
+/// }
+/// assert_eq!(checkpoints.steps()?, [4, 5]);
+///
+/// let latest = checkpoints.latest::<Vec<u64>>()?.expect("five were saved");
+/// assert_eq!((latest.step, latest.value), (5, vec![5; 100]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Step 123 is the file `step-00000000000000000123.tenarc`; with a score its name goes on
+/// `.score-0.25`, and when the step is saved again the new file is told apart by `.r1`, `.r2` and so
+/// on. All other files in the directory, and links, are left alone.
+///
+/// # Crashes and other processes
+///
+/// A save is whole and durable when it returns; what it replaces and what is too old goes only then.
+/// Wherever a process or the machine dies, the checkpoint saved last or the one before is there.
+///
+/// Several processes may save to and read from one directory: their saves come one after the other,
+/// by a lock on `.tenarc-saving.lock` that is held for the time of the save; readers do not wait, and
+/// notice by `.tenarc-removals` when they have to look again. Where the file system has no locks (some
+/// network file systems), only one process may save at a time.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    dir: PathBuf,
+    retention: Retention,
+    options: SaveOptions,
+    manifest: bool,
+}
+
+/// The newest checkpoint that could be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Latest<T> {
+    /// Its step.
+    pub step: u64,
+    /// What was saved.
+    pub value: T,
+    /// The newer ones that could not be loaded, newest first.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A checkpoint that could not be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Its step.
+    pub step: u64,
+    /// Why it could not be loaded.
+    pub error: Error,
+}
+
+/// What a reader sees of the directory, at one moment.
+struct View {
+    present: BTreeSet<Name>,
+    manifest: Option<Manifest>,
+    removals: Option<[u8; 8]>,
+}
+
+impl Checkpoints {
+    /// Checkpoints in the directory `dir`, which is created with its parents if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be created.
+    pub fn new(dir: impl Into<PathBuf>) -> Result<Self> {
+        let mut dir = dir.into();
+        if dir.as_os_str().is_empty() {
+            dir.push(".");
+        }
+        create_dir(&dir)?;
+        let retention = Retention::default();
+        Ok(Self { dir, retention, options: SaveOptions::default(), manifest: false })
+    }
+
+    /// Keeps the `count` highest steps: after a save, others are removed unless they are among the
+    /// [best](Self::with_keep_best). All are kept where neither is asked for.
+    ///
+    /// The highest step and the one just saved are always kept. To go back to an earlier step and
+    /// train on from there, [`remove`](Self::remove) the later ones first: they count as the last.
+    #[must_use]
+    pub fn with_keep_last(mut self, count: usize) -> Self {
+        self.retention.last = Some(count);
+        self
+    }
+
+    /// Keeps the `count` steps with the best scores, and the highest step, or as many as
+    /// [`with_keep_last`](Self::with_keep_last) says. Of equal scores the higher step is better;
+    /// a NaN and no score at all are never among the best.
+    #[must_use]
+    pub fn with_keep_best(mut self, count: usize, best: Best) -> Self {
+        self.retention.best = Some((count, best));
+        self
+    }
+
+    /// How the archives are written. They are synced whatever the options say: older ones are
+    /// removed on the strength of it.
+    #[must_use]
+    pub fn with_save_options(mut self, options: SaveOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Whether to keep the file `SHA256SUMS` in the directory, with the sums of all checkpoints, for
+    /// `sha256sum -c SHA256SUMS`; and to load none that it does not list with its very sum. All
+    /// that save to the directory must agree on it.
+    ///
+    /// Costs reading every checkpoint once more, after it is saved and before it is loaded.
+    ///
+    /// A checkpoint that is not listed, as after a crash or where the manifest was not asked for
+    /// earlier, is listed by the next save if it is whole.
+    #[cfg(feature = "sha256")]
+    #[must_use]
+    pub fn with_sha256_manifest(mut self, on: bool) -> Self {
+        self.manifest = on;
+        self
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Saves a step, in place of what was saved for it before, then removes what is not to be kept.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be written: then all checkpoints are as they were. If an older one
+    /// cannot be removed or the manifest cannot be written, which the error says, the new one is
+    /// there nevertheless.
+    pub fn save<T: Serialize + ?Sized>(&self, step: u64, value: &T) -> Result<()> {
+        self.store(step, None, value)
+    }
+
+    /// As [`save`](Self::save), with the score that [`with_keep_best`](Self::with_keep_best) goes by.
+    /// It is part of the file's name.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save).
+    pub fn save_scored<T: Serialize + ?Sized>(
+        &self,
+        step: u64,
+        score: f64,
+        value: &T,
+    ) -> Result<()> {
+        self.store(step, Some(score), value)
+    }
+
+    fn store<T: Serialize + ?Sized>(&self, step: u64, score: Option<f64>, value: &T) -> Result<()> {
+        let _lock = Lock::exclusive(&self.dir)?;
+        sweep(&self.dir, None)?;
+        let mut present = self.list()?;
+        let mut manifest = self.manifest_of(&present)?;
+
+        let listed = manifest.as_ref().map(Manifest::names).unwrap_or_default();
+        let of_step = present.union(&listed).filter(|name| name.step == step);
+        let revision = match of_step.map(|name| name.revision).max() {
+            None => 0,
+            Some(last) => last
+                .checked_add(1)
+                .ok_or_else(|| Error::limit(format!("step {step} has no revision after {last}")))?,
+        };
+        let name = Name::new(step, revision, score);
+        let options = self.options.clone().with_sync(SyncLevel::Full);
+        save_with(self.path(&name), value, options)?;
+        present.insert(name);
+
+        if let Some(manifest) = &mut manifest {
+            manifest.add(&self.dir, name)?;
+            self.adopt(&present, step, manifest)?;
+            // Unlisted ones of other steps are of no known origin: they neither count nor go.
+            present.retain(|name| name.step == step || manifest.lists(name));
+        }
+        let surplus = self.retention.surplus(&present, Some(name));
+        let replaced = listed.into_iter().filter(|old| old.step == step);
+        self.take_away(surplus.into_iter().chain(replaced), manifest)
+    }
+
+    /// The manifest that a save goes on with; `None` if none is asked for.
+    fn manifest_of(&self, present: &BTreeSet<Name>) -> Result<Option<Manifest>> {
+        if !self.manifest {
+            return Ok(None);
+        }
+        if let Some(manifest) = Manifest::read(&self.dir)? {
+            return Ok(Some(manifest));
+        }
+        let manifest = Manifest::default();
+        if present.is_empty() {
+            // A crash of the first save must not look like a manifest that was lost.
+            manifest.write(&self.dir)?;
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Lists the files of other steps that a crash has kept out of the manifest, if they are whole.
+    fn adopt(&self, present: &BTreeSet<Name>, saved: u64, manifest: &mut Manifest) -> Result<()> {
+        for name in present.iter().filter(|name| name.step != saved) {
+            if !manifest.lists(name) && is_whole(&self.path(name)) {
+                manifest.add(&self.dir, *name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes files: from the manifest first, as it must never list what is not there.
+    fn take_away(
+        &self,
+        names: impl Iterator<Item = Name>,
+        manifest: Option<Manifest>,
+    ) -> Result<()> {
+        let names: BTreeSet<Name> = names.collect();
+        if names.is_empty() && manifest.is_none() {
+            return Ok(());
+        }
+        if let Some(mut manifest) = manifest {
+            for name in &names {
+                manifest.remove(name);
+            }
+            manifest.write(&self.dir)?;
+        }
+        if !names.is_empty() {
+            announce_removals(&self.dir)?;
+        }
+        for name in names {
+            let path = self.path(&name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io_at(error, "cannot remove the old checkpoint", &path));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a step.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such step, or if it cannot be removed.
+    pub fn remove(&self, step: u64) -> Result<()> {
+        let _lock = Lock::exclusive(&self.dir)?;
+        let mut names = self.list()?;
+        let manifest = if self.manifest { Manifest::read(&self.dir)? } else { None };
+        names.extend(manifest.iter().flat_map(Manifest::names));
+        names.retain(|name| name.step == step);
+        if names.is_empty() {
+            return Err(self.no_such_step(step));
+        }
+        self.take_away(names.into_iter(), manifest)
+    }
+
+    /// The steps there are, in ascending order, whether or not they can be loaded.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be listed.
+    pub fn steps(&self) -> Result<Vec<u64>> {
+        let mut steps: Vec<u64> =
+            self.undisturbed(|| self.list())?.iter().map(|name| name.step).collect();
+        steps.dedup();
+        Ok(steps)
+    }
+
+    /// The step with the best score, if any has one.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be listed.
+    pub fn best_step(&self, best: Best) -> Result<Option<u64>> {
+        let present = self.undisturbed(|| self.list())?;
+        Ok(ranked(current(&present).values(), best).first().map(|name| name.step))
+    }
+
+    /// Loads a step.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such step, or if it cannot be loaded.
+    pub fn load<T: DeserializeOwned>(&self, step: u64) -> Result<T> {
+        self.settled(
+            || self.view(),
+            |view| {
+                let Some(name) = view.names().rfind(|name| name.step == step) else {
+                    return Ok(Err(self.no_such_step(step)));
+                };
+                match self.read(view, &name) {
+                    Err(_) if self.has_vanished(view, &name) => Err(Vanished),
+                    result => Ok(result),
+                }
+            },
+        )
+    }
+
+    /// Loads the newest checkpoint that can be loaded; `None` if there is none at all, as when
+    /// training begins. What a process is saving right now does not count yet.
+    ///
+    /// ```
+    /// # fn train(checkpoints: &tenarc::Checkpoints) -> tenarc::Result<()> {
+    /// let (first, state) = match checkpoints.latest::<Vec<f64>>()? {
+    ///     Some(latest) => {
+    ///         for skipped in &latest.skipped {
+    ///             eprintln!("step {} is broken: {}", skipped.step, skipped.error);
+    ///         }
+    ///         (latest.step + 1, latest.value)
+    ///     }
+    ///     None => (0, vec![0.0; 10]),
+    /// };
+    /// # let _ = (first, state);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there are checkpoints but none can be loaded, or if the directory or the manifest
+    /// cannot be read.
+    pub fn latest<T: DeserializeOwned>(&self) -> Result<Option<Latest<T>>> {
+        self.settled(
+            || self.view(),
+            |view| {
+                let mut skipped = Vec::new();
+                for name in view.names().rev() {
+                    let step = name.step;
+                    match self.read(view, &name) {
+                        Ok(value) => return Ok(Ok(Some(Latest { step, value, skipped }))),
+                        Err(_) if self.has_vanished(view, &name) => return Err(Vanished),
+                        Err(error) => skipped.push(Skipped { step, error }),
+                    }
+                }
+                // What the first save of all did not finish is listed nowhere.
+                let newest = match (skipped.first(), &view.manifest) {
+                    (None, _) => return Ok(Ok(None)),
+                    (Some(_), Some(manifest)) if manifest.names().is_empty() => {
+                        return Ok(Ok(None));
+                    }
+                    (Some(newest), _) => newest,
+                };
+                let mut message = format!("no checkpoint in {} can be loaded", shown(&self.dir));
+                for Skipped { step, error } in skipped.iter().take(TOLD) {
+                    // Writing to a string does not fail.
+                    let _ = write!(message, "; step {step}: {error}");
+                }
+                if let Some(untold @ 1..) = skipped.len().checked_sub(TOLD) {
+                    let _ = write!(message, "; and {untold} more");
+                }
+                Ok(Err(Error::new(newest.error.category(), message)))
+            },
+        )
+    }
+
+    /// Checks that the manifest is there, that it lists all checkpoints and no others, and that all
+    /// their sums are right. Waits for a save that is going on.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest or a checkpoint is missing, if a checkpoint is not listed or has another sum;
+    /// the error names the first such file.
+    #[cfg(feature = "sha256")]
+    pub fn verify_sha256_manifest(&self) -> Result<()> {
+        let complete = || {
+            let _lock = Lock::shared(&self.dir);
+            let view = self.look(true)?;
+            if view.manifest.is_some() { Ok(view) } else { Err(Manifest::missing(&self.dir)) }
+        };
+        self.settled(complete, |view| {
+            for name in view.names() {
+                match view.check(&self.dir, &name) {
+                    Err(_) if self.has_vanished(view, &name) => return Err(Vanished),
+                    Err(error) => return Ok(Err(error)),
+                    Ok(()) => {}
+                }
+            }
+            Ok(Ok(()))
+        })
+    }
+
+    /// Reads what is seen at one moment, and again if the moment has passed.
+    fn settled<T>(
+        &self,
+        look: impl Fn() -> Result<View>,
+        read: impl Fn(&View) -> Result<Result<T>, Vanished>,
+    ) -> Result<T> {
+        for _ in 0..ROUNDS {
+            if let Ok(result) = read(&look()?) {
+                return result;
+            }
+        }
+        Err(self.too_busy())
+    }
+
+    /// Looks at the directory until nothing is removed from it meanwhile.
+    fn undisturbed<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
+        for _ in 0..ROUNDS {
+            let before = removals(&self.dir);
+            let seen = look();
+            if removals(&self.dir) == before {
+                return seen;
+            }
+        }
+        Err(self.too_busy())
+    }
+
+    #[cold]
+    fn too_busy(&self) -> Error {
+        let error = io::Error::other("checkpoints are replaced faster than they can be listed");
+        Error::io_at(error, "cannot read from", &self.dir)
+    }
+
+    fn view(&self) -> Result<View> {
+        self.undisturbed(|| {
+            let view = self.look(self.manifest)?;
+            match (&view.manifest, view.present.is_empty()) {
+                // Before the first save there need not be one.
+                (None, false) if self.manifest => Err(Manifest::missing(&self.dir)),
+                _ => Ok(view),
+            }
+        })
+    }
+
+    fn look(&self, manifest: bool) -> Result<View> {
+        let removals = removals(&self.dir);
+        let present = self.list()?;
+        // After the list: the first save writes a manifest before there is anything to list.
+        let manifest = if manifest { Manifest::read(&self.dir)? } else { None };
+        Ok(View { present, manifest, removals })
+    }
+
+    fn read<T: DeserializeOwned>(&self, view: &View, name: &Name) -> Result<T> {
+        view.check(&self.dir, name)?;
+        load(self.path(name))
+    }
+
+    /// Whether a save has taken a file away since: it has put another one in its place.
+    fn has_vanished(&self, view: &View, name: &Name) -> bool {
+        let gone = fs::symlink_metadata(self.path(name))
+            .is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        gone && (view.present.contains(name) || removals(&self.dir) != view.removals)
+    }
+
+    /// Only regular files with names that this crate writes; paths are made of what the names say.
+    fn list(&self) -> Result<BTreeSet<Name>> {
+        let failed = |error| Error::io_at(error, "cannot list", &self.dir);
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => _ = names.insert(name),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io_at(error, "cannot look at", &entry.path())),
+            }
+        }
+        Ok(names)
+    }
+
+    fn path(&self, name: &Name) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+
+    #[cold]
+    fn no_such_step(&self, step: u64) -> Error {
+        let error = io::Error::new(ErrorKind::NotFound, format!("there is no step {step}"));
+        Error::io_at(error, "cannot find the checkpoint in", &self.dir)
+    }
+}
+
+/// A file was replaced before it was read.
+struct Vanished;
+
+impl View {
+    fn check(&self, dir: &Path, name: &Name) -> Result<()> {
+        self.manifest.as_ref().map_or(Ok(()), |manifest| manifest.check(dir, name))
+    }
+
+    /// What is there, and what should be.
+    fn names(&self) -> impl DoubleEndedIterator<Item = Name> + use<> {
+        let listed = self.manifest.iter().flat_map(Manifest::names);
+        self.present.iter().copied().chain(listed).collect::<BTreeSet<_>>().into_iter()
+    }
+}
+
+/// Whether all checksums of an archive are right, whatever its type.
+fn is_whole(path: &Path) -> bool {
+    open(path).is_ok_and(|archive| archive.verify().is_ok())
+}
+
+/// Creates a directory with its parents, durably: a checkpoint in it is not, otherwise.
+fn create_dir(dir: &Path) -> Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = parent(dir);
+    if parent != dir {
+        create_dir(parent)?;
+    }
+    match fs::create_dir(dir) {
+        Ok(()) => Directory::open(parent)?.sync(),
+        Err(_) if dir.is_dir() => Ok(()),
+        Err(error) => Err(Error::io_at(error, "cannot create the directory", dir)),
+    }
+}
