@@ -14,7 +14,7 @@ use super::directory::{Block, Directory, Entry, Place, parse_block, span};
 use super::format;
 use super::path::TensorInfo;
 use super::scan;
-use super::segment::{Loaded, Segment};
+use super::segment::{Loaded, Segment, view_at};
 use super::source;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -408,7 +408,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::view`].
     pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        self.sole()?.view()
+        self.view_at("")
     }
 
     /// Views of the value at `path`; see [`Segment::view_at`].
@@ -416,7 +416,11 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::view_at`].
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
-        self.sole()?.view_at(path)
+        self.sole()?;
+        match self.sole.get() {
+            Some(loaded) => view_at(&self.source, loaded, path, self.options),
+            None => Err(Error::data("the archive has no segment")),
+        }
     }
 
     /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,

@@ -85,9 +85,21 @@ impl Header {
             return Err(Error::data("expected the lengths of buffers").at(at));
         };
         let mut lengths = Vec::with_capacity(count);
+        let rest = wire.rest();
+        let mut end = 0;
         for _ in 0..count {
-            lengths.push(unsigned(wire, "the length of a buffer")?);
+            match rest.get(end..).and_then(head::definite) {
+                Some((head::UNSIGNED, len, head_len)) => {
+                    lengths.push(len);
+                    end += head_len;
+                }
+                _ => {
+                    let at = wire.offset() + end as u64;
+                    return Err(Error::data("expected the length of a buffer").at(at));
+                }
+            }
         }
+        wire.pass(end);
         let header_end = offset.saturating_add(record_len);
         let layout = Layout::new(header_end, alignment, lengths.into_iter(), checked)
             .ok_or_else(|| Error::data("lengths of buffers exceed 2^63 bytes").at(at))?;

@@ -81,7 +81,7 @@ impl Archive<Mapped> {
         let file = open_file(path)?;
         let failed = |error| Error::io_at(error, "cannot map", path);
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file) }.map_err(failed)?;
+        let mapped = unsafe { Mapped::new(file) }.map_err(failed)?;
         Self::new(mapped).map_err(|error| error.in_file(path))
     }
 }

@@ -1,5 +1,6 @@
 //! Paths into the metadata of a segment: `layers.3.weight`, or `/layers/3/weight`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -136,27 +137,51 @@ impl<'a> Steps<'a> {
         matches!(self, Self::Pointer(""))
     }
 
+    /// The step into a container.
+    fn next(self) -> Next<'a> {
+        match self {
+            Self::Dotted(path) => Next::Dotted(path),
+            Self::Pointer(path) => {
+                let rest = path.strip_prefix('/').unwrap_or(path);
+                let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                let step = match step.contains('~') {
+                    true => step.replace("~1", "/").replace("~0", "~").into(),
+                    false => step.into(),
+                };
+                Next::Pointer(step, rest)
+            }
+        }
+    }
+}
+
+/// A step into a container, before it is known which keys that has.
+enum Next<'a> {
+    /// Any key that starts the path, and ends where a dot or the path's end is.
+    Dotted(&'a str),
+    /// One key, and what is left behind it.
+    Pointer(Cow<'a, str>, &'a str),
+}
+
+impl<'a> Next<'a> {
     /// What is left behind a step by `key`, if that is a way on.
     #[inline]
-    fn after(self, key: &[u8]) -> Option<Steps<'a>> {
+    fn after(&self, key: &[u8]) -> Option<Steps<'a>> {
         match self {
             Self::Dotted(path) => {
                 let rest = path.as_bytes().strip_prefix(key)?;
                 match rest.first() {
-                    None => Some(Self::Pointer("")),
-                    Some(b'.') => path.get(key.len() + 1..).map(Self::Dotted),
+                    None => Some(Steps::Pointer("")),
+                    Some(b'.') => path.get(key.len() + 1..).map(Steps::Dotted),
                     Some(_) => None,
                 }
             }
-            Self::Pointer(path) => {
-                let rest = path.strip_prefix('/')?;
-                let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let is = step.as_bytes() == key && !step.contains('~')
-                    || step.contains('~')
-                        && step.replace("~1", "/").replace("~0", "~").as_bytes() == key;
-                is.then_some(Self::Pointer(rest))
-            }
+            Self::Pointer(step, rest) => (step.as_bytes() == key).then_some(Steps::Pointer(rest)),
         }
+    }
+
+    /// Whether there is no use in further keys once one fits.
+    fn is_exact(&self) -> bool {
+        matches!(self, Self::Pointer(..))
     }
 }
 
@@ -206,7 +231,8 @@ impl<'a> Search<'a> {
         left.take_one()
     }
 
-    /// Looks for what `steps` lead to in the next item, and passes over it.
+    /// Looks for what `steps` lead to in the next item, and passes over it, unless one step of a
+    /// pointer has led on: then the rest is of no interest.
     fn descend(&mut self, steps: Steps<'_>, depth: usize) -> Result<()> {
         if steps.is_empty() {
             let start = self.at;
@@ -226,21 +252,27 @@ impl<'a> Search<'a> {
         let head = self.head()?;
         match head.major() {
             head::ARRAY => {
+                let next = steps.next();
                 let mut left = Left::of(head);
                 let mut index = String::new();
                 let mut count = 0u64;
                 while self.more(&mut left) {
                     index.clear();
                     let _ = write!(index, "{count}");
-                    self.step(steps.after(index.as_bytes()), depth)?;
+                    if self.step(next.after(index.as_bytes()), depth)? && next.is_exact() {
+                        break;
+                    }
                     count += 1;
                 }
             }
             head::MAP => {
+                let next = steps.next();
                 let mut left = Left::of(head);
                 while self.more(&mut left) {
-                    let steps = self.key(steps)?;
-                    self.step(steps, depth)?;
+                    let steps = self.key(&next)?;
+                    if self.step(steps, depth)? && next.is_exact() {
+                        break;
+                    }
                 }
             }
             // A tensor is a leaf; what any other tag stands around is where the tag is.
@@ -253,28 +285,28 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<()> {
+    /// Takes a step, or passes over an item; whether it was a step.
+    #[inline]
+    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<bool> {
         match steps {
-            Some(steps) => self.descend(steps, depth),
-            None => self.skip(),
+            Some(steps) => self.descend(steps, depth).map(|()| true),
+            None => self.skip().map(|()| false),
         }
     }
 
     /// Passes over a map key; what is left of the path behind it.
-    fn key<'s>(&mut self, steps: Steps<'s>) -> Result<Option<Steps<'s>>> {
-        if let Parsed::Head(head, len) = head::parse(self.rest())
-            && head.major() == head::TEXT
-            && !head.is_indefinite()
+    fn key<'s>(&mut self, next: &Next<'s>) -> Result<Option<Steps<'s>>> {
+        if let Some((head::TEXT, key_len, len)) = head::definite(self.rest())
             && let Some(rest) = self.rest().get(len..)
-            && let Some(key) = usize::try_from(head.arg).ok().and_then(|len| rest.get(..len))
+            && let Some(key) = usize::try_from(key_len).ok().and_then(|len| rest.get(..len))
         {
             self.at += len + key.len();
-            return Ok(steps.after(key));
+            return Ok(next.after(key));
         }
         let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
         let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
         self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
-        Ok(key.and_then(|key| steps.after(key.as_bytes())))
+        Ok(key.and_then(|key| next.after(key.as_bytes())))
     }
 }
 

@@ -144,15 +144,28 @@ pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Dire
     // More than any end mark takes.
     const MAX_MARK: u64 = 256 << 10;
 
+    // Most end marks are that short, so that one read gets all.
+    const NEAR: u64 = 256;
+
     let Some(tail_at) = len.checked_sub(TAIL as u64) else { return Ok(None) };
-    let tail = source::bytes(source, tail_at, TAIL as u64)?;
-    let mark_at = tail.first_chunk().and_then(|tail| format::open_tail(tail, tail_at));
-    let Some(mark_at) = mark_at else { return Ok(None) };
+    let near = len.min(NEAR);
+    let end = source::bytes(source, len - near, near)?;
+    let tail = end.last_chunk();
+    let Some(mark_at) = tail.and_then(|tail| format::open_tail(tail, tail_at)) else {
+        return Ok(None);
+    };
     let mark_len = tail_at - mark_at;
     if mark_len > MAX_MARK {
         return Err(Error::damaged(format!("an end mark of {mark_len} bytes")).at(mark_at));
     }
-    let mark: Cow<'_, [u8]> = source::bytes(source, mark_at, mark_len)?;
+    let at_hand = usize::try_from(mark_len).ok().and_then(|mark_len| {
+        let behind = end.len().checked_sub(TAIL)?;
+        end.get(behind.checked_sub(mark_len)?..behind)
+    });
+    let mark = match at_hand {
+        Some(mark) => Cow::Borrowed(mark),
+        None => source::bytes(source, mark_at, mark_len)?,
+    };
     let opened = format::open_record(&mark, mark_at)?;
     let directory = Directory::parse(opened, mark_at).map_err(|error| error.at(mark_at))?;
     Ok(Some((directory, mark_at)))

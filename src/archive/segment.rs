@@ -325,17 +325,45 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     fn view_item<T: Deserialize<'a>>(&self, range: Range<usize>) -> Result<T> {
-        let header = &self.loaded.header;
-        let source: &'a S = self.source;
-        let contents = source.contents().ok_or_else(|| {
-            Error::data("views need an archive in memory: map it, or load the value")
-        })?;
-        let base = header.metadata_offset() + range.start as u64;
-        let metadata = in_contents(header, contents)?.get(range).unwrap_or_default();
-        let (arena, seen) = (source.arena(), Seen::default());
-        let mut buffers = Lending { contents, header, arena, seen };
-        decode(metadata, base, &mut buffers, self.options)
+        let contents = contents(self.source)?;
+        let metadata = in_contents(&self.loaded.header, contents)?;
+        view_item(self.source, contents, &self.loaded.header, metadata, range, self.options)
     }
+}
+
+/// What views borrow from.
+fn contents<S: ReadAt + ?Sized>(source: &S) -> Result<&[u8]> {
+    source
+        .contents()
+        .ok_or_else(|| Error::data("views need an archive in memory: map it, or load the value"))
+}
+
+/// Views of the value at a path, in a segment whose header lives as long as the views.
+pub fn view_at<'a, S: ReadAt + ?Sized, T: Deserialize<'a>>(
+    source: &'a S,
+    loaded: &'a Loaded,
+    path: &str,
+    options: DecodeOptions,
+) -> Result<T> {
+    let metadata = loaded.metadata(source)?;
+    let range = path::find(metadata, path, options.limits)?;
+    view_item(source, contents(source)?, &loaded.header, metadata, range, options)
+        .map_err(|error| under(error, path))
+}
+
+fn view_item<'a, S: ReadAt + ?Sized, T: Deserialize<'a>>(
+    source: &'a S,
+    contents: &'a [u8],
+    header: &Header,
+    metadata: &'a [u8],
+    range: Range<usize>,
+    options: DecodeOptions,
+) -> Result<T> {
+    let base = header.metadata_offset() + range.start as u64;
+    let metadata = metadata.get(range).unwrap_or_default();
+    let (arena, seen) = (source.arena(), Seen::default());
+    let mut buffers = Lending { contents, header, arena, seen };
+    decode(metadata, base, &mut buffers, options)
 }
 
 /// Decodes the one value that an item of metadata is.

@@ -42,8 +42,13 @@ pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -
 
 /// `len` bytes from `offset` on, which the archive is long enough for.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
+    /// More than this is better not copied, mapped or not.
+    const COPIED: usize = 1 << 20;
+
     let len = in_memory(len, offset)?;
-    if let Some(contents) = source.contents() {
+    if let Some(contents) = source.contents()
+        && (len > COPIED || !source.is_mapped())
+    {
         return slice(contents, offset, len).map(Cow::Borrowed);
     }
     let mut bytes = Vec::new();

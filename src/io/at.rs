@@ -27,6 +27,13 @@ pub trait ReadAt {
         None
     }
 
+    /// Whether reading is cheaper than touching the contents for the first time, as it is where pages
+    /// are mapped on demand.
+    #[doc(hidden)]
+    fn is_mapped(&self) -> bool {
+        false
+    }
+
     /// Where the small tensors of views go that do not lie aligned.
     #[doc(hidden)]
     fn arena(&self) -> Option<&Arena> {
@@ -95,6 +102,10 @@ impl ReadAt for Vec<u8> {
         (**self).contents()
     }
 
+    fn is_mapped(&self) -> bool {
+        (**self).is_mapped()
+    }
+
     fn arena(&self) -> Option<&Arena> {
         (**self).arena()
     }
@@ -111,6 +122,10 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
     fn contents(&self) -> Option<&[u8]> {
         (**self).contents()
+    }
+
+    fn is_mapped(&self) -> bool {
+        (**self).is_mapped()
     }
 
     fn arena(&self) -> Option<&Arena> {

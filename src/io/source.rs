@@ -134,6 +134,10 @@ impl<'de> SliceRead<'de> {
     pub(crate) fn new(slice: &'de [u8]) -> Self {
         Self { rest: slice, whole: slice, mark: 0 }
     }
+
+    pub(crate) fn rest(&self) -> &'de [u8] {
+        self.rest
+    }
 }
 
 impl sealed::Sealed for SliceRead<'_> {}

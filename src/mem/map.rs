@@ -10,6 +10,8 @@ use crate::io::at::ReadAt;
 #[derive(Debug)]
 pub struct Mapped {
     map: memmap2::Mmap,
+    /// Headers are read: each page of the map that is touched costs more than a read of it.
+    file: File,
     arena: Arena,
 }
 
@@ -19,16 +21,18 @@ impl Mapped {
     /// # Safety
     /// While the map lives, nobody may change the file's contents or cut it short, in this process or
     /// another.
-    pub(crate) unsafe fn new(file: &File) -> io::Result<Self> {
+    pub(crate) unsafe fn new(file: File) -> io::Result<Self> {
+        let len = usize::try_from(file.metadata()?.len())
+            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "it does not fit memory"))?;
         // SAFETY: the caller vouches for what this asks: that the file does not change.
-        let map = unsafe { memmap2::Mmap::map(file)? };
-        Ok(Self { map, arena: Arena::default() })
+        let map = unsafe { memmap2::MmapOptions::new().len(len).map(&file)? };
+        Ok(Self { map, file, arena: Arena::default() })
     }
 }
 
 impl ReadAt for Mapped {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.map[..].read_at(out, offset)
+        self.file.read_at(out, offset)
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -37,6 +41,10 @@ impl ReadAt for Mapped {
 
     fn contents(&self) -> Option<&[u8]> {
         Some(&self.map)
+    }
+
+    fn is_mapped(&self) -> bool {
+        true
     }
 
     fn arena(&self) -> Option<&Arena> {

@@ -129,26 +129,34 @@ pub fn name(initial: u8) -> &'static str {
     }
 }
 
+/// Major type, argument and length of a head whose argument is definite.
+#[inline(always)]
+pub fn definite(bytes: &[u8]) -> Option<(u8, u64, usize)> {
+    let (&initial, rest) = bytes.split_first()?;
+    let (arg, len) = match initial & 0x1f {
+        info @ 0..24 => (info.into(), 1),
+        24 => ((*rest.first()?).into(), 2),
+        25 => (u16::from_be_bytes(*rest.first_chunk()?).into(), 3),
+        26 => (u32::from_be_bytes(*rest.first_chunk()?).into(), 5),
+        27 => (u64::from_be_bytes(*rest.first_chunk()?), 9),
+        _ => return None,
+    };
+    Some((initial >> 5, arg, len))
+}
+
 /// The length of the item that starts `bytes`, if that is well-formed up to its texts, all of it is
 /// there, and all its lengths are definite. Needs no stack, however deep the item is.
 pub fn item_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0usize;
     let mut left = 1u64;
     while left > 0 {
-        let rest = bytes.get(at..)?;
-        let (head, len) = match rest.first()? {
-            &initial if initial & 0x1f < 24 => (Head { initial, arg: (initial & 0x1f).into() }, 1),
-            _ => match parse(rest) {
-                Parsed::Head(head, len) if !head.is_indefinite() => (head, len),
-                _ => return None,
-            },
-        };
+        let (major, arg, len) = definite(bytes.get(at..)?)?;
         at += len;
         left -= 1;
-        match head.major() {
-            BYTES | TEXT => at = at.checked_add(usize::try_from(head.arg).ok()?)?,
-            ARRAY => left = left.checked_add(head.arg)?,
-            MAP => left = left.checked_add(head.arg.checked_mul(2)?)?,
+        match major {
+            BYTES | TEXT => at = at.checked_add(usize::try_from(arg).ok()?)?,
+            ARRAY => left = left.checked_add(arg)?,
+            MAP => left = left.checked_add(arg.checked_mul(2)?)?,
             TAG => left += 1,
             _ => {}
         }

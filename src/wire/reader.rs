@@ -11,7 +11,17 @@ use crate::io::source::{Bytes, Read, SliceRead, reserve};
 use crate::mem;
 use crate::options::Limits;
 
-impl Wire<SliceRead<'_>> {
+impl<'de> Wire<SliceRead<'de>> {
+    /// The bytes behind what was read.
+    pub fn rest(&self) -> &'de [u8] {
+        self.src.rest()
+    }
+
+    /// Leaves bytes behind that were read from [`Wire::rest`].
+    pub fn pass(&mut self, bytes: usize) {
+        self.src.advance(bytes);
+    }
+
     /// How many bytes there are behind what was read.
     pub fn bytes_left(&self) -> usize {
         self.src.remaining().unwrap_or(0)
