@@ -118,7 +118,7 @@ impl Error {
             Kind::Other(category, message) => {
                 Kind::Other(category, format!("{}: {message}", shown(file)).into())
             }
-            other => other,
+            named @ Kind::IoAt(..) => named,
         };
         self
     }

@@ -47,7 +47,8 @@ impl Served<'_> {
     /// Scores for images as they come, not yet normalised.
     pub fn logits(&self, pixels: &Array2<f32>) -> Array2<f32> {
         let Network { hidden, activation, output } = &self.network;
-        let input = (pixels - &*self.normalisation.mean) / &*self.normalisation.deviation;
+        let input =
+            (pixels - &self.normalisation.mean.view()) / self.normalisation.deviation.view();
         let mut units = forward(&input.view(), &hidden.weight, &hidden.bias);
         activation.apply(&mut units);
         forward(&units.view(), &output.weight, &output.bias)

@@ -105,8 +105,8 @@ impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
             return Ok(());
         };
         let computed = hasher.finish();
-        let hashes = self.loaded.hashes(self.source)?;
-        match usize::try_from(number).ok().and_then(|index| hashes.get(index)) {
+        let stored = self.loaded.hashes(self.source)?;
+        match usize::try_from(number).ok().and_then(|index| stored.get(index)) {
             Some(&stored) if stored == computed => Ok(()),
             Some(&stored) => Err(wrong_checksum(number, computed, stored, start)),
             None => Err(no_such(number)),

@@ -230,8 +230,8 @@ pub fn padding(gap: u64) -> Result<Vec<u8>> {
     }
     if left > 0 {
         let head = match left {
-            ..=24 => 1,
-            ..=257 => 2,
+            1..=24 => 1,
+            25..=257 => 2,
             _ => 3,
         };
         let content = left - head;

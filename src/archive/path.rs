@@ -144,9 +144,10 @@ impl<'a> Steps<'a> {
             Self::Pointer(path) => {
                 let rest = path.strip_prefix('/').unwrap_or(path);
                 let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let step = match step.contains('~') {
-                    true => step.replace("~1", "/").replace("~0", "~").into(),
-                    false => step.into(),
+                let step = if step.contains('~') {
+                    step.replace("~1", "/").replace("~0", "~").into()
+                } else {
+                    step.into()
                 };
                 Next::Pointer(step, rest)
             }
@@ -468,10 +469,9 @@ pub fn visit(
             each(path, item);
         }
     });
-    visited.map_err(|error| match path.0.is_empty() {
-        true => error,
-        false => error.in_field(path.text(false)),
-    })?;
+    visited.map_err(
+        |error| if path.0.is_empty() { error } else { error.in_field(path.text(false)) },
+    )?;
     if wire.peek()?.is_some() {
         return Err(Error::data("expected one item of metadata, found more").at(wire.offset()));
     }
@@ -558,7 +558,7 @@ fn visit_item<'de, R: Read<'de>>(
         Item::Tag(tag) => {
             let item = wire.tensor(tag)?;
             each(path.as_deref(), wire.offset(), &item);
-            wire.pass_payload(item)
+            wire.pass_payload(&item)
         }
         Item::Head(head) => match head.major() {
             head::ARRAY | head::MAP => {

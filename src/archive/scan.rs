@@ -95,9 +95,8 @@ pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
     if MAGIC.starts_with(&start) {
         return Err(Error::torn(format!("an archive of {len} bytes: cut in its first bytes")).at(0));
     }
-    let start: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
-    let magic: String = MAGIC.iter().map(|byte| format!("{byte:02x}")).collect();
-    Err(Error::syntax(format!("no tenarc archive: expected {magic}, found {start}")).at(0))
+    let (expected, found) = (MAGIC.escape_ascii(), start.escape_ascii());
+    Err(Error::syntax(format!("no tenarc archive: expected `{expected}`, found `{found}`")).at(0))
 }
 
 /// What the record at `at` is, of which only the start is read.

@@ -81,7 +81,7 @@ impl<R: io::Read> IArchive<R> {
     /// without an end mark, and where the archive is damaged or the value does not fit the type.
     pub fn load<T: DeserializeOwned>(&mut self) -> Result<T> {
         match self.advance()? {
-            Some(next) => self.value(next),
+            Some(next) => self.value(&next),
             None => Err(self.at_end("another segment")),
         }
     }
@@ -93,7 +93,7 @@ impl<R: io::Read> IArchive<R> {
     pub fn load_as<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         while let Some(next) = self.advance()? {
             if next.header.name.as_deref() == Some(name) {
-                return self.value(next);
+                return self.value(&next);
             }
             self.pass(&next)?;
         }
@@ -194,9 +194,10 @@ impl<R: io::Read> IArchive<R> {
                 return Err(Error::torn(what).at(at));
             }
             let Some(lengths) = format::record_len(window) else {
-                return Err(match window.len() < MAX_RECORD_HEAD {
-                    true => Error::torn("the archive ends inside a record").at(at),
-                    false => Error::damaged("expected a record, found something else").at(at),
+                return Err(if window.len() < MAX_RECORD_HEAD {
+                    Error::torn("the archive ends inside a record").at(at)
+                } else {
+                    Error::damaged("expected a record, found something else").at(at)
                 });
             };
             let limit = self.options.limits.alloc_budget(false);
@@ -234,8 +235,8 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Decodes a value, and reads to the end of its segment in any case.
-    fn value<T: DeserializeOwned>(&mut self, next: Box<Next>) -> Result<T> {
-        let Next { record, header } = &*next;
+    fn value<T: DeserializeOwned>(&mut self, next: &Next) -> Result<T> {
+        let Next { record, header } = next;
         let metadata = record.get(header.metadata.clone()).unwrap_or_default();
         let uses = last_uses(metadata, header, self.options.limits);
         let uses = self.lasting(uses)?;
@@ -329,7 +330,7 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
             return None;
         }
         match self.archive.advance() {
-            Ok(Some(next)) => Some(self.archive.value(next)),
+            Ok(Some(next)) => Some(self.archive.value(&next)),
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         }
@@ -411,7 +412,7 @@ struct Body<'a, R> {
 }
 
 enum Source {
-    Stream { number: u64, left: u64, hasher: Option<Hasher> },
+    Stream { number: u64, left: u64, hasher: Option<Box<Hasher>> },
     Kept { index: usize, position: usize, last: bool },
 }
 
@@ -491,7 +492,7 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
             self.go_to(wanted)?;
             self.next += 1;
             let (_, left) = self.header.buffer(number).unwrap_or_default();
-            let hasher = self.checksums.then(Hasher::new);
+            let hasher = self.checksums.then(|| Box::new(Hasher::new()));
             self.open = Some(Source::Stream { number, left, hasher });
             return Ok(());
         }

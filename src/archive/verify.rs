@@ -68,7 +68,7 @@ fn body<S: ReadAt + ?Sized>(
         let what = "padding before the body is not what it must be";
         return Err(Error::damaged(what).at(layout.header_end + at as u64));
     }
-    let hashes = segment.hashes(source)?;
+    let stored = segment.hashes(source)?;
     let mut position = layout.body_start;
     for (number, &(start, len)) in layout.buffers.iter().enumerate() {
         let gap = source::bytes(source, position, start - position)?;
@@ -88,7 +88,7 @@ fn body<S: ReadAt + ?Sized>(
             progress(position);
         }
         let computed = hasher.finish();
-        match hashes.get(number) {
+        match stored.get(number) {
             Some(&stored) if stored != computed => {
                 return Err(wrong_checksum(number as u64, computed, stored, start));
             }

@@ -7,8 +7,10 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Arena {
     /// By the address and length of what was copied, so that it is copied once.
-    copies: Mutex<HashMap<(usize, usize), Box<[u128]>>>,
+    copies: Mutex<HashMap<(usize, usize), Copied>>,
 }
+
+type Copied = Box<[u128]>;
 
 impl Arena {
     /// The aligned copy of `bytes`, which must not change while the arena lives.

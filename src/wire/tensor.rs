@@ -162,7 +162,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     fn row(&self, dtype: DType, len: usize) -> Result<TensorMeta> {
         // Typed arrays are of whole-byte elements.
         let size = dtype.bits().unwrap_or(8) / 8;
-        if len % size != 0 {
+        if !len.is_multiple_of(size) {
             let what = format!("{len} bytes are no whole number of {dtype} elements");
             return Err(Error::data(what).at(self.offset()));
         }
@@ -494,7 +494,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     }
 
     /// Passes over the payload.
-    pub fn pass_payload(&mut self, item: TensorItem) -> Result<()> {
+    pub fn pass_payload(&mut self, item: &TensorItem) -> Result<()> {
         if let Payload::Block { len, .. } = item.payload {
             self.src.take(len, "a tensor")?;
         }
