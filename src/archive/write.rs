@@ -342,9 +342,9 @@ impl OArchive<ArchiveFile> {
     pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        let new = AtomicFile::create(path)?;
         // What a save to this path left behind that was killed. Not worth failing for.
         let _ = sweep(parent(path), path.file_name());
+        let new = AtomicFile::create(path)?;
         let file = new.file().try_clone();
         let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
         let sync = options.sync;

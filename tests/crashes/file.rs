@@ -62,7 +62,7 @@ pub fn syncs_the_file_before_and_the_directory_after_the_rename() {
 
     let opened = |name: &str| {
         let call =
-            calls.iter().find(|call| is_at(call, &["open", "openat"]) && call.line.contains(name));
+            calls.iter().rfind(|call| is_at(call, &["open", "openat"]) && call.line.contains(name));
         let line = &call.unwrap_or_else(|| panic!("{name} is not opened: {calls:#?}")).line;
         line.rsplit_once("= ").unwrap().1.trim().to_owned()
     };

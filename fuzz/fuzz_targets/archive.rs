@@ -1,0 +1,157 @@
+//! Archives: any bytes as they are, and as the metadata of a segment whose checksums are right, so
+//! that what stands behind them is reached. All ways to read an archive agree.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use ndarray::{Array2, ArrayView2};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use tenarc::{Archive, DynTensor, IArchive, Tensor, Value};
+use twox_hash::XxHash3_64;
+
+const ALIGNMENT: usize = 16;
+
+#[derive(Serialize, Deserialize)]
+struct Model {
+    #[serde(default)]
+    weight: Option<Tensor<Array2<f32>>>,
+    #[serde(default)]
+    any: Option<Tensor<DynTensor>>,
+    #[serde(default)]
+    plain: Vec<f64>,
+    #[serde(default)]
+    bytes: serde_bytes::ByteBuf,
+    #[serde(flatten)]
+    rest: std::collections::BTreeMap<String, Value>,
+}
+
+fn head(out: &mut Vec<u8>, major: u8, arg: usize) {
+    let arg = arg as u64;
+    match arg {
+        0..24 => out.push(major << 5 | arg as u8),
+        24..=0xff => out.extend([major << 5 | 24, arg as u8]),
+        0x100..=0xffff => {
+            out.push(major << 5 | 25);
+            out.extend((arg as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(major << 5 | 26);
+            out.extend((arg as u32).to_be_bytes());
+        }
+    }
+}
+
+fn seal(out: &mut Vec<u8>, start: usize, seed: u64) -> u64 {
+    let hash = XxHash3_64::oneshot_with_seed(seed, &out[start..]);
+    out.push(0x48);
+    out.extend(hash.to_be_bytes());
+    hash
+}
+
+fn record(out: &mut Vec<u8>, content: &[u8]) -> u64 {
+    let start = out.len();
+    out.extend([0xd8, 0x18]);
+    head(out, 2, content.len());
+    out.extend(content);
+    seal(out, start, start as u64)
+}
+
+/// An archive of one segment, as section 5 of the specification says.
+fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
+    let mut out = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec();
+    let mut content = b"\xdaTSEG\x86\x01\xf6\x10\x67xxh3-64".to_vec();
+    head(&mut content, 4, lengths.len());
+    lengths.iter().for_each(|&len| head(&mut content, 0, len));
+    content.extend(metadata);
+    let hash = record(&mut out, &content);
+    if !lengths.is_empty() {
+        let mut body = Vec::new();
+        let mut hashes = Vec::new();
+        for (number, &len) in lengths.iter().enumerate() {
+            body.resize(body.len().next_multiple_of(ALIGNMENT), 0);
+            let buffer = vec![number as u8 & 1; len];
+            hashes.extend(XxHash3_64::oneshot(&buffer).to_be_bytes());
+            body.extend(buffer);
+        }
+        let mut body_head = Vec::new();
+        head(&mut body_head, 2, body.len());
+        // Shorter than 25 bytes, so that one byte string does.
+        let gap = (out.len() + body_head.len()).next_multiple_of(ALIGNMENT)
+            - (out.len() + body_head.len());
+        if gap > 0 {
+            out.push(0x40 + (gap - 1) as u8);
+            out.resize(out.len() + gap - 1, 0);
+        }
+        out.extend(body_head);
+        out.extend(body);
+        let start = out.len();
+        out.extend([0xd8, 0x43]);
+        head(&mut out, 2, hashes.len());
+        out.extend(hashes);
+        seal(&mut out, start, hash);
+    }
+    let mark = out.len();
+    record(&mut out, b"\xdaTEND\x84\x01\x01\x81\x82\x0c\xf6\x80");
+    let tail = out.len();
+    out.extend(b"\x58\x20TARCTAIL");
+    out.extend((mark as u64).to_be_bytes());
+    out.extend((tail as u64).to_be_bytes());
+    let hash = XxHash3_64::oneshot_with_seed(tail as u64, &out[tail..]);
+    out.extend(hash.to_be_bytes());
+    out
+}
+
+/// From a stream and at positions, the same value or none.
+fn agree<T: Serialize + DeserializeOwned>(bytes: &[u8], archive: &Archive<&[u8]>) {
+    let name = std::any::type_name::<T>();
+    let at = archive.load::<T>();
+    let streamed = IArchive::new(bytes).and_then(|mut input| input.load::<T>());
+    match (at, streamed) {
+        (Ok(at), Ok(streamed)) => {
+            assert_eq!(tenarc::to_vec(&at).ok(), tenarc::to_vec(&streamed).ok(), "{name}");
+        }
+        (Err(_), Err(_)) => {}
+        (at, streamed) => panic!("{name}: {:?}, {:?}", at.err(), streamed.err()),
+    }
+}
+
+fn read(bytes: &[u8]) {
+    let mut input = match IArchive::new(bytes) {
+        Ok(input) => input,
+        Err(_) => return,
+    };
+    for _ in input.records::<Value>() {}
+    let Ok(archive) = Archive::new_torn(bytes) else { return };
+    for segment in archive.segments() {
+        let Ok(segment) = segment else { continue };
+        let Ok(tensors) = segment.tensors() else { continue };
+        for tensor in tensors {
+            // What is listed is found, unless its path is one of two.
+            let _ = segment.dyn_tensor(tensor.path());
+            let _ = segment.slice::<f32, _>(tensor.path(), ndarray::s![0..1, ..]);
+            let _ = segment.view_at::<Tensor<ArrayView2<f32>>>(tensor.path());
+        }
+        let _ = segment.keys("");
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    read(bytes);
+    let Some((&count, rest)) = bytes.split_first() else { return Corpus::Reject };
+    let count = usize::from(count % 8);
+    if rest.len() < count {
+        return Corpus::Reject;
+    }
+    let (lengths, metadata) = rest.split_at(count);
+    let lengths: Vec<usize> = lengths.iter().map(|&len| usize::from(len) * 4).collect();
+    let bytes = built(&lengths, metadata);
+    let archive = Archive::new(&bytes[..]).expect("checksums are right");
+    read(&bytes);
+    let _ = archive.verify();
+    agree::<Model>(&bytes, &archive);
+    agree::<Value>(&bytes, &archive);
+    agree::<Tensor<DynTensor>>(&bytes, &archive);
+    let ignored = archive.load::<IgnoredAny>().is_ok();
+    assert!(ignored || archive.load::<Value>().is_err(), "a value from what is malformed");
+    Corpus::Keep
+});
