@@ -93,7 +93,8 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 /// Opens an archive file, to read parts of it: single tensors, or whatever a path names.
 ///
 /// Reads headers only, with reads at positions: it is safe while other processes replace the file, or
-/// append to it.
+/// append to it. Between the first value that they append and their commit the file has no end mark
+/// at its end, and so is torn: try again then, or read what is there with [`open_torn`].
 ///
 /// # Errors
 /// Where the file cannot be read, is no archive, or a damaged one, and with

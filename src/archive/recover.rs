@@ -7,10 +7,12 @@ use std::path::Path;
 use super::file::open_file;
 use super::scan::{self, Scan, scan};
 use super::source;
+use super::verify;
 use super::write::lock;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::checksum::STEP;
 
 /// What became of a torn archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +26,17 @@ pub struct Recovered {
 /// Cuts off what stands behind the last whole segment of a torn archive, and writes an end mark there.
 /// A whole archive is left as it is.
 ///
-/// Segments count as whole where their headers and the list of their checksums are; whether the tensors
-/// are what their checksums say, [`Archive::verify`](crate::Archive::verify) tells.
+/// Segments behind the last end mark count as whole where every byte of them is; of those before it only
+/// the headers are looked at, and [`Archive::verify`](crate::Archive::verify) tells about the rest.
 ///
 /// # Errors
 /// Where the file is no archive, cannot be changed, or is open for appending; and where it is not
-/// torn but damaged, with whole segments behind the damage: cutting would lose them.
+/// torn but damaged, with an end mark behind the damage: cutting would lose what that vouches for.
 pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     let path = path.as_ref();
-    let mut file = lock(path)?;
-    let (plan, len) = plan(&file).map_err(|error| error.in_file(path))?;
+    let mut locked = lock(path)?;
+    let file = &mut locked.file;
+    let (plan, len) = plan(file).map_err(|error| error.in_file(path))?;
     let Some(scan) = plan.scan else { return Ok(plan.result) };
     let failed = |error| Error::io_at(error, "cannot recover", path);
     // Should this end half-way, the archive is torn as before.
@@ -53,8 +56,6 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
 /// # Errors
 /// As [`recover`], and where the new file cannot be written.
 pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
-    const STEP: u64 = 1 << 20;
-
     let (path, new) = (path.as_ref(), new.as_ref());
     let file = open_file(path)?;
     let (plan, len) = plan(&file).map_err(|error| error.in_file(path))?;
@@ -63,7 +64,7 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
     let kept = plan.scan.as_ref().map_or(len, |scan| scan.end);
     let mut at = 0;
     while at < kept {
-        let bytes = source::bytes(&file, at, STEP.min(kept - at))?;
+        let bytes = source::bytes(&file, at, (STEP as u64).min(kept - at))?;
         out.write_all(&bytes).map_err(failed)?;
         at += bytes.len() as u64;
     }
@@ -88,8 +89,17 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
         let result = Recovered { segments: directory.count(), dropped: 0 };
         return Ok((Plan { scan: None, result }, len));
     }
-    let scan = scan(file, len, |_| Ok(()))?;
-    if let Some(tail) = scan::has_tail_behind(file, scan.end, len)? {
+    let vouched = scan(file, len, |_| Ok(()))?.vouched;
+    // A crash may have lost any part of what no end mark vouches for.
+    let mut step = vec![0; STEP];
+    let scan = scan(file, len, |segment| {
+        if segment.header.offset < vouched {
+            return Ok(());
+        }
+        verify::body(file, segment, &mut step, &mut |_| ())
+    })?;
+    let mark = scan.end + scan.missing.len() as u64;
+    if let Some(tail) = scan::has_tail_behind(file, scan.end, len, mark)? {
         let why = scan.fault.as_ref().map_or_else(String::new, |fault| format!(" ({fault})"));
         return Err(Error::damaged(format!(
             "the archive is damaged{why}, and goes on to an end mark at byte {tail}: cutting it off \

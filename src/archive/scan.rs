@@ -19,8 +19,10 @@ pub struct Scan {
     pub directory: Directory,
     /// Blocks of the directory that should stand at `end` and do not.
     pub missing: Vec<u8>,
-    /// Whether the last whole thing is an end mark, or nothing follows the magic.
+    /// Whether the last whole thing is an end mark.
     pub finished: bool,
+    /// Behind the last end mark, or the magic: what stands before was vouched for.
+    pub vouched: u64,
     /// Why it ends there, if not at the end of the input.
     pub fault: Option<Error>,
 }
@@ -38,11 +40,16 @@ pub fn scan<S: ReadAt + ?Sized>(
         directory: Directory::default(),
         missing: Vec::new(),
         finished: false,
+        vouched: MAGIC.len() as u64,
         fault: None,
     };
     while scan.end < len {
         if let Err(fault) = scan.step(source, len, &mut each) {
-            scan.fault = Some(fault);
+            match fault.category() {
+                // These say nothing about the archive, or not that it ends here.
+                Category::Io | Category::Limit | Category::Version => return Err(fault),
+                _ => scan.fault = Some(fault),
+            }
             break;
         }
     }
@@ -63,6 +70,7 @@ impl Scan {
             expect(source, at, len, &mark, "an end mark")?;
             self.end += mark.len() as u64;
             self.finished = true;
+            self.vouched = self.end;
             return Ok(());
         }
         let segment = Loaded::read(source, at, len)?;
@@ -138,7 +146,7 @@ fn expect<S: ReadAt + ?Sized>(
 }
 
 /// The directory of a whole archive, read from its end; `None` where that is no end mark, so that the
-/// archive is torn.
+/// archive is torn. A crash may leave the end of an end mark and not its start, which is torn too.
 pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
     // More than any end mark takes.
     const MAX_MARK: u64 = 256 << 10;
@@ -165,14 +173,22 @@ pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Dire
         Some(mark) => Cow::Borrowed(mark),
         None => source::bytes(source, mark_at, mark_len)?,
     };
-    let opened = format::open_record(&mark, mark_at)?;
+    let opened = match format::open_record(&mark, mark_at) {
+        Err(error) if error.category() == Category::Damaged => return Ok(None),
+        opened => opened?,
+    };
     let directory = Directory::parse(opened, mark_at).map_err(|error| error.at(mark_at))?;
     Ok(Some((directory, mark_at)))
 }
 
 /// Whether somewhere behind `from` there is an intact tail: then what stands before it is damaged
-/// rather than torn.
-pub fn has_tail_behind<S: ReadAt + ?Sized>(source: &S, from: u64, len: u64) -> Result<Option<u64>> {
+/// rather than torn. That of an end mark at `mark` or before does not count: no segment stands between.
+pub fn has_tail_behind<S: ReadAt + ?Sized>(
+    source: &S,
+    from: u64,
+    len: u64,
+    mark: u64,
+) -> Result<Option<u64>> {
     const WINDOW: u64 = 1 << 20;
 
     let mut at = from;
@@ -182,7 +198,7 @@ pub fn has_tail_behind<S: ReadAt + ?Sized>(source: &S, from: u64, len: u64) -> R
             let position = at + start as u64;
             if format::starts_tail(bytes)
                 && let Some(tail) = bytes.first_chunk()
-                && format::open_tail(tail, position).is_some()
+                && format::open_tail(tail, position).is_some_and(|start| start > mark)
             {
                 return Ok(Some(position));
             }

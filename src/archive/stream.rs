@@ -30,6 +30,8 @@ pub struct IArchive<R> {
     read: IoRead<R>,
     options: DecodeOptions,
     directory: Directory,
+    /// Blocks of the directory that must follow the segment read last.
+    blocks: Vec<u8>,
     /// The segment whose header was read, and whose value was not.
     next: Option<Box<Next>>,
     /// Whether an end mark was the last thing read.
@@ -69,7 +71,8 @@ impl<R: io::Read> IArchive<R> {
         let start = take(&mut read, MAGIC.len(), "the start of an archive")?;
         super::scan::check_magic(&start, start.len() as u64)?;
         let directory = Directory::default();
-        Ok(Self { read, options, directory, next: None, finished: false, fault: None })
+        let blocks = Vec::new();
+        Ok(Self { read, options, directory, blocks, next: None, finished: false, fault: None })
     }
 
     /// The next value.
@@ -181,6 +184,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     fn read_header(&mut self) -> Result<Option<Box<Next>>> {
+        self.pass_blocks()?;
         loop {
             let at = self.read.offset();
             self.read.fill(MAX_RECORD_HEAD)?;
@@ -293,18 +297,23 @@ impl<R: io::Read> IArchive<R> {
             }
         }
         let entry = Entry { offset: header.offset, name: header.name.clone() };
-        let at = self.read.offset();
-        let mut blocks = Vec::new();
-        self.directory.add(entry, at, |block| {
+        let blocks = &mut self.blocks;
+        self.directory.add(entry, self.read.offset(), |block| {
             blocks.extend_from_slice(block);
             Ok(())
-        })?;
-        if !blocks.is_empty() {
-            let found = take(&mut self.read, blocks.len(), "a block of the directory")?;
-            if found != blocks {
-                let what = "a block of the directory is not what it must be";
-                return Err(Error::damaged(what).at(at));
-            }
+        })
+    }
+
+    /// Reads the blocks behind a segment. Not with the segment, which is whole without them.
+    fn pass_blocks(&mut self) -> Result<()> {
+        let blocks = std::mem::take(&mut self.blocks);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let at = self.read.offset();
+        if take(&mut self.read, blocks.len(), "a block of the directory")? != blocks {
+            let what = "a block of the directory is not what it must be";
+            return Err(Error::damaged(what).at(at));
         }
         Ok(())
     }

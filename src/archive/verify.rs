@@ -52,7 +52,7 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
 }
 
 /// That paddings are as they must be, and buffers as their checksums say.
-fn body<S: ReadAt + ?Sized>(
+pub fn body<S: ReadAt + ?Sized>(
     source: &S,
     segment: &Loaded,
     step: &mut [u8],

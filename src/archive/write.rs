@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek as _, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -254,7 +254,7 @@ impl<W: Write> OArchive<W> {
 /// The file that an [`OArchive`] writes. Dropped without
 /// [`commit`](OArchive::commit) or [`finish`](OArchive::finish), it leaves what was there before.
 pub struct ArchiveFile {
-    file: File,
+    locked: Locked,
     /// A new file that has not taken its place yet.
     new: Option<AtomicFile>,
     sync: SyncLevel,
@@ -275,30 +275,52 @@ impl ArchiveFile {
 
     fn settle(&mut self) -> Result<()> {
         // A new file counts only once it is renamed, which is after the one sync of all.
-        if self.new.is_none() && self.sync != SyncLevel::Off {
-            self.file.sync_data().map_err(Error::io)?;
+        if self.new.is_some() {
+            return Ok(());
         }
-        Ok(())
+        // An end mark in a file that is nowhere to be found would vouch for nothing.
+        let there = is_at(&self.locked.file, &self.locked.path);
+        if !there.map_err(|error| self.failed(error, "cannot look at"))? {
+            let error = io::Error::other("another file has taken its place");
+            return Err(self.failed(error, "cannot commit to"));
+        }
+        self.sync()
+    }
+
+    fn sync(&self) -> Result<()> {
+        match self.sync {
+            SyncLevel::Off => Ok(()),
+            SyncLevel::Full => {
+                self.locked.file.sync_data().map_err(|error| self.failed(error, "cannot sync"))
+            }
+        }
+    }
+
+    #[cold]
+    fn failed(&self, error: io::Error, attempt: &str) -> Error {
+        Error::io_at(error, attempt, &self.locked.path)
     }
 
     fn commit(&mut self, position: u64) -> Result<()> {
         match self.new.take() {
             Some(new) => {
-                // Even where this fails the file may be in its place: nothing is to be cut off it.
+                // Should only the directory fail to be synced, the file has taken its place, and
+                // must not be cut when it is dropped.
                 self.committed = position;
-                new.commit(self.sync)?;
+                new.commit(self.sync)
             }
-            None if self.sync != SyncLevel::Off => self.file.sync_data().map_err(Error::io)?,
-            None => {}
+            None => {
+                self.sync()?;
+                self.committed = position;
+                Ok(())
+            }
         }
-        self.committed = position;
-        Ok(())
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
         if self.len > position {
-            self.file.set_len(position)?;
-            self.file.seek(io::SeekFrom::Start(position))?;
+            self.locked.file.set_len(position)?;
+            self.locked.file.seek(io::SeekFrom::Start(position))?;
             self.len = position;
         }
         Ok(true)
@@ -309,7 +331,12 @@ impl Write for ArchiveFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.new {
             Some(new) => new.write(bytes)?,
-            None => self.file.write(bytes)?,
+            None => match self.locked.file.write(bytes) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(self.failed(error, "cannot write").into());
+                }
+                result => result?,
+            },
         };
         self.len += written as u64;
         Ok(written)
@@ -324,7 +351,7 @@ impl Drop for ArchiveFile {
     fn drop(&mut self) {
         if self.new.is_none() && self.len > self.committed {
             // Where this fails the file has a torn tail, as after a crash.
-            let _ = self.file.set_len(self.committed);
+            let _ = self.locked.file.set_len(self.committed);
         }
     }
 }
@@ -347,8 +374,9 @@ impl OArchive<ArchiveFile> {
         let new = AtomicFile::create(path)?;
         let file = new.file().try_clone();
         let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
+        let locked = Locked { file, path: path.to_path_buf() };
         let sync = options.sync;
-        let file = ArchiveFile { file, new: Some(new), sync, committed: 0, len: 0 };
+        let file = ArchiveFile { locked, new: Some(new), sync, committed: 0, len: 0 };
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
@@ -374,22 +402,35 @@ impl OArchive<ArchiveFile> {
     pub fn append_with(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        let mut file = lock(path)?;
-        let archive = Archive::new(&file).map_err(|error| error.in_file(path))?;
+        let mut locked = lock(path)?;
+        let archive = Archive::new(&locked.file).map_err(|error| error.in_file(path))?;
         let directory = archive.directory().cloned().unwrap_or_default();
         let len = archive.byte_len();
         drop(archive);
         let failed = |error| Error::io_at(error, "cannot open", path);
-        file.seek(io::SeekFrom::Start(len)).map_err(failed)?;
+        locked.file.seek(io::SeekFrom::Start(len)).map_err(failed)?;
         let sync = options.sync;
-        let file = ArchiveFile { file, new: None, sync, committed: len, len };
+        let file = ArchiveFile { locked, new: None, sync, committed: len, len };
         let sink = Stage::sink_at(file, len);
         Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
     }
 }
 
+/// A file that nobody else may change while this lives.
+pub struct Locked {
+    pub file: File,
+    path: PathBuf,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // A child that another thread has just forked may hold the file open, and so the lock.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Opens a file that nobody else may change meanwhile.
-pub fn lock(path: &Path) -> Result<File> {
+pub fn lock(path: &Path) -> Result<Locked> {
     let failed = |error| Error::io_at(error, "cannot open", path);
     let refused = |what: &str| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
     let resolved = std::fs::canonicalize(path).map_err(failed)?;
@@ -407,5 +448,5 @@ pub fn lock(path: &Path) -> Result<File> {
     if !is_at(&file, &resolved).map_err(failed)? {
         return Err(refused("it was replaced just now"));
     }
-    Ok(file)
+    Ok(Locked { file, path: resolved })
 }

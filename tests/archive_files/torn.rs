@@ -1,0 +1,313 @@
+//! I 69, 71: archives cut anywhere, with tails of zeros and garbage, and damaged in the middle.
+
+use std::fs;
+use std::path::Path;
+
+use tenarc::{Archive, Category, IArchive, OArchive, Recovered};
+
+use crate::support::{
+    Chance, Dir, Record, append, name, numbers, numbers_in, read, record, unsynced,
+};
+
+const NAME: &str = "a.tenarc";
+
+/// An archive, and where its whole parts end: segments, blocks of the directory, end marks.
+struct Sample {
+    bytes: Vec<u8>,
+    /// With the number of segments up to there.
+    ends: Vec<(usize, u64)>,
+    len: usize,
+}
+
+impl Sample {
+    /// Sessions of so many records, each with an end mark.
+    fn new(path: &Path, sessions: &[u32], len: usize) -> Self {
+        let mut out = OArchive::create(path, unsynced()).unwrap();
+        let mut ends = vec![(out.position() as usize, 0)];
+        let mut number = 0;
+        for session in sessions {
+            for _ in 0..*session {
+                out.save_as(&name(number), &record(number, len)).unwrap();
+                number += 1;
+                ends.push((out.position() as usize, number.into()));
+            }
+            out.commit().unwrap();
+            ends.push((out.position() as usize, number.into()));
+        }
+        drop(out);
+        let bytes = fs::read(path).unwrap();
+        let archive = Archive::new(&bytes[..]).unwrap();
+        // A segment before a block ends where its own bytes end.
+        for (index, segment) in archive.segments().enumerate() {
+            let segment = segment.unwrap();
+            let end = (segment.offset() + segment.byte_len()) as usize;
+            if !ends.contains(&(end, index as u64 + 1)) {
+                ends.push((end, index as u64 + 1));
+            }
+        }
+        ends.sort_unstable();
+        Self { bytes, ends, len }
+    }
+
+    /// The last whole part before `cut`.
+    fn last_end(&self, cut: usize) -> (usize, u64) {
+        *self.ends.iter().rfind(|(end, _)| *end <= cut).unwrap()
+    }
+
+    fn expected(segments: u64) -> Vec<u32> {
+        (0..segments as u32).collect()
+    }
+
+    /// That readers of a torn archive, of which `cut` bytes are good, say so and give what is whole.
+    fn check(&self, torn: &[u8], cut: usize) {
+        let (end, segments) = self.last_end(cut);
+        let error = Archive::new(torn).unwrap_err();
+        assert_eq!(error.category(), Category::Torn, "{cut}: {error}");
+        assert_eq!(error.offset(), Some(end as u64), "{cut}: {error}");
+
+        let archive = Archive::new_torn(torn).unwrap();
+        assert_eq!(archive.torn().unwrap().offset(), Some(end as u64), "{cut}");
+        assert_eq!(numbers_in(&archive).unwrap(), Self::expected(segments), "{cut}");
+        let error = archive.verify().unwrap_err();
+        assert!([Category::Torn, Category::Damaged].contains(&error.category()), "{cut}: {error}");
+
+        let mut stream = IArchive::new(torn).unwrap();
+        for number in 0..segments as u32 {
+            let found: Record = stream.load().unwrap_or_else(|error| panic!("{cut}: {error}"));
+            assert_eq!(found, record(number, self.len));
+        }
+        // Only garbage can claim to be longer than is allowed.
+        let error = stream.load::<Record>().unwrap_err();
+        let category = error.category();
+        assert!(matches!(category, Category::Torn | Category::Damaged), "{cut}: {error}");
+        let mut stream = IArchive::new(torn).unwrap();
+        let records: Vec<_> = stream.records::<Record>().collect();
+        assert_eq!(records.len() as u64, segments + 1, "{cut}");
+        assert!(records.last().unwrap().is_err(), "{cut}");
+    }
+
+    /// That a torn file is made whole, and can be appended to.
+    fn mend(&self, path: &Path, torn: &[u8], cut: usize) {
+        let (end, segments) = self.last_end(cut);
+        fs::write(path, torn).unwrap();
+        assert_eq!(OArchive::append(path).unwrap_err().category(), Category::Torn);
+        let expected = Recovered { segments, dropped: (torn.len() - end) as u64 };
+
+        let new = path.with_extension("new");
+        assert_eq!(tenarc::recover_to(path, &new).unwrap(), expected);
+        assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
+        assert_eq!(tenarc::recover(path).unwrap(), expected);
+        let mended = fs::read(path).unwrap();
+        assert!(fs::read(&new).unwrap() == mended, "{cut}: two ways, two results");
+        assert!(mended.starts_with(&self.bytes[..end]));
+        assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
+
+        assert_eq!(tenarc::recover(path).unwrap(), Recovered { segments, dropped: 0 });
+        assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
+        append(path, [segments as u32], self.len);
+        assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), Self::expected(segments + 1));
+    }
+}
+
+/// Whether a cut is one to try: all that are `near` the ends of parts, others by steps.
+fn chosen(sample: &Sample, cut: usize, step: usize, near: usize) -> bool {
+    let nearest = sample.ends.iter().map(|(end, _)| cut.abs_diff(*end)).min();
+    cut.is_multiple_of(step) || nearest.is_some_and(|distance| distance <= near)
+}
+
+fn cuts(sample: &Sample, path: &Path, from: usize, read_step: usize, mend_step: usize) {
+    for cut in from..sample.bytes.len() {
+        let torn = &sample.bytes[..cut];
+        // Behind an end mark nothing is torn.
+        if Archive::new(torn).is_ok() {
+            assert!(sample.ends.iter().any(|(end, _)| *end == cut), "{cut}");
+            assert!(Archive::new(torn).unwrap().verify().is_ok());
+            continue;
+        }
+        if chosen(sample, cut, read_step, 3) {
+            sample.check(torn, cut);
+        }
+        if chosen(sample, cut, mend_step, 0) {
+            sample.mend(path, torn, cut);
+        }
+    }
+}
+
+fn cut_in_the_last_segments(read_step: usize, mend_step: usize) {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let sample = Sample::new(&path, &[2, 1, 0, 2], 530);
+    let from = sample.ends[4].0;
+    cuts(&sample, &path, from, read_step, mend_step);
+}
+
+#[test]
+fn cuts_in_the_last_segments() {
+    cut_in_the_last_segments(73, 1999);
+}
+
+#[test]
+#[ignore = "slow: every byte"]
+fn cuts_at_every_byte_of_the_last_segments() {
+    cut_in_the_last_segments(1, 1);
+}
+
+fn cut_around_full_blocks(read_step: usize, mend_step: usize) {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    // The last session ends with a block of the directory, and its end mark is nearly empty.
+    for sessions in [&[62, 2][..], &[60, 5], &[127, 2]] {
+        let sample = Sample::new(&path, sessions, 3);
+        let before = sample.ends.len() - 5;
+        cuts(&sample, &path, sample.ends[before].0, read_step, mend_step);
+    }
+}
+
+#[test]
+fn cuts_around_full_blocks_of_the_directory() {
+    cut_around_full_blocks(199, 2999);
+}
+
+#[test]
+#[ignore = "slow: every byte"]
+fn cuts_at_every_byte_around_full_blocks_of_the_directory() {
+    cut_around_full_blocks(1, 1);
+}
+
+/// Blocks that were allocated and not written, older contents, the start of another thing.
+fn tails() -> Vec<Vec<u8>> {
+    let mut chance = Chance::new(5);
+    let mut tails = vec![vec![0; 1], vec![0; 34], vec![0; 512], vec![0; 9000]];
+    tails.push(vec![0xff; 100]);
+    tails.push((0..5000).map(|_| chance.next() as u8).collect());
+    tails.push(b"\xd8\x18\x58".to_vec());
+    // An embedded item that claims more than any memory has.
+    tails.push(b"\xd8\x18\x5b\x7f\xff\xff\xff\xff\xff\xff\xff".repeat(3));
+    tails.push(b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec());
+    tails
+}
+
+#[test]
+fn tails_of_zeros_and_garbage() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let sample = Sample::new(&path, &[2, 2], 530);
+    for (end, _) in &sample.ends[1..] {
+        for tail in tails() {
+            let torn = [&sample.bytes[..*end], &tail].concat();
+            let error = Archive::new(&torn[..]).unwrap_err();
+            assert_eq!((error.category(), error.offset()), (Category::Torn, Some(*end as u64)));
+            sample.mend(&path, &torn, *end);
+            if !tail.starts_with(b"\xd8\x18\x5b") {
+                sample.check(&torn, *end);
+            }
+        }
+        // The start of the next part, and then what was never written.
+        for part in [20, 300, 3000] {
+            let cut = (end + part).min(sample.bytes.len() - 1);
+            if sample.last_end(cut).0 == *end {
+                let torn = [&sample.bytes[..cut], &[0xee; 8192]].concat();
+                sample.mend(&path, &torn, *end);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_archive_itself_once_more_behind_it_is_garbage() {
+    // Headers and tails are bound to the place where they stand.
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let sample = Sample::new(&path, &[2], 530);
+    let end = sample.bytes.len();
+    for tail in [&sample.bytes[..], &sample.bytes[12..]] {
+        let torn = [&sample.bytes[..], tail].concat();
+        sample.check(&torn, end);
+        sample.mend(&path, &torn, end);
+    }
+}
+
+#[test]
+fn damage_with_whole_segments_behind_it_is_not_cut_off() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    let sample = Sample::new(&path, &[3, 2, 2], 530);
+    let offset = |index| Archive::new(&sample.bytes[..]).unwrap().segment(index).unwrap().offset();
+    let mut flaws = vec![];
+    for index in 0..6 {
+        flaws.push(offset(index) as usize + 40);
+    }
+    for flaw in flaws {
+        let mut bytes = sample.bytes.clone();
+        bytes[flaw] ^= 1;
+        // With its end mark it is not torn, and left as it is.
+        fs::write(&path, &bytes).unwrap();
+        assert!(tenarc::open(&path).unwrap().verify().is_err());
+        assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 7, dropped: 0 });
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        // Torn as well, with an end mark between: nothing is cut off.
+        let last_mark = sample.ends[sample.ends.len() - 2].0;
+        let between = flaw < sample.ends[sample.ends.len() - 4].0;
+        for tail in [1, bytes.len() - last_mark] {
+            let torn = &bytes[..bytes.len() - tail];
+            fs::write(&path, torn).unwrap();
+            if between {
+                let error = tenarc::recover(&path).unwrap_err();
+                assert_eq!(error.category(), Category::Damaged, "{error}");
+                assert!(error.to_string().contains(NAME), "{error}");
+                assert_eq!(fs::read(&path).unwrap(), torn);
+                assert!(tenarc::recover_to(&path, dir.at("new")).is_err());
+                assert!(!dir.at("new").exists());
+            }
+            assert_eq!(OArchive::append(&path).unwrap_err().category(), Category::Torn);
+        }
+    }
+}
+
+#[test]
+fn an_end_mark_whose_start_is_lost_is_torn() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    for sessions in [&[2, 30][..], &[40, 24]] {
+        let sample = Sample::new(&path, sessions, 3);
+        let mark = sample.ends[sample.ends.len() - 2].0;
+        for lost in [1, 10, sample.bytes.len() - 34 - mark] {
+            let mut torn = sample.bytes.clone();
+            torn[mark..mark + lost].fill(0);
+            sample.check(&torn, mark);
+            sample.mend(&path, &torn, mark);
+        }
+    }
+}
+
+#[test]
+fn what_recover_refuses() {
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    for bytes in [&b"something else"[..], b"{}", &tenarc::to_vec(&record(1, 600)).unwrap()] {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Syntax);
+        assert_eq!(
+            tenarc::recover_to(&path, dir.at("new")).unwrap_err().category(),
+            Category::Syntax
+        );
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    // Not even the start of an archive is there: nothing of it can be kept.
+    for len in 0..12 {
+        fs::write(&path, &b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR"[..len]).unwrap();
+        assert_eq!(tenarc::open_torn(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(fs::metadata(&path).unwrap().len(), len as u64);
+    }
+    dir.holds_only(NAME);
+    fs::write(&path, b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR").unwrap();
+    assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 0, dropped: 0 });
+    assert_eq!(read(&path), []);
+    assert!(tenarc::recover(dir.path()).is_err());
+    assert!(tenarc::recover(dir.at("missing")).is_err());
+    // Onto itself.
+    fs::write(&path, &fs::read(&path).unwrap()[..20]).unwrap();
+    assert_eq!(tenarc::recover_to(&path, &path).unwrap().segments, 0);
+    assert_eq!(read(&path), []);
+}
