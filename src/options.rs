@@ -125,9 +125,12 @@ impl Limits {
 
     /// How many bytes one document may make the decoder allocate for tensors, strings, byte
     /// strings and the nodes of a [`Value`](crate::Value), added up. By default 16 GiB when
-    /// reading from an [`io::Read`](std::io::Read), and unlimited when reading from a slice,
+    /// reading from an [`io::Read`](std::io::Read) or an archive, and unlimited when reading from a slice,
     /// whose own length bounds it: there, what is copied or borrowed from one place of the slice as
     /// it stands is not counted either.
+    ///
+    /// Of an archive that is read at positions, the first copy of each tensor is not counted, as the
+    /// file is there; further copies of one that several fields refer to are, and so is each header.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);

@@ -63,6 +63,9 @@ pub struct Archive<S> {
     sole: OnceLock<Arc<Loaded>>,
 }
 
+/// More bytes than a block of the directory takes.
+const MAX_BLOCK: u64 = 128 << 10;
+
 /// Where the segments are.
 enum Index {
     /// As the end mark says, which stands at the offset.
@@ -231,7 +234,7 @@ impl<S: ReadAt> Archive<S> {
         let known = self.sole.get().filter(|loaded| loaded.header.offset == entry.offset);
         let loaded = match known {
             Some(loaded) => loaded.clone(),
-            None => Arc::new(Loaded::read(&self.source, entry.offset, end)?),
+            None => Arc::new(Loaded::read(&self.source, entry.offset, end, self.options.limits)?),
         };
         if loaded.header.name != entry.name {
             let what = "the directory has another name than the segment";
@@ -271,7 +274,7 @@ impl<S: ReadAt> Archive<S> {
     }
 
     fn block(&self, offset: u64, level: Option<usize>) -> Result<Block> {
-        let record = source::record(&self.source, offset, self.len)?;
+        let record = source::record(&self.source, offset, self.len, MAX_BLOCK)?;
         parse_block(format::open_record(&record, offset)?, level, offset)
     }
 
@@ -284,7 +287,14 @@ impl<S: ReadAt> Archive<S> {
         // Latest last: levels are few, and so are the blocks of each.
         let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
         blocks.reverse();
+        let mut before = self.len;
         while let Some((level, offset)) = blocks.pop() {
+            // A block stands behind all it leads to, so that from the latest on they go down. Those
+            // that share what they lead to would be looked into by every way there is.
+            if offset >= before {
+                return Err(Error::damaged("directory: blocks out of order").at(offset));
+            }
+            before = offset;
             match self.block(offset, Some(level))? {
                 Block::Entries(entries) => {
                     if let Some(found) = look(&entries)? {
@@ -307,7 +317,11 @@ impl<S: ReadAt> Archive<S> {
             return Ok(Segment { source: &self.source, loaded, options: self.options });
         }
         if let Some(error) = self.torn() {
-            return Err(Error::torn(error.to_string()));
+            let again = Error::torn(error.message());
+            return Err(match error.offset() {
+                Some(at) => again.at(at),
+                None => again,
+            });
         }
         if self.len() != 1 {
             return Err(Error::data(format!(

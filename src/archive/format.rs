@@ -164,23 +164,11 @@ pub struct Record<'a> {
     pub content: u64,
 }
 
-/// Checks a whole record against its hash and opens it.
-pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
-    let broken = |what: &str| Error::damaged(what.to_owned()).at(offset);
-    let lengths = record_len(record)
-        .filter(|lengths| lengths.total == record.len() as u64)
-        .ok_or_else(|| broken("expected a record, found something else"))?;
-    let (item, stored) = record
-        .split_last_chunk::<HASH_ITEM>()
-        .ok_or_else(|| broken("expected a record, found something else"))?;
-    let content = item.get(lengths.head..).unwrap_or_default();
-
-    // The version goes first: another may have another hash.
-    let mut wire = Wire::new(SliceRead::new(content), Limits::default());
-    let tag = wire.head();
-    let array = wire.head();
-    let version = wire.head();
-    if let (Ok(tag), Ok(array), Ok(version)) = (&tag, &array, &version)
+/// Refuses what starts as a record of another version does.
+pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
+    let content = record_len(record).and_then(|lengths| record.get(lengths.head..));
+    let mut wire = Wire::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
+    if let (Ok(tag), Ok(array), Ok(version)) = (wire.head(), wire.head(), wire.head())
         && tag.major() == head::TAG
         && Kind::of_tag(tag.arg).is_some()
         && array.major() == head::ARRAY
@@ -193,7 +181,22 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
         );
         return Err(Error::new(crate::Category::Version, what).at(offset));
     }
+    Ok(())
+}
 
+/// Checks a whole record against its hash and opens it.
+pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
+    let broken = |what: &str| Error::damaged(what.to_owned()).at(offset);
+    let lengths = record_len(record)
+        .filter(|lengths| lengths.total == record.len() as u64)
+        .ok_or_else(|| broken("expected a record, found something else"))?;
+    let (item, stored) = record
+        .split_last_chunk::<HASH_ITEM>()
+        .ok_or_else(|| broken("expected a record, found something else"))?;
+    let content = item.get(lengths.head..).unwrap_or_default();
+
+    // It goes first: another version may have another hash.
+    known_version(record, offset)?;
     let [first, hash @ ..] = *stored;
     let hash = u64::from_be_bytes(hash);
     let computed = checksum::of(item, offset);
@@ -203,7 +206,9 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
         ))
         .at(offset));
     }
-    let (tag, array, version) = (tag?, array?, version?);
+    let mut wire = Wire::new(SliceRead::new(content), Limits::default());
+    let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
+    let (tag, array, version) = (head()?, head()?, head()?);
     let kind = Kind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
     let fields = array.length().filter(|_| array.major() == head::ARRAY);
     match (kind, fields) {
@@ -309,13 +314,17 @@ impl Layout {
 /// The tag of a typed array of big-endian u64 (RFC 8746, section 2.1).
 const HASHES_TAG: [u8; 2] = [0xd8, 67];
 
+/// What stands before the hashes of buffers, of so many bytes.
+fn hashes_head(len: u64) -> Result<Vec<u8>> {
+    let mut items = Items::new();
+    items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
+    Ok(items.into_bytes())
+}
+
 /// What stands behind the body: the hashes of the buffers, and the hash that binds them to the
 /// header, whose own hash is the seed.
 pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
-    let mut items = Items::new();
-    let len = hashes.len() as u64 * checksum::LEN as u64;
-    items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
-    let mut trailer = items.into_bytes();
+    let mut trailer = hashes_head(hashes.len() as u64 * checksum::LEN as u64)?;
     trailer.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
     let hash = checksum::of(&trailer, header_hash);
     trailer.extend_from_slice(&hash_item(hash));
@@ -331,6 +340,9 @@ pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> 
     }
     let content = count * checksum::LEN;
     let head = array.len().checked_sub(content).ok_or_else(broken)?;
+    if array.get(..head) != Some(&hashes_head(content as u64)?) {
+        return Err(broken());
+    }
     let (words, _) = array.get(head..).unwrap_or_default().as_chunks();
     Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
 }

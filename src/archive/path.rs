@@ -15,7 +15,7 @@ use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
-use crate::wire::reader::{Item, Left, Text, Wire};
+use crate::wire::reader::{Item, Left, Text, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
@@ -113,7 +113,7 @@ impl<'de> Buffers<'de> for Lengths<'_> {
 /// Where the item at `path` stands in `metadata`.
 pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
     let steps = match path {
-        "" => Steps::Pointer(""),
+        "" => return Ok(0..metadata.len()),
         pointer if pointer.starts_with('/') => Steps::Pointer(pointer),
         dotted => Steps::Dotted(dotted),
     };
@@ -179,11 +179,6 @@ impl<'a> Next<'a> {
             Self::Pointer(step, rest) => (step.as_bytes() == key).then_some(Steps::Pointer(rest)),
         }
     }
-
-    /// Whether there is no use in further keys once one fits.
-    fn is_exact(&self) -> bool {
-        matches!(self, Self::Pointer(..))
-    }
 }
 
 /// A search through encoded items, which passes over whatever is not on the way.
@@ -232,16 +227,16 @@ impl<'a> Search<'a> {
         left.take_one()
     }
 
-    /// Looks for what `steps` lead to in the next item, and passes over it, unless one step of a
-    /// pointer has led on: then the rest is of no interest.
+    /// Looks for what `steps` lead to in the next item, and passes over it. A map is looked through to
+    /// its end: a key that stands there twice names nothing.
     fn descend(&mut self, steps: Steps<'_>, depth: usize) -> Result<()> {
         if steps.is_empty() {
             let start = self.at;
             self.skip()?;
             if self.found.replace(start..self.at).is_some() {
                 return Err(Error::data(
-                    "several values are there, as keys with dots are; name one by its JSON \
-                     Pointer, as in /a.b/c",
+                    "several values are there, by a key that stands twice or by keys with dots, of \
+                     which a JSON Pointer names one, as in /a.b/c",
                 ));
             }
             return Ok(());
@@ -260,9 +255,7 @@ impl<'a> Search<'a> {
                 while self.more(&mut left) {
                     index.clear();
                     let _ = write!(index, "{count}");
-                    if self.step(next.after(index.as_bytes()), depth)? && next.is_exact() {
-                        break;
-                    }
+                    self.step(next.after(index.as_bytes()), depth)?;
                     count += 1;
                 }
             }
@@ -271,9 +264,7 @@ impl<'a> Search<'a> {
                 let mut left = Left::of(head);
                 while self.more(&mut left) {
                     let steps = self.key(&next)?;
-                    if self.step(steps, depth)? && next.is_exact() {
-                        break;
-                    }
+                    self.step(steps, depth)?;
                 }
             }
             // A tensor is a leaf; what any other tag stands around is where the tag is.
@@ -286,12 +277,11 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Takes a step, or passes over an item; whether it was a step.
     #[inline]
-    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<bool> {
+    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<()> {
         match steps {
-            Some(steps) => self.descend(steps, depth).map(|()| true),
-            None => self.skip().map(|()| false),
+            Some(steps) => self.descend(steps, depth),
+            None => self.skip(),
         }
     }
 
@@ -325,6 +315,16 @@ fn is_leaf(tag: u64) -> bool {
             | 64..=75
             | 77..=87
     )
+}
+
+/// Passes over the rest of an item that is no container, and whose head was read.
+fn pass(wire: &mut Wire<SliceRead<'_>>, head: Head) -> Result<()> {
+    match head.major() {
+        head::BYTES | head::TEXT => wire.string(head).map(drop),
+        head::TAG => wire.within(1, Wire::skip),
+        _ if head.initial == head::BREAK => Err(unexpected_break().at(wire.offset() - 1)),
+        _ => Ok(()),
+    }
 }
 
 /// The next map key as a step of a path: a text, or an integer in decimal.
@@ -425,32 +425,60 @@ impl TensorInfo {
 /// All tensors of a segment, in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
-    let pointers = dots_are_ambiguous(metadata, limits)?;
+    let pointers = dots_are_ambiguous(&mut Wire::new(SliceRead::new(metadata), limits))
+        .map_err(|error| error.moved_by(header.metadata_offset()))?;
     visit(metadata, header, limits, &mut |path, item| {
-        if item.kind != Kind::Bytes {
+        if item.kind != Kind::Bytes && path.is_named() {
             found.push(TensorInfo::of(path.text(pointers), item));
         }
     })?;
     Ok(found)
 }
 
-/// Whether a flat key with dots, as safetensors files have, reads like a path through another key.
-fn dots_are_ambiguous(metadata: &[u8], limits: Limits) -> Result<bool> {
-    let mut wire = Wire::new(SliceRead::new(metadata), limits);
+/// Whether in any map a key with dots, as safetensors files have, reads like a path through another
+/// key beside it.
+fn dots_are_ambiguous(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
     let head = wire.head()?;
-    if head.major() != head::MAP {
-        return Ok(false);
+    let mut ambiguous = false;
+    match head.major() {
+        head::ARRAY => {
+            wire.enter()?;
+            let mut left = Left::of(head);
+            while wire.more(&mut left)? {
+                ambiguous |= dots_are_ambiguous(wire)?;
+            }
+            wire.leave();
+        }
+        head::MAP => {
+            wire.enter()?;
+            let mut left = Left::of(head);
+            let mut keys = Vec::new();
+            while wire.more(&mut left)? {
+                keys.extend(key(wire)?);
+                ambiguous |= dots_are_ambiguous(wire)?;
+            }
+            wire.leave();
+            ambiguous |= one_leads_through_another(&keys);
+        }
+        head::TAG if !is_leaf(head.arg) => {
+            wire.enter()?;
+            ambiguous = dots_are_ambiguous(wire)?;
+            wire.leave();
+        }
+        _ => pass(wire, head)?,
     }
-    let mut left = Left::of(head);
-    let mut keys = HashSet::new();
-    while wire.more(&mut left)? {
-        keys.extend(key(&mut wire)?);
-        wire.within(0, Wire::skip)?;
+    Ok(ambiguous)
+}
+
+fn one_leads_through_another(keys: &[String]) -> bool {
+    if !keys.iter().any(|key| key.contains('.')) {
+        return false;
     }
+    let all: HashSet<&str> = keys.iter().map(String::as_str).collect();
     let leads = |key: &String| {
-        key.match_indices('.').any(|(at, _)| keys.contains(key.get(..at).unwrap_or_default()))
+        key.match_indices('.').any(|(at, _)| all.contains(key.get(..at).unwrap_or_default()))
     };
-    Ok(keys.iter().any(leads))
+    keys.iter().any(leads)
 }
 
 /// Calls `each` with every tensor, sequence of numbers and byte string in a buffer.
@@ -499,9 +527,16 @@ pub struct Path(Vec<Step>);
 enum Step {
     Key(String),
     Index(u64),
+    /// By a key that is neither text nor integer, or into one.
+    Unnamed,
 }
 
 impl Path {
+    /// Whether the path can be asked for.
+    fn is_named(&self) -> bool {
+        !self.0.iter().any(|step| matches!(step, Step::Unnamed))
+    }
+
     /// Dotted, unless a key holds a dot, starts with a slash or is empty: then a JSON Pointer.
     pub fn text(&self, pointer: bool) -> String {
         let plain = !pointer
@@ -509,7 +544,7 @@ impl Path {
                 Step::Key(key) => {
                     !key.is_empty() && !key.contains('.') && (at > 0 || !key.starts_with('/'))
                 }
-                Step::Index(_) => true,
+                Step::Index(_) | Step::Unnamed => true,
             });
         // A flat key with dots, as safetensors files have, is its own path.
         if let [Step::Key(key)] = &self.0[..]
@@ -532,6 +567,7 @@ impl Path {
                 Step::Index(index) => {
                     let _ = write!(text, "{index}");
                 }
+                Step::Unnamed => text.push('?'),
             }
         }
         text
@@ -566,13 +602,10 @@ fn visit_item<'de, R: Read<'de>>(
                 let mut left = Left::of(head);
                 let mut index = 0;
                 while wire.more(&mut left)? {
-                    match &mut path {
-                        None if head.major() == head::MAP => wire.within(0, Wire::skip)?,
-                        None => {}
-                        Some(path) if head.major() == head::MAP => {
-                            path.0.push(Step::Key(key(wire)?.unwrap_or_default()));
-                        }
-                        Some(path) => path.0.push(Step::Index(index)),
+                    if head.major() == head::MAP {
+                        visit_key(wire, path.as_deref_mut(), each)?;
+                    } else if let Some(path) = &mut path {
+                        path.0.push(Step::Index(index));
                     }
                     visit_item(wire, path.as_deref_mut(), each)?;
                     if let Some(path) = &mut path {
@@ -583,8 +616,32 @@ fn visit_item<'de, R: Read<'de>>(
                 wire.leave();
                 Ok(())
             }
-            head::BYTES | head::TEXT => wire.string(head).map(drop),
+            head::BYTES => wire.string(head).map(drop),
+            head::TEXT => wire.text(head).map(drop),
+            _ if head.initial == head::BREAK => Err(unexpected_break().at(wire.offset() - 1)),
             _ => Ok(()),
         },
     }
+}
+
+/// Passes over a key, which may hold tensors too, and makes it the last step of the path.
+fn visit_key<'de, R: Read<'de>>(
+    wire: &mut Wire<R>,
+    mut path: Option<&mut Path>,
+    each: &mut Each<'_>,
+) -> Result<()> {
+    let named = wire.peek_head()?.is_some_and(|(head, _)| {
+        matches!(head.major(), head::TEXT | head::UNSIGNED | head::NEGATIVE)
+    });
+    match path.as_deref_mut() {
+        Some(path) if named => path.0.push(Step::Key(key(wire)?.unwrap_or_default())),
+        None if named => wire.within(0, Wire::skip)?,
+        _ => {
+            if let Some(path) = path.as_deref_mut() {
+                path.0.push(Step::Unnamed);
+            }
+            visit_item(wire, path, each)?;
+        }
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use super::segment::Loaded;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
+use crate::options::Limits;
 
 /// What an archive is from its start up to where it is no more.
 pub struct Scan {
@@ -73,7 +74,7 @@ impl Scan {
             self.vouched = self.end;
             return Ok(());
         }
-        let segment = Loaded::read(source, at, len)?;
+        let segment = Loaded::read(source, at, len, Limits::default())?;
         segment.hashes(source)?;
         each(&segment)?;
         let Header { offset, name, layout, .. } = &segment.header;
@@ -136,6 +137,7 @@ fn expect<S: ReadAt + ?Sized>(
     if *found == *expected {
         return Ok(());
     }
+    format::known_version(&found, at)?;
     let differs = found.iter().zip(expected).position(|(a, b)| a != b);
     Err(match differs {
         None => Error::torn(format!("{what} that is cut short")).at(at + there),

@@ -20,7 +20,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::apart::{Buffers, SegmentRead};
 use crate::io::at::ReadAt;
-use crate::options::DecodeOptions;
+use crate::options::{DecodeOptions, Limits};
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tensor::Payload;
 
@@ -35,8 +35,13 @@ pub struct Loaded {
 
 impl Loaded {
     /// Reads the header at `offset`; the segment must end where `end` is or before.
-    pub fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, end: u64) -> Result<Self> {
-        let record = source::record(source, offset, end)?;
+    pub fn read<S: ReadAt + ?Sized>(
+        source: &S,
+        offset: u64,
+        end: u64,
+        limits: Limits,
+    ) -> Result<Self> {
+        let record = source::record(source, offset, end, limits.alloc_budget(false))?;
         let opened = format::open_record(&record, offset)?;
         if opened.kind != Kind::Segment {
             return Err(Error::data("expected a segment, found another record").at(offset));
@@ -268,7 +273,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part.cut(&bytes, elems)
     }
 
-    /// All tensors, in the order of the value's fields.
+    /// All tensors, in the order of the value's fields; those under map keys that are neither text
+    /// nor integers have no path, and are left out.
     ///
     /// # Errors
     /// Where the metadata is no such value as can be saved.

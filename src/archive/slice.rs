@@ -96,6 +96,9 @@ impl Part {
 
 /// First index and the one behind the last that a slice takes of an axis.
 fn range(elem: &SliceInfoElem, dim: usize) -> Result<(usize, usize)> {
+    if let SliceInfoElem::Slice { step: 0, .. } = elem {
+        return Err(Error::data("a slice in steps of 0"));
+    }
     let from_end = |at: isize| if at < 0 { at.checked_add(dim.cast_signed()) } else { Some(at) };
     let (start, end) = match *elem {
         SliceInfoElem::Slice { start, end, .. } => {
@@ -107,7 +110,7 @@ fn range(elem: &SliceInfoElem, dim: usize) -> Result<(usize, usize)> {
     let start = start.and_then(|at| usize::try_from(at).ok());
     let end = end.and_then(|at| usize::try_from(at).ok());
     match (start, end) {
-        (Some(start), Some(end)) if end <= dim => Ok((start.min(end), end)),
+        (Some(start), Some(end)) if start <= dim && end <= dim => Ok((start.min(end), end)),
         _ => Err(Error::data(format!("a slice beyond an axis of {dim}"))),
     }
 }

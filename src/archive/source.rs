@@ -65,16 +65,32 @@ pub fn slice(contents: &[u8], offset: u64, len: usize) -> Result<&[u8]> {
     found.ok_or_else(|| Error::eof(&format!("{len} bytes of the archive")).at(offset))
 }
 
-/// A whole record with its hash, which must end where `end` is or before.
-pub fn record<S: ReadAt + ?Sized>(source: &S, offset: u64, end: u64) -> Result<Cow<'_, [u8]>> {
+/// A whole record with its hash, which must end where `end` is or before and be no longer than
+/// `limit`: files can be sparse.
+pub fn record<S: ReadAt + ?Sized>(
+    source: &S,
+    offset: u64,
+    end: u64,
+    limit: u64,
+) -> Result<Cow<'_, [u8]>> {
     let room = end.saturating_sub(offset);
     let head = bytes(source, offset, room.min(MAX_RECORD_HEAD as u64))?;
     let Some(lengths) = format::record_len(&head) else {
-        return Err(Error::damaged("expected a record, found something else").at(offset));
+        let error = if head.len() < MAX_RECORD_HEAD {
+            Error::torn("the archive ends inside a record")
+        } else {
+            Error::damaged("expected a record, found something else")
+        };
+        return Err(error.at(offset));
     };
     if lengths.total > room {
         let what = format!("a header of {} bytes, of which {room} are there", lengths.total);
         return Err(Error::torn(what).at(offset));
+    }
+    if lengths.total > limit {
+        let found = lengths.total;
+        let what = format!("a header of {found} bytes, {limit} are allowed");
+        return Err(Error::limit(what).at(offset));
     }
     bytes(source, offset, lengths.total)
 }

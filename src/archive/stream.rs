@@ -25,12 +25,15 @@ use crate::wire::tensor::Payload;
 /// Tensors are read straight into their memory, headers through a buffer; nothing seeks. Checksums are
 /// verified before a value is given out.
 ///
+/// An end mark need not be the end, as more may have been appended: it is the end of the input that ends
+/// an archive. To ask a socket that stays open for one more value, or whether there is one, waits for it.
+///
 /// See [`OArchive`](crate::OArchive) for an example.
 pub struct IArchive<R> {
     read: IoRead<R>,
     options: DecodeOptions,
     directory: Directory,
-    /// Blocks of the directory that must follow the segment read last.
+    /// Blocks of the directory that come next.
     blocks: Vec<u8>,
     /// The segment whose header was read, and whose value was not.
     next: Option<Box<Next>>,
@@ -68,10 +71,12 @@ impl<R: io::Read> IArchive<R> {
     /// As [`new`](Self::new).
     pub fn with_options(reader: R, options: DecodeOptions) -> Result<Self> {
         let mut read = IoRead::new(reader);
-        let start = take(&mut read, MAGIC.len(), "the start of an archive")?;
-        super::scan::check_magic(&start, start.len() as u64)?;
-        let directory = Directory::default();
-        let blocks = Vec::new();
+        read.fill(MAGIC.len())?;
+        let window = read.window();
+        let start = window.get(..MAGIC.len()).unwrap_or(window);
+        super::scan::check_magic(start, start.len() as u64)?;
+        read.advance(MAGIC.len());
+        let (directory, blocks) = (Directory::default(), Vec::new());
         Ok(Self { read, options, directory, blocks, next: None, finished: false, fault: None })
     }
 
@@ -242,12 +247,19 @@ impl<R: io::Read> IArchive<R> {
     fn value<T: DeserializeOwned>(&mut self, next: &Next) -> Result<T> {
         let Next { record, header } = next;
         let metadata = record.get(header.metadata.clone()).unwrap_or_default();
-        let uses = last_uses(metadata, header, self.options.limits);
-        let uses = self.lasting(uses)?;
+        let uses = match last_uses(metadata, header, self.options.limits) {
+            Ok(uses) => uses,
+            // Metadata beyond the limits, say: what follows can be read.
+            Err(error) => {
+                self.pass(next)?;
+                return Err(error);
+            }
+        };
         let checksums = self.options.checksums && header.checked;
         let start = skip_to_body(&mut self.read, header);
         self.lasting(start)?;
-        let mut body = Body::new(&mut self.read, header, uses, checksums);
+        let budget = self.options.limits.alloc_budget(false);
+        let mut body = Body::new(&mut self.read, header, uses, checksums, budget);
         let base = header.metadata_offset();
         let value = decode(metadata, base, &mut body, self.options);
         let rest = body.finish();
@@ -297,25 +309,28 @@ impl<R: io::Read> IArchive<R> {
             }
         }
         let entry = Entry { offset: header.offset, name: header.name.clone() };
+        let at = self.read.offset();
+        // They are read when more is asked for: the segment is whole without.
         let blocks = &mut self.blocks;
-        self.directory.add(entry, self.read.offset(), |block| {
+        self.directory.add(entry, at, |block| {
             blocks.extend_from_slice(block);
             Ok(())
         })
     }
 
-    /// Reads the blocks behind a segment. Not with the segment, which is whole without them.
+    /// Reads the blocks of the directory behind a segment.
     fn pass_blocks(&mut self) -> Result<()> {
-        let blocks = std::mem::take(&mut self.blocks);
-        if blocks.is_empty() {
+        if self.blocks.is_empty() {
             return Ok(());
         }
         let at = self.read.offset();
-        if take(&mut self.read, blocks.len(), "a block of the directory")? != blocks {
-            let what = "a block of the directory is not what it must be";
-            return Err(Error::damaged(what).at(at));
+        let found = take(&mut self.read, self.blocks.len(), "a block of the directory")?;
+        if found == self.blocks {
+            self.blocks.clear();
+            return Ok(());
         }
-        Ok(())
+        format::known_version(&found, at)?;
+        Err(Error::damaged("a block of the directory is not what it must be").at(at))
     }
 }
 
@@ -415,6 +430,8 @@ struct Body<'a, R> {
     next: usize,
     /// Buffers that were read and are referred to again.
     kept: Vec<(u64, Vec<u8>)>,
+    /// How many bytes more may be kept.
+    budget: u64,
     /// The buffer being given out.
     open: Option<Source>,
     hashes: Vec<(u64, u64)>,
@@ -426,9 +443,15 @@ enum Source {
 }
 
 impl<'a, R: io::Read> Body<'a, R> {
-    fn new(read: &'a mut IoRead<R>, header: &'a Header, uses: Vec<u64>, checksums: bool) -> Self {
+    fn new(
+        read: &'a mut IoRead<R>,
+        header: &'a Header,
+        uses: Vec<u64>,
+        checksums: bool,
+        budget: u64,
+    ) -> Self {
         let (kept, hashes) = (Vec::new(), Vec::new());
-        Self { read, header, uses, checksums, next: 0, kept, open: None, hashes }
+        Self { read, header, uses, checksums, next: 0, kept, budget, open: None, hashes }
     }
 
     /// Passes over to where buffer `number` starts.
@@ -443,6 +466,11 @@ impl<'a, R: io::Read> Body<'a, R> {
         self.go_to(self.next)?;
         let number = self.next as u64;
         let (at, len) = self.header.buffer(number).unwrap_or_default();
+        self.budget = self.budget.checked_sub(len).ok_or_else(|| {
+            let left = self.budget;
+            Error::limit(format!("{len} more bytes to keep for later, {left} left of the budget"))
+                .at(at)
+        })?;
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
         if self.checksums {
             let mut hasher = Hasher::new();
@@ -544,7 +572,8 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
                 self.hashes.push((number, hasher.finish()));
             }
             Some(Source::Kept { index, last: true, .. }) => {
-                self.kept.swap_remove(index);
+                let (_, bytes) = self.kept.swap_remove(index);
+                self.budget += bytes.len() as u64;
             }
             _ => {}
         }

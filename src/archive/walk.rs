@@ -77,8 +77,9 @@ impl Plan {
             plan: self,
             alignment: options.alignment,
             out,
-            hashes: Vec::with_capacity(if options.checksums { self.lengths.len() } else { 0 }),
-            checksums: options.checksums,
+            hashes: Vec::new(),
+            // Under dedup, payloads must turn out equal again.
+            hashing: options.checksums || self.targets.is_some(),
             position: 0,
             written: 0,
             asked: 0,
@@ -91,7 +92,7 @@ impl Plan {
         if open.is_some() || written != self.lengths.len() || asked != targets {
             return Err(changed("fewer tensors than in the first walk"));
         }
-        Ok(hashes)
+        Ok(if options.checksums { hashes } else { Vec::new() })
     }
 }
 
@@ -315,7 +316,7 @@ struct Second<'a> {
     alignment: u64,
     out: &'a mut dyn FnMut(&[u8]) -> Result<()>,
     hashes: Vec<u64>,
-    checksums: bool,
+    hashing: bool,
     /// Bytes of the body so far.
     position: u64,
     /// Buffers written, and payloads seen.
@@ -374,7 +375,7 @@ impl Apart for Second<'_> {
             self.written += 1;
         }
         self.open = Some(Open { number, left: len as u64, again, hasher: Hasher::new() });
-        Ok(!again || self.checksums)
+        Ok(true)
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
@@ -383,7 +384,7 @@ impl Apart for Second<'_> {
         open.left = left.ok_or_else(|| changed("a sequence is longer than it was"))?;
         // What was hashed is still in cache when it is written.
         for step in block.chunks(checksum::STEP) {
-            if self.checksums {
+            if self.hashing {
                 open.hasher.update(step);
             }
             if !open.again {
@@ -396,10 +397,10 @@ impl Apart for Second<'_> {
 
     fn end(&mut self) -> Result<u64> {
         let open = self.open.take().ok_or_else(unfinished)?;
-        if open.left != 0 && (!open.again || self.checksums) {
+        if open.left != 0 {
             return Err(changed("a sequence is shorter than it was"));
         }
-        if self.checksums {
+        if self.hashing {
             let hash = open.hasher.finish();
             let index = usize::try_from(open.number).unwrap_or(usize::MAX);
             match self.hashes.get(index) {

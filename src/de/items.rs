@@ -223,7 +223,15 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             // As other serde formats write a tensor.
             return visitor.visit_newtype_struct(self);
         }
-        let item = match self.wire.item()? {
+        let mut next = self.wire.item()?;
+        // As around any other value that cannot be null, the tag says nothing.
+        for _ in 0..self.wire.max_depth() {
+            match next {
+                Item::Tag(tag::SOME) => next = self.wire.item()?,
+                _ => break,
+            }
+        }
+        let item = match next {
             Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }

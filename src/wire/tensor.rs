@@ -466,7 +466,14 @@ impl<'de, R: Read<'de>> Wire<R> {
             Payload::Chunks(bytes) => Bytes::Owned(bytes),
             Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
             Payload::Buffer { number, len } => match self.lend_buffer(number)? {
-                Some(bytes) => Bytes::Borrowed(bytes),
+                Some(bytes) => {
+                    // Nothing tells here whether what is lent is copied. A buffer lent once is
+                    // backed by input as often.
+                    let buffers = self.src.buffers();
+                    let cost = buffers.map_or(0, |buffers| buffers.cost(number, len as u64));
+                    self.charge(cost)?;
+                    Bytes::Borrowed(bytes)
+                }
                 None => Bytes::Owned(self.fill_buffer::<u8>(number, len)?),
             },
         };
