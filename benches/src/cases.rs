@@ -1,7 +1,11 @@
 //! What is measured: one file for each kind of data, its types, how it is made up, and its rows.
 
+pub mod load;
 pub mod log;
 pub mod mesh;
 pub mod model;
+pub mod open;
 pub mod records;
+pub mod save;
 pub mod savegame;
+pub mod size;

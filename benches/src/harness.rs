@@ -5,6 +5,7 @@
 //! slower or faster meanwhile does so for everybody, and the median of the rounds counts. Row 0
 //! is the floor: what the other rows are divided by.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ pub enum Column {
 }
 
 pub const COLUMNS: [Column; 4] = [Column::Encode, Column::ToVec, Column::Decode, Column::Borrow];
+
+/// What the columns are called: of messages. Cases about files measure something else in them.
+pub const MESSAGES: [&str; 4] = ["encode", "to_vec", "decode", "borrowed"];
 
 /// A message at a chosen distance from a 64-byte boundary.
 pub struct Placed {
@@ -96,6 +100,12 @@ impl<'a> Row<'a> {
         self
     }
 
+    /// `work` does whatever the column stands for; it calls [`timed`] itself, or a clock of its own.
+    pub fn on(mut self, column: Column, mut work: impl FnMut() -> Duration + 'a) -> Self {
+        self.operations[column as usize] = Some(Box::new(move |_, _| work()));
+        self
+    }
+
     /// As [`decode`](Self::decode), for values that borrow from the message.
     pub fn borrow(mut self, mut work: impl FnMut(&[u8]) -> Duration + 'a) -> Self {
         self.operations[Column::Borrow as usize] =
@@ -152,28 +162,58 @@ impl Effort {
 /// A case, ready to run.
 pub struct Case<'a> {
     pub title: String,
+    pub heads: [&'static str; 4],
     /// What row 0 does in each column.
     pub floor: &'static str,
     pub rows: Vec<Row<'a>>,
 }
 
-/// Sorted samples of one operation.
+/// One run: in which round it was, and what it took.
+type Sample = (usize, Duration);
+
+/// Samples of one operation.
 #[derive(Clone)]
-pub struct Samples(Vec<Duration>);
+pub struct Samples {
+    sorted: Vec<Duration>,
+    /// By round.
+    taken: Vec<Sample>,
+}
 
 impl Samples {
-    fn new(mut samples: Vec<Duration>) -> Self {
-        samples.sort_unstable();
-        Self(samples)
+    fn new(mut taken: Vec<Sample>) -> Self {
+        taken.sort_unstable();
+        let mut sorted: Vec<Duration> = taken.iter().map(|(_, took)| *took).collect();
+        sorted.sort_unstable();
+        Self { sorted, taken }
     }
 
     pub fn quantile(&self, part: f64) -> f64 {
-        let last = self.0.len() - 1;
-        self.0[(last as f64 * part).round() as usize].as_secs_f64()
+        let last = self.sorted.len() - 1;
+        self.sorted[(last as f64 * part).round() as usize].as_secs_f64()
     }
 
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
+    }
+
+    /// The middle one of each round.
+    fn rounds(&self) -> impl Iterator<Item = Sample> {
+        let rounds = self.taken.chunk_by(|a, b| a.0 == b.0);
+        // Within a round they are sorted by what they took.
+        rounds.filter_map(|round| round.get(round.len() / 2).copied())
+    }
+
+    /// The median, over the rounds that both took part in, of how many times as long this took.
+    fn over(&self, other: &Self) -> Option<f64> {
+        let others: HashMap<usize, Duration> = other.rounds().collect();
+        let mut ratios: Vec<f64> = self
+            .rounds()
+            .filter_map(|(round, took)| {
+                Some(took.as_secs_f64() / others.get(&round)?.as_secs_f64())
+            })
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied()
     }
 }
 
@@ -198,6 +238,7 @@ impl Measured {
 /// A case after it has run.
 pub struct Report {
     pub title: String,
+    pub heads: [&'static str; 4],
     pub floor: &'static str,
     pub rows: Vec<Measured>,
 }
@@ -208,6 +249,15 @@ impl Report {
         self.rows.iter().find(|row| row.peer == peer && row.form == form)?.median(column)
     }
 
+    /// How many times as long a row takes as another one in the same round: the median over the
+    /// rounds. Where runs are long, what the machine does meanwhile then cancels out.
+    pub fn paired(&self, row: (&str, &str), other: (&str, &str), column: Column) -> Option<f64> {
+        let find = |(peer, form)| {
+            self.rows.iter().find(|row| row.peer == peer && row.form == form)?.samples(column)
+        };
+        find(row)?.over(find(other)?)
+    }
+
     pub fn floor_median(&self, column: Column) -> Option<f64> {
         self.rows[0].median(column)
     }
@@ -216,9 +266,10 @@ impl Report {
 impl Case<'_> {
     pub fn run(mut self, effort: Effort) -> Report {
         if let Some(peer) = effort.peer {
-            self.rows.retain(|row| {
-                ["floor", "memcpy", "clone"].contains(&row.peer) || row.peer.contains(peer)
-            });
+            let floor = self.rows.remove(0);
+            self.rows
+                .retain(|row| ["memcpy", "clone"].contains(&row.peer) || row.peer.contains(peer));
+            self.rows.insert(0, floor);
         }
         let mut buffer = Vec::new();
         let mut samples: Vec<[Option<Samples>; 4]> = Vec::new();
@@ -231,6 +282,7 @@ impl Case<'_> {
         let rows = self.rows.iter().zip(samples);
         Report {
             title: self.title,
+            heads: self.heads,
             floor: self.floor,
             rows: rows
                 .map(|(row, samples)| Measured {
@@ -249,15 +301,15 @@ impl Case<'_> {
         column: Column,
         effort: Effort,
         buffer: &mut Vec<u8>,
-    ) -> Vec<(usize, Vec<Duration>)> {
+    ) -> Vec<(usize, Vec<Sample>)> {
         struct Runner<'r, 'a> {
             row: usize,
             operation: &'r mut Operation<'a>,
             message: &'r [u8],
             rounds: usize,
             warm_ups: usize,
-            taken: Vec<Duration>,
-            interrupted: Vec<Duration>,
+            taken: Vec<Sample>,
+            interrupted: Vec<Sample>,
         }
         let mut runners = Vec::new();
         for (row, it) in self.rows.iter_mut().enumerate() {
@@ -303,9 +355,9 @@ impl Case<'_> {
                     let before = interruptions();
                     let took = (it.operation)(buffer, it.message);
                     if interruptions() == before {
-                        it.taken.push(took);
+                        it.taken.push((round, took));
                     } else {
-                        it.interrupted.push(took);
+                        it.interrupted.push((round, took));
                     }
                 }
             }

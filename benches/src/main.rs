@@ -10,10 +10,12 @@
 mod bytes;
 mod cases;
 mod data;
+mod files;
 mod harness;
 mod memory;
 mod native;
 mod peers;
+mod stores;
 mod table;
 mod targets;
 
@@ -21,12 +23,16 @@ use harness::Effort;
 use targets::Targets;
 
 /// Letter, name, what it is.
-const CASES: [(&str, &str, &str); 5] = [
+const CASES: [(&str, &str, &str); 9] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
     ("d", "log", "10,000 log lines"),
     ("e", "savegame", "a deep save-game"),
+    ("f", "save", "the 200 MB model saved to a file"),
+    ("g", "load", "the 200 MB model loaded from a file"),
+    ("h", "open", "one tensor of files of 200 MB and 2 GB, of 120 and 10,000 tensors"),
+    ("i", "size", "what archives take beyond their payload"),
 ];
 
 fn main() {
@@ -72,6 +78,10 @@ fn main() {
             "b" => cases::records::run(effort, &mut targets),
             "c" => cases::mesh::run(effort, &mut targets),
             "d" => cases::log::run(effort, &mut targets),
+            "f" => cases::save::run(effort, &mut targets),
+            "g" => cases::load::run(effort, &mut targets),
+            "h" => cases::open::run(effort, &mut targets),
+            "i" => cases::size::run(&mut targets),
             _ => cases::savegame::run(effort, &mut targets),
         }
     }

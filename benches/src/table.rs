@@ -85,25 +85,27 @@ pub fn thousands(number: usize) -> String {
 pub fn print_report(report: &Report) {
     println!("\n{}", report.title);
     println!("floor: {}\n", report.floor);
-    let mut table = Table::new(
-        2,
-        &["peer", "form", "bytes", "encode", "x", "to_vec", "x", "decode", "x", "borrowed", "x"],
-    );
+    let columns: Vec<Column> = COLUMNS
+        .into_iter()
+        .filter(|&column| report.rows.iter().any(|row| row.median(column).is_some()))
+        .collect();
+    let sized = report.rows.iter().any(|row| row.bytes > 0);
+    let mut head = vec!["peer", "form"];
+    head.extend(sized.then_some("bytes"));
+    head.extend(columns.iter().flat_map(|&column| [report.heads[column as usize], "x"]));
+    let mut table = Table::new(2, &head);
     for row in &report.rows {
-        let mut cells = vec![
-            row.peer.to_string(),
-            row.form.to_string(),
-            match row.bytes {
-                0 => String::new(),
-                n => thousands(n),
-            },
-        ];
-        for column in COLUMNS {
-            // A view has no floor of its own; it is set beside owned decoding's.
-            let floor = match column {
+        let mut cells = vec![row.peer.to_string(), row.form.to_string()];
+        cells.extend(sized.then(|| match row.bytes {
+            0 => String::new(),
+            n => thousands(n),
+        }));
+        for &column in &columns {
+            // A view of a message has no floor of its own; it is set beside owned decoding's.
+            let floor = report.floor_median(column).or_else(|| match column {
                 Column::Borrow => report.floor_median(Column::Decode),
-                other => report.floor_median(other),
-            };
+                _ => None,
+            });
             let median = row.median(column);
             cells.push(median.map(time).unwrap_or_default());
             cells.push(match (median, floor) {
@@ -119,7 +121,7 @@ pub fn print_report(report: &Report) {
         .filter_map(|&column| {
             let samples = report.rows[0].samples(column)?;
             let part = |p| times(samples.quantile(p) / samples.median());
-            Some(format!("{column:?} {} to {}", part(0.1), part(0.9)))
+            Some(format!("{} {} to {}", report.heads[column as usize], part(0.1), part(0.9)))
         })
         .collect();
     println!("noise (the floor's 10th to 90th percentile over its median): {}", spread.join(", "));

@@ -44,6 +44,30 @@ impl Targets {
         });
     }
 
+    /// A ratio that must not exceed `bound`.
+    pub fn ratio_at_most(
+        &mut self,
+        case: &'static str,
+        text: impl Into<String>,
+        measured: Option<f64>,
+        bound: f64,
+    ) {
+        let (text, bound) = (text.into(), Bound::AtMost(bound));
+        self.0.push(Target { case, text, measured, unit: "x", bound });
+    }
+
+    /// A share, in percent, that must stay below `bound`.
+    pub fn percent_below(
+        &mut self,
+        case: &'static str,
+        text: impl Into<String>,
+        share: f64,
+        bound: f64,
+    ) {
+        let (text, measured, bound) = (text.into(), Some(share * 100.0), Bound::AtMost(bound));
+        self.0.push(Target { case, text, measured, unit: "%", bound });
+    }
+
     /// A time in nanoseconds that must not exceed `bound`.
     pub fn at_most_ns(
         &mut self,

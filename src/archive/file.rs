@@ -14,7 +14,7 @@ use super::directory::{Block, Directory, Entry, Place, parse_block, span};
 use super::format;
 use super::path::TensorInfo;
 use super::scan;
-use super::segment::{Loaded, Segment, view_at};
+use super::segment::{Loaded, Segment};
 use super::source;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -83,16 +83,30 @@ impl<S> fmt::Debug for Archive<S> {
     }
 }
 
-/// Opens a file for reading, if it is a regular one: others may never end, or never start.
-pub fn open_file(path: &Path) -> Result<File> {
+/// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
+/// never start: so that no pipe is waited for, opening does not block where that can be asked for.
+pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::io_at(error, "cannot open", path);
-    let found = std::fs::metadata(path).map_err(failed)?;
-    if !found.is_file() {
+    let refused = |found: &std::fs::Metadata| {
         let kind = if found.is_dir() { "a directory" } else { "no regular file" };
         let what = format!("it is {kind}; streams are read with IArchive");
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, what)));
+        failed(io::Error::new(io::ErrorKind::InvalidInput, what))
+    };
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NONBLOCK | libc::O_NOCTTY,
+    );
+    #[cfg(not(unix))]
+    match std::fs::metadata(path).map_err(failed)? {
+        found if found.is_file() => {}
+        found => return Err(refused(&found)),
     }
-    File::open(path).map_err(failed)
+    let file = options.open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_file() { Ok((file, found.len())) } else { Err(refused(&found)) }
 }
 
 impl<S: ReadAt> Archive<S> {
@@ -103,7 +117,8 @@ impl<S: ReadAt> Archive<S> {
     /// [`Category::Torn`](crate::Category::Torn) where it ends without an end mark: the error says
     /// where the last whole segment ends.
     pub fn new(source: S) -> Result<Self> {
-        Self::opened(source, false)
+        let len = source.size().map_err(Error::io)?;
+        Self::of_len(source, len, false)
     }
 
     /// As [`new`](Self::new), and a torn archive too, whose headers then are all walked over:
@@ -112,11 +127,12 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where reading fails, or the source is no archive.
     pub fn new_torn(source: S) -> Result<Self> {
-        Self::opened(source, true)
+        let len = source.size().map_err(Error::io)?;
+        Self::of_len(source, len, true)
     }
 
-    fn opened(source: S, take_torn: bool) -> Result<Self> {
-        let len = source.size().map_err(Error::io)?;
+    /// As [`new`](Self::new) or [`new_torn`](Self::new_torn), where it is known how long the source is.
+    pub(super) fn of_len(source: S, len: u64, take_torn: bool) -> Result<Self> {
         scan::check_magic(&source, len)?;
         let index = match scan::read_end(&source, len)? {
             Some((directory, mark)) => Index::Tree(directory, mark),
@@ -430,11 +446,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::view_at`].
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
-        self.sole()?;
-        match self.sole.get() {
-            Some(loaded) => view_at(&self.source, loaded, path, self.options),
-            None => Err(Error::data("the archive has no segment")),
-        }
+        self.sole()?.view_at(path)
     }
 
     /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,

@@ -78,10 +78,10 @@ impl Archive<Mapped> {
     /// [`OArchive::append`]: crate::OArchive::append
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = open_file(path)?;
+        let (file, len) = open_file(path)?;
         let failed = |error| Error::io_at(error, "cannot map", path);
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(file) }.map_err(failed)?;
-        Self::new(mapped).map_err(|error| error.in_file(path))
+        let mapped = unsafe { Mapped::new(&file, len) }.map_err(failed)?;
+        Self::of_len(mapped, len, false).map_err(|error| error.in_file(path))
     }
 }

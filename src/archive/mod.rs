@@ -86,7 +86,7 @@ pub fn load<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T> {
 /// As [`load`].
 pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOptions) -> Result<T> {
     let path = path.as_ref();
-    let archive = Archive::new(open_file(path)?).map_err(|error| error.in_file(path))?;
+    let archive = opened(path, false)?;
     archive.with_options(options).load().map_err(|error| error.in_file(path))
 }
 
@@ -101,8 +101,7 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 /// [`Category::Torn`](crate::Category::Torn) where it has no end mark: then
 /// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    let path = path.as_ref();
-    Archive::new(open_file(path)?).map_err(|error| error.in_file(path))
+    opened(path.as_ref(), false)
 }
 
 /// As [`open`], and a torn archive too, whose headers then are all walked over:
@@ -111,6 +110,10 @@ pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
 /// # Errors
 /// As [`open`], but for torn archives.
 pub fn open_torn(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    let path = path.as_ref();
-    Archive::new_torn(open_file(path)?).map_err(|error| error.in_file(path))
+    opened(path.as_ref(), true)
+}
+
+fn opened(path: &Path, take_torn: bool) -> Result<Archive<File>> {
+    let (file, len) = open_file(path)?;
+    Archive::of_len(file, len, take_torn).map_err(|error| error.in_file(path))
 }

@@ -118,7 +118,7 @@ pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>>
         dotted => Steps::Dotted(dotted),
     };
     let mut search = Search { bytes: metadata, at: 0, limits, found: None };
-    search.descend(steps, limits.max_depth).map_err(|error| error.in_field(path))?;
+    search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
     search.found.ok_or_else(|| {
         Error::data(format!("the archive has no value at `{}`", path.escape_debug()))
     })
@@ -137,7 +137,19 @@ impl<'a> Steps<'a> {
         matches!(self, Self::Pointer(""))
     }
 
-    /// The step into a container.
+    /// The number that the next step is, written as numbers are, and what is left behind it.
+    fn index(self) -> (Option<u64>, Option<Self>) {
+        let path = match self {
+            Self::Dotted(path) => path,
+            Self::Pointer(path) => path.get(1..).unwrap_or_default(),
+        };
+        let digits = path.bytes().take_while(u8::is_ascii_digit).count();
+        let number = path.get(..digits).unwrap_or_default();
+        let is_plain = number == "0" || !number.starts_with('0');
+        (number.parse().ok().filter(|_| is_plain), self.next().after(number.as_bytes()))
+    }
+
+    /// The step into a map.
     fn next(self) -> Next<'a> {
         match self {
             Self::Dotted(path) => Next::Dotted(path),
@@ -155,7 +167,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// A step into a container, before it is known which keys that has.
+/// A step into a map, before it is known which keys that has.
 enum Next<'a> {
     /// Any key that starts the path, and ends where a dot or the path's end is.
     Dotted(&'a str),
@@ -227,9 +239,10 @@ impl<'a> Search<'a> {
         left.take_one()
     }
 
-    /// Looks for what `steps` lead to in the next item, and passes over it. A map is looked through to
-    /// its end: a key that stands there twice names nothing.
-    fn descend(&mut self, steps: Steps<'_>, depth: usize) -> Result<()> {
+    /// Looks for what `steps` lead to in the next item, and passes over it. If it is the `last` that
+    /// steps can lead to, what stands behind the value need not be passed over. A map is looked
+    /// through to its end: a key that stands there twice names nothing.
+    fn descend(&mut self, steps: Steps<'_>, depth: usize, last: bool) -> Result<()> {
         if steps.is_empty() {
             let start = self.at;
             self.skip()?;
@@ -248,14 +261,16 @@ impl<'a> Search<'a> {
         let head = self.head()?;
         match head.major() {
             head::ARRAY => {
-                let next = steps.next();
+                let (wanted, behind) = steps.index();
                 let mut left = Left::of(head);
-                let mut index = String::new();
                 let mut count = 0u64;
                 while self.more(&mut left) {
-                    index.clear();
-                    let _ = write!(index, "{count}");
-                    self.step(next.after(index.as_bytes()), depth)?;
+                    let steps = if wanted == Some(count) { behind } else { None };
+                    self.step(steps, depth, last)?;
+                    // No other element has this number.
+                    if last && self.found.is_some() {
+                        return Ok(());
+                    }
                     count += 1;
                 }
             }
@@ -264,11 +279,11 @@ impl<'a> Search<'a> {
                 let mut left = Left::of(head);
                 while self.more(&mut left) {
                     let steps = self.key(&next)?;
-                    self.step(steps, depth)?;
+                    self.step(steps, depth, last && left.known() == Some(0))?;
                 }
             }
             // A tensor is a leaf; what any other tag stands around is where the tag is.
-            head::TAG if !is_leaf(head.arg) => self.descend(steps, depth)?,
+            head::TAG if !is_leaf(head.arg) => self.descend(steps, depth, last)?,
             _ => {
                 self.at = start;
                 self.skip()?;
@@ -278,9 +293,9 @@ impl<'a> Search<'a> {
     }
 
     #[inline]
-    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize) -> Result<()> {
+    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize, last: bool) -> Result<()> {
         match steps {
-            Some(steps) => self.descend(steps, depth),
+            Some(steps) => self.descend(steps, depth, last),
             None => self.skip(),
         }
     }

@@ -57,7 +57,7 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
 /// As [`recover`], and where the new file cannot be written.
 pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
-    let file = open_file(path)?;
+    let (file, _) = open_file(path)?;
     let (plan, len) = plan(&file).map_err(|error| error.in_file(path))?;
     let mut out = AtomicFile::create(new)?;
     let failed = |error| Error::io_at(error, "cannot write", new);

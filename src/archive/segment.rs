@@ -62,10 +62,9 @@ impl Loaded {
     /// The metadata, an item of CBOR.
     pub fn metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
         let range = self.header.metadata.clone();
-        match (&self.record, source.contents()) {
-            (Some(record), _) => Ok(record.get(range).unwrap_or_default()),
-            (None, Some(contents)) => in_contents(&self.header, contents),
-            (None, None) => Err(Error::data("the metadata is not in memory")),
+        match &self.record {
+            Some(record) => Ok(record.get(range).unwrap_or_default()),
+            None => source::held(source, self.header.metadata_offset(), range.len()),
         }
     }
 
@@ -84,10 +83,6 @@ impl Loaded {
         let hashes = format::open_trailer(&trailer, count, self.header.hash, layout.body_end)?;
         Ok(self.hashes.get_or_init(|| hashes))
     }
-}
-
-fn in_contents<'a>(header: &Header, contents: &'a [u8]) -> Result<&'a [u8]> {
-    source::slice(contents, header.metadata_offset(), header.metadata.len())
 }
 
 /// One saved value of an [`Archive`](crate::Archive): to be loaded as a whole, or in parts named by
@@ -331,45 +326,18 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     fn view_item<T: Deserialize<'a>>(&self, range: Range<usize>) -> Result<T> {
-        let contents = contents(self.source)?;
-        let metadata = in_contents(&self.loaded.header, contents)?;
-        view_item(self.source, contents, &self.loaded.header, metadata, range, self.options)
+        let header = &self.loaded.header;
+        let source: &'a S = self.source;
+        let contents = source.contents().ok_or_else(|| {
+            Error::data("views need an archive in memory: map it, or load the value")
+        })?;
+        let base = header.metadata_offset() + range.start as u64;
+        let metadata = source::held(source, header.metadata_offset(), header.metadata.len())?;
+        let metadata = metadata.get(range).unwrap_or_default();
+        let (arena, seen) = (source.arena(), Seen::default());
+        let mut buffers = Lending { contents, header, arena, seen };
+        decode(metadata, base, &mut buffers, self.options)
     }
-}
-
-/// What views borrow from.
-fn contents<S: ReadAt + ?Sized>(source: &S) -> Result<&[u8]> {
-    source
-        .contents()
-        .ok_or_else(|| Error::data("views need an archive in memory: map it, or load the value"))
-}
-
-/// Views of the value at a path, in a segment whose header lives as long as the views.
-pub fn view_at<'a, S: ReadAt + ?Sized, T: Deserialize<'a>>(
-    source: &'a S,
-    loaded: &'a Loaded,
-    path: &str,
-    options: DecodeOptions,
-) -> Result<T> {
-    let metadata = loaded.metadata(source)?;
-    let range = path::find(metadata, path, options.limits)?;
-    view_item(source, contents(source)?, &loaded.header, metadata, range, options)
-        .map_err(|error| under(error, path))
-}
-
-fn view_item<'a, S: ReadAt + ?Sized, T: Deserialize<'a>>(
-    source: &'a S,
-    contents: &'a [u8],
-    header: &Header,
-    metadata: &'a [u8],
-    range: Range<usize>,
-    options: DecodeOptions,
-) -> Result<T> {
-    let base = header.metadata_offset() + range.start as u64;
-    let metadata = metadata.get(range).unwrap_or_default();
-    let (arena, seen) = (source.arena(), Seen::default());
-    let mut buffers = Lending { contents, header, arena, seen };
-    decode(metadata, base, &mut buffers, options)
 }
 
 /// Decodes the one value that an item of metadata is.

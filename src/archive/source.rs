@@ -42,13 +42,11 @@ pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -
 
 /// `len` bytes from `offset` on, which the archive is long enough for.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
-    /// More than this is better not copied, mapped or not.
-    const COPIED: usize = 1 << 20;
-
     let len = in_memory(len, offset)?;
-    if let Some(contents) = source.contents()
-        && (len > COPIED || !source.is_mapped())
-    {
+    if let Some(bytes) = source.read_before(offset, len) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    if let Some(contents) = source.contents() {
         return slice(contents, offset, len).map(Cow::Borrowed);
     }
     let mut bytes = Vec::new();
@@ -56,6 +54,15 @@ pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Co
     bytes.resize(len, 0);
     read_exact(source, &mut bytes, offset)?;
     Ok(Cow::Owned(bytes))
+}
+
+/// As [`bytes`], of a source that holds all of them.
+pub fn held<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
+    match (source.read_before(offset, len), source.contents()) {
+        (Some(bytes), _) => Ok(bytes),
+        (None, Some(contents)) => slice(contents, offset, len),
+        (None, None) => Err(Error::data("the archive is not in memory").at(offset)),
+    }
 }
 
 /// `len` bytes of the contents of an archive.

@@ -1,5 +1,6 @@
 //! Reading archives from streams: value after value.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -40,7 +41,7 @@ pub struct IArchive<R> {
     /// Whether an end mark was the last thing read.
     finished: bool,
     /// Why nothing more can be read.
-    fault: Option<(Category, String, Option<u64>)>,
+    fault: Option<(Category, Cow<'static, str>, Option<u64>)>,
 }
 
 struct Next {
@@ -167,7 +168,7 @@ impl<R: io::Read> IArchive<R> {
     /// Remembers what ends the reading for good.
     fn lasting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.fault = Some((error.category(), error.message(), error.offset()));
+            self.fault = Some((error.category(), error.message().into(), error.offset()));
         }
         result
     }
@@ -175,7 +176,7 @@ impl<R: io::Read> IArchive<R> {
     /// The header of the next segment, unless the archive ends.
     fn advance(&mut self) -> Result<Option<Box<Next>>> {
         if let Some((category, message, offset)) = &self.fault {
-            let error = Error::new(*category, message.clone());
+            let error = Error::new(*category, message.as_ref());
             return Err(match offset {
                 Some(at) => error.at(*at),
                 None => error,
@@ -258,11 +259,15 @@ impl<R: io::Read> IArchive<R> {
         let checksums = self.options.checksums && header.checked;
         let start = skip_to_body(&mut self.read, header);
         self.lasting(start)?;
+        // Stays so where the value panics: nobody knows then where the reader stands.
+        let panicked = "an earlier value panicked while it was read";
+        self.fault = Some((Category::Data, panicked.into(), None));
         let budget = self.options.limits.alloc_budget(false);
         let mut body = Body::new(&mut self.read, header, uses, checksums, budget);
         let base = header.metadata_offset();
         let value = decode(metadata, base, &mut body, self.options);
         let rest = body.finish();
+        self.fault = None;
         let hashes = match rest {
             Ok(hashes) => hashes,
             // The stream broke; why it did is in the value's error, if anywhere.

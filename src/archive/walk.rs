@@ -382,8 +382,9 @@ impl Apart for Second<'_> {
         let open = self.open.as_mut().ok_or_else(unfinished)?;
         let left = open.left.checked_sub(block.len() as u64);
         open.left = left.ok_or_else(|| changed("a sequence is longer than it was"))?;
-        // What was hashed is still in cache when it is written.
-        for step in block.chunks(checksum::STEP) {
+        // What was hashed is still in a cache when it is written.
+        let step = if self.hashing { checksum::WRITE_STEP } else { block.len().max(1) };
+        for step in block.chunks(step) {
             if self.hashing {
                 open.hasher.update(step);
             }

@@ -27,11 +27,11 @@ pub trait ReadAt {
         None
     }
 
-    /// Whether reading is cheaper than touching the contents for the first time, as it is where pages
-    /// are mapped on demand.
+    /// `len` bytes from `offset` on, if they were read before: of a mapping, whose own bytes there
+    /// may have to be faulted in first.
     #[doc(hidden)]
-    fn is_mapped(&self) -> bool {
-        false
+    fn read_before(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+        None
     }
 
     /// Where the small tensors of views go that do not lie aligned.
@@ -102,8 +102,8 @@ impl ReadAt for Vec<u8> {
         (**self).contents()
     }
 
-    fn is_mapped(&self) -> bool {
-        (**self).is_mapped()
+    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        (**self).read_before(offset, len)
     }
 
     fn arena(&self) -> Option<&Arena> {
@@ -124,8 +124,8 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
         (**self).contents()
     }
 
-    fn is_mapped(&self) -> bool {
-        (**self).is_mapped()
+    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        (**self).read_before(offset, len)
     }
 
     fn arena(&self) -> Option<&Arena> {

@@ -8,8 +8,12 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 /// Hashes are stored in their canonical form, big-endian.
 pub const LEN: usize = 8;
 
-/// How much is hashed and passed on at once: it stays in cache in between.
+/// How much is read and hashed at once: it stays in cache in between.
 pub const STEP: usize = 256 << 10;
+
+/// How much is hashed and then written at once. File systems take long writes with less work than
+/// short ones; the last cache still holds so much.
+pub const WRITE_STEP: usize = 4 << 20;
 
 /// XXH3-64 of `bytes`. A seed binds the hash to what the seed stands for: a place, or a hash.
 pub fn of(bytes: &[u8], seed: u64) -> u64 {

@@ -6,12 +6,14 @@
 #![allow(unsafe_code)]
 
 mod arena;
+mod huge;
 mod lend;
 mod map;
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
 pub use arena::Arena;
+pub use huge::prefer_large_pages;
 pub use lend::Lent;
 pub use map::Mapped;
 

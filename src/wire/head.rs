@@ -150,6 +150,34 @@ pub fn item_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0usize;
     let mut left = 1u64;
     while left > 0 {
+        let initial = *bytes.get(at)?;
+        // What metadata is mostly made of: small numbers, short texts and arrays, tags.
+        match initial {
+            0x00..=0x17 | 0x20..=0x37 => {
+                at += 1;
+                left -= 1;
+                continue;
+            }
+            0x60..=0x77 => {
+                at += 1 + usize::from(initial & 0x1f);
+                left -= 1;
+                continue;
+            }
+            0x80..=0x97 => {
+                at += 1;
+                left = left - 1 + u64::from(initial & 0x1f);
+                continue;
+            }
+            0xd8 => {
+                at += 2;
+                continue;
+            }
+            0xda => {
+                at += 5;
+                continue;
+            }
+            _ => {}
+        }
         let (major, arg, len) = definite(bytes.get(at..)?)?;
         at += len;
         left -= 1;

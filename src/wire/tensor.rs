@@ -637,7 +637,10 @@ const LARGE: usize = 1 << 20;
 /// Zeros, which fresh memory need not be filled with.
 fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
     match bytemuck::allocation::try_zeroed_slice_box(count) {
-        Ok(values) => Ok(Vec::from(values)),
+        Ok(mut values) => {
+            mem::prefer_large_pages(bytemuck::cast_slice_mut(&mut values));
+            Ok(Vec::from(values))
+        }
         Err(()) => {
             let bytes = count.saturating_mul(size_of::<A>());
             Err(Error::limit(format!("out of memory: {bytes} more bytes to read")))

@@ -1,7 +1,7 @@
 //! (d) 10,000 log lines of strings and numbers.
 
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::table::print_report;
@@ -182,6 +182,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
 
     let report = Case {
         title: format!("(d) log: {} lines of strings and numbers", log.lines.len()),
+        heads: MESSAGES,
         floor: "encode, to_vec: memcpy of tenarc's message; decode: clone of the value",
         rows,
     }

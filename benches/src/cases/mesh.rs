@@ -6,7 +6,7 @@ use tenarc::Tensor;
 
 use crate::bytes;
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::table::print_report;
@@ -192,6 +192,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
 
     let report = Case {
         title: format!("(c) mesh: {} triangles", triangles.len()),
+        heads: MESSAGES,
         floor: "memcpy of the 6,000,000 bytes of floats, one block, to and from where tenarc's \
                 message has them",
         rows,

@@ -6,14 +6,14 @@ use tenarc::Tensor;
 
 use crate::bytes;
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, Placed, Report, Row, timed};
+use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Report, Row, timed};
 use crate::native::{bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::table::print_report;
 use crate::targets::Targets;
 
 /// Both models have as many layers, so that what decoding to views costs can be compared.
-const LAYERS: usize = 40;
+pub const LAYERS: usize = 40;
 
 #[derive(
     Clone,
@@ -26,7 +26,7 @@ const LAYERS: usize = 40;
     rkyv::Serialize,
     rkyv::Deserialize,
 )]
-struct Config {
+pub struct Config {
     name: String,
     hidden: Vec<u32>,
     activation: String,
@@ -47,7 +47,7 @@ struct Config {
     rkyv::Serialize,
     rkyv::Deserialize,
 )]
-struct Epoch {
+pub struct Epoch {
     epoch: u32,
     loss: f64,
     accuracy: f64,
@@ -66,14 +66,14 @@ struct Epoch {
     rkyv::Serialize,
     rkyv::Deserialize,
 )]
-struct Model<L> {
+pub struct Model<L> {
     config: Config,
-    layers: Vec<L>,
+    pub layers: Vec<L>,
     metrics: Vec<Epoch>,
 }
 
 impl<L> Model<L> {
-    fn map<M>(&self, make: impl Fn(&L) -> M) -> Model<M> {
+    pub fn map<M>(&self, make: impl Fn(&L) -> M) -> Model<M> {
         Model {
             config: self.config.clone(),
             layers: self.layers.iter().map(make).collect(),
@@ -87,11 +87,11 @@ impl<L> Model<L> {
 /// A message has no padding. Names of 13 letters and the `bool` in the middle make the way from
 /// one payload to the next a multiple of four, so that where one lies aligned, all do.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct TensorLayer {
-    name: String,
-    weight: Tensor<Array2<f32>>,
+pub struct TensorLayer {
+    pub name: String,
+    pub weight: Tensor<Array2<f32>>,
     trainable: bool,
-    bias: Tensor<Array1<f32>>,
+    pub bias: Tensor<Array1<f32>>,
 }
 
 #[derive(Deserialize)]
@@ -126,7 +126,7 @@ struct PlainLayer {
 
 /// The floats as byte strings, for formats that move those as blocks.
 #[derive(PartialEq, Serialize, Deserialize)]
-struct CastLayer {
+pub struct CastLayer {
     name: String,
     #[serde(with = "bytes::array")]
     weight: Array2<f32>,
@@ -149,7 +149,7 @@ struct CastView<'a> {
 #[derive(
     PartialEq, bitcode::Encode, bitcode::Decode, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
-struct NativeLayer {
+pub struct NativeLayer {
     name: String,
     shape: [u64; 2],
     weight: Vec<f32>,
@@ -157,7 +157,29 @@ struct NativeLayer {
     bias: Vec<f32>,
 }
 
-fn model(rows: usize, columns: usize) -> Model<TensorLayer> {
+impl TensorLayer {
+    pub fn as_bytes(&self) -> CastLayer {
+        CastLayer {
+            name: self.name.clone(),
+            weight: (*self.weight).clone(),
+            trainable: self.trainable,
+            bias: (*self.bias).clone(),
+        }
+    }
+
+    pub fn as_vectors(&self) -> NativeLayer {
+        let (rows, columns) = self.weight.dim();
+        NativeLayer {
+            name: self.name.clone(),
+            shape: [rows as u64, columns as u64],
+            weight: self.weight.iter().copied().collect(),
+            trainable: self.trainable,
+            bias: self.bias.to_vec(),
+        }
+    }
+}
+
+pub fn model(rows: usize, columns: usize) -> Model<TensorLayer> {
     let mut random = Random::new(1);
     let layers = (0..LAYERS)
         .map(|n| TensorLayer {
@@ -304,19 +326,8 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
         trainable: layer.trainable,
         bias: (*layer.bias).clone(),
     });
-    let casts = tensors.map(|layer| CastLayer {
-        name: layer.name.clone(),
-        weight: (*layer.weight).clone(),
-        trainable: layer.trainable,
-        bias: (*layer.bias).clone(),
-    });
-    let native = tensors.map(|layer| NativeLayer {
-        name: layer.name.clone(),
-        shape: [rows as u64, columns as u64],
-        weight: layer.weight.iter().copied().collect(),
-        trainable: layer.trainable,
-        bias: layer.bias.to_vec(),
-    });
+    let casts = tensors.map(TensorLayer::as_bytes);
+    let native = tensors.map(TensorLayer::as_vectors);
     let mut list = vec![floor, one_block, cloned, tensor(tensors)];
 
     if all {
@@ -355,6 +366,7 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
             "(a) model of {:.0} MB: {LAYERS} layers of {rows} x {columns} f32",
             whole.len() as f64 / 1e6
         ),
+        heads: MESSAGES,
         floor: "memcpy of the message, its tensors from where they lie (encode, to_vec); memcpy of \
                 each tensor into a block of its own (decode)",
         rows: list,

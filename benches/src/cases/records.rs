@@ -5,7 +5,7 @@ use tenarc::Tensor;
 
 use crate::bytes;
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::table::print_report;
@@ -28,7 +28,7 @@ const FLOATS: usize = 256;
     rkyv::Serialize,
     rkyv::Deserialize,
 )]
-struct Record {
+pub struct Record {
     id: u64,
     label: String,
     embedding: Vec<f32>,
@@ -36,7 +36,7 @@ struct Record {
 
 /// The embedding as a tensor.
 #[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-struct TensorRecord {
+pub struct TensorRecord {
     id: u64,
     label: String,
     embedding: Tensor<Array1<f32>>,
@@ -97,6 +97,27 @@ fn record(n: usize, random: &mut Random) -> Record {
     }
 }
 
+pub fn plain_records() -> Vec<Record> {
+    let mut random = Random::new(2);
+    (0..COUNT).map(|n| record(n, &mut random)).collect()
+}
+
+pub fn tensor_records(records: &[Record]) -> Vec<TensorRecord> {
+    let tensor = |record: &Record| TensorRecord {
+        id: record.id,
+        label: record.label.clone(),
+        embedding: Array1::from_vec(record.embedding.clone()).into(),
+    };
+    records.iter().map(tensor).collect()
+}
+
+impl Record {
+    /// Bytes that say what the record holds, however it is written down.
+    pub fn payload(&self) -> u64 {
+        (size_of_val(&self.id) + self.label.len() + size_of_val(&*self.embedding)) as u64
+    }
+}
+
 fn plain<'a, C: Codec>(records: &'a Vec<Record>) -> Row<'a> {
     peers::row::<C, _>("plain", records)
 }
@@ -143,16 +164,8 @@ fn tensor_rows(tensors: &Vec<TensorRecord>) -> Vec<Row<'_>> {
 }
 
 pub fn run(effort: Effort, targets: &mut Targets) {
-    let mut random = Random::new(2);
-    let records: &Vec<Record> = &(0..COUNT).map(|n| record(n, &mut random)).collect();
-    let tensors: Vec<TensorRecord> = records
-        .iter()
-        .map(|record| TensorRecord {
-            id: record.id,
-            label: record.label.clone(),
-            embedding: Array1::from_vec(record.embedding.clone()).into(),
-        })
-        .collect();
+    let records = &plain_records();
+    let tensors = tensor_records(records);
     let tensors = &tensors;
     let casts: Vec<CastRecord> = records
         .iter()
@@ -212,6 +225,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
 
     let report = Case {
         title: format!("(b) records: {COUNT} of id, label and {FLOATS} floats"),
+        heads: MESSAGES,
         floor: "encode, to_vec: memcpy of the 10,240,000 bytes of floats, one block; \
                 decode: clone of the records",
         rows,

@@ -9,7 +9,7 @@ mod borrowed;
 mod owned;
 
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, Placed, Row, timed};
+use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::table::print_report;
@@ -195,6 +195,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
 
     let report = Case {
         title: format!("(e) save-game: {PLAYERS} players, items in items, quests, maps"),
+        heads: MESSAGES,
         floor: "encode, to_vec: memcpy of tenarc's message; decode: clone of the value",
         rows,
     }
