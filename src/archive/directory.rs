@@ -331,7 +331,12 @@ mod tests {
 
     #[test]
     fn finds_every_segment_through_few_blocks() {
-        for count in [0, 1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000] {
+        let counts: &[u64] = if cfg!(miri) {
+            &[0, 1, 64, 65]
+        } else {
+            &[0, 1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000]
+        };
+        for &count in counts {
             let (mut file, directory) = written(count);
             let at = file.len() as u64;
             file.extend(directory.end_mark(at).unwrap());

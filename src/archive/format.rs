@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn paddings_of_all_lengths_are_byte_strings_of_zeros() {
-        for gap in (0..3000).chain(65_000..=65_535) {
+        let most = if cfg!(miri) { 300 } else { 65_536 };
+        for gap in (0..3000).chain(65_000..65_536).take_while(|&gap| gap < most) {
             let bytes = padding(gap).unwrap();
             assert_eq!(bytes.len() as u64, gap);
             let mut wire = Wire::new(SliceRead::new(&bytes), Limits::default());
@@ -398,7 +399,8 @@ mod tests {
     #[test]
     fn bodies_start_aligned_wherever_the_header_ends() {
         for alignment in [8, 256, 65_536] {
-            for header_end in (12..300).chain(65_500..65_600) {
+            let step = if cfg!(miri) { 97 } else { 1 };
+            for header_end in (12..300).chain(65_500..65_600).step_by(step) {
                 for len in [1, 23, 24, 255, 256, 65_535, 65_536, 1 << 32] {
                     let lengths = [len, 3];
                     let layout =

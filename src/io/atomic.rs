@@ -373,5 +373,6 @@ fn stem_of_temp(name: &str) -> Option<&str> {
         .then_some(stem)
 }
 
-#[cfg(test)]
+// Miri has no file system.
+#[cfg(all(test, not(miri)))]
 mod tests;

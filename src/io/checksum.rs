@@ -73,7 +73,8 @@ mod tests {
     fn is_xxh3() {
         assert_eq!(of(b"", 0), 0x2d06_8005_38d3_94c2);
         assert_eq!(Hasher::new().finish(), 0x2d06_8005_38d3_94c2);
-        let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+        let bytes: Vec<u8> =
+            (0..=255).cycle().take(if cfg!(miri) { 2000 } else { 100_000 }).collect();
         let mut hasher = Hasher::new();
         bytes.chunks(777).for_each(|piece| hasher.update(piece));
         assert_eq!(hasher.finish(), of(&bytes, 0));

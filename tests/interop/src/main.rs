@@ -2,9 +2,11 @@
 //!
 //! `write DIR` writes messages, and a manifest that says what each holds, for Python and Node to
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
-//! other Rust crates read what `write` wrote, and reads what they write. Each names every
-//! mismatch, closes with a line of counts and fails where there was one.
+//! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
+//! are `write` and `check` for archives. Each names every mismatch, closes with a line of counts and
+//! fails where there was one.
 
+mod archives;
 mod check;
 mod data;
 mod got;
@@ -63,7 +65,9 @@ fn main() -> ExitCode {
         ["write", dir] => write(Path::new(dir)).map(|()| Tally::default()),
         ["check", dir] => read(Path::new(dir)).map(|entries| check::check(&entries)),
         ["peers", dir] => read(Path::new(dir)).map(|entries| peers::check(&entries)),
-        _ => Err("usage: tenarc-interop write|check|peers DIR".into()),
+        ["save", dir] => archives::write(Path::new(dir)).map(|()| Tally::default()),
+        ["load", dir] => archives::check(Path::new(dir)),
+        _ => Err("usage: tenarc-interop write|check|peers|save|load DIR".into()),
     };
     match result {
         Ok(tally) => {

@@ -1,0 +1,635 @@
+"""Archives a second time, from section 5 of SPEC.md alone: a strict reader and a writer.
+
+Nothing here is a translation of the crate's code, so where the two differ the text has two readings.
+`archives.py` holds them against each other.
+"""
+
+import math
+from typing import NamedTuple
+
+import cbor2
+import numpy as np
+import xxhash
+from cbor2 import CBORTag
+
+from check import (
+    COLUMN_MAJOR,
+    COMPLEX,
+    COMPLEX_TAG,
+    NAMED_TAG,
+    ROW_MAJOR,
+    TYPED,
+    Mismatch,
+    Numbers,
+    Tensor,
+    as_tensor,
+    is_typed,
+    little,
+    typed,
+    typed_tag,
+)
+from heads import array, break_, bytes_, head, tag
+
+MAGIC = bytes.fromhex("d9d9f8 da54415243 43424f52")
+HEADER, BLOCK, END, BUFFER = (
+    int.from_bytes(letters, "big") for letters in (b"TSEG", b"TDIR", b"TEND", b"TBUF")
+)
+RECORD = b"\xd8\x18"
+HASHES = b"\xd8\x43"
+TAIL = b"\x58\x20TARCTAIL"
+TAIL_LEN = 34
+VERSION = 1
+BRANCHES = 64
+MAX_NAME = 1024
+XXH3 = "xxh3-64"
+
+# What numpy sees in an element; void where it has no such number.
+NUMPY = {name: "<" + entry[-1] for name, entry in {**TYPED, **COMPLEX}.items()}
+NUMPY |= {"bool": "?", "f128": "V16", "bf16": "V2", "f8_e5m2": "V1", "f8_e4m3": "V1"}
+NUMPY |= {"f8_e8m0": "V1", "f8_e5m2fnuz": "V1", "f8_e4m3fnuz": "V1"}
+PACKED_BITS = {"f6_e2m3": 6, "f6_e3m2": 6, "f4": 4}
+
+
+class Damaged(Exception):
+    def __init__(self, at, what):
+        super().__init__(f"at {at}: {what}")
+
+
+def hash_of(data, seed=0):
+    # The digest is big-endian, as it is stored.
+    return xxhash.xxh3_64_digest(data, seed)
+
+
+def hashed(item, seed):
+    """An item with the item of its hash behind it."""
+    return item + bytes_(hash_of(item, seed))
+
+
+# What every archive has in common, whoever writes it.
+
+
+def record(number, fields, at):
+    """A header, block or end mark at a position; `fields` are the items behind the version."""
+    content = tag(number, head(4, 1 + len(fields)) + head(0, VERSION) + b"".join(fields))
+    return hashed(RECORD + bytes_(content), at)
+
+
+def text_or_null(value):
+    return cbor2.dumps(value)
+
+
+def padding(at, alignment, body_head):
+    gap = -(at + len(body_head)) % alignment
+    if gap == 0:
+        return b""
+    if gap in (25, 258):
+        # No head of any length makes these totals.
+        return bytes_(b"") + padding_item(gap - 1)
+    return padding_item(gap)
+
+
+def padding_item(total):
+    return next(
+        bytes_(bytes(total - width))
+        for width in (1, 2, 3)
+        if total >= width and len(head(2, total - width)) == width
+    )
+
+
+def places(lengths, alignment):
+    """Where each buffer starts in the body, and the length of the body."""
+    end, starts = 0, []
+    for length in lengths:
+        starts.append(end + -end % alignment)
+        end = starts[-1] + length
+    return starts, end
+
+
+class Directory:
+    """The lists of a writer: of segments, of blocks of these, of blocks of those."""
+
+    def __init__(self):
+        self.count = 0
+        self.levels = [[]]
+
+    def add(self, offset, name, at):
+        """Notes a segment; the blocks that then follow at a position, often none."""
+        self.count += 1
+        self.levels[0].append(array([head(0, offset), text_or_null(name)]))
+        written = b""
+        level = 0
+        while len(self.levels[level]) == BRANCHES:
+            place = at + len(written)
+            written += record(BLOCK, [head(0, level), array(self.levels[level])], place)
+            self.levels[level] = []
+            level += 1
+            if level == len(self.levels):
+                self.levels.append([])
+            self.levels[level].append(head(0, place))
+        return written
+
+    def end(self, at):
+        """The end mark and the tail at a position."""
+        first, *others = map(array, self.levels)
+        mark = record(END, [head(0, self.count), first, array(others)], at)
+        place = at + len(mark)
+        tail = TAIL + at.to_bytes(8, "big") + place.to_bytes(8, "big")
+        return mark + tail + hash_of(tail, place)
+
+
+# Reading
+
+
+class Segment(NamedTuple):
+    offset: int
+    name: str | None
+    alignment: int
+    checked: bool
+    metadata: bytes
+    buffers: list[bytes]
+    value: object
+
+
+class Input:
+    """A part of an archive, read from the front."""
+
+    def __init__(self, data, at=0, end=None):
+        self.data, self.at = data, at
+        self.end = len(data) if end is None else end
+
+    def take(self, length, what):
+        if length > self.end - self.at:
+            raise Damaged(self.at, f"{what}: {length} bytes, {self.end - self.at} are left")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def expect(self, wanted, what):
+        place = self.at
+        found = self.take(len(wanted), what)
+        if found != wanted:
+            differs = next(i for i, pair in enumerate(zip(found, wanted)) if pair[0] != pair[1])
+            raise Damaged(place + differs, f"{what}: not as it must be written")
+
+    def any_head(self, what):
+        """Major type and argument; the argument is None for an indefinite length and a break."""
+        place = self.at
+        (first,) = self.take(1, what)
+        major, info = first >> 5, first & 31
+        if info < 24:
+            return major, info
+        if info == 31 and major not in (0, 1, 6):
+            return major, None
+        if info > 27:
+            raise Damaged(place, f"{what}: {first:#x} starts no item")
+        return major, int.from_bytes(self.take(1 << info - 24, what), "big")
+
+    def head(self, major, what):
+        """The argument of a head that must have this type and be as short as it can be."""
+        place = self.at
+        found, argument = self.any_head(what)
+        if found != major or argument is None:
+            raise Damaged(place, f"{what}: an item of another kind")
+        if head(major, argument) != self.data[place : self.at]:
+            raise Damaged(place, f"{what}: a head longer than it need be")
+        return argument
+
+    def text_or_null(self, what):
+        if self.data[self.at : min(self.at + 1, self.end)] == b"\xf6":
+            self.at += 1
+            return None
+        length = self.head(3, what)
+        place = self.at
+        try:
+            return self.take(length, what).decode()
+        except UnicodeDecodeError:
+            raise Damaged(place, f"{what}: no UTF-8") from None
+
+    def record(self):
+        """The tag of a record, the array of its content, and its hash."""
+        start = self.at
+        self.expect(RECORD, "record")
+        length = self.head(2, "record")
+        inner = Input(self.data, self.at, self.at + length)
+        content = self.take(length, "record")
+        known = [tag(number, b"") for number in (HEADER, BLOCK, END)]
+        if content[:5] in known:
+            # A later version may hash in another way, or have other fields: this comes first.
+            version = Input(self.data, inner.at + 5, inner.end)
+            version.any_head("array of a record")
+            kind, found = version.any_head("version")
+            if kind == 0 and found != VERSION:
+                raise Damaged(start, f"version {found} of the format, known is {VERSION}")
+        item = self.data[start : self.at]
+        self.expect(bytes_(hash_of(item, start)), "hash of a record")
+        if content[:5] not in known:
+            raise Damaged(start, "a record of an unknown kind")
+        return inner.head(6, "tag of a record"), inner, hash_of(item, start)
+
+    def skip(self, depth=0):
+        """Passes one item of any form over, but for references, whose form is checked."""
+        place = self.at
+        if depth > 128:
+            raise Damaged(place, "more than 128 levels")
+        major, argument = self.any_head("metadata")
+        if major in (2, 3):
+            if argument is not None:
+                self.take(argument, "string")
+            while argument is None and not self.is_break():
+                self.take(self.head_of_chunk(major), "chunk")
+        elif major in (4, 5):
+            count = None if argument is None else argument * (major - 3)
+            while count != 0 if count is not None else not self.is_break():
+                self.skip(depth + 1)
+                count = None if count is None else count - 1
+            # A map of indefinite length that ends behind a key is found by cbor2.
+        elif major == 6:
+            if argument == BUFFER:
+                self.check_reference()
+            self.skip(depth + 1)
+        elif major == 7 and argument is None:
+            raise Damaged(place, "a break without a beginning")
+
+    def head_of_chunk(self, major):
+        place = self.at
+        found, length = self.any_head("chunk")
+        if found != major or length is None:
+            raise Damaged(place, "a chunk of another kind")
+        return length
+
+    def is_break(self):
+        found = self.data[self.at : min(self.at + 1, self.end)] == break_
+        self.at += found
+        return found
+
+    def check_reference(self):
+        """Refuses arrays of indefinite length in the reference that follows."""
+        look = Input(self.data, self.at, self.end)
+        if look.any_head("reference") == (4, 4):
+            look.skip()
+            look.definite_array("shape")
+        else:
+            look.at = self.at
+            look.definite_array("reference")
+
+    def definite_array(self, what):
+        place = self.at
+        if None in (found := self.any_head(what)) or found[0] != 4:
+            raise Damaged(place, f"{what}: no array of definite length")
+
+
+def read_segment(start, inner, seed, after):
+    """The segment at `start`, from its header's content and what stands behind the header."""
+    if inner.head(4, "header") != 6:
+        raise Damaged(inner.at, "header: not six fields")
+    inner.head(0, "version")
+    place = inner.at
+    name = inner.text_or_null("name")
+    if name is not None and len(name.encode()) > MAX_NAME:
+        raise Damaged(place, "a name of more than 1,024 bytes")
+    place = inner.at
+    alignment = inner.head(0, "alignment")
+    if alignment not in (1 << shift for shift in range(3, 17)):
+        raise Damaged(place, f"an alignment of {alignment}")
+    place = inner.at
+    check = inner.text_or_null("check")
+    if check not in (None, XXH3):
+        raise Damaged(place, f"the unknown check {check!r}")
+    place = inner.at
+    lengths = [inner.head(0, "length") for _ in range(inner.head(4, "lengths"))]
+    if sum(lengths) > 2**63 - 1:
+        raise Damaged(place, "lengths beyond 2^63 - 1")
+    place = inner.at
+    inner.skip()
+    if inner.at != inner.end:
+        raise Damaged(inner.at, "something behind the metadata")
+    metadata = bytes(inner.data[place : inner.end])
+    checked = check is not None
+    buffers = read_body(lengths, alignment, checked, seed, after) if lengths else []
+    try:
+        value = Resolver(buffers).whole(cbor2.loads(metadata))
+    except (TypeError, ValueError, Mismatch, cbor2.CBORDecodeError) as error:
+        raise Damaged(place, f"metadata: {error}") from error
+    return Segment(start, name, alignment, checked, metadata, buffers, value)
+
+
+def read_body(lengths, alignment, checked, seed, after):
+    starts, length = places(lengths, alignment)
+    body_head = head(2, length)
+    after.expect(padding(after.at, alignment, body_head), "padding")
+    after.expect(body_head, "head of the body")
+    base = after.at
+    buffers = []
+    for start, size in zip(starts, lengths):
+        after.expect(bytes(base + start - after.at), "gap between buffers")
+        buffers.append(bytes(after.take(size, "buffer")))
+    listed = after.at
+    item = HASHES + head(2, 8 * len(lengths) * checked)
+    after.expect(item, "list of hashes")
+    hashes = after.take(8 * len(lengths) * checked, "list of hashes")
+    after.expect(bytes_(hash_of(item + hashes, int.from_bytes(seed, "big"))), "hash of hashes")
+    for number, content in enumerate(buffers if checked else []):
+        if hashes[8 * number : 8 * number + 8] != hash_of(content):
+            raise Damaged(base + starts[number], f"buffer {number}, hashed at {listed}: changed")
+    return buffers
+
+
+def read_archive(data):
+    """All segments from the front, and for each end mark the number of segments before it."""
+    after = Input(data)
+    after.expect(MAGIC, "magic")
+    directory, segments, ends = Directory(), [], []
+    while True:
+        start = after.at
+        if start == len(data) and ends and ends[-1] == len(segments):
+            return segments, ends
+        number, inner, seed = after.record()
+        if number == HEADER:
+            segments.append(read_segment(start, inner, seed, after))
+            blocks = directory.add(start, segments[-1].name, after.at)
+            after.expect(blocks, "block of the directory")
+        elif number == END:
+            after.at = start
+            after.expect(directory.end(start), "end mark and tail")
+            ends.append(len(segments))
+        else:
+            raise Damaged(start, "a block of the directory that no list has filled")
+
+
+def find_segments(data):
+    """Offset and name of every segment, from the tail backwards."""
+    at = len(data) - TAIL_LEN
+    if at < len(MAGIC):
+        raise Damaged(0, "too short for an archive")
+    tail = Input(data, at)
+    tail.expect(TAIL, "tail")
+    mark = int.from_bytes(tail.take(8, "tail"), "big")
+    tail.expect(at.to_bytes(8, "big"), "offset in the tail")
+    tail.expect(hash_of(data[at : at + 26], at), "hash of the tail")
+
+    number, root, behind = record_at(data, mark, len(data))
+    if number != END or behind != at or root.head(4, "end mark") != 4:
+        raise Damaged(mark, "no end mark that leads to the tail")
+    root.head(0, "version")
+    count = root.head(0, "number of segments")
+    segments = [read_entry(root) for _ in range(root.head(4, "segments"))]
+    levels = [
+        [root.head(0, "offset") for _ in range(root.head(4, "blocks"))]
+        for _ in range(root.head(4, "levels"))
+    ]
+    if root.at != root.end:
+        raise Damaged(root.at, "something behind the lists")
+    if any(len(entries) >= BRANCHES for entries in [segments, *levels]):
+        raise Damaged(mark, "a list that should be a block")
+    held = sum(len(entries) * BRANCHES**level for level, entries in enumerate([segments, *levels]))
+    if held != count:
+        raise Damaged(mark, f"{count} segments announced, lists for {held}")
+    found = []
+    for level in reversed(range(len(levels))):
+        for offset in levels[level]:
+            found += open_block(data, offset, level, mark)
+    found += segments
+    offsets = [offset for offset, _ in found]
+    if offsets != sorted(set(offsets)) or offsets and offsets[-1] >= mark:
+        raise Damaged(mark, "offsets of segments that do not rise")
+    for offset, name in found:
+        number, header, _ = record_at(data, offset, mark)
+        header.head(4, "header")
+        header.head(0, "version")
+        if number != HEADER or header.text_or_null("name") != name:
+            raise Damaged(offset, "no segment of the name that the directory has")
+    return found
+
+
+def record_at(data, offset, before):
+    """The tag and content of a record that ends before a position, and where it ends."""
+    if offset >= before:
+        raise Damaged(offset, f"an offset that does not lead to before {before}")
+    found = Input(data, offset)
+    number, inner, _ = found.record()
+    return number, inner, found.at
+
+
+def read_entry(content):
+    if content.head(4, "entry") != 2:
+        raise Damaged(content.at, "entry: not two fields")
+    return content.head(0, "offset"), content.text_or_null("name")
+
+
+def open_block(data, offset, level, before):
+    number, block, _ = record_at(data, offset, before)
+    if number != BLOCK or block.head(4, "block") != 3:
+        raise Damaged(offset, "no block of the directory")
+    block.head(0, "version")
+    if block.head(0, "level") != level or block.head(4, "entries") != BRANCHES:
+        raise Damaged(offset, f"no block of level {level} with {BRANCHES} entries")
+    if level == 0:
+        found = [read_entry(block) for _ in range(BRANCHES)]
+        if any(entry[0] >= offset for entry in found):
+            raise Damaged(offset, "an offset to behind the block")
+    else:
+        offsets = [block.head(0, "offset") for _ in range(BRANCHES)]
+        found = [entry for place in offsets for entry in open_block(data, place, level - 1, offset)]
+    if block.at != block.end:
+        raise Damaged(block.at, "something behind the entries")
+    return found
+
+
+class Resolver:
+    """Puts tensors, sequences and byte strings in the place of references and tags."""
+
+    def __init__(self, buffers):
+        self.buffers, self.used = buffers, set()
+
+    def whole(self, value):
+        value = self.value(value)
+        if len(self.used) != len(self.buffers):
+            raise Mismatch("a buffer that nothing refers to")
+        return value
+
+    def value(self, value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.value, value))
+        if isinstance(value, dict):
+            return {self.value(key): self.value(item) for key, item in value.items()}
+        if not isinstance(value, CBORTag):
+            return value
+        if value.tag == BUFFER:
+            return self.reference(value.value)
+        if value.tag in (ROW_MAJOR, COLUMN_MAJOR):
+            shape, flat = value.value
+            if isinstance(flat, CBORTag) and flat.tag == BUFFER:
+                raise Mismatch("a reference in the place of a tensor's elements")
+            order = "C" if value.tag == ROW_MAJOR else "F"
+            if not is_typed(flat):
+                # Plain numbers: what they are is up to who asks.
+                return CBORTag(value.tag, [shape, self.value(flat)])
+            numbers = self.value(flat)
+            return shaped(numbers.dtype, shape, order, numbers.values)
+        if value.tag == NAMED_TAG:
+            return tensor(*value.value)
+        if is_typed(value):
+            parts = value.value.value if value.tag == COMPLEX_TAG else value.value
+            if type(parts) is not bytes:
+                raise Mismatch(f"a typed array of {parts!r:.100}")
+            return Numbers(*typed(value))
+        return CBORTag(value.tag, self.value(value.value))
+
+    def reference(self, fields):
+        if not isinstance(fields, (list, tuple)) or len(fields) not in (1, 2, 4):
+            raise Mismatch("a reference that is not one, two or four fields")
+        *about, number = fields
+        if type(number) is not int or not 0 <= number < len(self.buffers):
+            raise Mismatch(f"a reference to buffer {number!r} of {len(self.buffers)}")
+        self.used.add(number)
+        payload = self.buffers[number]
+        if not about:
+            return payload
+        if len(about) == 3:
+            return tensor(*about, payload)
+        (dtype,) = about
+        if dtype not in {**TYPED, **COMPLEX, "f128": None}:
+            raise Mismatch(f"a sequence of {dtype!r}")
+        return Numbers(dtype, np.frombuffer(payload, NUMPY[dtype]))
+
+
+def tensor(dtype, shape, order, payload):
+    """A tensor over its payload, which must be what dtype and shape ask for."""
+    if type(dtype) is not str or len(dtype.encode()) > 256 or order not in ("C", "F"):
+        raise Mismatch(f"a tensor of dtype {dtype!r}, order {order!r}")
+    if type(payload) is not bytes:
+        raise Mismatch(f"a tensor over {payload!r:.100}")
+    dims = shape if isinstance(shape, (list, tuple)) else [None]
+    if len(dims) > 64 or any(type(dim) is not int or dim < 0 for dim in dims):
+        raise Mismatch(f"a tensor of shape {shape!r}")
+    if dtype in PACKED_BITS:
+        if math.prod(shape) * PACKED_BITS[dtype] != len(payload) * 8:
+            raise Mismatch(f"{len(payload)} bytes for {dtype} of shape {shape}")
+        return shaped_bytes(dtype, shape, order, payload)
+    if dtype not in NUMPY:
+        return shaped_bytes(dtype, shape, order, payload)
+    if dtype == "bool" and payload.strip(b"\0\1"):
+        raise Mismatch("a bool that is neither 0 nor 1")
+    return shaped(dtype, shape, order, np.frombuffer(payload, NUMPY[dtype]))
+
+
+def shaped(dtype, shape, order, flat):
+    if math.prod(shape) != flat.size:
+        raise Mismatch(f"{flat.nbytes} bytes for {dtype} of shape {shape}")
+    return Tensor(dtype, flat.reshape(shape, order=order), order if len(shape) > 1 else "C")
+
+
+def shaped_bytes(dtype, shape, order, payload):
+    """Elements that are not whole bytes, or that nobody here knows, as voids of the last axis."""
+    *outer, last = shape or [1]
+    rows = math.prod(outer)
+    if rows == 0 or last == 0 or len(payload) % rows:
+        return Tensor(dtype, np.frombuffer(payload, "V1"), order)
+    width = len(payload) // rows
+    void = f"V{width // last}" if width % last == 0 and width else "V1"
+    flat = np.frombuffer(payload, void)
+    return Tensor(dtype, flat.reshape((*outer, -1), order=order), order if len(shape) > 1 else "C")
+
+
+# Writing
+
+
+class Writer:
+    def __init__(self):
+        self.out = bytearray(MAGIC)
+        self.directory = Directory()
+
+    def save(self, name, value, alignment=256, checked=True, **options):
+        """Saves a value; gives the lengths of its buffers."""
+        encoder = Encoder(**options)
+        metadata, buffers = encoder.whole(value)
+        self.segment(name, alignment, checked, metadata, buffers)
+        return list(map(len, buffers))
+
+    def segment(self, name, alignment, checked, metadata, buffers):
+        start = len(self.out)
+        lengths = list(map(len, buffers))
+        check = text_or_null(XXH3 if checked else None)
+        listed = array([head(0, length) for length in lengths])
+        fields = [text_or_null(name), head(0, alignment), check, listed, metadata]
+        self.out += record(HEADER, fields, start)
+        if buffers:
+            seed = int.from_bytes(self.out[-8:], "big")
+            starts, length = places(lengths, alignment)
+            body_head = head(2, length)
+            self.out += padding(len(self.out), alignment, body_head) + body_head
+            base = len(self.out)
+            for place, content in zip(starts, buffers):
+                self.out += bytes(base + place - len(self.out)) + content
+            hashes = b"".join(hash_of(content) for content in buffers if checked)
+            self.out += hashed(HASHES + bytes_(hashes), seed)
+        self.out += self.directory.add(start, name, len(self.out))
+
+    def end(self):
+        self.out += self.directory.end(len(self.out))
+
+
+class Encoder:
+    """A value as metadata and buffers."""
+
+    def __init__(self, inline_below=2048, tied=False, definite=True, backwards=False):
+        self.inline_below, self.tied = inline_below, tied
+        self.definite, self.backwards = definite, backwards
+        self.buffers = []
+
+    def whole(self, value):
+        if self.backwards:
+            # Metadata only says how many buffers there are once it is made.
+            first = Encoder(self.inline_below, self.tied, self.definite)
+            first.whole(value)
+            self.last = len(first.buffers) - 1
+        metadata = self.value(value)
+        return metadata, self.buffers[::-1] if self.backwards else self.buffers
+
+    def reference(self, about, payload):
+        """A reference to a buffer of this payload, or None where it belongs inline."""
+        if not payload or len(payload) < self.inline_below:
+            return None
+        if self.tied and payload in self.buffers:
+            number = self.buffers.index(payload)
+        else:
+            number = len(self.buffers)
+            self.buffers.append(payload)
+        if self.backwards:
+            number = self.last - number
+        return tag(BUFFER, array([*about, head(0, number)]))
+
+    def value(self, value):
+        if isinstance(value, Tensor):
+            return self.tensor(*value)
+        if isinstance(value, Numbers):
+            values = little(value.values)
+            about = [cbor2.dumps(value.dtype)]
+            return self.reference(about, values.tobytes()) or cbor2.dumps(typed_tag(values))
+        if isinstance(value, np.ndarray):
+            return self.tensor(*as_tensor(value))
+        if isinstance(value, bytes):
+            return self.reference([], value) or bytes_(value)
+        if isinstance(value, (list, tuple)):
+            return array(list(map(self.value, value)), self.definite)
+        if isinstance(value, dict):
+            items = b"".join(self.value(part) for entry in value.items() for part in entry)
+            if self.definite:
+                return head(5, len(value)) + items
+            return head(5, None) + items + break_
+        if isinstance(value, CBORTag):
+            return tag(value.tag, self.value(value.value))
+        return cbor2.dumps(value)
+
+    def tensor(self, dtype, values, order):
+        values = little(values)
+        shape = array([head(0, length) for length in values.shape])
+        order = order if values.ndim > 1 else "C"
+        payload = values.tobytes(order=order)
+        about = [cbor2.dumps(dtype), shape, cbor2.dumps(order)]
+        reference = self.reference(about, payload)
+        if reference:
+            return reference
+        if dtype in NUMPY and dtype != "bool" and values.dtype.kind != "V" and values.size:
+            flat = cbor2.dumps(typed_tag(np.frombuffer(payload, values.dtype)))
+            return tag(COLUMN_MAJOR if order == "F" else ROW_MAJOR, array([shape, flat]))
+        return tag(NAMED_TAG, array([*about, bytes_(payload)]))
