@@ -4,6 +4,7 @@
 mod buffers;
 mod directory;
 mod file;
+mod find;
 mod format;
 mod header;
 mod map;

@@ -1,12 +1,11 @@
-//! Paths into the metadata of a segment: `layers.3.weight`, or `/layers/3/weight`.
+//! What paths there are in the metadata of a segment, and what stands there.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::ops::Range;
 
 use ndarray::Dimension;
 
+use super::find::find;
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -14,7 +13,7 @@ use crate::io::apart::{Buffers, SegmentRead};
 use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
-use crate::wire::head::{self, Head, Parsed};
+use crate::wire::head::{self, Head};
 use crate::wire::reader::{Item, Left, Text, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
@@ -110,214 +109,8 @@ impl<'de> Buffers<'de> for Lengths<'_> {
     }
 }
 
-/// Where the item at `path` stands in `metadata`.
-pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    let steps = match path {
-        "" => return Ok(0..metadata.len()),
-        pointer if pointer.starts_with('/') => Steps::Pointer(pointer),
-        dotted => Steps::Dotted(dotted),
-    };
-    let mut search = Search { bytes: metadata, at: 0, limits, found: None };
-    search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
-    search.found.ok_or_else(|| {
-        Error::data(format!("the archive has no value at `{}`", path.escape_debug()))
-    })
-}
-
-/// What is left of a path.
-#[derive(Clone, Copy)]
-enum Steps<'a> {
-    Dotted(&'a str),
-    /// Empty, or steps that start with a slash each.
-    Pointer(&'a str),
-}
-
-impl<'a> Steps<'a> {
-    fn is_empty(self) -> bool {
-        matches!(self, Self::Pointer(""))
-    }
-
-    /// The number that the next step is, written as numbers are, and what is left behind it.
-    fn index(self) -> (Option<u64>, Option<Self>) {
-        let path = match self {
-            Self::Dotted(path) => path,
-            Self::Pointer(path) => path.get(1..).unwrap_or_default(),
-        };
-        let digits = path.bytes().take_while(u8::is_ascii_digit).count();
-        let number = path.get(..digits).unwrap_or_default();
-        let is_plain = number == "0" || !number.starts_with('0');
-        (number.parse().ok().filter(|_| is_plain), self.next().after(number.as_bytes()))
-    }
-
-    /// The step into a map.
-    fn next(self) -> Next<'a> {
-        match self {
-            Self::Dotted(path) => Next::Dotted(path),
-            Self::Pointer(path) => {
-                let rest = path.strip_prefix('/').unwrap_or(path);
-                let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let step = if step.contains('~') {
-                    step.replace("~1", "/").replace("~0", "~").into()
-                } else {
-                    step.into()
-                };
-                Next::Pointer(step, rest)
-            }
-        }
-    }
-}
-
-/// A step into a map, before it is known which keys that has.
-enum Next<'a> {
-    /// Any key that starts the path, and ends where a dot or the path's end is.
-    Dotted(&'a str),
-    /// One key, and what is left behind it.
-    Pointer(Cow<'a, str>, &'a str),
-}
-
-impl<'a> Next<'a> {
-    /// What is left behind a step by `key`, if that is a way on.
-    #[inline]
-    fn after(&self, key: &[u8]) -> Option<Steps<'a>> {
-        match self {
-            Self::Dotted(path) => {
-                let rest = path.as_bytes().strip_prefix(key)?;
-                match rest.first() {
-                    None => Some(Steps::Pointer("")),
-                    Some(b'.') => path.get(key.len() + 1..).map(Steps::Dotted),
-                    Some(_) => None,
-                }
-            }
-            Self::Pointer(step, rest) => (step.as_bytes() == key).then_some(Steps::Pointer(rest)),
-        }
-    }
-}
-
-/// A search through encoded items, which passes over whatever is not on the way.
-struct Search<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    limits: Limits,
-    found: Option<Range<usize>>,
-}
-
-impl<'a> Search<'a> {
-    fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    fn head(&mut self) -> Result<Head> {
-        match head::parse(self.rest()) {
-            Parsed::Head(head, len) => {
-                self.at += len;
-                Ok(head)
-            }
-            Parsed::Short(_) => Err(Error::eof("more metadata").at(self.at as u64)),
-            Parsed::Malformed(why) => Err(Error::syntax(why).at(self.at as u64)),
-        }
-    }
-
-    fn skip(&mut self) -> Result<()> {
-        match head::item_len(self.rest()) {
-            Some(len) => self.at += len,
-            // Lengths that are not stated, or worse.
-            None => {
-                let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
-                wire.skip().map_err(|error| error.moved_by(self.at as u64))?;
-                self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a container has one more item.
-    fn more(&mut self, left: &mut Left) -> bool {
-        if left.known().is_none() && self.rest().first() == Some(&head::BREAK) {
-            self.at += 1;
-            return false;
-        }
-        left.take_one()
-    }
-
-    /// Looks for what `steps` lead to in the next item, and passes over it. If it is the `last` that
-    /// steps can lead to, what stands behind the value need not be passed over. A map is looked
-    /// through to its end: a key that stands there twice names nothing.
-    fn descend(&mut self, steps: Steps<'_>, depth: usize, last: bool) -> Result<()> {
-        if steps.is_empty() {
-            let start = self.at;
-            self.skip()?;
-            if self.found.replace(start..self.at).is_some() {
-                return Err(Error::data(
-                    "several values are there, by a key that stands twice or by keys with dots, of \
-                     which a JSON Pointer names one, as in /a.b/c",
-                ));
-            }
-            return Ok(());
-        }
-        let start = self.at;
-        let depth = depth
-            .checked_sub(1)
-            .ok_or_else(|| Error::limit("nesting is deeper than the limit").at(start as u64))?;
-        let head = self.head()?;
-        match head.major() {
-            head::ARRAY => {
-                let (wanted, behind) = steps.index();
-                let mut left = Left::of(head);
-                let mut count = 0u64;
-                while self.more(&mut left) {
-                    let steps = if wanted == Some(count) { behind } else { None };
-                    self.step(steps, depth, last)?;
-                    // No other element has this number.
-                    if last && self.found.is_some() {
-                        return Ok(());
-                    }
-                    count += 1;
-                }
-            }
-            head::MAP => {
-                let next = steps.next();
-                let mut left = Left::of(head);
-                while self.more(&mut left) {
-                    let steps = self.key(&next)?;
-                    self.step(steps, depth, last && left.known() == Some(0))?;
-                }
-            }
-            // A tensor is a leaf; what any other tag stands around is where the tag is.
-            head::TAG if !is_leaf(head.arg) => self.descend(steps, depth, last)?,
-            _ => {
-                self.at = start;
-                self.skip()?;
-            }
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize, last: bool) -> Result<()> {
-        match steps {
-            Some(steps) => self.descend(steps, depth, last),
-            None => self.skip(),
-        }
-    }
-
-    /// Passes over a map key; what is left of the path behind it.
-    fn key<'s>(&mut self, next: &Next<'s>) -> Result<Option<Steps<'s>>> {
-        if let Some((head::TEXT, key_len, len)) = head::definite(self.rest())
-            && let Some(rest) = self.rest().get(len..)
-            && let Some(key) = usize::try_from(key_len).ok().and_then(|len| rest.get(..len))
-        {
-            self.at += len + key.len();
-            return Ok(next.after(key));
-        }
-        let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
-        let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
-        self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
-        Ok(key.and_then(|key| next.after(key.as_bytes())))
-    }
-}
-
 /// Whether a tag is that of a tensor, of numbers, or of another item without keys.
-fn is_leaf(tag: u64) -> bool {
+pub fn is_leaf(tag: u64) -> bool {
     matches!(
         tag,
         tag::BIGNUM
@@ -343,7 +136,7 @@ fn pass(wire: &mut Wire<SliceRead<'_>>, head: Head) -> Result<()> {
 }
 
 /// The next map key as a step of a path: a text, or an integer in decimal.
-fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Option<String>> {
+pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Option<String>> {
     let head = wire.peek_head()?.map(|(head, _)| head);
     Ok(match head {
         Some(head) if head.major() == head::TEXT => {

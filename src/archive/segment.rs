@@ -11,6 +11,7 @@ use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::buffers::{Lending, Positioned, Seen};
+use super::find;
 use super::format::{self, HASH_ITEM, Kind};
 use super::header::Header;
 use super::path::{self, TensorInfo};
@@ -165,7 +166,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Where there is no such value, it does not fit the type, or what is read of the archive is
     /// damaged.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.decode(range).map_err(|error| under(error, path))
     }
 
@@ -233,7 +234,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         I: SliceArg<IxDyn>,
     {
         let elems = slice.as_ref();
-        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.slice_at(range, elems)
             .and_then(|array| {
                 array
@@ -282,7 +283,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// Where there is no tensor.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
-        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        let range = find::find(self.metadata()?, path, self.options.limits)?;
         let base = self.header().metadata_offset() + range.start as u64;
         let item = self.metadata()?.get(range).unwrap_or_default();
         let found = path::tensor_at(item, base, self.header(), self.options.limits);
@@ -321,7 +322,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// As [`view`](Self::view), and where there is no such value.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let range = path::find(self.metadata()?, path, self.options.limits)?;
+        let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.view_item(range).map_err(|error| under(error, path))
     }
 

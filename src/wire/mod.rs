@@ -2,6 +2,7 @@
 
 pub mod head;
 pub mod number;
+pub mod payload;
 pub mod reader;
 pub mod tag;
 pub mod tensor;

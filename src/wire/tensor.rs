@@ -1,9 +1,6 @@
-//! Reading tensors: RFC 8746 arrays, complex numbers, and the own tag.
+//! Reading tensors up to their payloads: RFC 8746 arrays, complex numbers, and the own tags.
 
-use bytemuck::Pod;
-use half::{bf16, f16};
 use ndarray::{Dimension, IxDyn};
-use num_complex::Complex;
 
 use super::head::{self, Head};
 use super::reader::{Item, Left, Text, Wire};
@@ -11,7 +8,7 @@ use super::tag;
 use crate::dtype::{DType, Number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
+use crate::io::source::Read;
 use crate::mem;
 use crate::meta::{Order, TensorMeta, element_count};
 use crate::options::Limits;
@@ -25,7 +22,7 @@ pub struct TensorItem {
     pub payload: Payload,
     pub kind: Kind,
     /// Whether a break must follow the payload.
-    unclosed: bool,
+    pub unclosed: bool,
 }
 
 /// What an item with a block of elements stands for.
@@ -76,21 +73,6 @@ impl<'de, R: Read<'de>> Wire<R> {
         let fits = self.has_levels(3) && meta.shape.ndim() <= self.max_rank();
         fits.then(|| self.src.advance(head_len))?;
         Some((meta, len))
-    }
-
-    /// The bytes of a payload that is one block.
-    #[inline]
-    pub fn payload_block(&mut self, dtype: &DType, len: usize) -> Result<Bytes<'de, '_>> {
-        if self.src.remaining().is_some() {
-            return match self.src.take(len, "a tensor")? {
-                Bytes::Borrowed(bytes) => Ok(Bytes::Borrowed(self.src.settle(bytes, dtype.word()))),
-                // What is in memory can be borrowed.
-                Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
-                Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
-            };
-        }
-        self.charge(len as u64)?;
-        self.src.take(len, "a tensor")
     }
 
     /// What a typed-array tag, or the tag of complex numbers before one, stands for.
@@ -450,234 +432,6 @@ impl<'de, R: Read<'de>> Wire<R> {
             Error::data(format!("expected a number of at most 64 bits, found {found}")).at(at)
         })
     }
-
-    /// The payload as little-endian bytes, borrowed if it can be. [`Wire::close`] comes next.
-    #[inline]
-    pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
-        let bytes = match item.payload {
-            Payload::Block { len, big_endian: false } => {
-                self.payload_block(&item.meta.dtype, len)?
-            }
-            Payload::Block { len, big_endian: true } => {
-                let mut bytes = self.fill::<u8>(len)?;
-                mem::swap_words(&mut bytes, item.meta.dtype.word());
-                Bytes::Owned(bytes)
-            }
-            Payload::Chunks(bytes) => Bytes::Owned(bytes),
-            Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
-            Payload::Buffer { number, len } => match self.lend_buffer(number)? {
-                Some(bytes) => {
-                    // Nothing tells here whether what is lent is copied. A buffer lent once is
-                    // backed by input as often.
-                    let buffers = self.src.buffers();
-                    let cost = buffers.map_or(0, |buffers| buffers.cost(number, len as u64));
-                    self.charge(cost)?;
-                    Bytes::Borrowed(bytes)
-                }
-                None => Bytes::Owned(self.fill_buffer::<u8>(number, len)?),
-            },
-        };
-        Ok((item.meta, bytes))
-    }
-
-    /// The payload as typed elements: read straight into their memory.
-    pub fn payload_elements(&mut self, item: TensorItem) -> Result<(TensorMeta, Elements)> {
-        let TensorItem { meta, payload, unclosed, .. } = item;
-        let at = self.offset();
-        let elements = match payload {
-            Payload::Block { len, big_endian } => {
-                self.elements(&meta.dtype, Origin::Here, len, big_endian)?
-            }
-            Payload::Buffer { number, len } => {
-                self.elements(&meta.dtype, Origin::Buffer(number), len, false)?
-            }
-            Payload::Chunks(bytes) => {
-                Elements::from_le_bytes(&meta.dtype, bytes).map_err(|error| error.at(at))?
-            }
-            Payload::Numbers(elements) => elements,
-        };
-        self.close(unclosed)?;
-        Ok((meta, elements))
-    }
-
-    /// Passes over the payload.
-    pub fn pass_payload(&mut self, item: &TensorItem) -> Result<()> {
-        if let Payload::Block { len, .. } = item.payload {
-            self.src.take(len, "a tensor")?;
-        }
-        self.close(item.unclosed)
-    }
-
-    /// Reads what stands behind the payload.
-    pub fn close(&mut self, unclosed: bool) -> Result<()> {
-        if unclosed { self.end("a tensor") } else { Ok(()) }
-    }
-
-    fn elements(
-        &mut self,
-        dtype: &DType,
-        origin: Origin,
-        len: usize,
-        big_endian: bool,
-    ) -> Result<Elements> {
-        macro_rules! typed {
-            ($($variant:ident $type:ty),*) => {
-                match dtype {
-                    $(DType::$variant => {
-                        let mut values = self.fill_from::<$type>(origin, len)?;
-                        if big_endian != cfg!(target_endian = "big") {
-                            mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
-                        }
-                        Elements::$variant(values)
-                    })*
-                    DType::Bool => {
-                        let at = self.offset();
-                        let bytes = self.fill_from::<u8>(origin, len)?;
-                        Elements::from_le_bytes(dtype, bytes).map_err(|error| error.at(at))?
-                    }
-                    other => {
-                        let mut bytes = self.fill_from::<u8>(origin, len)?;
-                        if big_endian {
-                            mem::swap_words(&mut bytes, other.word());
-                        }
-                        Elements::from_le_bytes(other, bytes)?
-                    }
-                }
-            };
-        }
-        Ok(typed!(
-            U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
-            BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
-        ))
-    }
-
-    fn fill_from<A: Pod>(&mut self, origin: Origin, len: usize) -> Result<Vec<A>> {
-        match origin {
-            Origin::Here => self.fill(len),
-            Origin::Buffer(number) => self.fill_buffer(number, len),
-        }
-    }
-
-    /// A buffer's content, where it can be lent.
-    fn lend_buffer(&mut self, number: u64) -> Result<Option<&'de [u8]>> {
-        match self.src.buffers() {
-            Some(buffers) if buffers.lends() => buffers.lend(number).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether a payload can be shown where it lies.
-    pub fn is_at_hand(&mut self, item: &TensorItem) -> bool {
-        match item.payload {
-            Payload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
-            Payload::Buffer { .. } => self.src.buffers().is_some_and(|buffers| buffers.lends()),
-            _ => false,
-        }
-    }
-
-    /// A buffer's content, read straight into the memory of typed values.
-    fn fill_buffer<A: Pod>(&mut self, number: u64, len: usize) -> Result<Vec<A>> {
-        let at = self.offset();
-        let size = size_of::<A>();
-        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
-        let cost = buffers.cost(number, len as u64);
-        self.charge(cost)?;
-        if !len.is_multiple_of(size) {
-            return Err(partial(len).at(at));
-        }
-        if let Some(bytes) = self.lend_buffer(number)? {
-            return mem::plain::copied(bytes).ok_or_else(|| partial(len).at(at));
-        }
-        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
-        buffers.start(number, at)?;
-        let values = if buffers.is_backed() && len >= LARGE {
-            let mut values = zeroed(len / size)?;
-            for step in bytemuck::cast_slice_mut(&mut values).chunks_mut(STEP) {
-                buffers.read(step)?;
-            }
-            values
-        } else {
-            let proven = if buffers.is_backed() { len } else { STEP };
-            growing(len, proven, |step| buffers.read(step))?
-        };
-        buffers.finish()?;
-        Ok(values)
-    }
-
-    /// `len` bytes of input as they lie, in the memory of typed values. A multiple of the size of
-    /// `A` is asked for; memory follows the bytes received where their number is only claimed.
-    fn fill<A: Pod>(&mut self, len: usize) -> Result<Vec<A>> {
-        self.charge(len as u64)?;
-        if self.src.remaining().is_some() {
-            let at = self.offset();
-            let bytes = self.src.take(len, "a tensor")?;
-            return mem::plain::copied(bytes.as_slice()).ok_or_else(|| partial(len).at(at));
-        }
-        let size = size_of::<A>();
-        if !len.is_multiple_of(size) {
-            return Err(partial(len).at(self.offset()));
-        }
-        let at = self.offset();
-        growing(len, STEP, |step| self.src.read_exact(step, "a tensor"))
-            .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
-    }
-}
-
-/// Where a payload is read from.
-#[derive(Clone, Copy)]
-enum Origin {
-    /// It stands next.
-    Here,
-    Buffer(u64),
-}
-
-/// From this size on memory is fresh from the system, and zero already, more often than not.
-const LARGE: usize = 1 << 20;
-
-/// Zeros, which fresh memory need not be filled with.
-fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
-    match bytemuck::allocation::try_zeroed_slice_box(count) {
-        Ok(mut values) => {
-            mem::prefer_large_pages(bytemuck::cast_slice_mut(&mut values));
-            Ok(Vec::from(values))
-        }
-        Err(()) => {
-            let bytes = count.saturating_mul(size_of::<A>());
-            Err(Error::limit(format!("out of memory: {bytes} more bytes to read")))
-        }
-    }
-}
-
-/// `len` bytes, a multiple of the size of `A`. So much memory is asked for at once as is `proven`, the
-/// rest follows the bytes received.
-fn growing<A: Pod>(
-    len: usize,
-    proven: usize,
-    mut read: impl FnMut(&mut [u8]) -> Result<()>,
-) -> Result<Vec<A>> {
-    let size = size_of::<A>();
-    let count = len / size;
-    let mut values: Vec<A> = Vec::new();
-    while values.len() < count {
-        let done = values.len();
-        // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
-        let step = (count - done).min(STEP / size);
-        if values.capacity() - done < step {
-            let grown = (count - done).min(done.max(proven / size).max(step));
-            reserve_exact(&mut values, grown)?;
-        }
-        values.resize(done + step, A::zeroed());
-        read(bytemuck::cast_slice_mut(values.get_mut(done..).unwrap_or_default()))?;
-    }
-    Ok(values)
-}
-
-fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
-    match values.try_reserve_exact(additional) {
-        Ok(()) => Ok(()),
-        // The shared wording, with a request that fails the same way.
-        Err(_) => reserve(values, additional),
-    }
 }
 
 /// Meta, payload length and length of all that stands before the payload of a row-major typed array
@@ -722,11 +476,6 @@ fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
         }
         _ => None,
     }
-}
-
-#[cold]
-fn partial(len: usize) -> Error {
-    Error::data(format!("{len} bytes are no whole number of elements"))
 }
 
 /// What [`Wire::payload_bytes`] needs to know again afterwards.

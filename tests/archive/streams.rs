@@ -411,3 +411,26 @@ fn what_stands_behind_an_archive_in_a_stream() {
     let behind = [&taken, rest].concat();
     assert!(bytes.ends_with(&behind) && behind.ends_with(b"a line that follows"));
 }
+
+/// Panics when it is read.
+struct Panics;
+
+impl<'de> Deserialize<'de> for Panics {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("on purpose")
+    }
+}
+
+// 96
+#[test]
+fn behind_a_value_that_panicked_nothing_is_read() {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&vec![0.5f32; 5000]).unwrap().save(&7u8).unwrap();
+    let bytes = out.finish().unwrap();
+    let mut input = IArchive::new(&bytes[..]).unwrap();
+    let run = std::panic::AssertUnwindSafe(|| input.load::<Panics>().map(drop));
+    assert!(std::panic::catch_unwind(run).is_err());
+    let error = input.load::<u8>().unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error}");
+    assert!(input.records::<u8>().next().is_none());
+}
