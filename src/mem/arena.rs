@@ -10,7 +10,17 @@ pub struct Arena {
     copies: Mutex<HashMap<(usize, usize), Copied>>,
 }
 
-type Copied = Box<[u128]>;
+type Copied = Box<[Block]>;
+
+/// A `u128` is not aligned to its size on every target.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+struct Block([u8; 16]);
+
+// SAFETY: an array of bytes as wide as its alignment: zeros are a value of it.
+unsafe impl bytemuck::Zeroable for Block {}
+// SAFETY: as above, so that it has no padding, and every byte pattern is a value.
+unsafe impl bytemuck::Pod for Block {}
 
 impl Arena {
     /// The aligned copy of `bytes`, which must not change while the arena lives.
@@ -18,8 +28,10 @@ impl Arena {
         let key = (bytes.as_ptr() as usize, bytes.len());
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = copies.entry(key).or_insert_with(|| {
-            let mut copy = vec![0u128; bytes.len().div_ceil(size_of::<u128>())].into_boxed_slice();
-            for (to, from) in bytemuck::cast_slice_mut(&mut copy).iter_mut().zip(bytes) {
+            let zeros = vec![Block([0; 16]); bytes.len().div_ceil(size_of::<Block>())];
+            let mut copy = zeros.into_boxed_slice();
+            for (to, from) in bytemuck::cast_slice_mut::<Block, u8>(&mut copy).iter_mut().zip(bytes)
+            {
                 *to = *from;
             }
             copy
