@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn finds_every_segment_through_few_blocks() {
         let counts: &[u64] = if cfg!(miri) {
-            &[0, 1, 64, 65]
+            &[0, 2]
         } else {
             &[0, 1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000]
         };

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "slow, and nothing unsafe")]
     fn reads_back_what_it_writes() {
         let scores = [0.25, -0.0, 1e300, 1e-300, f64::MIN_POSITIVE, 0.1 + 0.2, 5e-324, f64::MAX];
         let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e15, 123_456_789.5];
