@@ -141,7 +141,8 @@ impl<O: Overflow> Encoder<O> {
                 if raw::is_deeper(item, self.depth) {
                     return Err(self.too_deep());
                 }
-                if raw::holds_reference(item) {
+                // In a message it means nothing, and whoever reads it is told.
+                if self.sink.apart().is_some() && raw::holds_reference(item) {
                     return Err(reserved());
                 }
                 self.sink.put_slice(item)

@@ -379,3 +379,14 @@ fn options_of_what_looks_like_some_or_none_come_back() {
         assert_eq!(accepts::<Option<Value>>(&bytes), Some(value));
     }
 }
+
+// 30
+#[test]
+fn raw_references_pass_through_messages_and_stay_out_of_archives() {
+    let reference = [head(6, 0x5442_5546), unhex("8463663332 8104 6143 00")].concat();
+    let raw: &tenarc::RawValue = tenarc::from_slice(&reference).unwrap();
+    assert_eq!(tenarc::to_vec(raw).unwrap(), reference);
+    let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+    let error = out.save(raw).unwrap_err();
+    assert!(error.to_string().contains("TBUF"), "{error}");
+}
