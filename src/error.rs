@@ -132,6 +132,13 @@ impl Error {
         self
     }
 
+    /// The same again, without path and cause: for what stays wrong.
+    pub(crate) fn again(&self) -> Self {
+        let mut error = Self::new(self.category(), self.message());
+        error.0.offset = self.0.offset;
+        error
+    }
+
     /// What is wrong, without path and offset.
     pub(crate) fn message(&self) -> String {
         match &self.0.kind {

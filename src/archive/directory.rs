@@ -192,14 +192,14 @@ pub enum Block {
 }
 
 /// A block of `level` at `offset`: full, and leading only to what stands before it.
-pub fn parse_block(mut record: Record<'_>, level: Option<usize>, offset: u64) -> Result<Block> {
+pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
     if record.kind != Kind::Directory || record.fields != 2 {
         return Err(fault("expected a block, found another record"));
     }
     let wire = &mut record.wire;
     let found = header::unsigned(wire, "a level")?;
-    if level.is_some_and(|level| level as u64 != found) || found >= MAX_LEVELS as u64 {
+    if found != level as u64 {
         return Err(fault("a block of another level"));
     }
     let (block, len, sorted) = if found == 0 {
@@ -316,7 +316,7 @@ mod tests {
             Place::Block { offset, level, rest } => (offset, level, rest),
         };
         loop {
-            match parse_block(record(file, offset), Some(level), offset).unwrap() {
+            match parse_block(record(file, offset), level, offset).unwrap() {
                 Block::Entries(entries) => {
                     return entries.get(usize::try_from(rest).unwrap()).cloned();
                 }

@@ -223,9 +223,7 @@ impl<S: ReadAt> Archive<S> {
             Index::List(entries, _) => entries.iter().rfind(is).cloned(),
             Index::Tree(directory, _) => match directory.entries().iter().rfind(is) {
                 Some(entry) => Some(entry.clone()),
-                None => {
-                    self.in_blocks(directory, &mut |entries| Ok(entries.iter().rfind(is).cloned()))?
-                }
+                None => self.in_blocks(directory, is)?,
             },
         };
         let entry = found.ok_or_else(|| {
@@ -272,7 +270,7 @@ impl<S: ReadAt> Archive<S> {
             Some(Place::Block { offset, level, rest }) => (offset, level, rest),
         };
         loop {
-            match self.block(offset, Some(level))? {
+            match self.block(offset, level)? {
                 Block::Entries(entries) => {
                     return Ok(usize::try_from(rest).ok().and_then(|at| entries.get(at)).cloned());
                 }
@@ -289,17 +287,17 @@ impl<S: ReadAt> Archive<S> {
         }
     }
 
-    fn block(&self, offset: u64, level: Option<usize>) -> Result<Block> {
+    fn block(&self, offset: u64, level: usize) -> Result<Block> {
         let record = source::record(&self.source, offset, self.len, MAX_BLOCK)?;
         parse_block(format::open_record(&record, offset)?, level, offset)
     }
 
-    /// Looks through the blocks of entries, latest first, until something is found.
-    fn in_blocks<T>(
+    /// The latest entry in a block that is the one looked for.
+    fn in_blocks(
         &self,
         directory: &Directory,
-        look: &mut dyn FnMut(&[Entry]) -> Result<Option<T>>,
-    ) -> Result<Option<T>> {
+        is: impl Fn(&&Entry) -> bool + Copy,
+    ) -> Result<Option<Entry>> {
         // Latest last: levels are few, and so are the blocks of each.
         let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
         blocks.reverse();
@@ -311,10 +309,10 @@ impl<S: ReadAt> Archive<S> {
                 return Err(Error::damaged("directory: blocks out of order").at(offset));
             }
             before = offset;
-            match self.block(offset, Some(level))? {
+            match self.block(offset, level)? {
                 Block::Entries(entries) => {
-                    if let Some(found) = look(&entries)? {
-                        return Ok(Some(found));
+                    if let Some(found) = entries.iter().rfind(is) {
+                        return Ok(Some(found.clone()));
                     }
                 }
                 Block::Blocks(lower) => {
@@ -333,11 +331,7 @@ impl<S: ReadAt> Archive<S> {
             return Ok(Segment { source: &self.source, loaded, options: self.options });
         }
         if let Some(error) = self.torn() {
-            let again = Error::torn(error.message());
-            return Err(match error.offset() {
-                Some(at) => again.at(at),
-                None => again,
-            });
+            return Err(error.again());
         }
         if self.len() != 1 {
             return Err(Error::data(format!(

@@ -253,12 +253,8 @@ pub struct Layout {
     pub buffers: Vec<(u64, u64)>,
     /// Behind the header and its hash.
     pub header_end: u64,
-    /// Bytes of padding there.
-    pub gap: u64,
     pub body_start: u64,
     pub body_end: u64,
-    /// Bytes of the array of hashes, with its head; 0 where there is no body.
-    pub hashes_len: u64,
     /// Behind the segment.
     pub end: u64,
 }
@@ -282,16 +278,13 @@ impl Layout {
             return Some(Self {
                 buffers,
                 header_end,
-                gap: 0,
                 body_start: header_end,
                 body_end: header_end,
-                hashes_len: 0,
                 end: header_end,
             });
         }
         let head_at = header_end.checked_add(head_len(end))?;
         let body_start = align_up(head_at, alignment)?;
-        let gap = body_start - head_at;
         let body_end = body_start.checked_add(end)?;
         for (start, _) in &mut buffers {
             *start += body_start;
@@ -300,13 +293,20 @@ impl Layout {
         let hashes_len = HASHES_TAG.len() as u64 + head_len(hashes) + hashes;
         let end = body_end.checked_add(hashes_len)?.checked_add(HASH_ITEM as u64)?;
         i64::try_from(end).ok()?;
-        Some(Self { buffers, header_end, gap, body_start, body_end, hashes_len, end })
+        Some(Self { buffers, header_end, body_start, body_end, end })
+    }
+
+    /// Bytes behind the body: the hashes, and the hash of them; 0 where there is no body.
+    pub fn trailer_len(&self) -> u64 {
+        self.end - self.body_end
     }
 
     /// What stands between the header and the first buffer.
     pub fn before_body(&self) -> Result<Vec<u8>> {
+        let len = self.body_end - self.body_start;
+        let gap = self.body_start - head_len(len) - self.header_end;
         let mut items = Items::new();
-        items.raw(&padding(self.gap)?)?.head(head::BYTES, self.body_end - self.body_start)?;
+        items.raw(&padding(gap)?)?.head(head::BYTES, len)?;
         Ok(items.into_bytes())
     }
 }

@@ -4,7 +4,7 @@ use super::format::{self, Items, Kind, Layout, Record};
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::wire::head;
-use crate::wire::reader::{Text, Wire};
+use crate::wire::reader::Wire;
 
 /// A segment as its header tells it.
 #[derive(Clone, Debug)]
@@ -127,6 +127,12 @@ impl Header {
         self.layout.buffers.get(usize::try_from(number).ok()?).copied()
     }
 
+    /// The checksums of the buffers in what stands behind the body, verified; none where there are none.
+    pub fn open_trailer(&self, trailer: &[u8]) -> Result<Vec<u64>> {
+        let count = if self.checked { self.count() } else { 0 };
+        format::open_trailer(trailer, count, self.hash, self.layout.body_end)
+    }
+
     /// Where the metadata starts in the archive.
     pub fn metadata_offset(&self) -> u64 {
         self.offset + self.metadata.start as u64
@@ -143,11 +149,7 @@ fn optional_text(wire: &mut Wire<SliceRead<'_>>, max: usize) -> Result<Option<Bo
         let what = format!("expected null or a text of at most {max} bytes");
         return Err(Error::data(what).at(at));
     }
-    match wire.text(found)? {
-        Text::Borrowed(text) => Ok(Some(text.into())),
-        Text::Copied(text) => Ok(Some(text.into())),
-        Text::Owned(text) => Ok(Some(text.into())),
-    }
+    Ok(Some(wire.text(found)?.as_str().into()))
 }
 
 /// The name of a segment, or none.

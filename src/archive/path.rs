@@ -14,7 +14,7 @@ use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Item, Left, Text, Wire, unexpected_break};
+use crate::wire::reader::{Item, Left, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
@@ -111,18 +111,7 @@ impl<'de> Buffers<'de> for Lengths<'_> {
 
 /// Whether a tag is that of a tensor, of numbers, or of another item without keys.
 pub fn is_leaf(tag: u64) -> bool {
-    matches!(
-        tag,
-        tag::BIGNUM
-            | tag::NEGATIVE_BIGNUM
-            | tag::ROW_MAJOR
-            | tag::COLUMN_MAJOR
-            | tag::COMPLEX
-            | tag::TENSOR
-            | tag::BUFFER
-            | 64..=75
-            | 77..=87
-    )
+    matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) || tag::is_array(tag)
 }
 
 /// Passes over the rest of an item that is no container, and whose head was read.
@@ -141,11 +130,7 @@ pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Option<String>> {
     Ok(match head {
         Some(head) if head.major() == head::TEXT => {
             let head = wire.head()?;
-            Some(match wire.text(head)? {
-                Text::Borrowed(text) => text.to_owned(),
-                Text::Copied(text) => text.to_owned(),
-                Text::Owned(text) => text,
-            })
+            Some(wire.text(head)?.as_str().to_owned())
         }
         Some(head) if head.major() == head::UNSIGNED => Some(wire.head()?.arg.to_string()),
         Some(head) if head.major() == head::NEGATIVE => {

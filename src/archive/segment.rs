@@ -12,7 +12,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 use super::buffers::{Lending, Positioned, Seen};
 use super::find;
-use super::format::{self, HASH_ITEM, Kind};
+use super::format::{self, Kind};
 use super::header::Header;
 use super::path::{self, TensorInfo};
 use super::source;
@@ -75,13 +75,11 @@ impl Loaded {
             return Ok(hashes);
         }
         let layout = &self.header.layout;
-        if layout.hashes_len == 0 {
+        if layout.trailer_len() == 0 {
             return Ok(&[]);
         }
-        let len = layout.hashes_len + HASH_ITEM as u64;
-        let trailer = source::bytes(source, layout.body_end, len)?;
-        let count = if self.header.checked { self.header.count() } else { 0 };
-        let hashes = format::open_trailer(&trailer, count, self.header.hash, layout.body_end)?;
+        let trailer = source::bytes(source, layout.body_end, layout.trailer_len())?;
+        let hashes = self.header.open_trailer(&trailer)?;
         Ok(self.hashes.get_or_init(|| hashes))
     }
 }
@@ -249,10 +247,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         range: Range<usize>,
         elems: &[SliceInfoElem],
     ) -> Result<Array<A, IxDyn>> {
-        let base = self.header().metadata_offset() + range.start as u64;
-        let item = self.metadata()?.get(range).unwrap_or_default();
-        let limits = self.options.limits;
-        let (found, inline) = path::tensor_at(item, base, self.header(), limits)?;
+        let (base, item) = self.item(range)?;
+        let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
         let part = super::slice::Part::new::<A>(&found.meta, elems)?;
         let (start, len) = part.bytes;
         let bytes = match found.payload {
@@ -284,8 +280,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Where there is no tensor.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
-        let base = self.header().metadata_offset() + range.start as u64;
-        let item = self.metadata()?.get(range).unwrap_or_default();
+        let (base, item) = self.item(range)?;
         let found = path::tensor_at(item, base, self.header(), self.options.limits);
         let (item, _) = found.map_err(|error| error.in_field(path))?;
         Ok(TensorInfo::of(path.to_owned(), &item))
@@ -302,9 +297,14 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let (base, item) = self.item(range)?;
+        decode(item, base, &mut buffers, self.options)
+    }
+
+    /// Part of the metadata, and where it stands in the archive.
+    fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
-        let metadata = self.metadata()?.get(range).unwrap_or_default();
-        decode(metadata, base, &mut buffers, self.options)
+        Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }
 
     /// Views into memory: a value whose arrays, strings and byte strings borrow from the archive,

@@ -1,6 +1,5 @@
 //! Reading archives from streams: value after value.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -9,14 +8,14 @@ use serde::de::DeserializeOwned;
 
 use super::buffers::wrong_checksum;
 use super::directory::{Directory, Entry};
-use super::format::{self, HASH_ITEM, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
+use super::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
 use super::header::Header;
 use super::path;
 use super::segment::decode;
 use crate::error::{Category, Error, Result};
 use crate::io::apart::Buffers;
 use crate::io::checksum::Hasher;
-use crate::io::source::{Bytes, IoRead, Read as _, STEP};
+use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
 use crate::options::{DecodeOptions, Limits};
 use crate::wire::tensor::Payload;
 
@@ -41,7 +40,9 @@ pub struct IArchive<R> {
     /// Whether an end mark was the last thing read.
     finished: bool,
     /// Why nothing more can be read.
-    fault: Option<(Category, Cow<'static, str>, Option<u64>)>,
+    fault: Option<Error>,
+    /// Whether a value is being read: it stays so where that panics.
+    reading: bool,
 }
 
 struct Next {
@@ -78,7 +79,9 @@ impl<R: io::Read> IArchive<R> {
         super::scan::check_magic(start, start.len() as u64)?;
         read.advance(MAGIC.len());
         let (directory, blocks) = (Directory::default(), Vec::new());
-        Ok(Self { read, options, directory, blocks, next: None, finished: false, fault: None })
+        let (next, fault) = (None, None);
+        let (finished, reading) = (false, false);
+        Ok(Self { read, options, directory, blocks, next, finished, fault, reading })
     }
 
     /// The next value.
@@ -168,19 +171,19 @@ impl<R: io::Read> IArchive<R> {
     /// Remembers what ends the reading for good.
     fn lasting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.fault = Some((error.category(), error.message().into(), error.offset()));
+            self.fault = Some(error.again());
         }
         result
     }
 
     /// The header of the next segment, unless the archive ends.
     fn advance(&mut self) -> Result<Option<Box<Next>>> {
-        if let Some((category, message, offset)) = &self.fault {
-            let error = Error::new(*category, message.as_ref());
-            return Err(match offset {
-                Some(at) => error.at(*at),
-                None => error,
-            });
+        if let Some(fault) = &self.fault {
+            return Err(fault.again());
+        }
+        if self.reading {
+            // Nobody knows where the reader stands.
+            return Err(Error::data("an earlier value panicked while it was read"));
         }
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
@@ -259,15 +262,13 @@ impl<R: io::Read> IArchive<R> {
         let checksums = self.options.checksums && header.checked;
         let start = skip_to_body(&mut self.read, header);
         self.lasting(start)?;
-        // Stays so where the value panics: nobody knows then where the reader stands.
-        let panicked = "an earlier value panicked while it was read";
-        self.fault = Some((Category::Data, panicked.into(), None));
+        self.reading = true;
         let budget = self.options.limits.alloc_budget(false);
         let mut body = Body::new(&mut self.read, header, uses, checksums, budget);
         let base = header.metadata_offset();
         let value = decode(metadata, base, &mut body, self.options);
         let rest = body.finish();
-        self.fault = None;
+        self.reading = false;
         let hashes = match rest {
             Ok(hashes) => hashes,
             // The stream broke; why it did is in the value's error, if anywhere.
@@ -298,12 +299,10 @@ impl<R: io::Read> IArchive<R> {
     /// Reads what stands behind the body, and checks the buffers that were read.
     fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<()> {
         let layout = &header.layout;
-        if layout.hashes_len > 0 {
-            let at = self.read.offset();
-            let len = super::source::in_memory(layout.hashes_len + HASH_ITEM as u64, at)?;
+        if layout.trailer_len() > 0 {
+            let len = super::source::in_memory(layout.trailer_len(), self.read.offset())?;
             let trailer = take(&mut self.read, len, "checksums")?;
-            let count = if header.checked { header.count() } else { 0 };
-            let stored = format::open_trailer(&trailer, count, header.hash, at)?;
+            let stored = header.open_trailer(&trailer)?;
             for &(number, computed) in hashes {
                 let stored = usize::try_from(number).ok().and_then(|at| stored.get(at).copied());
                 let (start, _) = header.buffer(number).unwrap_or_default();
@@ -355,7 +354,7 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
-        if self.archive.fault.is_some() {
+        if self.archive.fault.is_some() || self.archive.reading {
             return None;
         }
         match self.archive.advance() {
@@ -381,19 +380,14 @@ fn cut(error: Error) -> Error {
     }
 }
 
-fn discard<R: io::Read>(read: &mut IoRead<R>, mut left: u64) -> Result<()> {
-    while left > 0 {
-        read.fill(1)?;
-        let there = read.window().len() as u64;
-        if there == 0 {
-            return Err(Error::torn(format!("the archive ends, {left} bytes before its segment"))
-                .at(read.offset()));
+fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
+    match pass_over(read, len)? {
+        0 => Ok(()),
+        missing => {
+            let what = format!("the archive ends, {missing} bytes before its segment");
+            Err(Error::torn(what).at(read.offset()))
         }
-        let step = there.min(left);
-        read.advance(usize::try_from(step).unwrap_or(0));
-        left -= step;
     }
-    Ok(())
 }
 
 /// Reads the padding before a body and its head.

@@ -13,7 +13,7 @@ use super::options::SaveOptions;
 use crate::error::{Error, Result};
 use crate::io::apart::Apart;
 use crate::io::checksum::{self, Hasher, Identity};
-use crate::io::sink::{Overflow, Sink};
+use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::ser::Encoder;
@@ -157,7 +157,7 @@ impl Overflow for Walk<'_> {
             self.flush(buf, base)?;
             return self.compare(base, bytes);
         }
-        crate::io::source::reserve(buf, bytes.len())?;
+        reserve(buf, bytes.len())?;
         buf.extend_from_slice(bytes);
         Ok(())
     }

@@ -150,7 +150,7 @@ impl Memory {
     }
 }
 
-fn reserve(buf: &mut Vec<u8>, additional: usize) -> Result<()> {
+pub fn reserve(buf: &mut Vec<u8>, additional: usize) -> Result<()> {
     buf.try_reserve(additional)
         .map_err(|_| Error::limit(format!("out of memory: {additional} more bytes to write")))
 }

@@ -441,6 +441,22 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
     }
 }
 
+/// Leaves `len` bytes behind, window by window; how many of them the input does not have.
+pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u64> {
+    let mut left = len;
+    while left > 0 {
+        source.fill(1)?;
+        let window = source.window().len();
+        if window == 0 {
+            break;
+        }
+        let step = usize::try_from(left).unwrap_or(usize::MAX).min(window);
+        source.advance(step);
+        left -= step as u64;
+    }
+    Ok(left)
+}
+
 pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values.try_reserve(additional).map_err(|_| {
         let bytes = additional.saturating_mul(size_of::<T>());

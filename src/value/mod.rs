@@ -267,13 +267,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
 
 fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
-        tag::ROW_MAJOR
-        | tag::COLUMN_MAJOR
-        | tag::TENSOR
-        | tag::BUFFER
-        | tag::COMPLEX
-        | 64..=75
-        | 77..=87 => read_tensor(wire, tag, at),
+        array if tag::is_array(array) => read_tensor(wire, tag, at),
         _ => {
             wire.enter()?;
             let inner = read(wire)?;

@@ -7,7 +7,7 @@ use super::head::{self, Head, Parsed};
 use super::number::Numeric;
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, SliceRead, reserve};
+use crate::io::source::{Bytes, Read, SliceRead, pass_over, reserve};
 use crate::mem;
 use crate::options::Limits;
 
@@ -89,6 +89,16 @@ pub enum Text<'de, 's> {
     Borrowed(&'de str),
     Copied(&'s str),
     Owned(String),
+}
+
+impl Text<'_, '_> {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Copied(text) => text,
+            Self::Owned(text) => text,
+        }
+    }
 }
 
 impl<'de, R: Read<'de>> Wire<R> {
@@ -333,16 +343,8 @@ impl<'de, R: Read<'de>> Wire<R> {
             }
             left = left.checked_sub(1).ok_or_else(|| self.too_deep())?;
             match head.arg {
-                tag::BIGNUM
-                | tag::NEGATIVE_BIGNUM
-                | tag::ROW_MAJOR
-                | tag::COLUMN_MAJOR
-                | tag::COMPLEX
-                | tag::TENSOR
-                | tag::SOME
-                | tag::BUFFER
-                | 64..=75
-                | 77..=87 => return Ok(Item::Tag(head.arg)),
+                tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME => return Ok(Item::Tag(head.arg)),
+                array if tag::is_array(array) => return Ok(Item::Tag(array)),
                 tag::STRING_REFERENCE | tag::SHARED_REFERENCE => {
                     let what =
                         format!("tag {} refers to another value, which is not followed", head.arg);
@@ -569,18 +571,11 @@ impl<'de, R: Read<'de>> Wire<R> {
         if self.recording {
             self.charge(len)?;
         }
-        let mut left = len;
-        while left > 0 {
-            self.src.fill(1)?;
-            let window = self.src.window().len();
-            if window == 0 {
-                let found = len - left;
-                return Err(Error::eof(&format!("{len} bytes of byte string, found {found}"))
-                    .at(self.offset()));
-            }
-            let step = usize::try_from(left).unwrap_or(usize::MAX).min(window);
-            self.src.advance(step);
-            left -= step as u64;
+        let missing = pass_over(&mut self.src, len)?;
+        if missing > 0 {
+            let found = len - missing;
+            let what = format!("{len} bytes of byte string, found {found}");
+            return Err(Error::eof(&what).at(self.offset()));
         }
         Ok(())
     }

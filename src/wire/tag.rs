@@ -24,6 +24,12 @@ pub const SOME: u64 = own(*b"TSOM");
 /// Reference to a buffer of an archive; nothing a message can hold.
 pub const BUFFER: u64 = own(*b"TBUF");
 
+/// Whether a tag stands for a tensor or a sequence of numbers: the own tags and those of RFC 8746, of
+/// which 76 is reserved.
+pub const fn is_array(tag: u64) -> bool {
+    matches!(tag, ROW_MAJOR | COLUMN_MAJOR | COMPLEX | TENSOR | BUFFER | 64..=75 | 77..=87)
+}
+
 const fn own(name: [u8; 4]) -> u64 {
     u32::from_be_bytes(name) as u64
 }

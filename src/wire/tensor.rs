@@ -3,7 +3,7 @@
 use ndarray::{Dimension, IxDyn};
 
 use super::head::{self, Head};
-use super::reader::{Item, Left, Text, Wire};
+use super::reader::{Item, Left, Wire};
 use super::tag;
 use crate::dtype::{DType, Number};
 use crate::elements::Elements;
@@ -251,11 +251,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             let found = head::name(head.initial);
             return Err(Error::data(format!("expected the name of {what}, found {found}")).at(at));
         }
-        Ok(match self.text(head)? {
-            Text::Borrowed(text) => parse(text),
-            Text::Copied(text) => parse(text),
-            Text::Owned(text) => parse(&text),
-        })
+        Ok(parse(self.text(head)?.as_str()))
     }
 
     /// The dimensions and their product.

@@ -14,6 +14,7 @@ use tenarc::{DType, DynTensor, Order, RawValue, Tensor, Value};
 use super::support::{
     from_bytes, quick, ramp, read_everywhere, round_trip, to_bytes, variants, weights,
 };
+use crate::common::DTYPES;
 
 mod every_sample {
     #![allow(dead_code)] // The list of names is for other tests.
@@ -197,33 +198,7 @@ fn wide_integers_and_floats() {
 
 #[test]
 fn tensors_of_every_dtype_order_and_shape() {
-    let names = [
-        "bool",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-        "f128",
-        "c64",
-        "c128",
-        "f8_e5m2",
-        "f8_e4m3",
-        "f8_e8m0",
-        "f8_e5m2fnuz",
-        "f8_e4m3fnuz",
-        "f6_e2m3",
-        "f6_e3m2",
-        "f4",
-        "posit16",
-    ];
+    let names = DTYPES.into_iter().chain(["posit16"]);
     let shapes: &[&[usize]] = &[&[], &[0], &[4], &[0, 3], &[4, 0, 5], &[8, 4, 3], &[30, 40]];
     let mut tensors: Vec<(String, Tensor<DynTensor>)> = Vec::new();
     for name in names {

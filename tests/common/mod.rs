@@ -9,6 +9,34 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenarc::{EncodeOptions, Error, Value};
 
+/// Every dtype that has a name.
+pub const DTYPES: [&str; 24] = [
+    "bool",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "f128",
+    "c64",
+    "c128",
+    "f8_e5m2",
+    "f8_e4m3",
+    "f8_e8m0",
+    "f8_e5m2fnuz",
+    "f8_e4m3fnuz",
+    "f6_e2m3",
+    "f6_e3m2",
+    "f4",
+];
+
 /// A reader that gives one byte at a time.
 pub struct OneByte<'a>(pub &'a [u8]);
 

@@ -4,43 +4,18 @@ use ndarray::{Array2, ArrayD, IxDyn, array, s};
 use tenarc::{DType, DynTensor, Order, Tensor};
 
 use super::support::{Sample, assert_reads, encode, for_every_element, hex};
+use crate::common::DTYPES;
 
 /// Every dtype that has a name, and names this version does not know.
 fn dtypes() -> Vec<DType> {
-    let known = [
-        "bool",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-        "f128",
-        "c64",
-        "c128",
-        "f8_e5m2",
-        "f8_e4m3",
-        "f8_e8m0",
-        "f8_e5m2fnuz",
-        "f8_e4m3fnuz",
-        "f6_e2m3",
-        "f6_e3m2",
-        "f4",
-    ];
-    for name in known {
+    for name in DTYPES {
         assert!(!matches!(DType::from_name(name), DType::Other(_)), "{name}");
     }
     let unknown = ["posit16", "", "F32", "int4", "ünïcode", "a b\n"];
     for name in unknown {
         assert!(matches!(DType::from_name(name), DType::Other(_)), "{name}");
     }
-    known.into_iter().chain(unknown).map(DType::from_name).collect()
+    DTYPES.into_iter().chain(unknown).map(DType::from_name).collect()
 }
 
 /// Bytes for `count` elements, every one another as far as that goes.
