@@ -331,8 +331,22 @@ fn not_elements<A: Element>(bytes: &[u8]) -> Error {
     Error::data(format!("{} bytes are no whole number of {} elements", bytes.len(), A::DTYPE))
 }
 
+/// A view of little-endian elements, where they lie as they must in memory.
+pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
+    if bytes.is_empty() {
+        // No elements lie nowhere, so any address will do.
+        return Ok(&[]);
+    }
+    if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
+        return Err(Error::data(
+            "a little-endian tensor cannot be borrowed here; read it into an owned array",
+        ));
+    }
+    A::viewed(bytes).ok_or_else(|| not_viewable::<A>(bytes))
+}
+
 #[cold]
-pub fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
+fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
     let address = bytes.as_ptr() as usize;
     if address.is_multiple_of(align_of::<A>()) {
         return not_elements::<A>(bytes);

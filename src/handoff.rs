@@ -7,6 +7,7 @@
 //! that come off the wire are never compared with these.
 
 use crate::elements::Elements;
+use crate::io::shared::SharedBytes;
 use crate::mem::Lent;
 use crate::meta::TensorMeta;
 use crate::value::Value;
@@ -39,9 +40,19 @@ pub enum Slot {
     /// To the serializer: the newtype that follows holds one encoded item as bytes.
     Raw,
     /// To the visitor: the tensor whose bytes follow, or stand here.
-    Incoming { meta: TensorMeta, stated: bool, elements: Option<Box<Elements>> },
+    Incoming { meta: TensorMeta, stated: bool, held: Held },
     /// To the visitor: a value, decoded.
     Value(Value),
+}
+
+/// What comes with a tensor beside the call that shows it.
+pub enum Held {
+    /// Nothing: the bytes are shown.
+    Nothing,
+    /// The elements; no bytes are shown.
+    Elements(Box<Elements>),
+    /// What keeps the bytes alive that are shown.
+    Shared(SharedBytes),
 }
 
 thread_local! {

@@ -80,16 +80,20 @@ mod handoff;
 mod io;
 mod mem;
 mod meta;
+mod multi;
 mod options;
+mod parts;
 mod raw;
+mod segment;
 mod ser;
+mod soft;
 pub mod tensor;
 mod value;
 mod wire;
 
 pub use archive::{
-    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, SaveOptions, Segment,
-    TensorInfo, load, load_with, open, open_torn, recover, recover_to, save, save_with,
+    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, Segment, load, load_with,
+    open, open_torn, recover, recover_to, save, save_with,
 };
 pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
 pub use de::{
@@ -99,14 +103,24 @@ pub use dtype::{DType, Element, OtherDType};
 pub use error::{Category, Error, Result};
 pub use io::at::ReadAt;
 pub use io::atomic::SyncLevel;
+pub use io::shared::SharedBytes;
 pub use io::source::{IoRead, Read, SliceRead};
+pub use multi::{Match, Unmatched, Variable, load_multi, load_multi_onto, save_multi};
 pub use options::{DecodeOptions, EncodeOptions, Limits};
+pub use parts::{
+    Buffer, BufferInfo, Parts, PartsInfo, Piece, Split, from_parts, from_parts_with, to_parts,
+    to_parts_with,
+};
 pub use raw::RawValue;
+pub use segment::options::SaveOptions;
+pub use segment::path::TensorInfo;
 pub use ser::{
     Serializer, append_to, append_to_with, to_vec, to_vec_with, to_writer, to_writer_with,
 };
+pub use soft::SoftFail;
 pub use tensor::{
-    DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, Tensor, TensorMeta, ToTensor,
+    Deferred, DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, SharedTensor, Tensor,
+    TensorMeta, ToTensor,
 };
 pub use value::{Value, from_value, to_value};
 

@@ -4,10 +4,10 @@
 //! block yet, at each level fewer entries than a block takes. So a million segments cost as much
 //! memory, and each append as many bytes, as a few do.
 
-use super::format::{self, Items, Kind, Record};
-use super::header;
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
+use crate::segment::format::{self, Items, Kind, Record};
+use crate::segment::header;
 use crate::wire::head;
 use crate::wire::reader::Wire;
 

@@ -11,8 +11,6 @@ use ndarray::{Array, Dimension, IxDyn, SliceArg};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::directory::{Block, Directory, Entry, Place, parse_block, span};
-use super::format;
-use super::path::TensorInfo;
 use super::scan;
 use super::segment::{Loaded, Segment};
 use super::source;
@@ -20,6 +18,8 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::DecodeOptions;
+use crate::segment::format;
+use crate::segment::path::TensorInfo;
 use crate::tensor::DynTensor;
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in

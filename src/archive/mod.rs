@@ -1,15 +1,10 @@
 //! Archives: a log of saved values, each a small block of metadata followed by its tensors, aligned
 //! and checksummed.
 
-mod buffers;
 mod directory;
 mod file;
-mod find;
-mod format;
-mod header;
 mod map;
-mod options;
-mod path;
+mod positioned;
 mod recover;
 mod scan;
 mod segment;
@@ -17,7 +12,6 @@ mod slice;
 mod source;
 mod stream;
 mod verify;
-mod walk;
 mod write;
 
 use std::fs::File;
@@ -28,8 +22,6 @@ use serde::de::DeserializeOwned;
 
 pub use file::Archive;
 pub use map::Map;
-pub use options::SaveOptions;
-pub use path::TensorInfo;
 pub use recover::{Recovered, recover, recover_to};
 pub use segment::Segment;
 pub use stream::{IArchive, Records};
@@ -37,6 +29,7 @@ pub use write::{ArchiveFile, OArchive};
 
 use crate::error::Result;
 use crate::options::DecodeOptions;
+use crate::segment::options::SaveOptions;
 use file::open_file;
 
 /// Saves a value as an archive file, in place of what is at `path`.

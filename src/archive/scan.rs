@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use super::directory::{Directory, Entry};
-use super::format::{self, Kind, MAGIC, TAIL};
-use super::header::Header;
 use super::segment::Loaded;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::Limits;
+use crate::segment::format::{self, Kind, MAGIC, TAIL};
+use crate::segment::header::Header;
 
 /// What an archive is from its start up to where it is no more.
 pub struct Scan {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +11,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::buffers::{Lending, Positioned, Seen};
-use super::find;
-use super::format::{self, Kind};
-use super::header::Header;
-use super::path::{self, TensorInfo};
+use super::positioned::Positioned;
 use super::source;
-use crate::de::Deserializer;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::io::apart::{Buffers, SegmentRead};
 use crate::io::at::ReadAt;
+use crate::io::checksum::{self, Hasher, STEP};
 use crate::options::{DecodeOptions, Limits};
+use crate::parts::{Buffer, Parts};
+use crate::segment::buffers::{Lending, Seen, no_such, wrong_checksum};
+use crate::segment::decode;
+use crate::segment::find;
+use crate::segment::format::{self, Kind};
+use crate::segment::header::Header;
+use crate::segment::path::{self, TensorInfo};
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tensor::Payload;
 
@@ -295,10 +298,63 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         path::keys(self.metadata()?, path, self.options.limits)
     }
 
+    /// The value as parts, without decoding it: its metadata, and its buffers read into memory, with
+    /// checksums verified.
+    ///
+    /// # Errors
+    /// Where the archive is damaged, and where the memory cannot be had.
+    pub fn to_parts(&self) -> Result<Parts> {
+        let header = self.header();
+        let hashes = self.loaded.hashes(self.source)?;
+        let checked = self.options.checksums && header.checked;
+        let alignment = usize::try_from(header.alignment).unwrap_or(1);
+        let mut buffers = Vec::with_capacity(header.count());
+        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
+            let mut buffer = Buffer::zeroed(source::in_memory(len, start)?, alignment)?;
+            let mut content = Hasher::new();
+            let mut at = start;
+            for step in buffer.chunks_mut(STEP) {
+                source::read_exact(self.source, step, at)?;
+                if checked {
+                    content.update(step);
+                }
+                at += step.len() as u64;
+            }
+            check(number, hashes, checked, || content.finish(), start)?;
+            buffers.push(buffer);
+        }
+        Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
+    }
+
+    /// As [`to_parts`](Self::to_parts), with buffers that are the archive's own memory (a
+    /// [`Map`](crate::Map), or bytes): nothing of them is copied.
+    ///
+    /// # Errors
+    /// As [`to_parts`](Self::to_parts), and where the archive is not in memory.
+    pub fn view_parts(&self) -> Result<Parts<&'a [u8]>> {
+        let header = self.header();
+        let contents = self.contents()?;
+        let hashes = self.loaded.hashes(self.source)?;
+        let checked = self.options.checksums && header.checked;
+        let mut buffers = Vec::with_capacity(header.count());
+        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
+            let buffer = source::slice(contents, start, source::in_memory(len, start)?)?;
+            check(number, hashes, checked, || checksum::of(buffer, 0), start)?;
+            buffers.push(buffer);
+        }
+        Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
+    }
+
+    fn contents(&self) -> Result<&'a [u8]> {
+        self.source.contents().ok_or_else(|| {
+            Error::data("views need an archive in memory: map it, or load the value")
+        })
+    }
+
     fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
-        decode(item, base, &mut buffers, self.options)
+        decode(PhantomData, item, base, &mut buffers, self.options)
     }
 
     /// Part of the metadata, and where it stands in the archive.
@@ -329,30 +385,34 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     fn view_item<T: Deserialize<'a>>(&self, range: Range<usize>) -> Result<T> {
         let header = &self.loaded.header;
         let source: &'a S = self.source;
-        let contents = source.contents().ok_or_else(|| {
-            Error::data("views need an archive in memory: map it, or load the value")
-        })?;
+        let contents = self.contents()?;
         let base = header.metadata_offset() + range.start as u64;
         let metadata = source::held(source, header.metadata_offset(), header.metadata.len())?;
         let metadata = metadata.get(range).unwrap_or_default();
+        let content = |number| {
+            let (start, len) = header.buffer(number).ok_or_else(|| no_such(number))?;
+            source::slice(contents, start, source::in_memory(len, start)?)
+        };
         let (arena, seen) = (source.arena(), Seen::default());
-        let mut buffers = Lending { contents, header, arena, seen };
-        decode(metadata, base, &mut buffers, self.options)
+        let mut buffers = Lending { header, content: &content, share: None, arena, seen };
+        decode(PhantomData, metadata, base, &mut buffers, self.options)
     }
 }
 
-/// Decodes the one value that an item of metadata is.
-pub fn decode<'de, T: Deserialize<'de>>(
-    metadata: &'de [u8],
-    base: u64,
-    buffers: &mut dyn Buffers<'de>,
-    options: DecodeOptions,
-) -> Result<T> {
-    let read = SegmentRead::new(metadata, base, buffers);
-    let mut deserializer = Deserializer::over(read, options);
-    let value = deserializer.value()?;
-    deserializer.end()?;
-    Ok(value)
+/// That a buffer is what its checksum says.
+fn check(
+    number: usize,
+    hashes: &[u64],
+    checked: bool,
+    computed: impl FnOnce() -> u64,
+    at: u64,
+) -> Result<()> {
+    let Some(&stored) = hashes.get(number).filter(|_| checked) else { return Ok(()) };
+    let computed = computed();
+    if computed == stored {
+        return Ok(());
+    }
+    Err(wrong_checksum(number as u64, computed, stored, at))
 }
 
 /// An error inside the value at `path`.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::format::{self, MAX_RECORD_HEAD};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::segment::format::{self, MAX_RECORD_HEAD};
 
 pub fn in_memory(len: u64, at: u64) -> Result<usize> {
     usize::try_from(len)

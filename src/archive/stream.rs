@@ -4,19 +4,21 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 
-use super::buffers::wrong_checksum;
 use super::directory::{Directory, Entry};
-use super::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
-use super::header::Header;
-use super::path;
-use super::segment::decode;
 use crate::error::{Category, Error, Result};
-use crate::io::apart::Buffers;
+use crate::io::apart::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
 use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
+use crate::meta::TensorMeta;
 use crate::options::{DecodeOptions, Limits};
+use crate::parts::{Buffer, Parts};
+use crate::segment::buffers::wrong_checksum;
+use crate::segment::decode;
+use crate::segment::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
+use crate::segment::header::Header;
+use crate::segment::path;
 use crate::wire::tensor::Payload;
 
 /// Reads values one after the other from an archive, over any [`io::Read`]: the counterpart of
@@ -93,7 +95,31 @@ impl<R: io::Read> IArchive<R> {
     /// without an end mark, and where the archive is damaged or the value does not fit the type.
     pub fn load<T: DeserializeOwned>(&mut self) -> Result<T> {
         match self.advance()? {
-            Some(next) => self.value(&next),
+            Some(next) => self.value(&next, PhantomData),
+            None => Err(self.at_end("another segment")),
+        }
+    }
+
+    /// As [`load`](Self::load), by a seed.
+    pub(crate) fn load_seed<T, V>(&mut self, seed: T) -> Result<V>
+    where
+        T: for<'de> DeserializeSeed<'de, Value = V>,
+    {
+        match self.advance()? {
+            Some(next) => self.value(&next, seed),
+            None => Err(self.at_end("another segment")),
+        }
+    }
+
+    /// The keys of the next value, which is a map, and what those are that are tensors. Reads the next
+    /// header.
+    pub(crate) fn next_entries(&mut self) -> Result<Vec<(String, Option<TensorMeta>)>> {
+        let limits = self.options.limits;
+        match self.peek()? {
+            Some(Next { record, header }) => {
+                let metadata = record.get(header.metadata.clone()).unwrap_or_default();
+                path::entries(metadata, header, limits)
+            }
             None => Err(self.at_end("another segment")),
         }
     }
@@ -105,7 +131,7 @@ impl<R: io::Read> IArchive<R> {
     pub fn load_as<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         while let Some(next) = self.advance()? {
             if next.header.name.as_deref() == Some(name) {
-                return self.value(&next);
+                return self.value(&next, PhantomData);
             }
             self.pass(&next)?;
         }
@@ -248,7 +274,10 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Decodes a value, and reads to the end of its segment in any case.
-    fn value<T: DeserializeOwned>(&mut self, next: &Next) -> Result<T> {
+    fn value<T, V>(&mut self, next: &Next, seed: T) -> Result<V>
+    where
+        T: for<'de> DeserializeSeed<'de, Value = V>,
+    {
         let Next { record, header } = next;
         let metadata = record.get(header.metadata.clone()).unwrap_or_default();
         let uses = match last_uses(metadata, header, self.options.limits) {
@@ -266,7 +295,7 @@ impl<R: io::Read> IArchive<R> {
         let budget = self.options.limits.alloc_budget(false);
         let mut body = Body::new(&mut self.read, header, uses, checksums, budget);
         let base = header.metadata_offset();
-        let value = decode(metadata, base, &mut body, self.options);
+        let value = decode(seed, metadata, base, &mut body, self.options);
         let rest = body.finish();
         self.reading = false;
         let hashes = match rest {
@@ -285,24 +314,76 @@ impl<R: io::Read> IArchive<R> {
         value
     }
 
+    /// The next value as parts, without decoding it: its metadata, and its buffers read into memory, with
+    /// checksums verified.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for the type.
+    pub fn load_parts(&mut self) -> Result<Parts> {
+        let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
+        let Next { record, header } = &*next;
+        let budget = self.options.limits.alloc_budget(false);
+        let body = header.layout.buffers.iter().map(|&(_, len)| len).sum::<u64>();
+        if body > budget {
+            self.pass(&next)?;
+            let what = format!("buffers of {body} bytes, {budget} are allowed");
+            return Err(Error::limit(what).at(header.offset));
+        }
+        let read = self.read_parts(header);
+        let (buffers, hashes) = self.lasting(read)?;
+        let metadata = record.get(header.metadata.clone()).unwrap_or_default();
+        Parts::of_segment(header, metadata, &hashes, buffers, self.options)
+    }
+
+    /// The buffers of a segment and their checksums, and what stands behind them.
+    fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Vec<u64>)> {
+        let checksums = self.options.checksums && header.checked;
+        let alignment = usize::try_from(header.alignment).unwrap_or(1);
+        skip_to_body(&mut self.read, header)?;
+        let (mut buffers, mut computed) = (Vec::new(), Vec::new());
+        let mut received = header.metadata.len();
+        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
+            let gap = start.saturating_sub(self.read.offset());
+            discard(&mut self.read, gap)?;
+            let len = super::source::in_memory(len, start)?;
+            let mut hasher = Hasher::new();
+            let mut buffer = Buffer::empty(alignment);
+            buffer.fill_up(len, received, |step| {
+                self.read.read_exact(step, "a tensor").map_err(cut)?;
+                if checksums {
+                    hasher.update(step);
+                }
+                Ok(step.len())
+            })?;
+            received = received.saturating_add(len);
+            buffers.push(buffer);
+            if checksums {
+                computed.push((number as u64, hasher.finish()));
+            }
+        }
+        let hashes = self.end_segment(header, &computed)?;
+        Ok((buffers, hashes))
+    }
+
     /// Passes over a segment.
     fn pass(&mut self, next: &Next) -> Result<()> {
         let header = &next.header;
         let passed = skip_to_body(&mut self.read, header).and_then(|()| {
             let left = header.layout.body_end - header.layout.body_start;
             discard(&mut self.read, left)?;
-            self.end_segment(header, &[])
+            self.end_segment(header, &[]).map(drop)
         });
         self.lasting(passed)
     }
 
-    /// Reads what stands behind the body, and checks the buffers that were read.
-    fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<()> {
+    /// Reads what stands behind the body, and checks the buffers that were read; the checksums of all.
+    fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<Vec<u64>> {
         let layout = &header.layout;
+        let mut stored = Vec::new();
         if layout.trailer_len() > 0 {
             let len = super::source::in_memory(layout.trailer_len(), self.read.offset())?;
             let trailer = take(&mut self.read, len, "checksums")?;
-            let stored = header.open_trailer(&trailer)?;
+            stored = header.open_trailer(&trailer)?;
             for &(number, computed) in hashes {
                 let stored = usize::try_from(number).ok().and_then(|at| stored.get(at).copied());
                 let (start, _) = header.buffer(number).unwrap_or_default();
@@ -319,7 +400,8 @@ impl<R: io::Read> IArchive<R> {
         self.directory.add(entry, at, |block| {
             blocks.extend_from_slice(block);
             Ok(())
-        })
+        })?;
+        Ok(stored)
     }
 
     /// Reads the blocks of the directory behind a segment.
@@ -358,7 +440,7 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
             return None;
         }
         match self.archive.advance() {
-            Ok(Some(next)) => Some(self.archive.value(&next)),
+            Ok(Some(next)) => Some(self.archive.value(&next, PhantomData)),
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         }
@@ -502,10 +584,12 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
         len
     }
 
-    fn lend(&mut self, _: u64) -> Result<&'de [u8]> {
-        Err(Error::data("a stream cannot be borrowed from"))
+    fn contents(&mut self) -> Contents<'_, 'de> {
+        Contents::Read(self)
     }
+}
 
+impl<R: io::Read> ReadBuffer for Body<'_, R> {
     fn is_backed(&self) -> bool {
         false
     }

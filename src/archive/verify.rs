@@ -1,7 +1,5 @@
 //! Checking every byte of an archive.
 
-use super::buffers::wrong_checksum;
-use super::path;
 use super::scan::{self, scan};
 use super::segment::Loaded;
 use super::source;
@@ -9,6 +7,8 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::{Hasher, STEP};
 use crate::options::Limits;
+use crate::segment::buffers::wrong_checksum;
+use crate::segment::path;
 use crate::wire::tensor::Payload;
 
 pub fn verify<S: ReadAt + ?Sized>(

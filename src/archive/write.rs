@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::directory::{Directory, Entry};
 use super::file::Archive;
-use super::format::{self, Layout};
-use super::header;
-use super::options::SaveOptions;
-use super::walk::Plan;
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular, parent, sweep};
-use crate::io::checksum;
 use crate::io::sink::{Sink, Stage};
+use crate::parts::Parts;
+use crate::segment::format::{self, Layout};
+use crate::segment::header::Content;
+use crate::segment::options::SaveOptions;
+use crate::segment::walk::{Output, Plan};
 
 /// Writes values one after the other into an archive, over any [`io::Write`]: the counterpart of
 /// [`IArchive`](crate::IArchive).
@@ -118,12 +118,37 @@ impl<W: Write> OArchive<W> {
     /// # Errors
     /// As [`save`](Self::save), and where the name is too long.
     pub fn save_as<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<&mut Self> {
-        if name.len() > format::MAX_NAME {
-            let (found, max) = (name.len(), format::MAX_NAME);
-            let what = format!("expected a name of at most {max} bytes, found {found} bytes");
-            return Err(Error::limit(what));
-        }
+        check_name(name)?;
         self.segment(Some(name), value)
+    }
+
+    /// Saves parts as they are, without decoding the value: their metadata becomes that of the
+    /// segment, their buffers its body, aligned as the parts say. They keep the name they have.
+    ///
+    /// # Errors
+    /// Where the writer fails, and where a buffer is not what its checksum says any more.
+    pub fn save_parts<B: AsRef<[u8]>>(&mut self, parts: &Parts<B>) -> Result<&mut Self> {
+        self.parts(parts.info().name(), parts)
+    }
+
+    /// As [`save_parts`](Self::save_parts), under a name.
+    ///
+    /// # Errors
+    /// As [`save_parts`](Self::save_parts), and where the name is too long.
+    pub fn save_parts_as<B: AsRef<[u8]>>(
+        &mut self,
+        name: &str,
+        parts: &Parts<B>,
+    ) -> Result<&mut Self> {
+        check_name(name)?;
+        self.parts(Some(name), parts)
+    }
+
+    fn parts<B: AsRef<[u8]>>(&mut self, name: Option<&str>, parts: &Parts<B>) -> Result<&mut Self> {
+        self.check()?;
+        let lengths = parts.lengths();
+        let content = parts.content(name, &lengths);
+        self.whole_segment(&content, |out| parts.emit(out))
     }
 
     fn segment<T: Serialize + ?Sized>(
@@ -132,13 +157,24 @@ impl<W: Write> OArchive<W> {
         value: &T,
     ) -> Result<&mut Self> {
         self.check()?;
-        let plan = Plan::new(value, &self.options)?;
+        let options = self.options.clone();
+        let plan = Plan::new(value, &options)?;
+        let content = plan.content(name, &options);
+        self.whole_segment(&content, |out| plan.emit(value, &options, options.checksums, out))
+    }
+
+    /// Writes a segment, or, if it can be helped, nothing of it.
+    fn whole_segment(
+        &mut self,
+        content: &Content<'_>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u64>>,
+    ) -> Result<&mut Self> {
         let start = self.position();
         let (count, filled) = (self.directory.count(), self.directory.is_nearly_full());
         let before = filled.then(|| self.directory.clone());
         // Stays so where the value panics.
         self.broken = true;
-        let result = self.write_segment(name, &plan, |options, out| plan.emit(value, options, out));
+        let result = self.write_segment(content, emit);
         match result {
             Ok(()) => self.broken = false,
             Err(error) => {
@@ -152,25 +188,21 @@ impl<W: Write> OArchive<W> {
     /// Everything but the walk over the value: one instance for each writer.
     fn write_segment(
         &mut self,
-        name: Option<&str>,
-        plan: &Plan,
-        emit: impl FnOnce(&SaveOptions, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Vec<u64>>,
+        content: &Content<'_>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u64>>,
     ) -> Result<()> {
-        let SaveOptions { alignment, checksums, .. } = self.options;
         let offset = self.position();
-        let head = header::before_metadata(name, alignment, checksums, &plan.lengths)?;
-        let start = format::record_head((head.len() + plan.metadata.len()) as u64)?;
-        let hash = checksum::of_pieces(&[&start, &head, &plan.metadata], offset);
-        for piece in [&start[..], &head, &plan.metadata, &format::hash_item(hash)] {
+        let (record, hash) = content.record(offset)?;
+        for piece in &record {
             self.sink.put_block(piece)?;
         }
-        if !plan.lengths.is_empty() {
-            let lengths = plan.lengths.iter().copied();
-            let layout = Layout::new(self.position(), alignment, lengths, checksums)
+        let Content { name, alignment, checked, lengths, .. } = *content;
+        if !lengths.is_empty() {
+            let lengths = lengths.iter().copied();
+            let layout = Layout::new(self.position(), alignment, lengths, checked)
                 .ok_or_else(|| Error::limit("an archive of more than 2^63 bytes"))?;
             self.sink.put_slice(&layout.before_body()?)?;
-            let sink = &mut self.sink;
-            let hashes = emit(&self.options, &mut |block| sink.put_block(block))?;
+            let hashes = emit(&mut Padded { sink: &mut self.sink, alignment })?;
             self.sink.put_block(&format::trailer(&hashes, hash)?)?;
         }
         let entry = Entry { offset, name: name.map(Into::into) };
@@ -248,6 +280,41 @@ impl<W: Write> OArchive<W> {
     /// The writer. What is written to it directly breaks the archive.
     pub fn get_ref(&self) -> &W {
         self.sink.overflow_ref().get_ref()
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let (found, max) = (name.len(), format::MAX_NAME);
+    if found <= max {
+        return Ok(());
+    }
+    Err(Error::limit(format!("expected a name of at most {max} bytes, found {found} bytes")))
+}
+
+/// A body: each buffer starts aligned, with zeros before it.
+struct Padded<'a, W> {
+    sink: &'a mut Sink<Stage<W>>,
+    alignment: u64,
+}
+
+impl<W: Write> Output for Padded<'_, W> {
+    fn begin(&mut self, _: u64, _: u64) -> Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        // The body starts aligned.
+        let position = self.sink.position();
+        let start = format::align_up(position, self.alignment)
+            .ok_or_else(|| Error::limit("an archive of more than 2^63 bytes"))?;
+        let mut gap = usize::try_from(start - position).unwrap_or(0);
+        while gap > 0 {
+            let zeros = ZEROS.get(..gap).unwrap_or(&ZEROS);
+            self.sink.put_slice(zeros)?;
+            gap -= zeros.len();
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, block: &[u8]) -> Result<()> {
+        self.sink.put_block(block)
     }
 }
 

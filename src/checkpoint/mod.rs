@@ -18,9 +18,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::archive::{SaveOptions, load, open, save_with};
+use crate::archive::{load, open, save_with};
 use crate::error::{Error, Result, shown};
 use crate::io::atomic::{Directory, SyncLevel, parent, sweep};
+use crate::segment::options::SaveOptions;
 use lock::{Lock, announce_removals, removals};
 use manifest::Manifest;
 use name::Name;

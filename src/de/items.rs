@@ -6,7 +6,7 @@ use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::ShownTensor;
 use super::{Deserializer, bulk, visit_numbers};
 use crate::error::{Category, Error, Result};
-use crate::handoff::{self, Slot};
+use crate::handoff::{self, Held, Slot};
 use crate::io::source::{Bytes, Read};
 use crate::meta::TensorMeta;
 use crate::wire::head::{self, Head};
@@ -213,7 +213,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             let item = match self.wire.src.remaining() {
                 Some(_) => {
                     let bytes = self.wire.payload_block(&meta.dtype, len)?;
-                    return show(meta, true, bytes, visitor).map_err(|error| error.at(at));
+                    return show(meta, true, Held::Nothing, bytes, visitor)
+                        .map_err(|error| error.at(at));
                 }
                 None => TensorItem::common(meta, len),
             };
@@ -251,13 +252,14 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         let stated = item.stated;
         let unclosed = item.unclosed();
         if item.is_small_block(SMALL) || self.wire.is_at_hand(&item) {
+            let held = self.wire.shared(&item).map_or(Held::Nothing, Held::Shared);
             let (meta, bytes) = self.wire.payload_bytes(item)?;
-            let value = show(meta, stated, bytes, visitor)?;
+            let value = show(meta, stated, held, bytes, visitor)?;
             self.wire.close(unclosed)?;
             return Ok(value);
         }
         let (meta, elements) = self.wire.payload_elements(item)?;
-        let incoming = Slot::Incoming { meta, stated, elements: Some(Box::new(elements)) };
+        let incoming = Slot::Incoming { meta, stated, held: Held::Elements(Box::new(elements)) };
         handoff::offer(incoming, || visitor.visit_unit())
     }
 
@@ -467,10 +469,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 fn show<'de, V: Visitor<'de>>(
     meta: TensorMeta,
     stated: bool,
+    held: Held,
     bytes: Bytes<'de, '_>,
     visitor: V,
 ) -> Result<V::Value> {
-    handoff::offer(Slot::Incoming { meta, stated, elements: None }, || match bytes {
+    handoff::offer(Slot::Incoming { meta, stated, held }, || match bytes {
         Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
         Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
         Bytes::Owned(bytes) => visitor.visit_bytes(&bytes),

@@ -9,8 +9,9 @@ mod stream;
 mod typed;
 
 use std::io;
+use std::marker::PhantomData;
 
-use serde::de::{Deserialize, DeserializeOwned};
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 
 pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
@@ -41,7 +42,7 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
     options: DecodeOptions,
 ) -> Result<T> {
     let mut deserializer = Deserializer::over(SliceRead::new(slice), options);
-    let value = deserializer.value()?;
+    let value = deserializer.value(PhantomData)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -68,7 +69,7 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
     // One instance of the decoder serves all readers.
     let reader: &mut dyn io::Read = &mut reader;
     let mut deserializer = Deserializer::over(IoRead::new(reader), options);
-    let value = deserializer.value()?;
+    let value = deserializer.value(PhantomData)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -153,9 +154,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     /// One value, with the offset in errors that the value's own code raised.
-    pub(crate) fn value<T: Deserialize<'de>>(&mut self) -> Result<T> {
+    pub(crate) fn value<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
         self.wire.renew();
         let at = self.wire.offset();
-        T::deserialize(&mut *self).map_err(|error| error.at(at))
+        seed.deserialize(&mut *self).map_err(|error| error.at(at))
     }
 }

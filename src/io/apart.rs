@@ -1,22 +1,27 @@
 //! Payloads that stand apart from the metadata which refers to them: in the body of an archive's
-//! segment.
+//! segment, or wherever parts are.
 
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::io::shared::SharedBytes;
 use crate::io::source::{Bytes, Read, SliceRead, sealed};
 use crate::meta::TensorMeta;
 
 /// Takes payloads while a value is written; asked through
 /// [`Overflow::apart`](super::sink::Overflow::apart).
+///
+/// Each question comes with what was written so far, which tells where in the value the payload
+/// stands.
 pub trait Apart {
     /// Whether a tensor of so many bytes goes to a buffer.
-    fn takes_tensor(&mut self, meta: &TensorMeta, len: usize) -> bool;
+    fn takes_tensor(&mut self, written: &[u8], meta: &TensorMeta, len: usize) -> bool;
 
     /// Whether bytes or numbers that are one block go to a buffer.
-    fn takes_block(&self, len: usize) -> bool;
+    fn takes_block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool;
 
     /// Whether a sequence whose first element is a number, and which would take so many bytes if
     /// all are of its type, goes to a buffer; then the number of this question.
-    fn takes_sequence(&mut self, len: usize) -> Option<usize>;
+    fn takes_sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize>;
 
     /// The sequence asked about has elements of several types: it must be written plainly.
     fn mixed(&mut self, sequence: usize);
@@ -43,14 +48,38 @@ pub trait Buffers<'de> {
     /// once; further copies are mere claims.
     fn cost(&mut self, number: u64, len: u64) -> u64;
 
-    /// Whether [`Buffers::lend`] works, and [`Buffers::start`] does not.
-    fn lends(&self) -> bool {
-        false
-    }
+    /// How their contents are had.
+    fn contents(&mut self) -> Contents<'_, 'de>;
 
-    /// The content, in memory for as long as the input.
+    /// The bytes of a small tensor inside the metadata, aligned to 16 bytes if that can be had.
+    fn settle(&self, bytes: &'de [u8]) -> &'de [u8] {
+        bytes
+    }
+}
+
+/// How the contents of buffers are had.
+pub enum Contents<'b, 'de> {
+    /// They lie in memory for as long as the input.
+    Lent(&'b mut dyn Lend<'de>),
+    /// They are read when they are asked for.
+    Read(&'b mut dyn ReadBuffer),
+    /// Only their lengths are known.
+    Unknown,
+}
+
+/// Buffers in memory.
+pub trait Lend<'de> {
+    /// The content of a buffer.
     fn lend(&mut self, number: u64) -> Result<&'de [u8]>;
 
+    /// The content of a buffer together with what keeps it alive, where that can be had.
+    fn share(&self, _number: u64) -> Option<SharedBytes> {
+        None
+    }
+}
+
+/// Buffers read from front to end, one at a time.
+pub trait ReadBuffer {
     /// Whether a length is proven, so that memory for all of it may be asked for at once.
     fn is_backed(&self) -> bool;
 
@@ -62,11 +91,6 @@ pub trait Buffers<'de> {
 
     /// All of the buffer was read.
     fn finish(&mut self) -> Result<()>;
-
-    /// The bytes of a small tensor inside the metadata, aligned to 16 bytes if that can be had.
-    fn settle(&self, bytes: &'de [u8]) -> &'de [u8] {
-        bytes
-    }
 }
 
 /// Reading a metadata block, whose tensors stand in buffers.

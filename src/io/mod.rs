@@ -4,5 +4,6 @@ pub mod apart;
 pub mod at;
 pub mod atomic;
 pub mod checksum;
+pub mod shared;
 pub mod sink;
 pub mod source;

@@ -104,6 +104,16 @@ impl<O: Overflow> Sink<O> {
         self.over.apart()
     }
 
+    /// Where a large payload goes, if `takes` says so when it is shown what was written so far.
+    #[inline(always)]
+    pub fn apart_if(
+        &mut self,
+        takes: impl FnOnce(&mut dyn Apart, &[u8]) -> bool,
+    ) -> Option<&mut dyn Apart> {
+        let apart = self.over.apart()?;
+        if takes(apart, &self.buf) { Some(apart) } else { None }
+    }
+
     pub fn into_parts(self) -> (Vec<u8>, u64, O) {
         (self.buf, self.base, self.over)
     }
@@ -221,38 +231,53 @@ impl<W: io::Write> Stage<W> {
     pub fn into_inner(self) -> W {
         self.writer
     }
+}
 
-    /// As [`io::Write::write_all`], which panics where a writer claims more than it was given.
-    fn write(&mut self, mut bytes: &[u8], base: &mut u64) -> Result<()> {
-        while !bytes.is_empty() {
-            let error = match self.writer.write(bytes) {
-                Ok(0) => io::ErrorKind::WriteZero.into(),
-                Ok(n) => match bytes.get(n..) {
-                    Some(rest) => {
-                        *base += n as u64;
-                        bytes = rest;
-                        continue;
-                    }
-                    None => io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        format!("writer claims to have written {n} bytes of {}", bytes.len()),
-                    ),
-                },
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => error,
-            };
-            return Err(Error::io(error).at(*base));
-        }
-        Ok(())
+/// Writes all slices, in as few calls as the writer takes; `base` counts the bytes.
+///
+/// [`io::Write::write_all`] would do for one, but panics where a writer claims more than it was given.
+pub fn write_slices<W: io::Write + ?Sized>(
+    writer: &mut W,
+    mut slices: &mut [io::IoSlice<'_>],
+    base: &mut u64,
+) -> Result<()> {
+    let mut left = slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+    // Those in front that are empty.
+    io::IoSlice::advance_slices(&mut slices, 0);
+    while left > 0 {
+        let written = match slices {
+            [slice] => writer.write(slice),
+            _ => writer.write_vectored(slices),
+        };
+        let error = match written {
+            Ok(0) => io::ErrorKind::WriteZero.into(),
+            Ok(n) if n as u64 <= left => {
+                io::IoSlice::advance_slices(&mut slices, n);
+                *base += n as u64;
+                left -= n as u64;
+                continue;
+            }
+            Ok(n) => io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("writer claims to have written {n} bytes of {left}"),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => error,
+        };
+        return Err(Error::io(error).at(*base));
     }
+    Ok(())
 }
 
 impl<W: io::Write> Overflow for Stage<W> {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
-        self.flush(buf, base)?;
         if bytes.len() > buf.capacity() {
-            return self.write(bytes, base);
+            let slices = &mut [io::IoSlice::new(buf), io::IoSlice::new(bytes)];
+            write_slices(&mut self.writer, slices, base)?;
+            buf.clear();
+            return Ok(());
         }
+        self.flush(buf, base)?;
         buf.extend_from_slice(bytes);
         Ok(())
     }
@@ -273,7 +298,7 @@ impl<W: io::Write> Overflow for Stage<W> {
     }
 
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()> {
-        self.write(buf, base)?;
+        write_slices(&mut self.writer, &mut [io::IoSlice::new(buf)], base)?;
         buf.clear();
         Ok(())
     }

@@ -6,6 +6,7 @@ use serde::ser::{self, SerializeSeq as _, Serializer as _};
 use super::capture::Capture;
 use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::apart::Apart;
@@ -113,9 +114,10 @@ impl<O: Overflow> Encoder<O> {
             // Buffered by serde: the newtype's content is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
-                if let Some(apart) = self.sink.apart()
-                    && apart.takes_block(len)
-                {
+                let takes = |apart: &mut dyn Apart, written: &[u8]| {
+                    apart.takes_block(written, &meta.dtype, len)
+                };
+                if let Some(apart) = self.sink.apart_if(takes) {
                     let number = buffer(apart, len, value)?;
                     self.room(2)?;
                     return self.sink.numbers_reference(&meta.dtype, number);
@@ -172,9 +174,8 @@ impl<O: Overflow> Encoder<O> {
         len: usize,
         payload: &T,
     ) -> Result<()> {
-        if let Some(apart) = self.sink.apart()
-            && apart.takes_tensor(meta, len)
-        {
+        let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, meta, len);
+        if let Some(apart) = self.sink.apart_if(takes) {
             let number = buffer(apart, len, payload)?;
             // Tag, array, shape.
             self.room(3)?;
@@ -348,9 +349,9 @@ impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
 
     #[inline]
     fn serialize_bytes(self, v: &[u8]) -> Result<()> {
-        if let Some(apart) = self.sink.apart()
-            && apart.takes_block(v.len())
-        {
+        let takes =
+            |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, &DType::U8, v.len());
+        if let Some(apart) = self.sink.apart_if(takes) {
             if apart.begin(v.len())? {
                 apart.put(v)?;
             }

@@ -10,6 +10,7 @@ use super::compound::Sequence;
 use super::encoder::Encoder;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::io::apart::Apart;
 use crate::io::sink::{Memory, Overflow, Sink};
 use crate::mem;
 
@@ -76,9 +77,13 @@ impl Packing {
     pub fn begin<O: Overflow>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
         // A length that overflows belongs to a sequence that never gets there.
         let bytes = len.saturating_mul(kind.size());
-        if let Some(apart) = encoder.sink.apart()
-            && let Some(sequence) = apart.takes_sequence(bytes)
-        {
+        let mut number = None;
+        let asks = |apart: &mut dyn Apart, written: &[u8]| {
+            number = apart.takes_sequence(written, &kind.dtype(), bytes);
+            number.is_some()
+        };
+        let taken = encoder.sink.apart_if(asks).is_some();
+        if let Some(sequence) = number.filter(|_| taken) {
             let place = Place::Apart { sequence, started: false, wanted: true };
             let buf = Vec::with_capacity(WINDOW.min(bytes));
             return Ok(Self { kind, buf, place, count: 0, len });

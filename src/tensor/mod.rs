@@ -31,13 +31,16 @@
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
 //! | `ArrayView` | no copy; an error where the payload does not lie aligned | an error |
 //! | `CowArray` | no copy where the payload lies aligned, else one | read in place |
+//! | [`SharedTensor`] | one copy; none from [shared parts](crate::Parts::load_shared) | read in place |
 //!
 //! Asking for another element type than the stored one is an error that names both; see [`cast`]
 //! for conversions.
 
 mod arrays;
+mod deferred;
 mod dynamic;
 mod rows;
+mod shared;
 mod visit;
 mod write;
 
@@ -47,8 +50,10 @@ use std::ops::{Deref, DerefMut};
 use ndarray::Dimension;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use deferred::Deferred;
 pub use dynamic::DynTensor;
 pub use rows::Rows;
+pub use shared::SharedTensor;
 pub(crate) use visit::FIELDS;
 
 pub use crate::elements::Numbers;
@@ -57,6 +62,7 @@ pub use crate::meta::{Order, TensorMeta};
 use crate::dtype::{DType, Element};
 use crate::elements::{self, Elements};
 use crate::error::{Error, Result};
+use crate::io::shared::SharedBytes;
 use crate::meta::element_count;
 
 /// An array that is written and read as one block: the newtype that gives a field of a derived
@@ -194,6 +200,8 @@ pub struct RawTensor<'de, 'a> {
     stated: bool,
     cast: bool,
     data: Data<'de, 'a>,
+    /// What keeps the bytes alive, where they are all of a buffer that can be shared.
+    shared: Option<SharedBytes>,
 }
 
 enum Data<'de, 'a> {
@@ -250,16 +258,7 @@ impl<'de> RawTensor<'de, '_> {
                  byte order; read it into an owned array or a CowArray",
             ));
         };
-        if bytes.is_empty() {
-            // No elements lie nowhere, so any address will do.
-            return Ok(&[]);
-        }
-        if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
-            return Err(Error::data(
-                "a little-endian tensor cannot be borrowed here; read it into an owned array",
-            ));
-        }
-        A::viewed(bytes).ok_or_else(|| elements::not_viewable::<A>(bytes))
+        elements::viewed(bytes)
     }
 
     /// As [`borrow`](Self::borrow), where the reason does not matter.

@@ -13,7 +13,7 @@ use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
 use crate::dtype::{DType, Number};
 use crate::elements::Elements;
 use crate::error::Result;
-use crate::handoff::{self, Slot, name};
+use crate::handoff::{self, Held, Slot, name};
 use crate::meta::element_count;
 use crate::options::Limits;
 
@@ -40,7 +40,8 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         stated: bool,
         data: Data<'de, '_>,
     ) -> Result<T, E> {
-        T::from_tensor(RawTensor { meta, stated, cast: self.cast, data }).map_err(E::custom)
+        let tensor = RawTensor { meta, stated, cast: self.cast, data, shared: None };
+        T::from_tensor(tensor).map_err(E::custom)
     }
 
     /// What this crate's deserializer said of the bytes that it shows.
@@ -50,10 +51,15 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         data: Option<Data<'de, '_>>,
     ) -> Result<T, E> {
         match (handoff::take(), data) {
-            (Slot::Incoming { meta, stated, elements: None }, Some(data)) => {
+            (Slot::Incoming { meta, stated, held: Held::Nothing }, Some(data)) => {
                 self.make(meta, stated, data)
             }
-            (Slot::Incoming { meta, stated, elements: Some(elements) }, None) => {
+            (Slot::Incoming { meta, stated, held: Held::Shared(shared) }, Some(data)) => {
+                let shared = Some(shared);
+                let tensor = RawTensor { meta, stated, cast: self.cast, data, shared };
+                T::from_tensor(tensor).map_err(E::custom)
+            }
+            (Slot::Incoming { meta, stated, held: Held::Elements(elements) }, None) => {
                 self.make(meta, stated, Data::Owned(*elements))
             }
             _ => Err(E::invalid_type(unexpected, &self)),

@@ -6,7 +6,7 @@ use super::Value;
 use crate::de::{invalid, one_more, visit_numbers, wrong_number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::handoff::{self, Slot, name};
+use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
 use crate::wire::number::Numeric;
@@ -172,7 +172,7 @@ impl<'de> Node<'de> {
             && let Some(bytes) = tensor.elements().as_le_bytes()
         {
             let meta = crate::tensor::ToTensor::meta(&**tensor);
-            let incoming = Slot::Incoming { meta, stated: true, elements: None };
+            let incoming = Slot::Incoming { meta, stated: true, held: Held::Nothing };
             return handoff::offer(incoming, || visitor.visit_borrowed_bytes(bytes));
         }
         let (meta, stated, elements) = match self {
@@ -200,7 +200,7 @@ impl<'de> Node<'de> {
                 }
             }
         };
-        let incoming = Slot::Incoming { meta, stated, elements: Some(Box::new(elements)) };
+        let incoming = Slot::Incoming { meta, stated, held: Held::Elements(Box::new(elements)) };
         handoff::offer(incoming, || visitor.visit_unit())
     }
 }

@@ -9,6 +9,8 @@ use super::tensor::{Payload, TensorItem};
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
+use crate::io::apart::{Buffers, Contents};
+use crate::io::shared::SharedBytes;
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
 use crate::mem;
 use crate::meta::TensorMeta;
@@ -138,9 +140,18 @@ impl<'de, R: Read<'de>> Wire<R> {
 
     /// A buffer's content, where it can be lent.
     fn lend_buffer(&mut self, number: u64) -> Result<Option<&'de [u8]>> {
-        match self.src.buffers() {
-            Some(buffers) if buffers.lends() => buffers.lend(number).map(Some),
+        match self.src.buffers().map(Buffers::contents) {
+            Some(Contents::Lent(contents)) => contents.lend(number).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// A payload together with what keeps it alive, where that can be had.
+    pub fn shared(&mut self, item: &TensorItem) -> Option<SharedBytes> {
+        let Payload::Buffer { number, .. } = item.payload else { return None };
+        match self.src.buffers()?.contents() {
+            Contents::Lent(contents) => contents.share(number),
+            _ => None,
         }
     }
 
@@ -148,7 +159,10 @@ impl<'de, R: Read<'de>> Wire<R> {
     pub fn is_at_hand(&mut self, item: &TensorItem) -> bool {
         match item.payload {
             Payload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
-            Payload::Buffer { .. } => self.src.buffers().is_some_and(|buffers| buffers.lends()),
+            Payload::Buffer { .. } => {
+                let contents = self.src.buffers().map(Buffers::contents);
+                matches!(contents, Some(Contents::Lent(_)))
+            }
             _ => false,
         }
     }
@@ -166,7 +180,9 @@ impl<'de, R: Read<'de>> Wire<R> {
         if let Some(bytes) = self.lend_buffer(number)? {
             return mem::plain::copied(bytes).ok_or_else(|| partial(len).at(at));
         }
-        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
+        let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
+            return Err(Error::data("contents of buffers are not read here").at(at));
+        };
         buffers.start(number, at)?;
         let values = if buffers.is_backed() && len >= LARGE {
             let mut values = zeroed(len / size)?;

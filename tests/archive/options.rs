@@ -73,14 +73,15 @@ fn thresholds_are_exact() {
     // Nothing lies in no buffer.
     let empty = (weights(0, 1), Vec::<f32>::new(), serde_bytes::ByteBuf::new());
     assert_eq!(buffers(&to_bytes(&empty, quick().with_inline_below(0))), 0);
-    assert_eq!(buffers(&to_bytes(&empty, quick().with_out_of_band(|_, _| true))), 0);
+    assert_eq!(buffers(&to_bytes(&empty, quick().with_out_of_band(|_| true))), 0);
 }
 
 #[test]
 fn a_callback_decides_about_each_tensor() {
-    let options = quick().with_out_of_band(|meta, len| {
-        assert_eq!(len, meta.shape[0] * if meta.dtype == DType::F32 { 4 } else { 1 });
-        meta.dtype == DType::U8
+    let options = quick().with_out_of_band(|tensor| {
+        let size = if *tensor.dtype() == DType::F32 { 4 } else { 1 };
+        assert_eq!(tensor.byte_len(), (tensor.shape()[0] * size) as u64);
+        *tensor.dtype() == DType::U8
     });
     let value = (weights(9000, 1), Tensor(vec![1u8]), Tensor(vec![1u8; 9000]));
     let bytes = to_bytes(&value, options);

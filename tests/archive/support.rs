@@ -66,7 +66,9 @@ pub fn variants() -> Vec<(&'static str, SaveOptions)> {
         ),
         (
             "a callback",
-            quick().with_out_of_band(|meta, len| meta.dtype.name().len() == 3 || len > 9),
+            quick().with_out_of_band(|tensor| {
+                tensor.dtype().name().len() == 3 || tensor.byte_len() > 9
+            }),
         ),
     ]
 }

@@ -44,7 +44,7 @@ fn variants() -> [(&'static str, u64, SaveOptions); 8] {
         ("inline", 256, options().with_inline_below(usize::MAX)),
         ("unchecked", 256, options().with_inline_below(0).with_checksums(false)),
         ("dedup", 64, options().with_inline_below(0).with_dedup(true).with_alignment(64)),
-        ("callback", 256, options().with_out_of_band(|meta, _| meta.dtype.name().len() == 3)),
+        ("callback", 256, options().with_out_of_band(|tensor| tensor.dtype().name().len() == 3)),
     ]
 }
 

@@ -1,17 +1,17 @@
-//! How archives are written.
+//! How archives and parts are written.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::format;
+use super::path::TensorInfo;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
-use crate::meta::TensorMeta;
 
-/// Chooses for a tensor of so many bytes whether it goes to a buffer (`true`) or stays inline.
-type Chooser = Arc<dyn Fn(&TensorMeta, usize) -> bool + Send + Sync>;
+/// Chooses for a payload whether it goes to a buffer (`true`) or stays inline.
+type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
 
-/// How archives are written.
+/// How archives and parts are written.
 ///
 /// ```
 /// let options = tenarc::SaveOptions::default().with_alignment(4096).with_dedup(true);
@@ -74,13 +74,32 @@ impl SaveOptions {
     }
 
     /// Lets a function choose for each tensor of at least one byte, in place of
-    /// [`with_inline_below`](Self::with_inline_below): `true` puts it into a buffer. It is given
-    /// the tensor's dtype, shape and order and the number of its bytes, and may be asked several
-    /// times about one tensor.
+    /// [`with_inline_below`](Self::with_inline_below): `true` puts it into a buffer.
+    ///
+    /// It sees the path of the tensor, its dtype, shape and order and the number of its bytes, and is
+    /// asked once about each, in the order of the value's fields. Byte strings (`serde_bytes`) and
+    /// sequences of numbers that are stored as one block are asked about too, as tensors of one
+    /// dimension. In a path no key is quoted: where keys hold dots, two payloads may have the same.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// use tenarc::{SaveOptions, Tensor};
+    ///
+    /// // Every second array, and all of the optimizer's.
+    /// let asked = AtomicUsize::new(0);
+    /// let options = SaveOptions::default().with_out_of_band(move |tensor| {
+    ///     tensor.path().starts_with("optimizer.") || asked.fetch_add(1, Ordering::Relaxed) % 2 == 1
+    /// });
+    /// let arrays = vec![Tensor(vec![0.5f32; 4]); 5];
+    /// let parts = tenarc::to_parts_with(&arrays, options)?;
+    /// assert_eq!(parts.buffers().len(), 2);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
     #[must_use]
     pub fn with_out_of_band(
         mut self,
-        choose: impl Fn(&TensorMeta, usize) -> bool + Send + Sync + 'static,
+        choose: impl Fn(&TensorInfo) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.chooser = Some(Arc::new(choose));
         self

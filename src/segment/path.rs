@@ -1,6 +1,6 @@
 //! What paths there are in the metadata of a segment, and what stands there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use ndarray::Dimension;
@@ -9,7 +9,7 @@ use super::find::find;
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::apart::{Buffers, SegmentRead};
+use crate::io::apart::{Buffers, Contents, SegmentRead};
 use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
@@ -71,10 +71,6 @@ impl TensorInfo {
 /// Knows the lengths of buffers, not their contents.
 pub struct Lengths<'a>(pub &'a Header);
 
-fn no_content() -> Error {
-    Error::data("contents of buffers are not read here")
-}
-
 impl<'de> Buffers<'de> for Lengths<'_> {
     fn len_of(&self, number: u64) -> Option<u64> {
         self.0.buffer(number).map(|(_, len)| len)
@@ -88,24 +84,8 @@ impl<'de> Buffers<'de> for Lengths<'_> {
         0
     }
 
-    fn lend(&mut self, _: u64) -> Result<&'de [u8]> {
-        Err(no_content())
-    }
-
-    fn is_backed(&self) -> bool {
-        true
-    }
-
-    fn start(&mut self, _: u64, _: u64) -> Result<()> {
-        Err(no_content())
-    }
-
-    fn read(&mut self, _: &mut [u8]) -> Result<()> {
-        Err(no_content())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Err(no_content())
+    fn contents(&mut self) -> Contents<'_, 'de> {
+        Contents::Unknown
     }
 }
 
@@ -205,8 +185,13 @@ pub fn tensor_at<'de>(
 }
 
 impl TensorInfo {
+    /// What is to be written at `path`.
+    pub(super) fn to_come(path: String, meta: TensorMeta, len: usize) -> Self {
+        Self { path, meta, byte_len: len as u64, buffer: None }
+    }
+
     /// What an item is, which stands at `path`.
-    pub(super) fn of(path: String, item: &TensorItem) -> Self {
+    pub(crate) fn of(path: String, item: &TensorItem) -> Self {
         let buffer = match item.payload {
             Payload::Buffer { number, .. } => Some(number),
             _ => None,
@@ -218,14 +203,58 @@ impl TensorInfo {
 /// All tensors of a segment, in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
-    let pointers = dots_are_ambiguous(&mut Wire::new(SliceRead::new(metadata), limits))
-        .map_err(|error| error.moved_by(header.metadata_offset()))?;
-    visit(metadata, header, limits, &mut |path, item| {
+    inform(metadata, header, limits, &mut |path, item, info| {
         if item.kind != Kind::Bytes && path.is_named() {
-            found.push(TensorInfo::of(path.text(pointers), item));
+            found.push(info()?);
         }
+        Ok(())
     })?;
     Ok(found)
+}
+
+/// For each buffer, the first payload that it is the content of; `None` where nothing refers to it.
+pub fn in_buffers(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+) -> Result<Vec<Option<TensorInfo>>> {
+    let mut found = vec![None; header.count()];
+    inform(metadata, header, limits, &mut |_, item, info| {
+        if let Payload::Buffer { number, .. } = item.payload
+            && let Some(first @ None) =
+                usize::try_from(number).ok().and_then(|number| found.get_mut(number))
+        {
+            *first = Some(info()?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// What is called with each payload: its path, itself, and what makes a description of it.
+type Inform<'a> =
+    dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<TensorInfo>) -> Result<()> + 'a;
+
+fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
+    let pointers = dots_are_ambiguous(&mut Wire::new(SliceRead::new(metadata), limits))
+        .map_err(|error| error.moved_by(header.metadata_offset()))?;
+    // One long key stands in the paths of all that is under it.
+    let most = metadata.len().saturating_mul(16).max(1 << 20);
+    let mut left = most;
+    let mut result = Ok(());
+    visit(metadata, header, limits, &mut |path, item| {
+        let mut info = || {
+            let text = path.text(pointers);
+            left = left.checked_sub(text.len()).ok_or_else(|| {
+                Error::limit(format!("paths of tensors take more than {most} bytes"))
+            })?;
+            Ok(TensorInfo::of(text, item))
+        };
+        if result.is_ok() {
+            result = each(path, item, &mut info);
+        }
+    })?;
+    result
 }
 
 /// Whether in any map a key with dots, as safetensors files have, reads like a path through another
@@ -315,9 +344,10 @@ pub fn references(
 
 /// The steps from the outermost value to one inside.
 #[derive(Default)]
-pub struct Path(Vec<Step>);
+pub struct Path(pub(super) Vec<Step>);
 
-enum Step {
+#[derive(Clone)]
+pub enum Step {
     Key(String),
     Index(u64),
     /// By a key that is neither text nor integer, or into one.
@@ -437,4 +467,22 @@ fn visit_key<'de, R: Read<'de>>(
         }
     }
     Ok(())
+}
+
+/// The keys of a map, and what those are that are tensors.
+pub fn entries(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+) -> Result<Vec<(String, Option<TensorMeta>)>> {
+    let mut metas = HashMap::new();
+    visit(metadata, header, limits, &mut |path, item| {
+        if let [Step::Key(key)] = &path.0[..]
+            && item.kind != Kind::Bytes
+        {
+            metas.insert(key.clone(), item.meta.clone());
+        }
+    })?;
+    let keys = keys(metadata, "", limits)?;
+    Ok(keys.into_iter().map(|key| (key.clone(), metas.get(&key).cloned())).collect())
 }

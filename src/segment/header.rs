@@ -1,7 +1,10 @@
 //! The header of a segment.
 
+use std::borrow::Cow;
+
 use super::format::{self, Items, Kind, Layout, Record};
 use crate::error::{Error, Result};
+use crate::io::checksum;
 use crate::io::source::SliceRead;
 use crate::wire::head;
 use crate::wire::reader::Wire;
@@ -22,22 +25,38 @@ pub struct Header {
     pub hash: u64,
 }
 
-/// What stands in a header before the metadata.
-pub fn before_metadata(
-    name: Option<&str>,
-    alignment: u64,
-    checked: bool,
-    lengths: &[u64],
-) -> Result<Vec<u8>> {
-    let mut items = Items::new();
-    items.head(head::TAG, Kind::Segment.tag())?;
-    items.head(head::ARRAY, 6)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
-    items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
-    items.head(head::ARRAY, lengths.len() as u64)?;
-    for &len in lengths {
-        items.head(head::UNSIGNED, len)?;
+/// What a header says.
+pub struct Content<'a> {
+    pub name: Option<&'a str>,
+    pub alignment: u64,
+    pub checked: bool,
+    /// Bytes of each buffer.
+    pub lengths: &'a [u64],
+    pub metadata: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// The pieces of the record with its hash, for the offset at which it will stand; and the hash.
+    pub fn record(&self, offset: u64) -> Result<([Cow<'a, [u8]>; 4], u64)> {
+        let before = self.before_metadata()?;
+        let start = format::record_head((before.len() + self.metadata.len()) as u64)?;
+        let hash = checksum::of_pieces(&[&start, &before, self.metadata], offset);
+        let hash_item = format::hash_item(hash).to_vec();
+        Ok(([start.into(), before.into(), self.metadata.into(), hash_item.into()], hash))
     }
-    Ok(items.into_bytes())
+
+    fn before_metadata(&self) -> Result<Vec<u8>> {
+        let Self { name, alignment, checked, lengths, .. } = *self;
+        let mut items = Items::new();
+        items.head(head::TAG, Kind::Segment.tag())?;
+        items.head(head::ARRAY, 6)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
+        items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
+        items.head(head::ARRAY, lengths.len() as u64)?;
+        for &len in lengths {
+            items.head(head::UNSIGNED, len)?;
+        }
+        Ok(items.into_bytes())
+    }
 }
 
 impl Header {

@@ -6,15 +6,19 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
+use ndarray::IxDyn;
 use serde::Serialize;
 
-use super::format::align_up;
+use super::header::Content;
 use super::options::SaveOptions;
+use super::path::TensorInfo;
+use super::trail::Trail;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::apart::Apart;
 use crate::io::checksum::{self, Hasher, Identity};
 use crate::io::sink::{Overflow, Sink, reserve};
-use crate::meta::TensorMeta;
+use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::Encoder;
 
@@ -29,6 +33,22 @@ pub struct Plan {
     mixed: HashSet<usize>,
     /// Whether no sequence goes to a buffer, as too many did.
     no_sequences: bool,
+    /// What the caller's function chose, question by question.
+    answers: Vec<bool>,
+}
+
+/// Takes the buffers of a value in their order.
+pub trait Output {
+    /// A buffer of so many bytes starts.
+    fn begin(&mut self, number: u64, len: u64) -> Result<()>;
+
+    /// The next bytes of it, which are all of it where they lie in memory as they are written.
+    fn put(&mut self, block: &[u8]) -> Result<()>;
+
+    /// A buffer that has been written is whole.
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How often the first walk starts again because of sequences that change their type late; then
@@ -39,10 +59,12 @@ impl Plan {
     /// The first walk.
     pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
         let mut mixed = HashSet::new();
+        let mut answers = Vec::new();
         for restarts in 0.. {
             let no_sequences = restarts > MAX_RESTARTS;
+            let mut asking = Answers { given: answers, next: 0, trail: Some(Trail::default()) };
             let mut first = First {
-                choice: Choice::new(options, &mixed, no_sequences),
+                choice: Choice::new(options, &mixed, no_sequences, &mut asking),
                 lengths: Vec::new(),
                 open: None,
                 mixed: Vec::new(),
@@ -52,6 +74,7 @@ impl Plan {
             let (metadata, result) = walk(value, None, &mut first);
             let First { lengths, mixed: new, restart, known, open, .. } = first;
             mixed.extend(new);
+            answers = asking.given;
             if restart {
                 continue;
             }
@@ -60,27 +83,40 @@ impl Plan {
                 return Err(unfinished());
             }
             let targets = known.map(|known| known.targets);
-            return Ok(Self { metadata, lengths, targets, mixed, no_sequences });
+            return Ok(Self { metadata, lengths, targets, mixed, no_sequences, answers });
         }
         Err(unfinished())
     }
 
-    /// The second walk: emits the body; gives the checksum of each buffer, if they are asked for.
+    /// What the header of its segment says.
+    pub fn content<'a>(&'a self, name: Option<&'a str>, options: &SaveOptions) -> Content<'a> {
+        Content {
+            name,
+            alignment: options.alignment,
+            checked: options.checksums,
+            lengths: &self.lengths,
+            metadata: &self.metadata,
+        }
+    }
+
+    /// The second walk: gives out the buffers, and the checksum of each if they are asked for.
     pub fn emit<T: Serialize + ?Sized>(
         &self,
         value: &T,
         options: &SaveOptions,
-        out: &mut dyn FnMut(&[u8]) -> Result<()>,
+        checksums: bool,
+        out: &mut dyn Output,
     ) -> Result<Vec<u64>> {
+        let given = self.answers.clone();
+        let mut answers = Answers { given, next: 0, trail: None };
         let mut second = Second {
-            choice: Choice::new(options, &self.mixed, self.no_sequences),
+            choice: Choice::new(options, &self.mixed, self.no_sequences, &mut answers),
             plan: self,
-            alignment: options.alignment,
             out,
             hashes: Vec::new(),
             // Under dedup, payloads must turn out equal again.
-            hashing: options.checksums || self.targets.is_some(),
-            position: 0,
+            hashing: checksums || self.targets.is_some(),
+            stepped: checksums,
             written: 0,
             asked: 0,
             open: None,
@@ -92,7 +128,7 @@ impl Plan {
         if open.is_some() || written != self.lengths.len() || asked != targets {
             return Err(changed("fewer tensors than in the first walk"));
         }
-        Ok(if options.checksums { hashes } else { Vec::new() })
+        Ok(if checksums { hashes } else { Vec::new() })
     }
 }
 
@@ -198,27 +234,60 @@ struct Choice<'a> {
     /// How many sequences were asked about.
     sequences: usize,
     no_sequences: bool,
+    answers: &'a mut Answers,
+}
+
+/// What the caller's function chose: it is asked once about each payload, in the first walk.
+struct Answers {
+    given: Vec<bool>,
+    /// The number of the next question.
+    next: usize,
+    /// Tells where in the value the walk is; none in the second walk.
+    trail: Option<Trail>,
 }
 
 impl<'a> Choice<'a> {
-    fn new(options: &'a SaveOptions, mixed: &'a HashSet<usize>, no_sequences: bool) -> Self {
-        Self { options, mixed, sequences: 0, no_sequences }
+    fn new(
+        options: &'a SaveOptions,
+        mixed: &'a HashSet<usize>,
+        no_sequences: bool,
+        answers: &'a mut Answers,
+    ) -> Self {
+        Self { options, mixed, sequences: 0, no_sequences, answers }
     }
 
-    fn tensor(&self, meta: &TensorMeta, len: usize) -> bool {
-        match &self.options.chooser {
-            _ if len == 0 => false,
-            Some(choose) => choose(meta, len),
-            None => self.block(len),
+    fn takes(&mut self, written: &[u8], len: usize, meta: impl FnOnce() -> TensorMeta) -> bool {
+        let Some(choose) = &self.options.chooser else {
+            return len > 0 && len >= self.options.inline_below;
+        };
+        if len == 0 {
+            return false;
+        }
+        let Answers { given, next, trail } = &mut *self.answers;
+        let question = *next;
+        *next += 1;
+        match (given.get(question), trail) {
+            (Some(&answer), _) => answer,
+            (None, Some(trail)) => {
+                let path = trail.path(written).text(false);
+                let answer = choose(&TensorInfo::to_come(path, meta(), len));
+                given.push(answer);
+                answer
+            }
+            // The value is another now, as the metadata will tell.
+            (None, None) => false,
         }
     }
 
-    fn block(&self, len: usize) -> bool {
-        len > 0 && len >= self.options.inline_below
+    fn block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool {
+        self.takes(written, len, || {
+            let count = len * 8 / dtype.bits().unwrap_or(8);
+            TensorMeta { dtype: dtype.clone(), shape: IxDyn(&[count]), order: Order::C }
+        })
     }
 
-    fn sequence(&mut self, len: usize) -> Option<usize> {
-        if !self.block(len) || self.no_sequences {
+    fn sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize> {
+        if !self.block(written, dtype, len) || self.no_sequences {
             return None;
         }
         let number = self.sequences;
@@ -229,16 +298,16 @@ impl<'a> Choice<'a> {
 
 macro_rules! choose {
     () => {
-        fn takes_tensor(&mut self, meta: &TensorMeta, len: usize) -> bool {
-            self.choice.tensor(meta, len)
+        fn takes_tensor(&mut self, written: &[u8], meta: &TensorMeta, len: usize) -> bool {
+            self.choice.takes(written, len, || meta.clone())
         }
 
-        fn takes_block(&self, len: usize) -> bool {
-            self.choice.block(len)
+        fn takes_block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool {
+            self.choice.block(written, dtype, len)
         }
 
-        fn takes_sequence(&mut self, len: usize) -> Option<usize> {
-            self.choice.sequence(len)
+        fn takes_sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize> {
+            self.choice.sequence(written, dtype, len)
         }
     };
 }
@@ -313,12 +382,11 @@ impl Apart for First<'_> {
 struct Second<'a> {
     choice: Choice<'a>,
     plan: &'a Plan,
-    alignment: u64,
-    out: &'a mut dyn FnMut(&[u8]) -> Result<()>,
+    out: &'a mut dyn Output,
     hashes: Vec<u64>,
     hashing: bool,
-    /// Bytes of the body so far.
-    position: u64,
+    /// Whether what is hashed is given out in steps, while it is in a cache.
+    stepped: bool,
     /// Buffers written, and payloads seen.
     written: usize,
     asked: usize,
@@ -331,21 +399,6 @@ struct Open {
     /// Whether this buffer was written before, for an equal payload.
     again: bool,
     hasher: Hasher,
-}
-
-impl Second<'_> {
-    /// Zeros up to where the next buffer starts.
-    fn pad(&mut self) -> Result<()> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let start = align_up(self.position, self.alignment).ok_or_else(unfinished)?;
-        while self.position < start {
-            let step = (start - self.position).min(ZEROS.len() as u64);
-            let zeros = ZEROS.get(..usize::try_from(step).unwrap_or(0)).unwrap_or_default();
-            (self.out)(zeros)?;
-            self.position += step;
-        }
-        Ok(())
-    }
 }
 
 impl Apart for Second<'_> {
@@ -371,7 +424,7 @@ impl Apart for Second<'_> {
         }
         let again = number != next;
         if !again {
-            self.pad()?;
+            self.out.begin(number, len as u64)?;
             self.written += 1;
         }
         self.open = Some(Open { number, left: len as u64, again, hasher: Hasher::new() });
@@ -383,14 +436,13 @@ impl Apart for Second<'_> {
         let left = open.left.checked_sub(block.len() as u64);
         open.left = left.ok_or_else(|| changed("a sequence is longer than it was"))?;
         // What was hashed is still in a cache when it is written.
-        let step = if self.hashing { checksum::WRITE_STEP } else { block.len().max(1) };
+        let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
             if self.hashing {
                 open.hasher.update(step);
             }
             if !open.again {
-                (self.out)(step)?;
-                self.position += step.len() as u64;
+                self.out.put(step)?;
             }
         }
         Ok(())
@@ -400,6 +452,9 @@ impl Apart for Second<'_> {
         let open = self.open.take().ok_or_else(unfinished)?;
         if open.left != 0 {
             return Err(changed("a sequence is shorter than it was"));
+        }
+        if !open.again {
+            self.out.end()?;
         }
         if self.hashing {
             let hash = open.hasher.finish();

@@ -1,0 +1,40 @@
+//! Bytes that are kept alive by whoever holds them.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Bytes that live as long as anybody holds them: what a [`SharedTensor`](crate::SharedTensor)
+/// keeps of the buffer it was made from.
+///
+/// Made of anything that owns bytes, such as `bytes::Bytes`, `Arc<[u8]>`, a memory map or
+/// [`Buffer`](crate::Buffer). Cloning counts a reference.
+#[derive(Clone)]
+pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl SharedBytes {
+    /// Bytes that keep their owner alive.
+    pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
+        Self(Arc::new(owner))
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedBytes").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_ref()
+    }
+}

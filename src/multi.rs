@@ -1,0 +1,313 @@
+//! Lists of named tensors, as a training framework's variables are saved.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io;
+
+use ndarray::{ArrayBase, DataMut, Dimension};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::archive::{IArchive, OArchive};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::meta::TensorMeta;
+use crate::tensor::{DynTensor, Tensor, ToTensor};
+
+/// Saves named tensors as an archive of one value, a map, to any writer.
+///
+/// Names are any text, in the order given. Tensors of several types go together as `&dyn ToTensor`.
+/// Tensors are handed to the writer as they lie; nothing seeks.
+///
+/// ```
+/// use ndarray::{Array1, Array2};
+/// use tenarc::ToTensor;
+///
+/// let (weight, bias) = (Array2::<f32>::eye(100), Array1::<f64>::zeros(100));
+/// let mut stream = Vec::new();
+/// let tensors: [(&str, &dyn ToTensor); 2] = [("fc.weight", &weight), ("fc.bias", &bias)];
+/// tenarc::save_multi(&mut stream, &tensors)?;
+///
+/// let back = tenarc::load_multi(&stream[..])?;
+/// assert_eq!(back[0].0, "fc.weight");
+/// assert_eq!(back[0].1.view::<f32>()?, weight.into_dyn());
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// Where two tensors have one name, and where the writer fails.
+pub fn save_multi<W: io::Write, N: AsRef<str>, T: ToTensor>(
+    writer: W,
+    tensors: &[(N, T)],
+) -> Result<()> {
+    let mut names = HashSet::with_capacity(tensors.len());
+    if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(name.as_ref())) {
+        let name = name.as_ref().escape_debug();
+        return Err(Error::data(format!("there are two tensors named `{name}`")));
+    }
+    let mut out = OArchive::new(writer)?;
+    out.save(&Named(tensors))?;
+    out.finish().map(drop)
+}
+
+struct Named<'a, N, T>(&'a [(N, T)]);
+
+impl<N: AsRef<str>, T: ToTensor> Serialize for Named<'_, N, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, tensor) in self.0 {
+            map.serialize_entry(name.as_ref(), &Tensor(tensor))?;
+        }
+        map.end()
+    }
+}
+
+/// Loads all tensors that [`save_multi`] wrote, or of any archive whose first value is a map or struct
+/// of tensors, from any reader; in their order, with checksums verified.
+///
+/// # Errors
+/// Where the reader fails, the archive is damaged, or its first value holds something else or two
+/// tensors of one name.
+pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
+    let mut tensors = Vec::new();
+    let mut names = HashSet::new();
+    IArchive::new(reader)?.load_seed(Entries {
+        wants: &|_| true,
+        put: &mut |name, tensor| {
+            if !names.insert(name.clone()) {
+                return Err(two(&name));
+            }
+            tensors.push((name, tensor));
+            Ok(())
+        },
+    })?;
+    Ok(tensors)
+}
+
+/// What may differ between the variables of a program and the tensors of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// Nothing: the names are the same on both sides.
+    Strict,
+    /// Variables may be missing in the archive, and stay as they are: a model that goes on from one with
+    /// fewer layers.
+    Partial,
+    /// Both may have what the other has not.
+    Fill,
+}
+
+/// Names that only one side has; see [`load_multi_onto`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Variables that the archive has no tensor for, and that are as they were.
+    pub missing: Vec<String>,
+    /// Tensors that there is no variable for, and that were passed over.
+    pub unexpected: Vec<String>,
+}
+
+/// An array in a program that a tensor is loaded onto: see [`load_multi_onto`].
+///
+/// Implemented for owned and mutably viewed ndarray arrays, and [`DynTensor`]. Implement it for the
+/// variables of a framework.
+pub trait Variable {
+    /// The type of its elements, which the tensor must have.
+    fn tensor_dtype(&self) -> DType;
+
+    /// Its dimensions, which the tensor must have.
+    fn tensor_shape(&self) -> &[usize];
+
+    /// Takes the elements of a tensor of that dtype and shape.
+    ///
+    /// # Errors
+    /// Where they cannot be taken.
+    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()>;
+}
+
+impl<A: Element, S: DataMut<Elem = A>, D: Dimension> Variable for ArrayBase<S, D> {
+    fn tensor_dtype(&self) -> DType {
+        A::DTYPE
+    }
+
+    fn tensor_shape(&self) -> &[usize] {
+        self.shape()
+    }
+
+    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()> {
+        let array = tensor.into_array::<A>()?.into_dimensionality::<D>();
+        let array = array.map_err(|error| Error::data(error.to_string()))?;
+        // ndarray would broadcast, or panic.
+        if array.shape() != self.shape() {
+            let (found, expected) = (array.shape(), self.shape());
+            return Err(Error::data(format!("expected shape {expected:?}, found {found:?}")));
+        }
+        self.assign(&array);
+        Ok(())
+    }
+}
+
+impl Variable for DynTensor {
+    fn tensor_dtype(&self) -> DType {
+        self.dtype().clone()
+    }
+
+    fn tensor_shape(&self) -> &[usize] {
+        self.shape()
+    }
+
+    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()> {
+        *self = tensor;
+        Ok(())
+    }
+}
+
+/// Loads tensors that [`save_multi`] wrote onto variables that are there, by name, from any reader. One
+/// tensor at a time is in memory beside the variables.
+///
+/// Names, dtypes and shapes are compared before anything is read into a variable: where they differ in a
+/// way that `mode` does not allow, all variables are as they were. An error in the middle of the
+/// stream leaves some of them loaded.
+///
+/// ```
+/// use ndarray::{Array1, array};
+/// use tenarc::Match;
+///
+/// let mut stream = Vec::new();
+/// tenarc::save_multi(&mut stream, &[("a", array![1.0f32, 2.0]), ("b", array![3.0, 4.0])])?;
+///
+/// let (mut a, mut c) = (Array1::<f32>::zeros(2), Array1::<f32>::zeros(5));
+/// let mut variables: [(&str, &mut dyn tenarc::Variable); 2] = [("a", &mut a), ("c", &mut c)];
+/// assert!(tenarc::load_multi_onto(&stream[..], &mut variables, Match::Strict).is_err());
+/// let unmatched = tenarc::load_multi_onto(&stream[..], &mut variables, Match::Fill)?;
+/// assert_eq!((unmatched.missing, unmatched.unexpected), (vec!["c".into()], vec!["b".into()]));
+/// assert_eq!(a, array![1.0, 2.0]);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// Where names differ as `mode` does not allow, dtypes or shapes differ, two variables or tensors have
+/// one name, the reader fails, or the archive is damaged.
+pub fn load_multi_onto<R: io::Read, N: AsRef<str>>(
+    reader: R,
+    variables: &mut [(N, &mut dyn Variable)],
+    mode: Match,
+) -> Result<Unmatched> {
+    let mut input = IArchive::new(reader)?;
+    let stored = input.next_entries()?;
+    let unmatched = compare(&stored, variables, mode)?;
+    let mut by_name = HashMap::with_capacity(variables.len());
+    for (name, variable) in variables {
+        by_name.insert((*name).as_ref().to_owned(), variable);
+    }
+    let names: HashSet<String> = by_name.keys().cloned().collect();
+    input.load_seed(Entries {
+        wants: &|name| names.contains(name),
+        put: &mut |name, tensor| match by_name.remove(&name) {
+            Some(variable) => variable.load_tensor(tensor),
+            None => Err(two(&name)),
+        },
+    })?;
+    Ok(unmatched)
+}
+
+/// Holds the entries of a map against variables.
+fn compare<N: AsRef<str>>(
+    stored: &[(String, Option<TensorMeta>)],
+    variables: &[(N, &mut dyn Variable)],
+    mode: Match,
+) -> Result<Unmatched> {
+    let mut by_name = HashMap::with_capacity(stored.len());
+    for (name, meta) in stored {
+        if by_name.insert(name.as_str(), meta).is_some() {
+            return Err(two(name));
+        }
+    }
+    let mut unmatched = Unmatched::default();
+    let mut names = HashSet::with_capacity(variables.len());
+    for (name, variable) in variables {
+        let name = name.as_ref();
+        if !names.insert(name) {
+            let name = name.escape_debug();
+            return Err(Error::data(format!("there are two variables named `{name}`")));
+        }
+        let (dtype, shape) = (variable.tensor_dtype(), variable.tensor_shape());
+        match by_name.get(name) {
+            None => unmatched.missing.push(name.to_owned()),
+            Some(Some(meta)) if meta.dtype == dtype && meta.shape.slice() == shape => {}
+            Some(Some(meta)) => {
+                let (found, dims) = (&meta.dtype, meta.shape.slice());
+                let what = format!("expected {dtype} {shape:?}, found a tensor {found} {dims:?}");
+                return Err(Error::data(what).in_field(name));
+            }
+            Some(None) => {
+                let what = format!("expected {dtype} {shape:?}, found no tensor");
+                return Err(Error::data(what).in_field(name));
+            }
+        }
+    }
+    let unexpected = stored.iter().map(|(name, _)| name).filter(|name| !names.contains(&name[..]));
+    unmatched.unexpected = unexpected.cloned().collect();
+    let refused = match mode {
+        Match::Strict => !unmatched.missing.is_empty() || !unmatched.unexpected.is_empty(),
+        Match::Partial => !unmatched.unexpected.is_empty(),
+        Match::Fill => false,
+    };
+    if refused {
+        return Err(Error::data(format!(
+            "names differ: the archive has no {}; there are no variables for {}",
+            listed(&unmatched.missing),
+            listed(&unmatched.unexpected)
+        )));
+    }
+    Ok(unmatched)
+}
+
+/// Names, the first few of them.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 8;
+    let shown: Vec<String> =
+        names.iter().take(MOST).map(|name| format!("`{}`", name.escape_debug())).collect();
+    match names.len() {
+        0 => "others".to_owned(),
+        len if len > MOST => format!("{} and {} more", shown.join(", "), len - MOST),
+        _ => shown.join(", "),
+    }
+}
+
+#[cold]
+fn two(name: &str) -> Error {
+    Error::data(format!("there are two tensors named `{}`", name.escape_debug()))
+}
+
+/// The entries of a map, those that are wanted read as tensors.
+struct Entries<'f> {
+    wants: &'f dyn Fn(&str) -> bool,
+    put: &'f mut dyn FnMut(String, DynTensor) -> Result<()>,
+}
+
+impl<'de> DeserializeSeed<'de> for Entries<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of tensors by name")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            if (self.wants)(&name) {
+                let tensor = map.next_value::<Tensor<DynTensor>>()?.into_inner();
+                (self.put)(name, tensor).map_err(M::Error::custom)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Memory for buffers, as aligned as the metadata asks for.
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+use crate::error::{Error, Result};
+use crate::io::checksum::{Hasher, STEP};
+
+/// Bytes at an address of a given alignment: what a buffer is received into, so that arrays can be
+/// viewed in it.
+///
+/// ```
+/// let mut buffer = tenarc::Buffer::zeroed(1000, 256)?;
+/// assert_eq!(buffer.as_ptr() as usize % 256, 0);
+/// buffer.fill(1);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub struct Buffer {
+    /// The content, behind what it takes to align it.
+    bytes: Vec<u8>,
+    start: usize,
+    alignment: usize,
+}
+
+impl Buffer {
+    /// `len` zeros at an address that is a multiple of `alignment`, a power of two.
+    ///
+    /// # Errors
+    /// With [`Category::Limit`](crate::Category::Limit) where the memory cannot be had, or the
+    /// alignment is none.
+    pub fn zeroed(len: usize, alignment: usize) -> Result<Self> {
+        check(alignment)?;
+        let total = len.checked_add(alignment - 1).ok_or_else(|| out_of_memory(len))?;
+        // Zeros that the allocator has need not be written.
+        let bytes = bytemuck::allocation::try_zeroed_vec::<u8>(total);
+        let mut bytes = bytes.map_err(|()| out_of_memory(len))?;
+        let start = gap(&bytes, alignment);
+        bytes.truncate(start + len);
+        Ok(Self { bytes, start, alignment })
+    }
+
+    /// An aligned copy, of what a transport puts anywhere.
+    ///
+    /// # Errors
+    /// As [`zeroed`](Self::zeroed).
+    pub fn copied(bytes: &[u8], alignment: usize) -> Result<Self> {
+        check(alignment)?;
+        let mut buffer = Self::empty(alignment);
+        buffer.extend(bytes)?;
+        Ok(buffer)
+    }
+
+    pub(crate) fn empty(alignment: usize) -> Self {
+        Self { bytes: Vec::new(), start: 0, alignment }
+    }
+
+    /// Room for so many bytes more, behind which nothing moves until it is used up.
+    pub(crate) fn reserve(&mut self, additional: usize) -> Result<()> {
+        if self.bytes.capacity() - self.bytes.len() >= additional && !self.bytes.is_empty() {
+            return Ok(());
+        }
+        let total = additional.checked_add(self.alignment - 1);
+        let reserved = total.map(|total| self.bytes.try_reserve_exact(total));
+        let Some(Ok(())) = reserved else { return Err(out_of_memory(additional)) };
+        self.align();
+        Ok(())
+    }
+
+    /// Moves the content to where it is aligned. The capacity suffices.
+    fn align(&mut self) {
+        let (from, to) = (self.start, gap(&self.bytes, self.alignment));
+        let len = self.bytes.len() - from.min(self.bytes.len());
+        if from == to {
+            return;
+        }
+        if to > from {
+            self.bytes.resize(to + len, 0);
+        }
+        self.bytes.copy_within(from..from + len, to);
+        self.bytes.truncate(to + len);
+        self.start = to;
+    }
+
+    pub(crate) fn extend(&mut self, bytes: &[u8]) -> Result<()> {
+        self.reserve(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Reads `len` bytes, of which `proven` are sure to come: memory for the rest follows the bytes
+    /// received. Bytes that are missing are told by the buffer's length.
+    pub(crate) fn read<R: io::Read + ?Sized>(
+        reader: &mut R,
+        len: usize,
+        proven: usize,
+        alignment: usize,
+        hasher: &mut Hasher,
+    ) -> Result<Self> {
+        let mut buffer = Self::empty(alignment);
+        buffer.fill_up(len, proven, |step| {
+            let found = read_all(reader, step)?;
+            hasher.update(step.get(..found).unwrap_or_default());
+            Ok(found)
+        })?;
+        Ok(buffer)
+    }
+
+    /// Has `read` fill step after step until there are `len` bytes, or it gives less than a step.
+    pub(crate) fn fill_up(
+        &mut self,
+        len: usize,
+        proven: usize,
+        mut read: impl FnMut(&mut [u8]) -> Result<usize>,
+    ) -> Result<()> {
+        self.reserve(len.min(proven.max(STEP)))?;
+        while self.len() < len {
+            let done = self.len();
+            let step = (len - done).min(STEP);
+            if self.bytes.capacity() - self.bytes.len() < step {
+                self.reserve((len - done).min(done.max(step)))?;
+            }
+            // Zeroing goes by steps that stay in cache.
+            let at = self.bytes.len();
+            self.bytes.resize(at + step, 0);
+            let found = read(self.bytes.get_mut(at..).unwrap_or_default())?;
+            self.bytes.truncate(at + found);
+            if found < step {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills `out`, or as much of it as there is.
+fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(n) if n <= rest.len() => done += n,
+            Ok(n) => {
+                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
+                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io(error)),
+        }
+    }
+    Ok(done)
+}
+
+fn check(alignment: usize) -> Result<()> {
+    if alignment.is_power_of_two() {
+        return Ok(());
+    }
+    Err(Error::limit(format!("expected an alignment that is a power of two, found {alignment}")))
+}
+
+/// Bytes before the first aligned address in a vector's memory.
+fn gap(bytes: &[u8], alignment: usize) -> usize {
+    (bytes.as_ptr() as usize).wrapping_neg() & (alignment - 1)
+}
+
+#[cold]
+fn out_of_memory(len: usize) -> Error {
+    Error::limit(format!("out of memory: a buffer of {len} bytes"))
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("len", &self.len())
+            .field("alignment", &self.alignment)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsMut<[u8]> for Buffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Buffer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_aligned(buffer: &Buffer) -> bool {
+        (buffer.as_ptr() as usize).is_multiple_of(buffer.alignment)
+    }
+
+    #[test]
+    fn stays_aligned_while_it_grows() {
+        for alignment in [1, 8, 256, 4096] {
+            let mut buffer = Buffer::empty(alignment);
+            let mut expected = Vec::new();
+            for step in 0..if cfg!(miri) { 20 } else { 300 } {
+                let more = vec![u8::try_from(step % 251).unwrap(); step];
+                buffer.extend(&more).unwrap();
+                expected.extend_from_slice(&more);
+                assert!(is_aligned(&buffer) || buffer.is_empty());
+                assert_eq!(*buffer, *expected);
+            }
+            assert!(is_aligned(&Buffer::zeroed(100, alignment).unwrap()));
+            assert_eq!(*Buffer::copied(&expected, alignment).unwrap(), *expected);
+        }
+        assert!(Buffer::zeroed(10, 3).is_err());
+        assert!(Buffer::zeroed(usize::MAX, 8).is_err());
+        assert!(Buffer::zeroed(usize::MAX / 2, 8).is_err());
+    }
+
+    #[test]
+    fn reads_what_there_is() {
+        let bytes: Vec<u8> =
+            (0..=255).cycle().take(if cfg!(miri) { 3000 } else { 3 * STEP + 77 }).collect();
+        for (len, proven) in [(bytes.len(), 0), (bytes.len() - 1, 1 << 30), (bytes.len() + 1, 0)] {
+            let mut hasher = Hasher::new();
+            let buffer = Buffer::read(&mut &bytes[..], len, proven, 256, &mut hasher).unwrap();
+            let expected = &bytes[..len.min(bytes.len())];
+            assert_eq!(*buffer, *expected);
+            assert!(is_aligned(&buffer));
+            assert_eq!(hasher.finish(), crate::io::checksum::of(expected, 0));
+        }
+    }
+}

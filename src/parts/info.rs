@@ -1,0 +1,319 @@
+//! What the metadata of parts tells before the buffers are there.
+
+use std::fmt;
+
+use super::buffer::Buffer;
+use crate::error::{Category, Error, Result};
+use crate::io::checksum;
+use crate::options::{DecodeOptions, Limits};
+use crate::segment::format::{self, Kind};
+use crate::segment::header::{Content, Header};
+use crate::segment::path::{self, TensorInfo};
+
+/// The metadata of parts, taken apart.
+pub struct Parsed {
+    pub header: Header,
+    /// The checksum of each buffer; none where they have none.
+    pub hashes: Vec<u64>,
+}
+
+impl Parsed {
+    pub fn new(metadata: &[u8], limits: Limits) -> Result<Self> {
+        let short = |len: u64| {
+            let found = metadata.len();
+            Error::eof(&format!("metadata of {len} bytes, found {found}"))
+        };
+        let Some(lengths) = format::record_len(metadata) else {
+            return Err(if metadata.len() < format::MAX_RECORD_HEAD {
+                short(format::MAX_RECORD_HEAD as u64)
+            } else {
+                Error::damaged("expected the metadata of parts, found something else").at(0)
+            });
+        };
+        let limit = limits.alloc_budget(true);
+        if lengths.total > limit {
+            let found = lengths.total;
+            let what = format!("metadata of {found} bytes, {limit} are allowed");
+            return Err(Error::limit(what));
+        }
+        let len = usize::try_from(lengths.total).unwrap_or(usize::MAX);
+        let (record, rest) = metadata.split_at_checked(len).ok_or_else(|| short(lengths.total))?;
+        let header = Self::header(record)?;
+        let hashes = if header.count() == 0 {
+            Vec::new()
+        } else {
+            let count = if header.checked { header.count() } else { 0 };
+            let trailer = header.layout.trailer_len();
+            let behind = usize::try_from(trailer).ok().and_then(|trailer| rest.get(..trailer));
+            let behind = behind.ok_or_else(|| short(lengths.total + trailer))?;
+            format::open_trailer(behind, count, header.hash, lengths.total)?
+        };
+        let parsed = Self { header, hashes };
+        let expected = parsed.metadata_len();
+        if metadata.len() as u64 != expected {
+            let found = metadata.len();
+            let what = format!("expected metadata of {expected} bytes, found {found}");
+            return Err(Error::damaged(what).at(expected));
+        }
+        Ok(parsed)
+    }
+
+    /// The header that metadata starts with.
+    pub fn header(record: &[u8]) -> Result<Header> {
+        let opened = format::open_record(record, 0)?;
+        if opened.kind != Kind::Segment {
+            return Err(Error::data("expected the metadata of parts, found another record").at(0));
+        }
+        Header::parse(opened, record.len() as u64, 0)
+    }
+
+    fn metadata_len(&self) -> u64 {
+        self.header.layout.header_end + self.header.layout.trailer_len()
+    }
+
+    /// The metadata itself, an item of CBOR.
+    pub fn item<'a>(&self, metadata: &'a [u8]) -> &'a [u8] {
+        metadata.get(self.header.metadata.clone()).unwrap_or_default()
+    }
+
+    /// That these are the buffers which the metadata refers to.
+    pub fn check<'b>(
+        &self,
+        metadata: &[u8],
+        buffers: impl ExactSizeIterator<Item = &'b [u8]>,
+        options: DecodeOptions,
+    ) -> Result<()> {
+        let (expected, found) = (self.header.count(), buffers.len());
+        if found < expected {
+            let first = self.named(metadata, found, options.limits);
+            let what = format!("expected {expected} buffers, found {found}: {first} is missing");
+            return Err(Error::data(what));
+        }
+        if found > expected {
+            let what = format!(
+                "expected {expected} buffers, found {found}: nothing refers to buffer {expected}"
+            );
+            return Err(Error::data(what));
+        }
+        for (number, bytes) in buffers.enumerate() {
+            let len = self.len_of(number);
+            let computed = if len != bytes.len() as u64 {
+                None
+            } else if options.checksums && self.header.checked {
+                Some(checksum::of(bytes, 0))
+            } else {
+                continue;
+            };
+            if computed.is_none() || computed != self.hashes.get(number).copied() {
+                return Err(self.wrong(metadata, number, bytes, options.limits));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn len_of(&self, number: usize) -> u64 {
+        self.header.buffer(number as u64).map_or(0, |(_, len)| len)
+    }
+
+    /// Why these bytes are not the buffer of this number.
+    #[cold]
+    pub fn wrong(&self, metadata: &[u8], number: usize, bytes: &[u8], limits: Limits) -> Error {
+        let named = self.named(metadata, number, limits);
+        let computed = checksum::of(bytes, 0);
+        let other = (0..self.hashes.len()).find(|&other| {
+            other != number
+                && self.len_of(other) == bytes.len() as u64
+                && self.hashes.get(other) == Some(&computed)
+        });
+        if let Some(other) = other {
+            let other = self.named(metadata, other, limits);
+            return Error::damaged(format!("{named} holds what belongs to {other}"));
+        }
+        let (expected, found) = (self.len_of(number), bytes.len());
+        if expected != found as u64 {
+            return Error::data(format!("expected {expected} bytes of {named}, found {found}"));
+        }
+        let stored = self.hashes.get(number).copied().unwrap_or_default();
+        Error::damaged(format!(
+            "checksum of {named} is {computed:016x}, the metadata says {stored:016x}: it was \
+             changed, or belongs to other metadata"
+        ))
+    }
+
+    /// A buffer as errors call it.
+    #[cold]
+    fn named(&self, metadata: &[u8], number: usize, limits: Limits) -> String {
+        let tensors = path::in_buffers(self.item(metadata), &self.header, limits);
+        match tensors.ok().and_then(|tensors| tensors.into_iter().nth(number)?) {
+            Some(tensor) => {
+                let (path, dtype, shape) = (tensor.path(), tensor.dtype(), tensor.shape());
+                format!("buffer {number} (`{}`, {dtype} {shape:?})", path.escape_debug())
+            }
+            None => format!("buffer {number}"),
+        }
+    }
+}
+
+/// Metadata as it is sent: the record of a segment at offset 0, and behind it what an archive has
+/// behind a body.
+pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
+    let (record, hash) = content.record(0)?;
+    let mut metadata = record.concat();
+    if !content.lengths.is_empty() {
+        metadata.extend(format::trailer(hashes, hash)?);
+    }
+    Ok(metadata)
+}
+
+/// What the metadata of [`Parts`](crate::Parts) tells of the buffers, before they are there.
+///
+/// ```
+/// use ndarray::Array2;
+/// use tenarc::{Buffer, Parts, PartsInfo, Tensor};
+///
+/// # let sent = tenarc::to_parts(&Tensor(Array2::<f32>::eye(64)))?;
+/// # let metadata = sent.metadata().to_vec();
+/// # let mut socket = &sent.buffers()[0][..];
+/// let info = PartsInfo::new(metadata)?;
+/// let mut buffers = Vec::new();
+/// for buffer in info.buffers() {
+///     println!("{} {} {:?}", buffer.path(), buffer.dtype(), buffer.shape());
+///     let mut memory: Buffer = buffer.allocate()?;
+///     std::io::Read::read_exact(&mut socket, &mut memory)?;
+///     buffers.push(memory);
+/// }
+/// let parts = info.with_buffers(buffers)?;
+/// let back: Tensor<Array2<f32>> = parts.load()?;
+/// # assert_eq!(*back, Array2::eye(64));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PartsInfo {
+    pub(super) metadata: Vec<u8>,
+    pub(super) parsed: Parsed,
+    pub(super) options: DecodeOptions,
+    buffers: Vec<BufferInfo>,
+}
+
+impl fmt::Debug for PartsInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartsInfo")
+            .field("name", &self.name())
+            .field("buffers", &self.buffers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartsInfo {
+    /// Takes metadata apart, as [`Parts::metadata`](crate::Parts::metadata) gives it.
+    ///
+    /// # Errors
+    /// Where it is no metadata of parts, cut off, or damaged.
+    pub fn new(metadata: impl Into<Vec<u8>>) -> Result<Self> {
+        Self::with_options(metadata, DecodeOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options. Without checksums, those of buffers are not verified; that
+    /// of the metadata is.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_options(metadata: impl Into<Vec<u8>>, options: DecodeOptions) -> Result<Self> {
+        let metadata = metadata.into();
+        let parsed = Parsed::new(&metadata, options.limits)?;
+        let Parsed { header, hashes } = &parsed;
+        let tensors = path::in_buffers(parsed.item(&metadata), header, options.limits)?;
+        let mut buffers = Vec::with_capacity(tensors.len());
+        for (number, tensor) in tensors.into_iter().enumerate() {
+            let Some(tensor) = tensor else {
+                let what = format!("nothing refers to buffer {number}");
+                return Err(Error::new(Category::Damaged, what).at(0));
+            };
+            let checksum = hashes.get(number).copied();
+            buffers.push(BufferInfo { tensor, alignment: header.alignment, checksum });
+        }
+        Ok(Self { metadata, parsed, options, buffers })
+    }
+
+    /// The name it was saved under, if it comes from a segment of an archive that has one.
+    pub fn name(&self) -> Option<&str> {
+        self.parsed.header.name.as_deref()
+    }
+
+    /// The metadata as it is sent.
+    pub fn metadata(&self) -> &[u8] {
+        &self.metadata
+    }
+
+    /// The buffers, in the order in which they are sent.
+    pub fn buffers(&self) -> &[BufferInfo] {
+        &self.buffers
+    }
+
+    /// Bytes of all buffers.
+    pub fn byte_len(&self) -> u64 {
+        self.buffers.iter().map(|buffer| buffer.byte_len()).sum()
+    }
+
+    /// All tensors of the value, those that stand in the metadata included, in the order of its fields.
+    ///
+    /// # Errors
+    /// Where the metadata is no such value as can be saved.
+    pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
+        path::list(self.parsed.item(&self.metadata), &self.parsed.header, self.options.limits)
+    }
+}
+
+/// A buffer of [`Parts`](crate::Parts) as their metadata tells it.
+#[derive(Clone, Debug)]
+pub struct BufferInfo {
+    tensor: TensorInfo,
+    alignment: u64,
+    checksum: Option<u64>,
+}
+
+impl std::ops::Deref for BufferInfo {
+    type Target = TensorInfo;
+
+    /// The first tensor, sequence of numbers or byte string whose content the buffer is: path, dtype,
+    /// shape, order, length. Tied tensors may share the buffer.
+    fn deref(&self) -> &TensorInfo {
+        &self.tensor
+    }
+}
+
+impl BufferInfo {
+    /// The number of the buffer, counted from zero.
+    pub fn number(&self) -> usize {
+        // There are no more than the metadata has bytes.
+        self.tensor.buffer().and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
+    }
+
+    /// The first tensor whose content the buffer is.
+    pub fn tensor(&self) -> &TensorInfo {
+        &self.tensor
+    }
+
+    /// The alignment its sender asks for.
+    pub fn alignment(&self) -> usize {
+        usize::try_from(self.alignment).unwrap_or(1)
+    }
+
+    /// XXH3-64 of the content, if the sender gave it.
+    pub fn checksum(&self) -> Option<u64> {
+        self.checksum
+    }
+
+    /// Memory of its length and alignment, to be received into.
+    ///
+    /// So much is asked for at once, on the word of the metadata: look at
+    /// [`PartsInfo::byte_len`] first where that is not to be trusted, or use
+    /// [`Parts::read_from`](crate::Parts::read_from), whose memory follows the bytes received.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn allocate(&self) -> Result<Buffer> {
+        let len = usize::try_from(self.byte_len());
+        let len = len.map_err(|_| Error::limit(format!("{} bytes of memory", self.byte_len())))?;
+        Buffer::zeroed(len, self.alignment())
+    }
+}

@@ -1,0 +1,241 @@
+//! Parts of a borrowed value, handed out without a copy.
+
+use std::fmt;
+use std::io;
+
+use serde::Serialize;
+
+use super::info::{BufferInfo, PartsInfo, assemble};
+use crate::error::{Error, Result};
+use crate::io::sink::{Sink, Stage};
+use crate::options::DecodeOptions;
+use crate::segment::options::SaveOptions;
+use crate::segment::walk::{Output, Plan};
+
+/// A value about to be sent in parts, its tensors where they lie: what [`Parts`](crate::Parts) are,
+/// without the copies.
+///
+/// The value stays borrowed. Its metadata is made at once, and with checksums every tensor is read for
+/// that; [`SaveOptions::with_checksums`] turns them off where the transport has its own. Then each
+/// buffer is handed out as the value is walked again:
+///
+/// - a tensor that lies in memory as it is sent, which every contiguous array does on little-endian
+///   hosts, in row- or column-major order, is handed out as it lies;
+/// - one that does not, such as a strided view or a [`Deferred`](crate::Deferred) tensor, and a plain
+///   vector of numbers, in blocks that are gathered in between.
+///
+/// ```
+/// use ndarray::Array2;
+/// use tenarc::{Split, Tensor};
+///
+/// let model = vec![Tensor(Array2::<f32>::eye(64)), Tensor(Array2::zeros((64, 64)))];
+/// let split = Split::new(&model)?;
+/// let mut sent = vec![split.metadata().to_vec()];
+/// split.each_buffer(|info, bytes| {
+///     assert_eq!(info.shape(), [64, 64]);
+///     sent.push(bytes.to_vec()); // socket.send(bytes)?
+///     Ok(())
+/// })?;
+///
+/// let (metadata, buffers) = sent.split_first().unwrap();
+/// let back: Vec<Tensor<Array2<f32>>> = tenarc::from_parts(metadata, buffers)?;
+/// assert_eq!(back, model);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub struct Split<'a, T: ?Sized> {
+    value: &'a T,
+    options: SaveOptions,
+    plan: Plan,
+    info: PartsInfo,
+}
+
+impl<T: ?Sized> fmt::Debug for Split<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Split").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// Bytes of a buffer, the next to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The buffer.
+    pub buffer: &'a BufferInfo,
+    /// Where in the buffer the bytes stand.
+    pub offset: u64,
+    /// The bytes: all of the buffer, where it lies in memory as it is sent.
+    pub bytes: &'a [u8],
+}
+
+impl<'a, T: Serialize + ?Sized> Split<'a, T> {
+    /// Splits a value.
+    ///
+    /// # Errors
+    /// Where the value's own `Serialize` fails, or gives something else when it is walked again.
+    pub fn new(value: &'a T) -> Result<Self> {
+        Self::with_options(value, SaveOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and where the alignment is none.
+    pub fn with_options(value: &'a T, options: SaveOptions) -> Result<Self> {
+        options.check()?;
+        let plan = Plan::new(value, &options)?;
+        let hashes = if options.checksums && !plan.lengths.is_empty() {
+            plan.emit(value, &options, true, &mut Nowhere)?
+        } else {
+            Vec::new()
+        };
+        let info = info(&plan, &options, &hashes)?;
+        Ok(Self { value, options, plan, info })
+    }
+
+    /// The metadata, to be sent first.
+    pub fn metadata(&self) -> &[u8] {
+        &self.info.metadata
+    }
+
+    /// What the metadata tells of the buffers.
+    pub fn info(&self) -> &PartsInfo {
+        &self.info
+    }
+
+    /// Hands out the buffers in order, in pieces: each buffer whole where it lies in memory as it is
+    /// sent, else in several.
+    ///
+    /// # Errors
+    /// Those of `each`, and as [`new`](Self::new).
+    pub fn pieces(&self, each: impl FnMut(Piece<'_>) -> io::Result<()>) -> Result<()> {
+        let mut pieces = Pieces { info: &self.info, number: 0, offset: 0, each };
+        self.emit(&mut pieces)
+    }
+
+    /// Hands out each buffer whole, in order. What is not contiguous in memory is gathered first, one
+    /// buffer at a time.
+    ///
+    /// # Errors
+    /// Those of `each`, and as [`new`](Self::new).
+    pub fn each_buffer(
+        &self,
+        each: impl FnMut(&BufferInfo, &[u8]) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut whole =
+            Whole { info: &self.info, number: 0, gathered: Vec::new(), given: false, each };
+        self.emit(&mut whole)
+    }
+
+    /// Writes the metadata and then the buffers, one behind the other without padding, as
+    /// [`Parts::write_to`](crate::Parts::write_to) does: for
+    /// [`Parts::read_from`](crate::Parts::read_from).
+    ///
+    /// # Errors
+    /// Where the writer fails, and as [`new`](Self::new).
+    pub fn write_to<W: io::Write>(&self, mut writer: W) -> Result<()> {
+        let writer: &mut dyn io::Write = &mut writer;
+        let mut sink = Stage::sink(writer);
+        sink.put_block(self.metadata())?;
+        self.emit(&mut Through(&mut sink))?;
+        sink.flush()
+    }
+
+    fn emit(&self, out: &mut dyn Output) -> Result<()> {
+        if self.plan.lengths.is_empty() {
+            return Ok(());
+        }
+        self.plan.emit(self.value, &self.options, false, out).map(drop)
+    }
+}
+
+/// What parts of this value tell of themselves.
+pub fn info(plan: &Plan, options: &SaveOptions, hashes: &[u64]) -> Result<PartsInfo> {
+    let content = plan.content(None, options);
+    PartsInfo::with_options(assemble(&content, hashes)?, DecodeOptions::default())
+}
+
+/// For the checksums alone.
+struct Nowhere;
+
+impl Output for Nowhere {
+    fn begin(&mut self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Through<'a, W>(&'a mut Sink<Stage<W>>);
+
+impl<W: io::Write> Output for Through<'_, W> {
+    fn begin(&mut self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(&mut self, block: &[u8]) -> Result<()> {
+        self.0.put_block(block)
+    }
+}
+
+struct Pieces<'a, F> {
+    info: &'a PartsInfo,
+    number: u64,
+    offset: u64,
+    each: F,
+}
+
+fn buffer(info: &PartsInfo, number: u64) -> Result<&BufferInfo> {
+    let found = usize::try_from(number).ok().and_then(|number| info.buffers().get(number));
+    found.ok_or_else(|| crate::segment::buffers::no_such(number))
+}
+
+impl<F: FnMut(Piece<'_>) -> io::Result<()>> Output for Pieces<'_, F> {
+    fn begin(&mut self, number: u64, _: u64) -> Result<()> {
+        (self.number, self.offset) = (number, 0);
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        let buffer = buffer(self.info, self.number)?;
+        (self.each)(Piece { buffer, offset: self.offset, bytes }).map_err(Error::io)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+struct Whole<'a, F> {
+    info: &'a PartsInfo,
+    number: u64,
+    /// What came of a buffer that does not come at once.
+    gathered: Vec<u8>,
+    given: bool,
+    each: F,
+}
+
+impl<F: FnMut(&BufferInfo, &[u8]) -> io::Result<()>> Output for Whole<'_, F> {
+    fn begin(&mut self, number: u64, _: u64) -> Result<()> {
+        self.number = number;
+        self.given = false;
+        self.gathered.clear();
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        let buffer = buffer(self.info, self.number)?;
+        if bytes.len() as u64 == buffer.byte_len() {
+            self.given = true;
+            return (self.each)(buffer, bytes).map_err(Error::io);
+        }
+        crate::io::sink::reserve(&mut self.gathered, bytes.len())?;
+        self.gathered.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.given {
+            return Ok(());
+        }
+        (self.each)(buffer(self.info, self.number)?, &self.gathered).map_err(Error::io)
+    }
+}

@@ -1,0 +1,83 @@
+//! Buffers of a segment that lie in memory.
+
+use super::header::Header;
+use crate::error::{Error, Result};
+use crate::io::apart::{Buffers, Contents, Lend};
+use crate::io::checksum::LEN;
+use crate::io::shared::SharedBytes;
+use crate::mem::Arena;
+
+#[cold]
+pub fn wrong_checksum(number: u64, computed: u64, stored: u64, at: u64) -> Error {
+    Error::damaged(format!(
+        "checksum of buffer {number} is {computed:0width$x}, the archive says {stored:0width$x}",
+        width = 2 * LEN
+    ))
+    .at(at)
+}
+
+#[cold]
+pub fn no_such(number: u64) -> Error {
+    Error::data(format!("there is no buffer {number}"))
+}
+
+/// Which buffers were copied before: one copy of each is backed by the archive's own bytes.
+#[derive(Default)]
+pub struct Seen(Vec<bool>);
+
+impl Seen {
+    pub fn cost(&mut self, header: &Header, number: u64, len: u64) -> u64 {
+        if self.0.is_empty() {
+            self.0.resize(header.count(), false);
+        }
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let seen = self.0.get_mut(index).map(|seen| std::mem::replace(seen, true));
+        if seen == Some(false) { 0 } else { len }
+    }
+}
+
+/// Buffers in memory, for views and shared tensors.
+pub struct Lending<'a, 'h> {
+    pub header: &'h Header,
+    /// The content of a buffer, as long as the header says.
+    pub content: &'h dyn Fn(u64) -> Result<&'a [u8]>,
+    /// What keeps a buffer alive, if it can be shared.
+    pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
+    pub arena: Option<&'a Arena>,
+    pub seen: Seen,
+}
+
+impl<'a> Buffers<'a> for Lending<'a, '_> {
+    fn len_of(&self, number: u64) -> Option<u64> {
+        self.header.buffer(number).map(|(_, len)| len)
+    }
+
+    fn count(&self) -> u64 {
+        self.header.count() as u64
+    }
+
+    fn cost(&mut self, number: u64, len: u64) -> u64 {
+        self.seen.cost(self.header, number, len)
+    }
+
+    fn contents(&mut self) -> Contents<'_, 'a> {
+        Contents::Lent(self)
+    }
+
+    fn settle(&self, bytes: &'a [u8]) -> &'a [u8] {
+        match self.arena {
+            Some(arena) => arena.settle(bytes),
+            None => bytes,
+        }
+    }
+}
+
+impl<'a> Lend<'a> for Lending<'a, '_> {
+    fn lend(&mut self, number: u64) -> Result<&'a [u8]> {
+        (self.content)(number)
+    }
+
+    fn share(&self, number: u64) -> Option<SharedBytes> {
+        self.share.and_then(|share| share(number))
+    }
+}

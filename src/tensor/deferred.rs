@@ -1,0 +1,165 @@
+//! Tensors whose elements are had when they are written.
+
+use std::fmt;
+
+use ndarray::{Dimension as _, IxDyn};
+
+use super::{Order, TensorMeta, ToTensor};
+use crate::dtype::{DType, Element};
+use crate::elements::Elements;
+use crate::error::{Error, Result};
+use crate::meta::element_count;
+
+/// A tensor whose dtype and shape are known, and whose elements are fetched when they are written:
+/// one that lies on a GPU, in another file, or is computed.
+///
+/// While a value with many of them is saved, one at a time is in memory. Each is fetched once by
+/// [`save`](crate::save), [`OArchive`](crate::OArchive) and [`to_parts`](crate::to_parts); twice by
+/// a [`Split`](crate::Split) with checksums, which stand in front of what they check, and under
+/// [`SaveOptions::with_dedup`](crate::SaveOptions::with_dedup), which compares; and by
+/// [`to_vec`](crate::to_vec) where it walks twice. What is fetched must be the same each time.
+///
+/// It is written like any other tensor, and read back as an array.
+///
+/// ```
+/// use ndarray::Array2;
+/// use serde::Serialize;
+/// use tenarc::{Deferred, IArchive, OArchive, Tensor};
+///
+/// #[derive(Serialize)]
+/// struct Layer<'a> {
+///     weight: Tensor<Deferred<'a>>,
+/// }
+///
+/// // Where a `Vec` comes from: `tensor.flatten_all()?.to_vec1()` in candle, say.
+/// let fetch = || Ok::<_, std::io::Error>(vec![0.5f32; 6]);
+/// let layer = Layer { weight: Deferred::new(&[2, 3], fetch).into() };
+/// let mut out = OArchive::new(Vec::new())?;
+/// out.save(&layer)?;
+///
+/// # #[derive(serde::Deserialize)] struct Owned { weight: Tensor<Array2<f32>> }
+/// let layer: Owned = IArchive::new(&out.finish()?[..])?.load()?;
+/// assert_eq!(*layer.weight, Array2::from_elem((2, 3), 0.5));
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub struct Deferred<'a> {
+    meta: TensorMeta,
+    /// The number of bytes, for dtypes whose names do not tell.
+    len: Option<usize>,
+    blocks: Box<Blocks<'a>>,
+}
+
+/// Hands over all bytes in blocks.
+type Blocks<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
+impl fmt::Debug for Deferred<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deferred").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Deferred<'a> {
+    /// A tensor whose elements `fetch` gives in row-major order.
+    ///
+    /// Saving it is an error where `fetch` fails, or gives another number of elements than the shape
+    /// has.
+    pub fn new<A: Element, E: fmt::Display>(
+        shape: &[usize],
+        fetch: impl Fn() -> Result<Vec<A>, E> + 'a,
+    ) -> Self {
+        let meta = TensorMeta { dtype: A::DTYPE, shape: IxDyn(shape), order: Order::C };
+        let expected = element_count(shape);
+        let dims = shape.to_vec();
+        Self::of(meta, None, move |put| {
+            let values = fetch().map_err(|error| failed(&error))?;
+            if Some(values.len()) != expected {
+                let found = values.len();
+                return Err(Error::data(format!(
+                    "a deferred tensor of shape {dims:?} was fetched with {found} elements"
+                )));
+            }
+            put(&A::into_elements(values).le_bytes())
+        })
+    }
+
+    /// A tensor whose bytes `write` hands over in blocks of any size: little-endian, in the order
+    /// given. So not even one tensor need be in memory as a whole.
+    ///
+    /// Saving it is an error where `write` fails, or hands over more or fewer bytes than dtype and
+    /// shape take.
+    ///
+    /// ```
+    /// use tenarc::{DType, Deferred, Order, Tensor};
+    ///
+    /// let rows = Deferred::from_blocks(DType::F32, &[1000, 256], Order::C, |put| {
+    ///     for row in 0..1000u16 {
+    ///         put(&[f32::from(row).to_le_bytes(); 256].concat())?;
+    ///     }
+    ///     Ok(())
+    /// });
+    /// let bytes = tenarc::to_vec(&Tensor(rows))?;
+    /// # let back: Tensor<ndarray::Array2<f32>> = tenarc::from_slice(&bytes)?;
+    /// # assert_eq!(back[[999, 255]], 999.0);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    pub fn from_blocks(
+        dtype: DType,
+        shape: &[usize],
+        order: Order,
+        write: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
+    ) -> Self {
+        let order = if shape.len() < 2 { Order::C } else { order };
+        Self::of(TensorMeta { dtype, shape: IxDyn(shape), order }, None, write)
+    }
+
+    /// As [`from_blocks`](Self::from_blocks), of a dtype that this version does not know, whose
+    /// elements take so many bytes together.
+    #[must_use]
+    pub fn with_byte_len(mut self, bytes: usize) -> Self {
+        self.len = Some(bytes);
+        self
+    }
+
+    fn of(
+        meta: TensorMeta,
+        len: Option<usize>,
+        blocks: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
+    ) -> Self {
+        Self { meta, len, blocks: Box::new(blocks) }
+    }
+}
+
+#[cold]
+fn failed(error: &dyn fmt::Display) -> Error {
+    Error::data(format!("cannot fetch a deferred tensor: {error}"))
+}
+
+impl ToTensor for Deferred<'_> {
+    fn meta(&self) -> TensorMeta {
+        self.meta.clone()
+    }
+
+    fn as_le_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        (self.blocks)(put)
+    }
+
+    fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
+        match meta.dtype.bits() {
+            None => self.len,
+            Some(_) => meta.dtype.byte_len(element_count(meta.shape.slice())?),
+        }
+    }
+}
+
+/// A deferred tensor can stand where one of any element type is wanted.
+impl From<super::DynTensor> for Deferred<'_> {
+    fn from(tensor: super::DynTensor) -> Self {
+        let (meta, elements): (_, Elements) = tensor.into_parts();
+        let len = Some(elements.byte_len());
+        Self::of(meta, len, move |put| put(&elements.le_bytes()))
+    }
+}

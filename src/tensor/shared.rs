@@ -1,0 +1,184 @@
+//! A tensor in a buffer that others may hold too.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use ndarray::{ArrayD, ArrayViewD, Dimension, ShapeBuilder};
+
+use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor};
+use crate::dtype::{DType, Element};
+use crate::elements;
+use crate::error::{Error, Result};
+use crate::io::shared::SharedBytes;
+
+/// A tensor that keeps the buffer alive which holds its elements, and is had without copying them:
+/// see [`Parts::load_shared`](crate::Parts::load_shared).
+///
+/// Read from anything else, it holds elements of its own. Cloning one that shares a buffer counts a
+/// reference.
+#[derive(Clone)]
+pub struct SharedTensor {
+    held: Held,
+}
+
+#[derive(Clone)]
+enum Held {
+    Shared(TensorMeta, SharedBytes),
+    Own(DynTensor),
+}
+
+impl fmt::Debug for SharedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedTensor")
+            .field("meta", &self.meta())
+            .field("shared", &self.is_shared())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SharedTensor {
+    /// A tensor of little-endian bytes in the order given.
+    ///
+    /// # Errors
+    /// Where the number of bytes does not fit dtype and shape.
+    pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: SharedBytes) -> Result<Self> {
+        let mut meta = TensorMeta { dtype, shape: ndarray::IxDyn(shape), order };
+        if shape.len() < 2 {
+            meta.order = Order::C;
+        }
+        let count = crate::meta::element_count(shape)
+            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
+        let dtype = &meta.dtype;
+        if dtype.bits().is_some() && dtype.byte_len(count) != Some(bytes.len()) {
+            let found = bytes.len();
+            let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
+            return Err(Error::data(what));
+        }
+        Ok(Self { held: Held::Shared(meta, bytes) })
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> &DType {
+        match &self.held {
+            Held::Shared(meta, _) => &meta.dtype,
+            Held::Own(tensor) => tensor.dtype(),
+        }
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &[usize] {
+        match &self.held {
+            Held::Shared(meta, _) => meta.shape.slice(),
+            Held::Own(tensor) => tensor.shape(),
+        }
+    }
+
+    /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
+    pub fn order(&self) -> Order {
+        match &self.held {
+            Held::Shared(meta, _) => meta.order,
+            Held::Own(tensor) => tensor.order(),
+        }
+    }
+
+    /// Whether the elements lie in a buffer that was shared, and not in memory of their own.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.held, Held::Shared(..))
+    }
+
+    /// The elements as little-endian bytes; a copy only of elements of its own on big-endian hosts.
+    pub fn le_bytes(&self) -> Cow<'_, [u8]> {
+        match &self.held {
+            Held::Shared(_, bytes) => Cow::Borrowed(bytes),
+            Held::Own(tensor) => tensor.le_bytes(),
+        }
+    }
+
+    /// A view as an array of `A`.
+    ///
+    /// # Errors
+    /// Where the elements are not of type `A`, a byte of a bool tensor is neither 0 nor 1, or the
+    /// buffer is not aligned for `A` or, on big-endian hosts, of the other byte order; then
+    /// [`to_array`](Self::to_array) copies.
+    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
+        match &self.held {
+            Held::Own(tensor) => tensor.view(),
+            Held::Shared(meta, bytes) => {
+                if meta.dtype != A::DTYPE {
+                    let (found, expected) = (&meta.dtype, A::DTYPE);
+                    let what = format!("expected a tensor of {expected}, found one of {found}");
+                    return Err(Error::data(what));
+                }
+                let values = elements::viewed(bytes)?;
+                let shape = meta.shape.clone().set_f(meta.order == Order::F);
+                ArrayViewD::from_shape(shape, values)
+                    .map_err(|error| Error::data(error.to_string()))
+            }
+        }
+    }
+
+    /// A copy as an array of `A`, however the buffer lies.
+    ///
+    /// # Errors
+    /// Where the elements are not of type `A`, or a byte of a bool tensor is neither 0 nor 1.
+    pub fn to_array<A: Element>(&self) -> Result<ArrayD<A>> {
+        self.to_dyn()?.into_array()
+    }
+
+    /// A copy that holds elements of its own.
+    ///
+    /// # Errors
+    /// Where a byte of a bool tensor is neither 0 nor 1.
+    pub fn to_dyn(&self) -> Result<DynTensor> {
+        match &self.held {
+            Held::Own(tensor) => Ok(tensor.clone()),
+            Held::Shared(meta, bytes) => {
+                let elements = elements::Elements::copied_from_le(&meta.dtype, bytes)?;
+                DynTensor::from_parts(meta.clone(), elements)
+            }
+        }
+    }
+}
+
+impl PartialEq for SharedTensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.meta() == other.meta() && self.le_bytes() == other.le_bytes()
+    }
+}
+
+impl ToTensor for SharedTensor {
+    fn meta(&self) -> TensorMeta {
+        match &self.held {
+            Held::Shared(meta, _) => meta.clone(),
+            Held::Own(tensor) => tensor.meta(),
+        }
+    }
+
+    fn as_le_bytes(&self) -> Option<&[u8]> {
+        match &self.held {
+            Held::Shared(_, bytes) => Some(bytes),
+            Held::Own(tensor) => tensor.as_le_bytes(),
+        }
+    }
+
+    fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        put(&self.le_bytes())
+    }
+
+    fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
+        match &self.held {
+            Held::Shared(_, bytes) => Some(bytes.len()),
+            Held::Own(tensor) => tensor.byte_len(meta),
+        }
+    }
+}
+
+impl FromTensor<'_> for SharedTensor {
+    fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
+        let held = match tensor.shared {
+            Some(shared) => Held::Shared(tensor.meta, shared),
+            None => Held::Own(tensor.into_dyn()?),
+        };
+        Ok(Self { held })
+    }
+}
