@@ -37,9 +37,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! There are two encodings. An **archive** is a file or stream of saved values: metadata first, then
+//! There are three ways out. An **archive** is a file or stream of saved values: metadata first, then
 //! the tensors, aligned and with checksums. A **message** is one value in memory or on the wire:
-//! standard CBOR (RFC 8949) with typed arrays (RFC 8746), which other CBOR libraries read.
+//! standard CBOR (RFC 8949) with typed arrays (RFC 8746), which other CBOR libraries read. **Parts** are
+//! a value in pieces, metadata here and a buffer for each large tensor there, for transports that move
+//! pieces. `docs/encodings.md` sets them side by side.
 //!
 //! | to | use |
 //! |---|---|
@@ -49,7 +51,10 @@
 //! | append to a file, mend a torn one | [`OArchive::append`], [`recover`] |
 //! | encode a message | [`to_vec`], [`append_to`], [`to_writer`], [`Serializer`] |
 //! | decode a message | [`from_slice`], [`from_reader`], [`Deserializer`] |
+//! | send tensors out of band | [`to_parts`], [`from_parts`], [`Split`], [`Parts`] |
 //! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
+//! | hold tensors that lie elsewhere | [`Deferred`] until they are written, [`SharedTensor`] in received buffers |
+//! | save and load lists of named tensors | [`save_multi`], [`load_multi`], [`load_multi_onto`] |
 //! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
 //! | keep checkpoints of a training run | [`Checkpoints`] |
 //! | read from strangers | [`Limits`] |
@@ -127,3 +132,7 @@ pub use value::{Value, from_value, to_value};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/encodings.md")]
+struct Encodings;

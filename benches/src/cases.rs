@@ -8,4 +8,6 @@ pub mod open;
 pub mod records;
 pub mod save;
 pub mod savegame;
+#[cfg(unix)]
+pub mod send;
 pub mod size;

@@ -23,7 +23,7 @@ use harness::Effort;
 use targets::Targets;
 
 /// Letter, name, what it is.
-const CASES: [(&str, &str, &str); 9] = [
+const CASES: [(&str, &str, &str); 10] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -33,6 +33,7 @@ const CASES: [(&str, &str, &str); 9] = [
     ("g", "load", "the 200 MB model loaded from a file"),
     ("h", "open", "one tensor of files of 200 MB and 2 GB, of 120 and 10,000 tensors"),
     ("i", "size", "what archives take beyond their payload"),
+    ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
 ];
 
 fn main() {
@@ -82,6 +83,10 @@ fn main() {
             "g" => cases::load::run(effort, &mut targets),
             "h" => cases::open::run(effort, &mut targets),
             "i" => cases::size::run(&mut targets),
+            #[cfg(unix)]
+            "j" => cases::send::run(effort, &mut targets),
+            #[cfg(not(unix))]
+            "j" => println!("no Unix sockets here"),
             _ => cases::savegame::run(effort, &mut targets),
         }
     }

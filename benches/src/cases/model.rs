@@ -95,7 +95,7 @@ pub struct TensorLayer {
 }
 
 #[derive(Deserialize)]
-struct TensorView<'a> {
+pub struct TensorView<'a> {
     name: &'a str,
     #[serde(borrow)]
     weight: Tensor<ArrayView2<'a, f32>>,
