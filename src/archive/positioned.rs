@@ -51,8 +51,8 @@ impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
 }
 
 impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
-    fn is_backed(&self) -> bool {
-        true
+    fn proven(&self) -> usize {
+        usize::MAX
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {

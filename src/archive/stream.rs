@@ -341,21 +341,20 @@ impl<R: io::Read> IArchive<R> {
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
         let (mut buffers, mut computed) = (Vec::new(), Vec::new());
-        let mut received = header.metadata.len();
         for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
             let gap = start.saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
             let len = super::source::in_memory(len, start)?;
             let mut hasher = Hasher::new();
             let mut buffer = Buffer::empty(alignment);
-            buffer.fill_up(len, received, |step| {
+            let proven = received(&self.read);
+            buffer.fill_up(len, proven, |step| {
                 self.read.read_exact(step, "a tensor").map_err(cut)?;
                 if checksums {
                     hasher.update(step);
                 }
                 Ok(step.len())
             })?;
-            received = received.saturating_add(len);
             buffers.push(buffer);
             if checksums {
                 computed.push((number as u64, hasher.finish()));
@@ -445,6 +444,11 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
             Err(error) => Some(Err(error)),
         }
     }
+}
+
+/// Bytes that were received: whoever has sent so many can make us hold as many.
+fn received<R: io::Read>(read: &IoRead<R>) -> usize {
+    usize::try_from(read.offset()).unwrap_or(usize::MAX)
 }
 
 fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result<Vec<u8>> {
@@ -590,8 +594,8 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
 }
 
 impl<R: io::Read> ReadBuffer for Body<'_, R> {
-    fn is_backed(&self) -> bool {
-        false
+    fn proven(&self) -> usize {
+        received(self.read)
     }
 
     fn start(&mut self, number: u64, at: u64) -> Result<()> {

@@ -80,8 +80,8 @@ pub trait Lend<'de> {
 
 /// Buffers read from front to end, one at a time.
 pub trait ReadBuffer {
-    /// Whether a length is proven, so that memory for all of it may be asked for at once.
-    fn is_backed(&self) -> bool;
+    /// For so many bytes memory may be asked for at once, as there is, or was, input to back them.
+    fn proven(&self) -> usize;
 
     /// Starts to read a buffer that is referred to right before `at`.
     fn start(&mut self, number: u64, at: u64) -> Result<()>;

@@ -1,5 +1,8 @@
 //! Large pages for large memory.
 
+/// From this size on memory is fresh from the system, and zero already, more often than not.
+pub const LARGE: usize = 1 << 20;
+
 /// Asks the system to back fresh memory that is about to be filled by large pages, as far as it
 /// holds any whole: they take a five hundredth of the page faults, which cost more than the copies
 /// do. What does not support it goes without.

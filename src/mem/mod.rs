@@ -13,7 +13,7 @@ mod map;
 use bytemuck::{AnyBitPattern, NoUninit};
 
 pub use arena::Arena;
-pub use huge::prefer_large_pages;
+pub use huge::{LARGE, prefer_large_pages};
 pub use lend::Lent;
 pub use map::Mapped;
 

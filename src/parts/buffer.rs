@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
 use crate::io::checksum::{Hasher, STEP};
+use crate::mem::{self, LARGE};
 
 /// Bytes at an address of a given alignment: what a buffer is received into, so that arrays can be
 /// viewed in it.
@@ -37,6 +38,9 @@ impl Buffer {
         let mut bytes = bytes.map_err(|()| out_of_memory(len))?;
         let start = gap(&bytes, alignment);
         bytes.truncate(start + len);
+        if len >= LARGE {
+            mem::prefer_large_pages(&mut bytes);
+        }
         Ok(Self { bytes, start, alignment })
     }
 
@@ -113,6 +117,19 @@ impl Buffer {
         proven: usize,
         mut read: impl FnMut(&mut [u8]) -> Result<usize>,
     ) -> Result<()> {
+        if len >= LARGE && len <= proven && self.bytes.is_empty() {
+            *self = Self::zeroed(len, self.alignment)?;
+            let mut done = 0;
+            for step in self.chunks_mut(STEP) {
+                let found = read(step)?;
+                done += found;
+                if found < step.len() {
+                    break;
+                }
+            }
+            self.bytes.truncate(self.start + done);
+            return Ok(());
+        }
         self.reserve(len.min(proven.max(STEP)))?;
         while self.len() < len {
             let done = self.len();

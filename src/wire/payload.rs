@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::io::apart::{Buffers, Contents};
 use crate::io::shared::SharedBytes;
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
-use crate::mem;
+use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 
 impl<'de, R: Read<'de>> Wire<R> {
@@ -184,16 +184,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(Error::data("contents of buffers are not read here").at(at));
         };
         buffers.start(number, at)?;
-        let values = if buffers.is_backed() && len >= LARGE {
-            let mut values = zeroed(len / size)?;
-            for step in bytemuck::cast_slice_mut(&mut values).chunks_mut(STEP) {
-                buffers.read(step)?;
-            }
-            values
-        } else {
-            let proven = if buffers.is_backed() { len } else { STEP };
-            growing(len, proven, |step| buffers.read(step))?
-        };
+        let values = filled(len, buffers.proven(), |step| buffers.read(step))?;
         buffers.finish()?;
         Ok(values)
     }
@@ -212,7 +203,9 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(partial(len).at(self.offset()));
         }
         let at = self.offset();
-        growing(len, STEP, |step| self.src.read_exact(step, "a tensor"))
+        // Whoever has sent so much can make us hold as much.
+        let proven = usize::try_from(at).unwrap_or(usize::MAX);
+        filled(len, proven, |step| self.src.read_exact(step, "a tensor"))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
 }
@@ -224,9 +217,6 @@ enum Origin {
     Here,
     Buffer(u64),
 }
-
-/// From this size on memory is fresh from the system, and zero already, more often than not.
-const LARGE: usize = 1 << 20;
 
 /// Zeros, which fresh memory need not be filled with.
 fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
@@ -244,13 +234,19 @@ fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
 
 /// `len` bytes, a multiple of the size of `A`. So much memory is asked for at once as is `proven`, the
 /// rest follows the bytes received.
-fn growing<A: Pod>(
+fn filled<A: Pod>(
     len: usize,
     proven: usize,
     mut read: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<Vec<A>> {
     let size = size_of::<A>();
     let count = len / size;
+    if len >= LARGE && len <= proven {
+        let mut values = zeroed(count)?;
+        bytemuck::cast_slice_mut(&mut values).chunks_mut(STEP).try_for_each(read)?;
+        return Ok(values);
+    }
+    let proven = proven.clamp(STEP, len.max(STEP));
     let mut values: Vec<A> = Vec::new();
     while values.len() < count {
         let done = values.len();

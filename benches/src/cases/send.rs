@@ -71,7 +71,10 @@ fn send_archive(model: &Model<TensorLayer>, checksums: bool, stream: UnixStream)
 
 fn receive_archive(checksums: bool, stream: UnixStream) -> Model<TensorLayer> {
     let options = DecodeOptions::default().with_checksums(checksums);
-    IArchive::with_options(stream, options).unwrap().load().unwrap()
+    let mut input = IArchive::with_options(stream, options).unwrap();
+    let value = input.load().unwrap();
+    assert!(input.is_at_end().unwrap());
+    value
 }
 
 pub fn run(effort: Effort, targets: &mut Targets) {
