@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use half::{bf16, f16};
+use ndarray::{Array, IxDyn, ShapeBuilder as _};
 use num_complex::Complex;
 use serde::ser::{Serialize, SerializeSeq};
 
@@ -261,12 +262,20 @@ impl Elements {
         })
     }
 
-    /// The elements at these positions, in this order; only for dtypes with a Rust type.
-    pub fn permuted(self, positions: impl Iterator<Item = usize>) -> Self {
-        fn of<A: Element>(values: &[A], positions: impl Iterator<Item = usize>) -> Elements {
-            A::into_elements(positions.filter_map(|at| values.get(at).copied()).collect())
+    /// Column-major elements of a shape in row-major order; an error for packed and unknown dtypes.
+    pub fn row_major(self, shape: &IxDyn) -> Result<Self> {
+        fn turned<T: Clone>(values: Vec<T>, shape: &IxDyn) -> Result<Vec<T>> {
+            let array = Array::from_shape_vec(shape.clone().set_f(true), values)
+                .map_err(|error| Error::data(error.to_string()))?;
+            Ok(array.iter().cloned().collect())
         }
-        each!(&self, values => of(values, positions), (_dtype, _bytes) => self)
+        fn of<A: Element>(values: Vec<A>, shape: &IxDyn) -> Result<Elements> {
+            turned(values, shape).map(A::into_elements)
+        }
+        each!(self, values => of(values, shape), (dtype, bytes) => match dtype.bits() {
+            Some(8) => Ok(Self::Raw(dtype, turned(bytes, shape)?)),
+            _ => Err(Error::data(format!("elements of {dtype} cannot be put in another order"))),
+        })
     }
 
     /// The vector as a `T`, if that is what it is.

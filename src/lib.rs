@@ -76,6 +76,8 @@
 
 mod archive;
 mod checkpoint;
+#[cfg(feature = "tenbin")]
+pub mod convert;
 mod de;
 pub mod diag;
 mod dtype;

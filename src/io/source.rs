@@ -457,6 +457,24 @@ pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u
     Ok(left)
 }
 
+/// Fills `out`, or as much of it as there is.
+pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(n) if n <= rest.len() => done += n,
+            Ok(n) => {
+                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
+                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io(error)),
+        }
+    }
+    Ok(done)
+}
+
 pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values.try_reserve(additional).map_err(|_| {
         let bytes = additional.saturating_mul(size_of::<T>());

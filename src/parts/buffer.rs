@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
 use crate::io::checksum::{Hasher, STEP};
+use crate::io::source::read_all;
 use crate::mem::{self, LARGE};
 
 /// Bytes at an address of a given alignment: what a buffer is received into, so that arrays can be
@@ -148,24 +149,6 @@ impl Buffer {
         }
         Ok(())
     }
-}
-
-/// Fills `out`, or as much of it as there is.
-fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest) {
-            Ok(0) => break,
-            Ok(n) if n <= rest.len() => done += n,
-            Ok(n) => {
-                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
-                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error)),
-        }
-    }
-    Ok(done)
 }
 
 fn check(alignment: usize) -> Result<()> {

@@ -117,6 +117,18 @@ impl DynTensor {
             .map_err(|error| Error::data(error.to_string()))
     }
 
+    /// The tensor with its elements in row-major order; moved only where they are not.
+    ///
+    /// # Errors
+    /// Where elements are packed into less than bytes (FP6, FP4), or of unknown size.
+    pub fn into_row_major(mut self) -> Result<Self> {
+        if self.meta.order == Order::F {
+            self.elements = self.elements.row_major(&self.meta.shape)?;
+            self.meta.order = Order::C;
+        }
+        Ok(self)
+    }
+
     fn wrong_dtype(&self, expected: &DType) -> Error {
         Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
     }

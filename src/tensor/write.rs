@@ -1,6 +1,6 @@
 //! How a tensor goes through serde.
 
-use ndarray::{Array, Dimension, IxDyn};
+use ndarray::{Dimension, IxDyn};
 use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
 use serde_bytes::Bytes;
 
@@ -78,7 +78,7 @@ impl Payload<'_> {
         let elements = Elements::from_le_bytes(&meta.dtype, bytes).map_err(S::Error::custom)?;
         let raw = matches!(elements, Elements::Raw(..));
         let elements = if meta.order == Order::F && !raw {
-            row_major(&meta, elements).map_err(S::Error::custom)?
+            elements.row_major(&meta.shape).map_err(S::Error::custom)?
         } else {
             elements
         };
@@ -104,14 +104,6 @@ impl Payload<'_> {
             .map_err(E::custom)?;
         Ok(bytes)
     }
-}
-
-fn row_major(meta: &TensorMeta, elements: Elements) -> Result<Elements> {
-    let indices: Vec<usize> = (0..elements.len()).collect();
-    let shape = ndarray::ShapeBuilder::set_f(IxDyn(meta.shape.slice()), true);
-    let positions =
-        Array::from_shape_vec(shape, indices).map_err(|error| Error::data(error.to_string()))?;
-    Ok(elements.permuted(positions.iter().copied()))
 }
 
 /// Elements one by one.

@@ -100,35 +100,9 @@ impl<'de, R: Read<'de>> Wire<R> {
         len: usize,
         big_endian: bool,
     ) -> Result<Elements> {
-        macro_rules! typed {
-            ($($variant:ident $type:ty),*) => {
-                match dtype {
-                    $(DType::$variant => {
-                        let mut values = self.fill_from::<$type>(origin, len)?;
-                        if big_endian != cfg!(target_endian = "big") {
-                            mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
-                        }
-                        Elements::$variant(values)
-                    })*
-                    DType::Bool => {
-                        let at = self.offset();
-                        let bytes = self.fill_from::<u8>(origin, len)?;
-                        Elements::from_le_bytes(dtype, bytes).map_err(|error| error.at(at))?
-                    }
-                    other => {
-                        let mut bytes = self.fill_from::<u8>(origin, len)?;
-                        if big_endian {
-                            mem::swap_words(&mut bytes, other.word());
-                        }
-                        Elements::from_le_bytes(other, bytes)?
-                    }
-                }
-            };
-        }
-        Ok(typed!(
-            U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
-            BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
-        ))
+        let at = self.offset();
+        typed(dtype, big_endian, &mut FromWire { wire: self, origin, len })
+            .map_err(|error| error.at(at))
     }
 
     fn fill_from<A: Pod>(&mut self, origin: Origin, len: usize) -> Result<Vec<A>> {
@@ -208,6 +182,74 @@ impl<'de, R: Read<'de>> Wire<R> {
         filled(len, proven, |step| self.src.read_exact(step, "a tensor"))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
+}
+
+/// Makes vectors of typed values, each filled with the payload at hand.
+trait Fill {
+    fn fill<A: Pod>(&mut self) -> Result<Vec<A>>;
+}
+
+struct FromWire<'w, R> {
+    wire: &'w mut Wire<R>,
+    origin: Origin,
+    len: usize,
+}
+
+impl<'de, R: Read<'de>> Fill for FromWire<'_, R> {
+    fn fill<A: Pod>(&mut self) -> Result<Vec<A>> {
+        self.wire.fill_from(self.origin, self.len)
+    }
+}
+
+/// The elements of a payload, in typed memory.
+fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
+    macro_rules! typed {
+        ($($variant:ident $type:ty),*) => {
+            match dtype {
+                $(DType::$variant => {
+                    let mut values = payload.fill::<$type>()?;
+                    if big_endian != cfg!(target_endian = "big") {
+                        mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
+                    }
+                    Elements::$variant(values)
+                })*
+                other => {
+                    let mut bytes = payload.fill::<u8>()?;
+                    if big_endian {
+                        mem::swap_words(&mut bytes, other.word());
+                    }
+                    Elements::from_le_bytes(other, bytes)?
+                }
+            }
+        };
+    }
+    Ok(typed!(
+        U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
+        BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
+    ))
+}
+
+/// The elements of `len` bytes that `read` gives, in their order; so much memory is asked for at once as
+/// is `proven`.
+#[cfg(feature = "tenbin")]
+pub fn read_elements(
+    dtype: &DType,
+    len: usize,
+    proven: usize,
+    read: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<Elements> {
+    struct FromRead<F>(usize, usize, F);
+
+    impl<F: FnMut(&mut [u8]) -> Result<()>> Fill for FromRead<F> {
+        fn fill<A: Pod>(&mut self) -> Result<Vec<A>> {
+            if !self.0.is_multiple_of(size_of::<A>()) {
+                return Err(partial(self.0));
+            }
+            filled(self.0, self.1, &mut self.2)
+        }
+    }
+
+    typed(dtype, false, &mut FromRead(len, proven, read))
 }
 
 /// Where a payload is read from.

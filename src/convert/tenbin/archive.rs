@@ -1,0 +1,216 @@
+//! Between tenbin and archives.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::array::Header;
+use super::chunk::Input;
+use crate::archive::{OArchive, Segment};
+use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
+use crate::tensor::{Deferred, Tensor};
+
+/// How the arrays of a file are saved in an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A map from names to tensors: where every array has a name of its own.
+    Map,
+    /// A sequence of tensors: where none has a name.
+    Sequence,
+    /// A sequence of pairs of name and tensor: everything else.
+    Pairs,
+}
+
+/// Saves the arrays of a tenbin file as one value of an archive, one array at a time in memory; nothing is
+/// lost. The layout follows from the names, and is told.
+///
+/// ```
+/// use tenarc::convert::tenbin;
+/// use tenarc::{Archive, OArchive};
+///
+/// let ten = tenbin::encode_buffer(&[("x", vec![1i32, 2, 3]), ("y", vec![4])])?;
+/// let mut out = OArchive::new(Vec::new())?;
+/// assert_eq!(tenbin::into_archive(&ten[..], ten.len() as u64, &mut out)?, tenbin::Layout::Map);
+/// let archive = Archive::new(out.finish()?)?;
+/// assert_eq!(archive.tensor::<i32, ndarray::Ix1>("x")?.sum(), 6);
+///
+/// let mut back = Vec::new();
+/// tenbin::from_archive(&archive.segment(0)?, &mut back)?;
+/// assert_eq!(back, ten);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// # Errors
+/// Where the source, `len` bytes of it, cannot be read or holds something else than whole arrays, and where
+/// the archive cannot be written.
+pub fn into_archive<S: ReadAt, W: Write>(
+    source: S,
+    len: u64,
+    out: &mut OArchive<W>,
+) -> Result<Layout> {
+    let found = scan(&source, len)?;
+    let mut names = HashSet::new();
+    let layout = if found.iter().all(|(header, _)| header.name.is_empty()) {
+        Layout::Sequence
+    } else if found
+        .iter()
+        .all(|(header, _)| !header.name.is_empty() && names.insert(header.name.as_str()))
+    {
+        Layout::Map
+    } else {
+        Layout::Pairs
+    };
+    out.save(&Arrays { source: &source, found: &found, layout })?;
+    Ok(layout)
+}
+
+/// The headers of all arrays, and where their elements start.
+fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < len {
+        let mut input = Input::new(Section { source, at, end: len });
+        let header = input.header().map_err(|error| error.moved_by(at))?;
+        let Some(header) = header else { break };
+        let start = at + input.at;
+        let end = start.checked_add(header.len);
+        let Some(end) = end.filter(|&end| end <= len) else {
+            let (expected, found) = (header.len, len.saturating_sub(start));
+            return Err(super::chunk::cut(expected, found, "an array")
+                .at(start)
+                .in_field(header.name));
+        };
+        let mut behind = Input::new(Section { source, at: end, end: len });
+        behind.padding(header.len).map_err(|error| error.moved_by(end))?;
+        at = end + behind.at;
+        found.push((header, start));
+    }
+    Ok(found)
+}
+
+/// Part of a source, read from front to end.
+struct Section<'a, S> {
+    source: &'a S,
+    at: u64,
+    end: u64,
+}
+
+impl<S: ReadAt> std::io::Read for Section<'_, S> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let len = out.len().min(left);
+        let read = self.source.read_at(out.get_mut(..len).unwrap_or_default(), self.at)?;
+        self.at += (read as u64).min(self.end - self.at);
+        Ok(read)
+    }
+}
+
+struct Arrays<'a, S> {
+    source: &'a S,
+    found: &'a [(Header, u64)],
+    layout: Layout,
+}
+
+impl<'a, S: ReadAt> Arrays<'a, S> {
+    fn tensor(&self, header: &Header, start: u64) -> Tensor<Deferred<'a>> {
+        let source = self.source;
+        let end = start + header.len;
+        let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
+        let shape = ndarray::Dimension::slice(&header.meta.shape).to_vec();
+        Tensor(Deferred::from_blocks(dtype, &shape, order, move |put| {
+            let mut input = Input::new(Section { source, at: start, end });
+            let mut step = vec![0; crate::io::source::STEP];
+            while start + input.at < end {
+                let left = usize::try_from(end - start - input.at).unwrap_or(usize::MAX);
+                let len = step.len().min(left);
+                let part = step.get_mut(..len).unwrap_or_default();
+                input.fill(part, "an array").map_err(|error| error.moved_by(start))?;
+                put(part)?;
+            }
+            Ok(())
+        }))
+    }
+}
+
+impl<S: ReadAt> Serialize for Arrays<'_, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        let count = Some(self.found.len());
+        if self.layout == Layout::Map {
+            let mut map = serializer.serialize_map(count)?;
+            for (header, start) in self.found {
+                map.serialize_entry(&header.name, &self.tensor(header, *start))?;
+            }
+            return map.end();
+        }
+        let mut seq = serializer.serialize_seq(count)?;
+        for (header, start) in self.found {
+            let tensor = self.tensor(header, *start);
+            match self.layout {
+                Layout::Sequence => seq.serialize_element(&tensor)?,
+                _ => seq.serialize_element(&(&header.name, tensor))?,
+            }
+        }
+        seq.end()
+    }
+}
+
+/// Writes the tensors of a value in an archive as tenbin, one at a time in memory. The value is laid out
+/// as [`Layout`] says.
+///
+/// # Errors
+/// Where the value is something else, so that it would be lost, a tensor cannot be said in tenbin (see
+/// [`write`](super::write)), the archive is damaged, or the writer fails.
+pub fn from_archive<S: ReadAt + ?Sized, W: Write>(
+    segment: &Segment<'_, S>,
+    mut writer: W,
+) -> Result<()> {
+    let keys = segment.keys("").map_err(|_| lost())?;
+    let tensors = segment.tensors()?;
+    let mut planned = Vec::with_capacity(keys.len());
+    // A map has keys that name tensors; a sequence has numbers, which name tensors or pairs.
+    let named = segment.get::<Sequence>("").is_err();
+    for key in &keys {
+        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        let (name, path) = match segment.info(&pointer) {
+            Ok(_) if named => (key.clone(), pointer),
+            Ok(_) => (String::new(), pointer),
+            Err(_) if !named && segment.keys(&pointer).is_ok_and(|keys| keys == ["0", "1"]) => {
+                let name = segment.get(&format!("{pointer}/0")).map_err(|_| lost())?;
+                (name, format!("{pointer}/1"))
+            }
+            Err(_) => return Err(lost().in_field(&**key)),
+        };
+        let info = segment.info(&path).map_err(|_| lost().in_field(&**key))?;
+        // All of it is looked at before anything is written.
+        Header::new(&name, info.meta().clone())?;
+        planned.push((name, path));
+    }
+    if planned.len() != tensors.len() {
+        return Err(lost());
+    }
+    for (name, path) in planned {
+        super::write(&mut writer, &[(name, segment.dyn_tensor(&path)?)])?;
+    }
+    Ok(())
+}
+
+/// A sequence, whatever is in it.
+struct Sequence;
+
+impl<'de> serde::Deserialize<'de> for Sequence {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ignored = Vec::<serde::de::IgnoredAny>::deserialize(deserializer)?;
+        drop(ignored);
+        Ok(Self)
+    }
+}
+
+#[cold]
+fn lost() -> Error {
+    Error::data(
+        "expected a map or a sequence of tensors, or a sequence of pairs of name and tensor; \
+         tenbin cannot hold other values",
+    )
+}
