@@ -138,3 +138,11 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/from-bincode.md")]
+struct FromBincode;
+
+#[cfg(all(doctest, feature = "tenbin"))]
+#[doc = include_str!("../docs/from-tenbin.md")]
+struct FromTenbin;
