@@ -1,14 +1,10 @@
-//! Archives over what bytes travel through: files, sockets, pipes, compression, encryption.
+//! Archives over files and pipes. Over sockets, compressed and encrypted: `tests/transports.rs`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use tenarc::{IArchive, OArchive};
 
 use super::support::{Dir, Model, model, quick, weights};
@@ -60,17 +56,6 @@ fn through_files_with_and_without_buffers() {
 }
 
 #[test]
-fn through_a_socket() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || drop(write(TcpStream::connect(address).unwrap())));
-        let (stream, _) = listener.accept().unwrap();
-        read(stream);
-    });
-}
-
-#[test]
 fn through_a_pipe() {
     let (reader, writer) = io::pipe().unwrap();
     std::thread::scope(|scope| {
@@ -107,63 +92,4 @@ fn values_arrive_before_the_archive_ends() {
         }
         drop(ask);
     });
-}
-
-#[test]
-fn through_gzip() {
-    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
-    write(&mut out);
-    let bytes = out.finish().unwrap();
-    read(GzDecoder::new(&bytes[..]));
-}
-
-#[cfg(target_arch = "x86_64")]
-#[test]
-fn through_zstd() {
-    let mut out = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    write(&mut out);
-    let bytes = out.finish().unwrap();
-    read(zstd::Decoder::new(&bytes[..]).unwrap());
-}
-
-/// A toy, which stands for what encrypts.
-struct Xor<T>(T, u8);
-
-impl<T> Xor<T> {
-    fn turn(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            *byte ^= self.1;
-            self.1 = self.1.wrapping_mul(5).wrapping_add(113);
-        }
-    }
-}
-
-impl<R: Read> Read for Xor<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(out)?;
-        self.turn(&mut out[..read]);
-        Ok(read)
-    }
-}
-
-impl<W: Write> Write for Xor<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut bytes = bytes.to_vec();
-        self.turn(&mut bytes);
-        self.0.write_all(&bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-#[test]
-fn through_a_cipher() {
-    let bytes = write(Xor(Vec::new(), 1)).0;
-    assert!(IArchive::new(&bytes[..]).is_err());
-    read(Xor(&bytes[..], 1));
-    // With the wrong key it is no archive.
-    assert!(IArchive::new(Xor(&bytes[..], 2)).is_err());
 }

@@ -105,6 +105,12 @@ def places(lengths, alignment):
     return starts, end
 
 
+def header_fields(name, alignment, checked, metadata, buffers):
+    check = text_or_null(XXH3 if checked else None)
+    lengths = array([head(0, len(content)) for content in buffers])
+    return [text_or_null(name), head(0, alignment), check, lengths, metadata]
+
+
 class Directory:
     """The lists of a writer: of segments, of blocks of these, of blocks of those."""
 
@@ -277,8 +283,17 @@ class Input:
             raise Damaged(place, f"{what}: no array of definite length")
 
 
-def read_segment(start, inner, seed, after):
-    """The segment at `start`, from its header's content and what stands behind the header."""
+class Header(NamedTuple):
+    name: str | None
+    alignment: int
+    checked: bool
+    lengths: list[int]
+    metadata: bytes
+    at: int  # where the metadata stands
+
+
+def read_header(inner):
+    """The content of a header, behind its tag."""
     if inner.head(4, "header") != 6:
         raise Damaged(inner.at, "header: not six fields")
     inner.head(0, "version")
@@ -303,7 +318,12 @@ def read_segment(start, inner, seed, after):
     if inner.at != inner.end:
         raise Damaged(inner.at, "something behind the metadata")
     metadata = bytes(inner.data[place : inner.end])
-    checked = check is not None
+    return Header(name, alignment, check is not None, lengths, metadata, place)
+
+
+def read_segment(start, inner, seed, after):
+    """The segment at `start`, from its header's content and what stands behind the header."""
+    name, alignment, checked, lengths, metadata, place = read_header(inner)
     buffers = read_body(lengths, alignment, checked, seed, after) if lengths else []
     try:
         value = Resolver(buffers).whole(cbor2.loads(metadata))
@@ -548,10 +568,7 @@ class Writer:
     def segment(self, name, alignment, checked, metadata, buffers):
         start = len(self.out)
         lengths = list(map(len, buffers))
-        check = text_or_null(XXH3 if checked else None)
-        listed = array([head(0, length) for length in lengths])
-        fields = [text_or_null(name), head(0, alignment), check, listed, metadata]
-        self.out += record(HEADER, fields, start)
+        self.out += record(HEADER, header_fields(name, alignment, checked, metadata, buffers), start)
         if buffers:
             seed = int.from_bytes(self.out[-8:], "big")
             starts, length = places(lengths, alignment)

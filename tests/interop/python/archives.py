@@ -62,11 +62,17 @@ def read_everywhere(data):
     return segments, ends
 
 
+def worked_example(file, section):
+    """The bytes of a dump, which stands in one section of the text."""
+    text = re.search(rf"^##+ {section}\.? .*?(?=^##|\Z)", file.read_text(), re.M | re.S)[0]
+    digits = re.findall(r"^ +\d+: ((?:[0-9a-f]+(?: {1,2}|$))+)", text, re.MULTILINE)
+    return bytes.fromhex("".join(digits))
+
+
 def spec(file):
     """The worked example, and every archive that differs from it in one bit."""
     tally = Tally()
-    digits = re.findall(r"^ +\d+: ((?:[0-9a-f]+ {1,2})+)", file.read_text(), re.MULTILINE)
-    example = bytes.fromhex("".join(digits))
+    example = worked_example(file, "5.9")
     out = Writer()
     value = {"name": "two", "bias": np.array([0.5, -1], "<f4")}
     out.save("layer", value, alignment=32, inline_below=0)

@@ -34,7 +34,7 @@ struct Listed {
 }
 
 /// Every option that changes what is written, with the alignment.
-fn variants() -> [(&'static str, u64, SaveOptions); 8] {
+pub fn variants() -> [(&'static str, u64, SaveOptions); 8] {
     let options = || SaveOptions::default().with_sync(SyncLevel::Off);
     [
         ("default", 256, options()),
@@ -77,7 +77,7 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
 
 /// Values with tied tensors, and with metadata of every length around those paddings that have a
 /// form of their own.
-fn more() -> Result<Vec<Case>, Box<dyn Error>> {
+pub fn more() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut cases = Vec::new();
     let mut add = |name: String, bytes: Vec<u8>| -> tenarc::Result<()> {
         let data = Data::from(&tenarc::from_slice::<Value>(&bytes)?);
@@ -231,7 +231,7 @@ fn segment_is(segment: &Segment<'_, &[u8]>, entry: &Entry, alignment: u64) -> Re
     segment.load::<IgnoredAny>().map(drop).map_err(|error| error.to_string())
 }
 
-fn matches(loaded: tenarc::Result<Value>, wanted: &Data) -> Result<(), String> {
+pub fn matches(loaded: tenarc::Result<Value>, wanted: &Data) -> Result<(), String> {
     let found = Data::from(&loaded.map_err(|error| error.to_string())?);
     // Archives pack sequences unasked, which changes nothing of what they mean.
     found.matches(wanted).or_else(|_| unpacked(&found).matches(wanted))

@@ -3,13 +3,15 @@
 //! `write DIR` writes messages, and a manifest that says what each holds, for Python and Node to
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
-//! are `write` and `check` for archives; `ten DIR` copies files of tenbin. Each names every mismatch, closes with a line of counts and
+//! are `write` and `check` for archives, `split DIR` and `join DIR` for parts; `ten DIR` copies files
+//! of tenbin. Each names every mismatch, closes with a line of counts and
 //! fails where there was one.
 
 mod archives;
 mod check;
 mod data;
 mod got;
+mod parts;
 mod peers;
 mod plain;
 mod ten;
@@ -68,8 +70,10 @@ fn main() -> ExitCode {
         ["peers", dir] => read(Path::new(dir)).map(|entries| peers::check(&entries)),
         ["save", dir] => archives::write(Path::new(dir)).map(|()| Tally::default()),
         ["load", dir] => archives::check(Path::new(dir)),
+        ["split", dir] => parts::write(Path::new(dir)).map(|()| Tally::default()),
+        ["join", dir] => parts::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
-        _ => Err("usage: tenarc-interop write|check|peers|save|load|ten DIR".into()),
+        _ => Err("usage: tenarc-interop write|check|peers|save|load|split|join|ten DIR".into()),
     };
     match result {
         Ok(tally) => {

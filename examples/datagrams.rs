@@ -1,0 +1,144 @@
+//! Records as messages, one to a datagram, to another process over UDP.
+//!
+//! ```sh
+//! cargo run --release --example datagrams
+//! ```
+//!
+//! A datagram here has at most [`LIMIT`] bytes, which most networks carry unfragmented. The sender
+//! refuses a record that is larger, and says how large it is; a table is sent in pieces, each of as
+//! many rows as fit, a message of its own that says which rows it holds. Datagrams get lost, come
+//! twice and overtake each other, so each carries a number, is acknowledged by it, and is sent again
+//! until it was. A row that does not fit by itself is refused: rows are not taken apart.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::net::UdpSocket;
+use std::process::Command;
+use std::time::Duration;
+
+use ndarray::{Array2, s};
+use serde::{Deserialize, Serialize};
+use tenarc::Tensor;
+
+/// The most bytes in a datagram.
+pub(crate) const LIMIT: usize = 1200;
+const WAIT: Duration = Duration::from_millis(200);
+const ATTEMPTS: usize = 50;
+
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+pub(crate) enum Record {
+    Log(String),
+    /// Rows of a table, `first` and those behind it.
+    Rows {
+        first: usize,
+        of: usize,
+        rows: Tensor<Array2<f32>>,
+    },
+    End,
+}
+
+/// The datagram with a record; an error that says how large it is, beyond [`LIMIT`].
+pub(crate) fn datagram(number: u32, record: &Record) -> io::Result<Vec<u8>> {
+    let bytes = tenarc::to_vec(&(number, record))?;
+    if bytes.len() > LIMIT {
+        let error = format!("a record of {} bytes, a datagram holds {LIMIT}", bytes.len());
+        return Err(io::Error::new(ErrorKind::InvalidInput, error));
+    }
+    Ok(bytes)
+}
+
+/// The records that a table is sent as; an error where a single row is too large for one.
+pub(crate) fn pieces(table: &Array2<f32>) -> io::Result<Vec<Record>> {
+    let of = table.nrows();
+    let mut pieces = Vec::new();
+    let mut left = vec![(0, of)];
+    while let Some((first, end)) = left.pop() {
+        let rows = table.slice(s![first..end, ..]).to_owned().into();
+        let piece = Record::Rows { first, of, rows };
+        // The largest number, as numbers take up to five bytes.
+        match datagram(u32::MAX, &piece) {
+            Ok(_) => pieces.push(piece),
+            Err(error) if end - first <= 1 => return Err(error),
+            Err(_) => {
+                let middle = first + (end - first) / 2;
+                left.extend([(middle, end), (first, middle)]);
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// Sends a datagram until it is acknowledged.
+pub(crate) fn deliver(socket: &UdpSocket, number: u32, datagram: &[u8]) -> io::Result<()> {
+    socket.set_read_timeout(Some(WAIT))?;
+    for _ in 0..ATTEMPTS {
+        socket.send(datagram)?;
+        let mut answer = [0; 16];
+        match socket.recv(&mut answer) {
+            Ok(len) if tenarc::from_slice(&answer[..len]).is_ok_and(|got: u32| got == number) => {
+                return Ok(());
+            }
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(ErrorKind::TimedOut, format!("datagram {number} is not acknowledged")))
+}
+
+/// Receives a record, and acknowledges it.
+pub(crate) fn receive(socket: &UdpSocket) -> io::Result<(u32, Record)> {
+    // One byte more than can be: a longer datagram would be cut without a word.
+    let mut bytes = [0; LIMIT + 1];
+    let (len, from) = socket.recv_from(&mut bytes)?;
+    if len > LIMIT {
+        return Err(io::Error::new(ErrorKind::InvalidData, "a datagram beyond the limit"));
+    }
+    let (number, record) = tenarc::from_slice::<(u32, Record)>(&bytes[..len])?;
+    socket.send_to(&tenarc::to_vec(&number)?, from)?;
+    Ok((number, record))
+}
+
+#[allow(dead_code)] // A test uses the rest.
+fn main() -> Result<(), Box<dyn Error>> {
+    if let Some(address) = std::env::args().nth(1) {
+        return send(&address);
+    }
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.set_read_timeout(Some(WAIT * 50))?;
+    let address = socket.local_addr()?.to_string();
+    let mut sender = Command::new(std::env::current_exe()?).arg(address).spawn()?;
+    let mut table = Vec::new();
+    loop {
+        match receive(&socket)?.1 {
+            Record::End => break,
+            Record::Log(text) => println!("received: {text}"),
+            Record::Rows { first, of, rows } => {
+                // Bounded, as the memory follows what is announced.
+                table.resize(of.min(10_000), None);
+                let places = table.get_mut(first..).unwrap_or_default();
+                places.iter_mut().zip(rows.outer_iter()).for_each(|(p, r)| *p = Some(r.sum()));
+            }
+        }
+    }
+    let ended = sender.wait()?;
+    let sums = table.iter().copied().collect::<Option<Vec<f32>>>().ok_or("rows are missing")?;
+    println!("received: {} rows, sum {}", sums.len(), sums.iter().sum::<f32>());
+    if ended.success() { Ok(()) } else { Err("the sender failed".into()) }
+}
+
+#[allow(dead_code)]
+fn send(address: &str) -> Result<(), Box<dyn Error>> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(address)?;
+    let table = Array2::from_shape_fn((500, 64), |(row, _)| if row % 2 == 0 { 0.5 } else { 0.25 });
+    let whole = Record::Rows { first: 0, of: 500, rows: table.clone().into() };
+    let refused = datagram(0, &whole).err().ok_or("a table went into a datagram")?;
+    let pieces = pieces(&table)?;
+    println!("sent whole: {refused}\nsent in pieces: {}", pieces.len());
+    let records = [Record::Log("a table follows".into())].into_iter().chain(pieces);
+    for (number, record) in (0..).zip(records.chain([Record::End])) {
+        deliver(&socket, number, &datagram(number, &record)?)?;
+    }
+    Ok(())
+}
