@@ -258,6 +258,12 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::io(error)
+    }
+}
+
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error.0.kind {

@@ -17,7 +17,8 @@ use crate::tensor::{DynTensor, Tensor, ToTensor};
 /// Saves named tensors as an archive of one value, a map, to any writer.
 ///
 /// Names are any text, in the order given. Tensors of several types go together as `&dyn ToTensor`.
-/// Tensors are handed to the writer as they lie; nothing seeks.
+/// Tensors are handed to the writer as they lie; nothing seeks. In a file each is then opened by its name,
+/// `open(path)?.tensor(name)`; by a JSON Pointer, where the name is empty or begins with a slash.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -35,19 +36,33 @@ use crate::tensor::{DynTensor, Tensor, ToTensor};
 /// ```
 ///
 /// # Errors
-/// Where two tensors have one name, and where the writer fails.
+/// Where two tensors have one name, which is found before anything is written but the archive's first
+/// bytes, and where the writer fails.
 pub fn save_multi<W: io::Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
 ) -> Result<()> {
-    let mut names = HashSet::with_capacity(tensors.len());
-    if let Some((name, _)) = tensors.iter().find(|(name, _)| !names.insert(name.as_ref())) {
-        let name = name.as_ref().escape_debug();
-        return Err(Error::data(format!("there are two tensors named `{name}`")));
-    }
     let mut out = OArchive::new(writer)?;
-    out.save(&Named(tensors))?;
+    out.save_multi(tensors)?;
     out.finish().map(drop)
+}
+
+impl<W: io::Write> OArchive<W> {
+    /// Saves named tensors as one value, as [`save_multi`] does: with options, into a file that takes its
+    /// place as a whole ([`create`](OArchive::create)), or several lists one after the other.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save), and, before anything is written, where two tensors have one name.
+    pub fn save_multi<N: AsRef<str>, T: ToTensor>(
+        &mut self,
+        tensors: &[(N, T)],
+    ) -> Result<&mut Self> {
+        let mut names = HashSet::with_capacity(tensors.len());
+        match tensors.iter().find(|(name, _)| !names.insert(name.as_ref())) {
+            Some((name, _)) => Err(two(name.as_ref())),
+            None => self.save(&Named(tensors)),
+        }
+    }
 }
 
 struct Named<'a, N, T>(&'a [(N, T)]);
@@ -65,23 +80,70 @@ impl<N: AsRef<str>, T: ToTensor> Serialize for Named<'_, N, T> {
 /// Loads all tensors that [`save_multi`] wrote, or of any archive whose first value is a map or struct
 /// of tensors, from any reader; in their order, with checksums verified.
 ///
+/// It is read to the end mark, or to the header of the next value, and not for the end of the input, so that
+/// a socket may stay open. More may have been taken from the reader: several lists in one stream are read by
+/// one [`IArchive`], with [`IArchive::load_multi`].
+///
 /// # Errors
 /// Where the reader fails, the archive is damaged, or its first value holds something else or two
 /// tensors of one name.
 pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
-    let mut tensors = Vec::new();
-    let mut names = HashSet::new();
-    IArchive::new(reader)?.load_seed(Entries {
-        wants: &|_| true,
-        put: &mut |name, tensor| {
-            if !names.insert(name.clone()) {
-                return Err(two(&name));
-            }
-            tensors.push((name, tensor));
-            Ok(())
-        },
-    })?;
+    let mut input = IArchive::new(reader)?;
+    let tensors = input.load_multi()?;
+    input.settle()?;
     Ok(tensors)
+}
+
+impl<R: io::Read> IArchive<R> {
+    /// Loads all tensors of the next value, as [`load_multi`] does.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and where the value holds something else or two tensors of one name. The
+    /// value behind it can still be loaded.
+    pub fn load_multi(&mut self) -> Result<Vec<(String, DynTensor)>> {
+        let mut tensors = Vec::new();
+        let mut names = HashSet::new();
+        self.load_seed(Entries {
+            wants: &|_| true,
+            put: &mut |name, tensor| {
+                if !names.insert(name.clone()) {
+                    return Err(two(&name));
+                }
+                tensors.push((name, tensor));
+                Ok(())
+            },
+        })?;
+        Ok(tensors)
+    }
+
+    /// Loads the tensors of the next value onto variables, as [`load_multi_onto`] does.
+    ///
+    /// # Errors
+    /// As [`load_multi_onto`]. Where names, dtypes or shapes do not fit, the value is still the next: it
+    /// can be loaded otherwise, or skipped.
+    pub fn load_multi_onto<N: AsRef<str>>(
+        &mut self,
+        variables: &mut [(N, &mut dyn Variable)],
+        mode: Match,
+    ) -> Result<Unmatched> {
+        let stored = self.next_entries()?;
+        let unmatched = compare(&stored, variables, mode)?;
+        let mut by_name = HashMap::with_capacity(variables.len());
+        for (name, variable) in variables {
+            by_name.insert((*name).as_ref().to_owned(), variable);
+        }
+        let names: HashSet<String> = by_name.keys().cloned().collect();
+        self.load_seed(Entries {
+            wants: &|name| names.contains(name),
+            put: &mut |name, tensor| match by_name.remove(&name) {
+                Some(variable) => {
+                    variable.load_tensor(tensor).map_err(|error| error.in_field(&name))
+                }
+                None => Err(two(&name)),
+            },
+        })?;
+        Ok(unmatched)
+    }
 }
 
 /// What may differ between the variables of a program and the tensors of an archive.
@@ -89,10 +151,13 @@ pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
 pub enum Match {
     /// Nothing: the names are the same on both sides.
     Strict,
+    /// The archive may have more tensors, which are passed over: a model out of a checkpoint of a training
+    /// run. This is what tch's `VarStore::load` allows.
+    Every,
     /// Variables may be missing in the archive, and stay as they are: a model that goes on from one with
     /// fewer layers.
     Partial,
-    /// Both may have what the other has not.
+    /// Both may have what the other has not, as tch's `load_partial` and `fill_safetensors` allow.
     Fill,
 }
 
@@ -164,8 +229,9 @@ impl Variable for DynTensor {
 /// tensor at a time is in memory beside the variables.
 ///
 /// Names, dtypes and shapes are compared before anything is read into a variable: where they differ in a
-/// way that `mode` does not allow, all variables are as they were. An error in the middle of the
-/// stream leaves some of them loaded.
+/// way that `mode` does not allow, all variables are as they were. A stream that breaks in the middle leaves
+/// some of them loaded; so does damage, as checksums stand behind the tensors: after an error other than
+/// these, take none of them for what was saved.
 ///
 /// ```
 /// use ndarray::{Array1, array};
@@ -192,20 +258,8 @@ pub fn load_multi_onto<R: io::Read, N: AsRef<str>>(
     mode: Match,
 ) -> Result<Unmatched> {
     let mut input = IArchive::new(reader)?;
-    let stored = input.next_entries()?;
-    let unmatched = compare(&stored, variables, mode)?;
-    let mut by_name = HashMap::with_capacity(variables.len());
-    for (name, variable) in variables {
-        by_name.insert((*name).as_ref().to_owned(), variable);
-    }
-    let names: HashSet<String> = by_name.keys().cloned().collect();
-    input.load_seed(Entries {
-        wants: &|name| names.contains(name),
-        put: &mut |name, tensor| match by_name.remove(&name) {
-            Some(variable) => variable.load_tensor(tensor),
-            None => Err(two(&name)),
-        },
-    })?;
+    let unmatched = input.load_multi_onto(variables, mode)?;
+    input.settle()?;
     Ok(unmatched)
 }
 
@@ -248,6 +302,7 @@ fn compare<N: AsRef<str>>(
     unmatched.unexpected = unexpected.cloned().collect();
     let refused = match mode {
         Match::Strict => !unmatched.missing.is_empty() || !unmatched.unexpected.is_empty(),
+        Match::Every => !unmatched.missing.is_empty(),
         Match::Partial => !unmatched.unexpected.is_empty(),
         Match::Fill => false,
     };

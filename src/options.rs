@@ -66,7 +66,8 @@ impl DecodeOptions {
 
     /// Whether the checksums of tensors are verified when an archive is loaded into owned arrays; on
     /// by default. Those of headers are in any case, and those of views only by
-    /// [`Archive::verify`](crate::Archive::verify).
+    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::Parts) are when these are
+    /// put together.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
         self.checksums = on;

@@ -33,15 +33,33 @@ use serde::ser::{Error as _, Serialize, Serializer};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
+/// It refuses every type, those that could be serialized too: what a parameter can do is known where it is
+/// named, `Node<Vec<f32>>` here and `Node<SoftFail<Socket>>` there.
+///
 /// Without it, saving is refused by the compiler:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// struct Socket;
 /// let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
 /// out.save(&Socket).unwrap(); // error: the trait `Serialize` is not implemented for `Socket`
 /// ```
+///
+/// which takes the same lines once there is one:
+///
+/// ```
+/// #[derive(serde::Serialize)]
+/// struct Socket;
+/// let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+/// out.save(&Socket).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SoftFail<T>(pub T);
+
+impl<T> From<T> for SoftFail<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
 
 impl<T> Deref for SoftFail<T> {
     type Target = T;

@@ -31,3 +31,5 @@ mod support;
 mod truncations;
 #[path = "archive_damage/views.rs"]
 mod views;
+#[path = "archive_damage/writers.rs"]
+mod writers;

@@ -1,6 +1,7 @@
 //! Archives: a log of saved values, each a small block of metadata followed by its tensors, aligned
 //! and checksummed.
 
+mod body;
 mod directory;
 mod file;
 mod map;

@@ -6,20 +6,19 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
+use super::body::{Body, cut, discard, last_uses, received, skip_to_body, take};
 use super::directory::{Directory, Entry};
 use crate::error::{Category, Error, Result};
-use crate::io::apart::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
-use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
+use crate::io::source::{IoRead, Read as _};
 use crate::meta::TensorMeta;
-use crate::options::{DecodeOptions, Limits};
+use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::wrong_checksum;
 use crate::segment::decode;
 use crate::segment::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
 use crate::segment::header::Header;
 use crate::segment::path;
-use crate::wire::tensor::Payload;
 
 /// Reads values one after the other from an archive, over any [`io::Read`]: the counterpart of
 /// [`OArchive`](crate::OArchive).
@@ -50,6 +49,14 @@ pub struct IArchive<R> {
 struct Next {
     record: Vec<u8>,
     header: Header,
+}
+
+/// What comes next in an archive.
+enum Found {
+    Segment(Box<Next>),
+    EndMark,
+    /// The end of the input, behind an end mark.
+    End,
 }
 
 impl<R> fmt::Debug for IArchive<R> {
@@ -219,56 +226,76 @@ impl<R: io::Read> IArchive<R> {
     }
 
     fn read_header(&mut self) -> Result<Option<Box<Next>>> {
-        self.pass_blocks()?;
         loop {
-            let at = self.read.offset();
-            self.read.fill(MAX_RECORD_HEAD)?;
-            let window = self.read.window();
-            if window.is_empty() {
-                if self.finished {
-                    return Ok(None);
-                }
-                let count = self.directory.count();
-                let what = format!("the archive has no end mark behind {count} whole segments");
-                return Err(Error::torn(what).at(at));
+            match self.read_record()? {
+                Found::Segment(next) => return Ok(Some(next)),
+                Found::EndMark => {}
+                Found::End => return Ok(None),
             }
-            let Some(lengths) = format::record_len(window) else {
-                return Err(if window.len() < MAX_RECORD_HEAD {
-                    Error::torn("the archive ends inside a record").at(at)
-                } else {
-                    Error::damaged("expected a record, found something else").at(at)
-                });
-            };
-            let limit = self.options.limits.alloc_budget(false);
-            if lengths.total > limit {
-                let found = lengths.total;
-                return Err(Error::limit(format!(
-                    "a header of {found} bytes, {limit} are allowed"
-                ))
-                .at(at));
+        }
+    }
+
+    /// Reads on until what was read is vouched for: to an end mark, which need not be the end of the input,
+    /// or to the header of another segment.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        if self.next.is_some() {
+            return Ok(());
+        }
+        let found = self.read_record();
+        if let Found::Segment(next) = self.lasting(found)? {
+            self.next = Some(next);
+        }
+        Ok(())
+    }
+
+    fn read_record(&mut self) -> Result<Found> {
+        self.pass_blocks()?;
+        let at = self.read.offset();
+        self.read.fill(MAX_RECORD_HEAD)?;
+        let window = self.read.window();
+        if window.is_empty() {
+            if self.finished {
+                return Ok(Found::End);
             }
-            let len = super::source::in_memory(lengths.total, at)?;
-            let record = take(&mut self.read, len, "a header")?;
-            let opened = format::open_record(&record, at)?;
-            match opened.kind {
-                Kind::Segment => {
-                    let header = Header::parse(opened, lengths.total, at)?;
-                    self.finished = false;
-                    return Ok(Some(Box::new(Next { record, header })));
-                }
-                Kind::End => {
-                    let tail = take(&mut self.read, TAIL, "an end mark")?;
-                    let expected = self.directory.end_mark(at)?;
-                    if expected != [record, tail].concat() {
-                        let what = "the end mark does not fit the segments before it";
-                        return Err(Error::damaged(what).at(at));
-                    }
-                    self.finished = true;
-                }
-                Kind::Directory => {
-                    let what = "a block of the directory where none belongs";
+            let count = self.directory.count();
+            let what = format!("the archive has no end mark behind {count} whole segments");
+            return Err(Error::torn(what).at(at));
+        }
+        let Some(lengths) = format::record_len(window) else {
+            return Err(if window.len() < MAX_RECORD_HEAD {
+                Error::torn("the archive ends inside a record").at(at)
+            } else {
+                Error::damaged("expected a record, found something else").at(at)
+            });
+        };
+        let limit = self.options.limits.alloc_budget(false);
+        if lengths.total > limit {
+            let found = lengths.total;
+            let what = format!("a header of {found} bytes, {limit} are allowed");
+            return Err(Error::limit(what).at(at));
+        }
+        let len = super::source::in_memory(lengths.total, at)?;
+        let record = take(&mut self.read, len, "a header")?;
+        let opened = format::open_record(&record, at)?;
+        match opened.kind {
+            Kind::Segment => {
+                let header = Header::parse(opened, lengths.total, at)?;
+                self.finished = false;
+                Ok(Found::Segment(Box::new(Next { record, header })))
+            }
+            Kind::End => {
+                let tail = take(&mut self.read, TAIL, "an end mark")?;
+                let expected = self.directory.end_mark(at)?;
+                if expected != [record, tail].concat() {
+                    let what = "the end mark does not fit the segments before it";
                     return Err(Error::damaged(what).at(at));
                 }
+                self.finished = true;
+                Ok(Found::EndMark)
+            }
+            Kind::Directory => {
+                let what = "a block of the directory where none belongs";
+                Err(Error::damaged(what).at(at))
             }
         }
     }
@@ -443,227 +470,5 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         }
-    }
-}
-
-/// Bytes that were received: whoever has sent so many can make us hold as many.
-fn received<R: io::Read>(read: &IoRead<R>) -> usize {
-    usize::try_from(read.offset()).unwrap_or(usize::MAX)
-}
-
-fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result<Vec<u8>> {
-    match read.take(len, what).map_err(cut)? {
-        Bytes::Owned(bytes) => Ok(bytes),
-        bytes => Ok(bytes.as_slice().to_vec()),
-    }
-}
-
-/// The end of the input inside an archive.
-fn cut(error: Error) -> Error {
-    match error.category() {
-        Category::Eof => error.into_torn(),
-        _ => error,
-    }
-}
-
-fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
-    match pass_over(read, len)? {
-        0 => Ok(()),
-        missing => {
-            let what = format!("the archive ends, {missing} bytes before its segment");
-            Err(Error::torn(what).at(read.offset()))
-        }
-    }
-}
-
-/// Reads the padding before a body and its head.
-fn skip_to_body<R: io::Read>(read: &mut IoRead<R>, header: &Header) -> Result<()> {
-    if header.count() == 0 {
-        return Ok(());
-    }
-    let at = read.offset();
-    let expected = header.layout.before_body()?;
-    if take(read, expected.len(), "padding")? == expected {
-        return Ok(());
-    }
-    Err(Error::damaged("padding before the body is not what it must be").at(at))
-}
-
-/// For each buffer, where in the archive it is referred to last; 0 for never.
-fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<u64>> {
-    let mut uses = vec![0; header.count()];
-    if uses.is_empty() {
-        return Ok(uses);
-    }
-    path::references(metadata, header, limits, &mut |at, item| {
-        if let Payload::Buffer { number, .. } = item.payload
-            && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
-        {
-            *last = at;
-        }
-    })?;
-    Ok(uses)
-}
-
-/// The body of a segment, read from front to end.
-struct Body<'a, R> {
-    read: &'a mut IoRead<R>,
-    header: &'a Header,
-    uses: Vec<u64>,
-    checksums: bool,
-    /// The buffer that comes next.
-    next: usize,
-    /// Buffers that were read and are referred to again.
-    kept: Vec<(u64, Vec<u8>)>,
-    /// How many bytes more may be kept.
-    budget: u64,
-    /// The buffer being given out.
-    open: Option<Source>,
-    hashes: Vec<(u64, u64)>,
-}
-
-enum Source {
-    Stream { number: u64, left: u64, hasher: Option<Box<Hasher>> },
-    Kept { index: usize, position: usize, last: bool },
-}
-
-impl<'a, R: io::Read> Body<'a, R> {
-    fn new(
-        read: &'a mut IoRead<R>,
-        header: &'a Header,
-        uses: Vec<u64>,
-        checksums: bool,
-        budget: u64,
-    ) -> Self {
-        let (kept, hashes) = (Vec::new(), Vec::new());
-        Self { read, header, uses, checksums, next: 0, kept, budget, open: None, hashes }
-    }
-
-    /// Passes over to where buffer `number` starts.
-    fn go_to(&mut self, number: usize) -> Result<()> {
-        let (start, _) = self.header.buffer(number as u64).unwrap_or_default();
-        let gap = start.saturating_sub(self.read.offset());
-        discard(self.read, gap)
-    }
-
-    /// Reads the next buffer into memory.
-    fn keep_next(&mut self) -> Result<()> {
-        self.go_to(self.next)?;
-        let number = self.next as u64;
-        let (at, len) = self.header.buffer(number).unwrap_or_default();
-        self.budget = self.budget.checked_sub(len).ok_or_else(|| {
-            let left = self.budget;
-            Error::limit(format!("{len} more bytes to keep for later, {left} left of the budget"))
-                .at(at)
-        })?;
-        let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
-        if self.checksums {
-            let mut hasher = Hasher::new();
-            hasher.update(&bytes);
-            self.hashes.push((number, hasher.finish()));
-        }
-        self.kept.push((number, bytes));
-        self.next += 1;
-        Ok(())
-    }
-
-    /// Reads to the end of the body; the checksums of the buffers that were read.
-    fn finish(mut self) -> Result<Vec<(u64, u64)>> {
-        let left = self.header.layout.body_end.saturating_sub(self.read.offset());
-        discard(self.read, left)?;
-        Ok(std::mem::take(&mut self.hashes))
-    }
-}
-
-impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.header.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.header.count() as u64
-    }
-
-    fn cost(&mut self, _: u64, len: u64) -> u64 {
-        len
-    }
-
-    fn contents(&mut self) -> Contents<'_, 'de> {
-        Contents::Read(self)
-    }
-}
-
-impl<R: io::Read> ReadBuffer for Body<'_, R> {
-    fn proven(&self) -> usize {
-        received(self.read)
-    }
-
-    fn start(&mut self, number: u64, at: u64) -> Result<()> {
-        let wanted = usize::try_from(number).unwrap_or(usize::MAX);
-        // What stands before it is passed over, unless something further on refers to it.
-        while self.next < wanted {
-            if self.uses.get(self.next).is_some_and(|&last| last > at) {
-                self.keep_next()?;
-            } else {
-                self.next += 1;
-            }
-        }
-        let used_again = self.uses.get(wanted).is_some_and(|&last| last > at);
-        if self.next == wanted && used_again {
-            self.keep_next()?;
-        }
-        if self.next == wanted {
-            self.go_to(wanted)?;
-            self.next += 1;
-            let (_, left) = self.header.buffer(number).unwrap_or_default();
-            let hasher = self.checksums.then(|| Box::new(Hasher::new()));
-            self.open = Some(Source::Stream { number, left, hasher });
-            return Ok(());
-        }
-        match self.kept.iter().position(|(kept, _)| *kept == number) {
-            Some(index) => {
-                self.open = Some(Source::Kept { index, position: 0, last: !used_again });
-                Ok(())
-            }
-            None => Err(Error::data(format!("buffer {number} was passed over"))),
-        }
-    }
-
-    fn read(&mut self, out: &mut [u8]) -> Result<()> {
-        match &mut self.open {
-            Some(Source::Stream { left, hasher, .. }) => {
-                // In steps that are still in cache when they are hashed.
-                for step in out.chunks_mut(STEP) {
-                    self.read.read_exact(step, "a tensor").map_err(cut)?;
-                    if let Some(hasher) = hasher {
-                        hasher.update(step);
-                    }
-                    *left = left.saturating_sub(step.len() as u64);
-                }
-            }
-            Some(Source::Kept { index, position, .. }) => {
-                let kept = self.kept.get(*index).map(|(_, bytes)| &bytes[..]).unwrap_or_default();
-                let from = kept.get(*position..).and_then(|rest| rest.get(..out.len()));
-                let from = from.ok_or_else(|| Error::data("more of a buffer than there is"))?;
-                out.copy_from_slice(from);
-                *position += out.len();
-            }
-            None => {}
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        match self.open.take() {
-            Some(Source::Stream { number, left: 0, hasher: Some(hasher) }) => {
-                self.hashes.push((number, hasher.finish()));
-            }
-            Some(Source::Kept { index, last: true, .. }) => {
-                let (_, bytes) = self.kept.swap_remove(index);
-                self.budget += bytes.len() as u64;
-            }
-            _ => {}
-        }
-        Ok(())
     }
 }

@@ -233,6 +233,9 @@ impl<W: io::Write> Stage<W> {
     }
 }
 
+/// Bytes of the longest slice handed to a writer: on Windows, [`io::IoSlice`] panics beyond 4 GiB.
+pub const MAX_SLICE: usize = 1 << 30;
+
 /// Writes all slices, in as few calls as the writer takes; `base` counts the bytes.
 ///
 /// [`io::Write::write_all`] would do for one, but panics where a writer claims more than it was given.
@@ -272,9 +275,11 @@ pub fn write_slices<W: io::Write + ?Sized>(
 impl<W: io::Write> Overflow for Stage<W> {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if bytes.len() > buf.capacity() {
-            let slices = &mut [io::IoSlice::new(buf), io::IoSlice::new(bytes)];
-            write_slices(&mut self.writer, slices, base)?;
-            buf.clear();
+            for bytes in bytes.chunks(MAX_SLICE) {
+                let slices = &mut [io::IoSlice::new(buf), io::IoSlice::new(bytes)];
+                write_slices(&mut self.writer, slices, base)?;
+                buf.clear();
+            }
             return Ok(());
         }
         self.flush(buf, base)?;

@@ -7,18 +7,18 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::buffer::Buffer;
-use super::info::{Parsed, PartsInfo, assemble};
+use super::info::{BufferInfo, Parsed, PartsInfo, assemble};
 use crate::error::{Error, Result};
 use crate::io::checksum::{Hasher, WRITE_STEP};
 use crate::io::shared::SharedBytes;
-use crate::io::sink::write_slices;
+use crate::io::sink::{MAX_SLICE, write_slices};
 use crate::mem::Arena;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Lending, Seen, no_such};
 use crate::segment::find;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Content, Header};
-use crate::segment::path::TensorInfo;
+use crate::segment::path::{self, TensorInfo};
 use crate::segment::walk::Output;
 
 /// A value split: metadata here, the bytes of its tensors there, in buffers that can be sent, shared
@@ -189,7 +189,12 @@ impl<B: AsRef<[u8]>> Parts<B> {
         let name = header.name.as_deref();
         let Header { alignment, checked, .. } = *header;
         let content = Content { name, alignment, checked, lengths: &lengths, metadata };
-        let info = PartsInfo::with_options(assemble(&content, hashes)?, options)?;
+        let info = PartsInfo::with_options(assemble(&content, hashes)?, options);
+        // What is wrong with it is told as of the archive.
+        let info = info.map_err(|error| {
+            let told = path::list(metadata, header, options.limits).err();
+            told.unwrap_or_else(|| error.moved_by(header.offset))
+        })?;
         Ok(Self::trusted(info, buffers))
     }
 
@@ -252,17 +257,33 @@ impl<B: AsRef<[u8]>> Parts<B> {
         decode(metadata, parsed, &self.buffers, "", Some(&share), arena, *options)
     }
 
+    /// The same parts with buffers that can be shared, uncopied: for [`load_shared`](Self::load_shared)
+    /// of such as cannot be cloned, as [`Buffer`].
+    pub fn into_shared(self) -> Parts<SharedBytes>
+    where
+        B: Send + Sync + 'static,
+    {
+        Parts::trusted(self.info, self.buffers.into_iter().map(SharedBytes::from_owner).collect())
+    }
+
     /// Writes the metadata and then the buffers, one behind the other without padding, many in each call
     /// where the writer takes that ([`io::Write::write_vectored`]). They are read by
     /// [`read_from`](Self::read_from).
     ///
     /// # Errors
-    /// Where the writer fails.
+    /// Where the writer fails, and where a buffer has another length than it had.
     pub fn write_to<W: io::Write>(&self, mut writer: W) -> Result<()> {
         let writer: &mut dyn io::Write = &mut writer;
-        let metadata = std::iter::once(&self.info.metadata[..]);
-        let pieces = metadata.chain(self.buffers.iter().map(AsRef::as_ref));
-        let mut slices: Vec<io::IoSlice<'_>> = pieces.map(io::IoSlice::new).collect();
+        let PartsInfo { metadata, parsed, options, .. } = &self.info;
+        let mut slices = vec![io::IoSlice::new(metadata)];
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            let bytes = buffer.as_ref();
+            // The receiver goes by the lengths in the metadata.
+            if bytes.len() as u64 != parsed.len_of(number) {
+                return Err(parsed.wrong(metadata, number, bytes, options.limits));
+            }
+            slices.extend(bytes.chunks(MAX_SLICE).map(io::IoSlice::new));
+        }
         write_slices(writer, &mut slices, &mut 0)
     }
 }
@@ -270,7 +291,8 @@ impl<B: AsRef<[u8]>> Parts<B> {
 impl Parts<Buffer> {
     /// Reads what [`write_to`](Self::write_to) or [`Split::write_to`](crate::Split::write_to) wrote, and
     /// not a byte beyond it. Each buffer is read straight into its memory, which follows the bytes
-    /// received, and verified on the way.
+    /// received, and verified on the way. It is aligned as the sender asks, to 64 bytes where it is
+    /// shorter than a 64th of that.
     ///
     /// # Errors
     /// With [`Category::Eof`](crate::Category::Eof) where the reader is at its end, with
@@ -302,7 +324,7 @@ impl Parts<Buffer> {
             let len = usize::try_from(buffer.byte_len()).unwrap_or(usize::MAX);
             let mut hasher = Hasher::new();
             let at = received as u64;
-            let memory = Buffer::read(reader, len, received, buffer.alignment(), &mut hasher)
+            let memory = Buffer::read(reader, len, received, worth_it(buffer), &mut hasher)
                 .map_err(|error| error.at(at).in_field(buffer.path()))?;
             if memory.len() < len {
                 let found = memory.len();
@@ -319,6 +341,16 @@ impl Parts<Buffer> {
         }
         Ok(Self::trusted(info, buffers))
     }
+}
+
+/// The alignment for a buffer that is received: very many that are tiny must not take a multiple of
+/// what was received.
+fn worth_it(buffer: &BufferInfo) -> usize {
+    const LINE: usize = 64;
+
+    let asked = buffer.alignment();
+    let is_tiny = buffer.byte_len() < (asked / LINE) as u64;
+    if is_tiny { asked.min(LINE) } else { asked }
 }
 
 /// The metadata of parts that stand next in a stream.

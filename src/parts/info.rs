@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::buffer::Buffer;
-use crate::error::{Category, Error, Result};
+use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::format::{self, Kind};
@@ -39,6 +39,13 @@ impl Parsed {
         let len = usize::try_from(lengths.total).unwrap_or(usize::MAX);
         let (record, rest) = metadata.split_at_checked(len).ok_or_else(|| short(lengths.total))?;
         let header = Self::header(record)?;
+        // What follows takes memory for each: so many must be able to be referred to.
+        let most = header.metadata.len() / path::MIN_REFERENCE;
+        if header.count() > most {
+            let (found, len) = (header.count(), header.metadata.len());
+            let what = format!("{found} buffers, {len} bytes cannot refer to so many");
+            return Err(Error::damaged(what).at(0));
+        }
         let hashes = if header.count() == 0 {
             Vec::new()
         } else {
@@ -74,6 +81,15 @@ impl Parsed {
     /// The metadata itself, an item of CBOR.
     pub fn item<'a>(&self, metadata: &'a [u8]) -> &'a [u8] {
         metadata.get(self.header.metadata.clone()).unwrap_or_default()
+    }
+
+    /// That the metadata refers to every buffer.
+    pub fn check_references(&self, metadata: &[u8], limits: Limits) -> Result<()> {
+        if self.header.count() == 0 {
+            return Ok(());
+        }
+        let number = path::unreferred(self.item(metadata), &self.header, limits)?;
+        number.map_or(Ok(()), |number| Err(unreferred(number)))
     }
 
     /// That these are the buffers which the metadata refers to.
@@ -154,6 +170,11 @@ impl Parsed {
     }
 }
 
+#[cold]
+fn unreferred(number: usize) -> Error {
+    Error::damaged(format!("nothing refers to buffer {number}")).at(0)
+}
+
 /// Metadata as it is sent: the record of a segment at offset 0, and behind it what an archive has
 /// behind a body.
 pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
@@ -224,10 +245,7 @@ impl PartsInfo {
         let tensors = path::in_buffers(parsed.item(&metadata), header, options.limits)?;
         let mut buffers = Vec::with_capacity(tensors.len());
         for (number, tensor) in tensors.into_iter().enumerate() {
-            let Some(tensor) = tensor else {
-                let what = format!("nothing refers to buffer {number}");
-                return Err(Error::new(Category::Damaged, what).at(0));
-            };
+            let tensor = tensor.ok_or_else(|| unreferred(number))?;
             let checksum = hashes.get(number).copied();
             buffers.push(BufferInfo { tensor, alignment: header.alignment, checksum });
         }

@@ -87,6 +87,7 @@ pub fn from_parts_with<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     options: DecodeOptions,
 ) -> Result<T> {
     let parsed = Parsed::new(metadata, options.limits)?;
+    parsed.check_references(metadata, options.limits)?;
     parsed.check(metadata, buffers.iter().map(AsRef::as_ref), options)?;
     held::decode(metadata, &parsed, buffers, "", None, None, options)
 }

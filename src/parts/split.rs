@@ -227,6 +227,11 @@ impl<F: FnMut(&BufferInfo, &[u8]) -> io::Result<()>> Output for Whole<'_, F> {
             self.given = true;
             return (self.each)(buffer, bytes).map_err(Error::io);
         }
+        if self.gathered.is_empty() {
+            // As much as is planned, so that it need not move.
+            let len = usize::try_from(buffer.byte_len()).unwrap_or(usize::MAX);
+            crate::io::sink::reserve(&mut self.gathered, len)?;
+        }
         crate::io::sink::reserve(&mut self.gathered, bytes.len())?;
         self.gathered.extend_from_slice(bytes);
         Ok(())

@@ -19,9 +19,9 @@ pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>>
     };
     let mut search = Search { bytes: metadata, at: 0, limits, found: None };
     search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
-    search.found.ok_or_else(|| {
-        Error::data(format!("the archive has no value at `{}`", path.escape_debug()))
-    })
+    search
+        .found
+        .ok_or_else(|| Error::data(format!("there is no value at `{}`", path.escape_debug())))
 }
 
 /// What is left of a path.

@@ -202,7 +202,7 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let computed = checksum::of(item, offset);
     if first != HASH_HEAD || hash != computed {
         return Err(Error::damaged(format!(
-            "checksum of a header is {computed:016x}, the archive says {hash:016x}"
+            "checksum of a header is {computed:016x}, stored is {hash:016x}"
         ))
         .at(offset));
     }

@@ -78,8 +78,10 @@ impl SaveOptions {
     ///
     /// It sees the path of the tensor, its dtype, shape and order and the number of its bytes, and is
     /// asked once about each, in the order of the value's fields. Byte strings (`serde_bytes`) and
-    /// sequences of numbers that are stored as one block are asked about too, as tensors of one
-    /// dimension. In a path no key is quoted: where keys hold dots, two payloads may have the same.
+    /// sequences that could be stored as one block of numbers are asked about too, as tensors of one
+    /// dimension; one that turns out to hold something else stays inline whatever the answer. The
+    /// path is the one that is listed later, but where a key with dots reads like a path through
+    /// another key beside it: then two payloads may have the same.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};

@@ -231,6 +231,9 @@ pub fn in_buffers(
     Ok(found)
 }
 
+/// All paths of a value may take so much, however little metadata they stand for.
+const PATHS: usize = 16 << 20;
+
 /// What is called with each payload: its path, itself, and what makes a description of it.
 type Inform<'a> =
     dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<TensorInfo>) -> Result<()> + 'a;
@@ -239,7 +242,8 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let pointers = dots_are_ambiguous(&mut Wire::new(SliceRead::new(metadata), limits))
         .map_err(|error| error.moved_by(header.metadata_offset()))?;
     // One long key stands in the paths of all that is under it.
-    let most = metadata.len().saturating_mul(16).max(1 << 20);
+    let budget = usize::try_from(limits.alloc_budget(false)).unwrap_or(usize::MAX);
+    let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());
     visit(metadata, header, limits, &mut |path, item| {
@@ -340,6 +344,22 @@ pub fn references(
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     visit_item(&mut wire, None, &mut |_, at, item| each(at, item))
+}
+
+/// Bytes of the shortest reference: tag, array, number.
+pub const MIN_REFERENCE: usize = 5 + 1 + 1;
+
+/// The first buffer that nothing refers to.
+pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Option<usize>> {
+    let mut seen = vec![false; header.count()];
+    references(metadata, header, limits, &mut |_, item| {
+        if let Payload::Buffer { number, .. } = item.payload
+            && let Some(seen) = usize::try_from(number).ok().and_then(|at| seen.get_mut(at))
+        {
+            *seen = true;
+        }
+    })?;
+    Ok(seen.iter().position(|seen| !seen))
 }
 
 /// The steps from the outermost value to one inside.

@@ -11,6 +11,8 @@ pub struct Trail {
     at: usize,
     /// Arrays and maps that are not at their ends.
     open: Vec<Frame>,
+    /// Whether tags stand before what comes next: no key is named through them.
+    tagged: bool,
 }
 
 struct Frame {
@@ -47,8 +49,9 @@ impl Trail {
         let mut len = head_len;
         match found.major() {
             // What follows is the item.
-            head::TAG => {}
+            head::TAG => self.tagged = true,
             head::ARRAY | head::MAP => {
+                self.tagged = false;
                 let place =
                     if found.major() == head::MAP { Place::Key(None) } else { Place::Index(0) };
                 self.open.push(Frame { place, left: found.length() });
@@ -58,6 +61,7 @@ impl Trail {
             }
             head::BYTES | head::TEXT if found.is_indefinite() => {
                 // Its chunks are as elements.
+                self.tagged = false;
                 self.open.push(Frame { place: Place::Index(0), left: None });
             }
             head::BYTES | head::TEXT => {
@@ -88,10 +92,12 @@ impl Trail {
 
     /// An item is at its end, which as a key is named so.
     fn item(&mut self, name: impl FnOnce() -> Option<String>) {
+        let tagged = std::mem::take(&mut self.tagged);
         let Some(frame) = self.open.last_mut() else { return };
         match &mut frame.place {
             Place::Key(key @ None) => {
-                *key = Some(name().map_or(Step::Unnamed, Step::Key));
+                let name = if tagged { None } else { name() };
+                *key = Some(name.map_or(Step::Unnamed, Step::Key));
                 return;
             }
             Place::Key(key) => *key = None,
@@ -141,6 +147,16 @@ mod tests {
         let mut along = Trail::default();
         for (len, path) in expected {
             assert_eq!(along.path(&written[..len]).text(false), path, "{len}");
+            assert_eq!(Trail::default().path(&written[..len]).text(false), path, "{len}");
+        }
+    }
+
+    #[test]
+    fn names_no_key_through_a_tag() {
+        // {1("a"): 0, 1([2]): 1(0), "b": 0, 3: ...
+        let written = b"\xa5\xc1\x61a\x00\xc1\x81\x02\xc1\x00\x61b\x00\x03";
+        let expected = [(4, "?"), (5, "?"), (7, "?.0"), (8, "?"), (9, "?"), (12, "b"), (14, "3")];
+        for (len, path) in expected {
             assert_eq!(Trail::default().path(&written[..len]).text(false), path, "{len}");
         }
     }

@@ -230,7 +230,7 @@ impl<O: Overflow> Encoder<O> {
 }
 
 /// Exactly `len` bytes of payload, block by block.
-fn blocks<T: Serialize + ?Sized>(
+pub fn blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
     mut put: impl FnMut(&[u8]) -> Result<()>,

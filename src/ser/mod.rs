@@ -12,7 +12,7 @@ use serde::ser;
 
 pub(crate) use self::capture::Capture;
 use self::compound::{Compound, Sequence};
-pub(crate) use self::encoder::Encoder;
+pub(crate) use self::encoder::{Encoder, blocks};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink, Stage};
 use crate::options::EncodeOptions;

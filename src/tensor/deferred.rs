@@ -13,11 +13,25 @@ use crate::meta::element_count;
 /// A tensor whose dtype and shape are known, and whose elements are fetched when they are written:
 /// one that lies on a GPU, in another file, or is computed.
 ///
-/// While a value with many of them is saved, one at a time is in memory. Each is fetched once by
-/// [`save`](crate::save), [`OArchive`](crate::OArchive) and [`to_parts`](crate::to_parts); twice by
-/// a [`Split`](crate::Split) with checksums, which stand in front of what they check, and under
-/// [`SaveOptions::with_dedup`](crate::SaveOptions::with_dedup), which compares; and by
-/// [`to_vec`](crate::to_vec) where it walks twice. What is fetched must be the same each time.
+/// While a value with many of them is saved, one at a time is in memory. What is fetched must be the same
+/// each time; how often that is, for one tensor in a buffer
+/// ([`SaveOptions::with_inline_below`](crate::SaveOptions::with_inline_below)):
+///
+/// | | fetched |
+/// |---|---|
+/// | [`save`](crate::save), [`OArchive`](crate::OArchive), [`to_parts`](crate::to_parts) | once |
+/// | [`Split`](crate::Split): made with checksums, which stand in front of what they check | once |
+/// | [`Split`](crate::Split): each time its buffers are handed out or written | once |
+/// | any of these, [with dedup](crate::SaveOptions::with_dedup), which compares first (a `Split` as it is made) | once more |
+/// | [`to_writer`](crate::to_writer) | once |
+/// | [`to_vec`](crate::to_vec), [`append_to`](crate::append_to) | twice if the value has blocks of 1 MiB, else once |
+///
+/// One that stays inline is fetched when the metadata is made, and again whenever that is compared: as
+/// buffers are written, and where a sequence of numbers that goes to a buffer turns out to be of several types.
+///
+/// Where fetching fails, so does the save; a tensor in a buffer is fetched when what stands before it has
+/// been written, so that an [`OArchive`](crate::OArchive) over a stream is broken there, while a file stays as it
+/// was.
 ///
 /// It is written like any other tensor, and read back as an array.
 ///
@@ -86,7 +100,8 @@ impl<'a> Deferred<'a> {
     /// given. So not even one tensor need be in memory as a whole.
     ///
     /// Saving it is an error where `write` fails, or hands over more or fewer bytes than dtype and
-    /// shape take.
+    /// shape take, or, as bools, others than 0 and 1. Errors of other kinds are brought in by
+    /// [`serde::ser::Error::custom`].
     ///
     /// ```
     /// use tenarc::{DType, Deferred, Order, Tensor};
@@ -109,11 +124,24 @@ impl<'a> Deferred<'a> {
         write: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
     ) -> Self {
         let order = if shape.len() < 2 { Order::C } else { order };
+        let bools = dtype == DType::Bool;
+        let write = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+            if !bools {
+                return write(put);
+            }
+            // Nobody would read them.
+            write(&mut |block| match block.iter().find(|&&byte| byte > 1) {
+                Some(byte) => {
+                    Err(Error::data(format!("a deferred bool is neither 0 nor 1 but {byte}")))
+                }
+                None => put(block),
+            })
+        };
         Self::of(TensorMeta { dtype, shape: IxDyn(shape), order }, None, write)
     }
 
-    /// As [`from_blocks`](Self::from_blocks), of a dtype that this version does not know, whose
-    /// elements take so many bytes together.
+    /// The number of bytes that the elements take together, for a dtype that this version does not know;
+    /// of those it knows, it knows that as well.
     #[must_use]
     pub fn with_byte_len(mut self, bytes: usize) -> Self {
         self.len = Some(bytes);

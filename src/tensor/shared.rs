@@ -40,7 +40,7 @@ impl SharedTensor {
     /// A tensor of little-endian bytes in the order given.
     ///
     /// # Errors
-    /// Where the number of bytes does not fit dtype and shape.
+    /// Where the number of bytes does not fit dtype and shape, or a byte of a bool tensor is neither 0 nor 1.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: SharedBytes) -> Result<Self> {
         let mut meta = TensorMeta { dtype, shape: ndarray::IxDyn(shape), order };
         if shape.len() < 2 {
@@ -53,6 +53,15 @@ impl SharedTensor {
             let found = bytes.len();
             let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
             return Err(Error::data(what));
+        }
+        Self::of(meta, bytes)
+    }
+
+    /// The tensor, whose bytes fit dtype and shape.
+    fn of(meta: TensorMeta, bytes: SharedBytes) -> Result<Self> {
+        if meta.dtype == DType::Bool {
+            // Others than 0 and 1 are no elements.
+            elements::viewed::<bool>(&bytes)?;
         }
         Ok(Self { held: Held::Shared(meta, bytes) })
     }
@@ -175,10 +184,9 @@ impl ToTensor for SharedTensor {
 
 impl FromTensor<'_> for SharedTensor {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
-        let held = match tensor.shared {
-            Some(shared) => Held::Shared(tensor.meta, shared),
-            None => Held::Own(tensor.into_dyn()?),
-        };
-        Ok(Self { held })
+        match tensor.shared {
+            Some(shared) => Self::of(tensor.meta, shared),
+            None => Ok(Self { held: Held::Own(tensor.into_dyn()?) }),
+        }
     }
 }

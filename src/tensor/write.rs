@@ -8,19 +8,31 @@ use super::{Order, TensorMeta, ToTensor};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::meta::element_count;
 
 pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     array: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let meta = array.meta();
-    let len = array.byte_len(&meta).ok_or_else(|| {
-        let (dtype, shape) = (&meta.dtype, meta.shape.slice());
-        S::Error::custom(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
-    })?;
+    let len = array.byte_len(&meta).ok_or_else(|| S::Error::custom(sizeless(&meta)))?;
     handoff::offer(Slot::Outgoing(meta, len), || {
         serializer.serialize_newtype_struct(name::TENSOR, &Payload(&array))
     })
+}
+
+#[cold]
+fn sizeless(meta: &TensorMeta) -> String {
+    let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+    let Some(bits) = dtype.bits() else {
+        return format!(
+            "a tensor of `{dtype}`, whose size is not known here, must tell how many bytes it takes"
+        );
+    };
+    match element_count(shape).and_then(|count| count.checked_mul(bits)) {
+        None => format!("a {dtype} tensor of shape {shape:?} does not fit memory"),
+        Some(_) => format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"),
+    }
 }
 
 /// Dynamic, so that there is one instance for each serializer, whatever the array.
@@ -66,7 +78,7 @@ impl Payload<'_> {
         fields.serialize_field("order", meta.order.name())?;
         match self.0.as_le_bytes() {
             Some(bytes) => fields.serialize_field("data", Bytes::new(bytes))?,
-            None => fields.serialize_field("data", Bytes::new(&self.gather()?))?,
+            None => fields.serialize_field("data", Bytes::new(&self.gather(&meta)?))?,
         }
         fields.end()
     }
@@ -74,7 +86,7 @@ impl Payload<'_> {
     /// To formats meant for people: numbers in row-major order.
     fn plain<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let meta = self.0.meta();
-        let bytes = self.gather()?;
+        let bytes = self.gather(&meta)?;
         let elements = Elements::from_le_bytes(&meta.dtype, bytes).map_err(S::Error::custom)?;
         let raw = matches!(elements, Elements::Raw(..));
         let elements = if meta.order == Order::F && !raw {
@@ -94,14 +106,24 @@ impl Payload<'_> {
         fields.end()
     }
 
-    fn gather<E: serde::ser::Error>(&self) -> Result<Vec<u8>, E> {
+    /// All bytes, as many as there must be: nothing behind these formats counts them.
+    fn gather<E: serde::ser::Error>(&self, meta: &TensorMeta) -> Result<Vec<u8>, E> {
+        let len = self.0.byte_len(meta).ok_or_else(|| E::custom(sizeless(meta)))?;
         let mut bytes = Vec::new();
+        let wrong =
+            |how| Error::data(format!("a tensor of {len} bytes gives {how} bytes than that"));
         self.0
             .write_blocks(&mut |block| {
+                if block.len() > len - bytes.len() {
+                    return Err(wrong("more"));
+                }
                 bytes.extend_from_slice(block);
                 Ok(())
             })
             .map_err(E::custom)?;
+        if bytes.len() < len {
+            return Err(E::custom(wrong("fewer")));
+        }
         Ok(bytes)
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
-use crate::ser::Capture;
+use crate::ser::{Capture, blocks};
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tag;
 
@@ -78,15 +78,14 @@ impl ValueSerializer {
 fn elements<T: Serialize + ?Sized>(meta: &TensorMeta, len: usize, payload: &T) -> Result<Elements> {
     let mut whole = None;
     let mut gathered = Vec::new();
-    let put = Capture(|block: &[u8]| {
+    blocks(len, payload, |block| {
         if block.len() == len && whole.is_none() && gathered.is_empty() {
             whole = Some(Elements::copied_from_le(&meta.dtype, block)?);
         } else {
             gathered.extend_from_slice(block);
         }
         Ok(())
-    });
-    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
+    })?;
     match whole {
         Some(elements) if gathered.is_empty() => Ok(elements),
         _ => Elements::from_le_bytes(&meta.dtype, gathered),

@@ -1,6 +1,5 @@
 //! The whole data model, with payloads small and large.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use bytemuck::{Pod, Zeroable};
@@ -406,31 +405,6 @@ fn a_raw_value_never_holds_a_reference_that_leads_nowhere() {
                 assert_eq!((found, after), ((weights(5000, 1), 7), 9), "{way}");
             }
             Err(error) => assert_eq!(error.category(), tenarc::Category::Data, "{way}: {error}"),
-        }
-    }
-}
-
-#[test]
-fn borrowed_texts_and_bytes() {
-    #[derive(Serialize, Deserialize, PartialEq, Debug)]
-    struct Borrowed<'a> {
-        text: &'a str,
-        #[serde(with = "serde_bytes")]
-        small: &'a [u8],
-        #[serde(borrow)]
-        either: Cow<'a, str>,
-        #[serde(with = "serde_bytes")]
-        large: &'a [u8],
-    }
-    let large = vec![5; 10_000];
-    let value = Borrowed { text: "text", small: b"bytes", either: "either".into(), large: &large };
-    for (name, options) in variants() {
-        let bytes = to_bytes(&value, options);
-        let archive = tenarc::Archive::new(&bytes[..]).unwrap();
-        let view: Borrowed = archive.view().unwrap();
-        assert_eq!(view, value, "{name}");
-        for start in [view.text.as_ptr(), view.small.as_ptr(), view.large.as_ptr()] {
-            assert!(bytes.as_ptr_range().contains(&start), "{name}");
         }
     }
 }

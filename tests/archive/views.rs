@@ -1,10 +1,12 @@
 //! Views into mapped files and bytes in memory.
 
+use std::borrow::Cow;
+
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, CowArray, Ix2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
 use tenarc::{Archive, Category, DType, DynTensor, Map, OArchive, Order, ReadAt, Tensor};
 
-use super::support::{Dir, quick, ramp, weights};
+use super::support::{Dir, quick, ramp, to_bytes, variants, weights};
 
 #[derive(Serialize)]
 struct Owned {
@@ -225,4 +227,29 @@ fn what_cannot_be_mapped_is_an_error() {
     assert_eq!(open(other), Category::Syntax);
     assert_eq!(open(dir.file("missing")), Category::Io);
     assert_eq!(open(dir.file(".")), Category::Io);
+}
+
+#[test]
+fn borrowed_texts_and_bytes() {
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Borrowed<'a> {
+        text: &'a str,
+        #[serde(with = "serde_bytes")]
+        small: &'a [u8],
+        #[serde(borrow)]
+        either: Cow<'a, str>,
+        #[serde(with = "serde_bytes")]
+        large: &'a [u8],
+    }
+    let large = vec![5; 10_000];
+    let value = Borrowed { text: "text", small: b"bytes", either: "either".into(), large: &large };
+    for (name, options) in variants() {
+        let bytes = to_bytes(&value, options);
+        let archive = tenarc::Archive::new(&bytes[..]).unwrap();
+        let view: Borrowed = archive.view().unwrap();
+        assert_eq!(view, value, "{name}");
+        for start in [view.text.as_ptr(), view.small.as_ptr(), view.large.as_ptr()] {
+            assert!(bytes.as_ptr_range().contains(&start), "{name}");
+        }
+    }
 }

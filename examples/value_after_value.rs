@@ -1,0 +1,99 @@
+//! Values of many types, one after the other, in one archive.
+//!
+//! ```sh
+//! cargo run --release --example value_after_value
+//! ```
+//!
+//! What C++ writes as `archive << a << b` and reads as `archive >> a >> b`: a model of several parts, each of
+//! which saves itself, with code that does not care where the archive goes.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use tenarc::{IArchive, Match, OArchive, Tensor, Variable};
+
+/// A sparse matrix in compressed rows.
+#[derive(Serialize, Deserialize, PartialEq, Debug, Default)]
+struct Sparse {
+    shape: (usize, usize),
+    starts: Tensor<Vec<u64>>,
+    columns: Tensor<Vec<u32>>,
+    values: Tensor<Vec<f32>>,
+}
+
+#[derive(PartialEq, Debug, Default)]
+struct Recommender {
+    users: BTreeMap<String, u32>,
+    ratings: Sparse,
+    factors: Array2<f32>,
+    best: Option<f64>,
+}
+
+impl Recommender {
+    fn save<W: Write>(&self, out: &mut OArchive<W>) -> tenarc::Result<()> {
+        out.save(&self.users)?.save(&self.ratings)?.save(&self.best)?;
+        // A list of named tensors, as a training framework has them.
+        out.save_multi(&[("factors", &self.factors)])?;
+        Ok(())
+    }
+
+    fn load<R: Read>(input: &mut IArchive<R>) -> tenarc::Result<Self> {
+        let (users, ratings, best) = (input.load()?, input.load()?, input.load()?);
+        // Onto a variable that is there, and that knows its shape.
+        let mut factors = Array2::zeros((500, 16));
+        let mut variables: [(&str, &mut dyn Variable); 1] = [("factors", &mut factors)];
+        input.load_multi_onto(&mut variables, Match::Strict)?;
+        Ok(Self { users, ratings, factors, best })
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let users = (0..1000u32).map(|id| (format!("user {id}"), id)).collect();
+    let ratings = Sparse {
+        shape: (1000, 500),
+        starts: Tensor((0..=1000).map(|row| row * 3).collect()),
+        columns: Tensor((0..3000).map(|at| at * 7 % 500).collect()),
+        values: Tensor(vec![4.5; 3000]),
+    };
+    let model = Recommender {
+        users,
+        ratings,
+        factors: Array2::from_elem((500, 16), 0.25),
+        best: Some(0.91),
+    };
+
+    // Into a vector that grows; what is committed is a whole archive, whatever follows.
+    let mut bytes = Vec::new();
+    let mut out = OArchive::new(&mut bytes)?;
+    out.save("recommender, version 3")?;
+    model.save(&mut out)?;
+    out.commit()?;
+    let (values, position) = (out.segments(), out.position());
+    println!("{values} values in {position} bytes");
+    model.save(&mut out)?;
+    out.finish()?;
+    println!("both models in {} bytes", bytes.len());
+
+    let mut input = IArchive::new(&bytes[..])?;
+    let version: String = input.load()?;
+    println!("read: {version}");
+    assert_eq!(Recommender::load(&mut input)?, model);
+    assert_eq!(Recommender::load(&mut input)?, model);
+    assert!(input.is_at_end()?);
+
+    // A pipe, which cannot seek, works as well; so does a file.
+    let (reader, writer) = std::io::pipe()?;
+    let received = std::thread::spawn(move || Recommender::load(&mut IArchive::new(reader)?));
+    let mut out = OArchive::new(writer)?;
+    model.save(&mut out)?;
+    drop(out.finish()?);
+    assert_eq!(received.join().expect("the reader does not panic")?, model);
+
+    // As another type a value is an error, not something else; and the next one can be read.
+    let mut input = IArchive::new(&bytes[..])?;
+    println!("asked for a number: {}", input.load::<u64>().unwrap_err());
+    assert_eq!(Recommender::load(&mut input)?, model);
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Parts: any bytes as they are, and as metadata whose checksums are right together with buffers, so that
+//! what stands behind them is reached. All ways to put parts together agree.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+use tenarc::{IArchive, OArchive, Parts, PartsInfo, Result, SharedTensor, Tensor, Value};
+use twox_hash::XxHash3_64;
+
+#[derive(Deserialize)]
+struct Shared {
+    #[serde(default)]
+    weight: Option<Tensor<SharedTensor>>,
+    #[serde(default)]
+    any: Vec<Tensor<SharedTensor>>,
+}
+
+fn head(out: &mut Vec<u8>, major: u8, arg: usize) {
+    let arg = arg as u64;
+    match arg {
+        0..24 => out.push(major << 5 | arg as u8),
+        24..=0xff => out.extend([major << 5 | 24, arg as u8]),
+        0x100..=0xffff => {
+            out.push(major << 5 | 25);
+            out.extend((arg as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(major << 5 | 26);
+            out.extend((arg as u32).to_be_bytes());
+        }
+    }
+}
+
+fn seal(out: &mut Vec<u8>, start: usize, seed: u64) -> u64 {
+    let hash = XxHash3_64::oneshot_with_seed(seed, &out[start..]);
+    out.push(0x48);
+    out.extend(hash.to_be_bytes());
+    hash
+}
+
+/// The metadata of parts, as section 6 of the specification says.
+fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
+    let mut content = b"\xdaTSEG\x86\x01\xf6".to_vec();
+    head(&mut content, 0, alignment);
+    content.extend(b"\x67xxh3-64");
+    head(&mut content, 4, buffers.len());
+    buffers.iter().for_each(|buffer| head(&mut content, 0, buffer.len()));
+    content.extend(item);
+    let mut out = b"\xd8\x18".to_vec();
+    head(&mut out, 2, content.len());
+    out.extend(content);
+    let hash = seal(&mut out, 0, 0);
+    if !buffers.is_empty() {
+        let start = out.len();
+        out.extend([0xd8, 0x43]);
+        head(&mut out, 2, 8 * buffers.len());
+        for buffer in buffers {
+            out.extend(XxHash3_64::oneshot(buffer).to_be_bytes());
+        }
+        seal(&mut out, start, hash);
+    }
+    out
+}
+
+/// The value that each way gives, encoded.
+fn encoded<T: Serialize>(value: Result<T>) -> Option<Vec<u8>> {
+    value.ok().and_then(|value| tenarc::to_vec(&value).ok())
+}
+
+/// Puts together in every way; they agree.
+fn put_together(metadata: &[u8], buffers: &[Vec<u8>]) {
+    let first = encoded(tenarc::from_parts::<Value, _>(metadata, buffers));
+    let parts = Parts::new(metadata, buffers);
+    if let Ok(info) = PartsInfo::new(metadata) {
+        assert_eq!(info.metadata(), metadata);
+        let lengths = info.buffers().iter().map(|buffer| buffer.byte_len() as usize);
+        let fit = lengths.eq(buffers.iter().map(Vec::len));
+        assert!(fit || parts.is_err(), "buffers of other lengths");
+        let _ = info.tensors();
+    }
+    let stream = [metadata, &buffers.concat()].concat();
+    let mut rest = &stream[..];
+    let read = Parts::read_from(&mut rest);
+    let Ok(parts) = parts else {
+        // But for long paths, which a value alone does not need.
+        assert!(first.is_none() || PartsInfo::new(metadata).is_err());
+        return;
+    };
+    let read = read.expect("right parts");
+    assert!(rest.is_empty());
+    assert_eq!(encoded(parts.load::<Value>()), first);
+    assert_eq!(encoded(read.load::<Value>()), first);
+    assert_eq!(encoded(parts.load_shared::<Value>()), first);
+    for tensor in parts.tensors().into_iter().flatten() {
+        let _ = parts.get::<Value>(tensor.path());
+        let _ = parts.view_at::<Tensor<ArrayView2<f32>>>(tensor.path());
+        let shared = read.get::<Tensor<SharedTensor>>(tensor.path());
+        assert!(shared.is_err() || shared.is_ok_and(|shared| shared.shape() == tensor.shape()));
+    }
+    if let Ok(Shared { weight, any }) = parts.load_shared::<Shared>() {
+        for tensor in weight.iter().chain(&any) {
+            let _ = tensor.view::<f32>();
+            let _ = tensor.view::<bool>();
+            let _ = tensor.to_dyn();
+            let _ = tenarc::to_vec(tensor);
+        }
+    }
+    let mut out = OArchive::new(Vec::new()).expect("memory");
+    out.save_parts(&parts).expect("right parts");
+    let archive = out.finish().expect("memory");
+    let back = IArchive::new(&archive[..]).and_then(|mut input| input.load_parts());
+    assert_eq!(back.expect("right parts").buffers().len(), buffers.len());
+}
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let _ = Parts::read_from(bytes);
+    let Some((&[count, alignment], rest)) = bytes.split_first_chunk() else {
+        return Corpus::Reject;
+    };
+    let count = usize::from(count % 8);
+    if rest.len() < count {
+        return Corpus::Reject;
+    }
+    let (lengths, rest) = rest.split_at(count);
+    // Numbers that are mostly small, as those of bools are.
+    let buffers: Vec<Vec<u8>> =
+        (0..count).map(|at| vec![at as u8 & 1; usize::from(lengths[at]) * 4]).collect();
+    put_together(rest, &buffers);
+    put_together(&built(&buffers, rest, 8 << (alignment % 14)), &buffers);
+    Corpus::Keep
+});

@@ -1,0 +1,234 @@
+//! The body of a segment in a stream.
+
+use std::io;
+
+use crate::error::{Category, Error, Result};
+use crate::io::apart::{Buffers, Contents, ReadBuffer};
+use crate::io::checksum::Hasher;
+use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
+use crate::options::Limits;
+use crate::segment::header::Header;
+use crate::segment::path;
+use crate::wire::tensor::Payload;
+
+/// Bytes that were received: whoever has sent so many can make us hold as many.
+pub fn received<R: io::Read>(read: &IoRead<R>) -> usize {
+    usize::try_from(read.offset()).unwrap_or(usize::MAX)
+}
+
+pub fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result<Vec<u8>> {
+    match read.take(len, what).map_err(cut)? {
+        Bytes::Owned(bytes) => Ok(bytes),
+        bytes => Ok(bytes.as_slice().to_vec()),
+    }
+}
+
+/// The end of the input inside an archive.
+pub fn cut(error: Error) -> Error {
+    match error.category() {
+        Category::Eof => error.into_torn(),
+        _ => error,
+    }
+}
+
+pub fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
+    match pass_over(read, len)? {
+        0 => Ok(()),
+        missing => {
+            let what = format!("the archive ends, {missing} bytes before its segment");
+            Err(Error::torn(what).at(read.offset()))
+        }
+    }
+}
+
+/// Reads the padding before a body and its head.
+pub fn skip_to_body<R: io::Read>(read: &mut IoRead<R>, header: &Header) -> Result<()> {
+    if header.count() == 0 {
+        return Ok(());
+    }
+    let at = read.offset();
+    let expected = header.layout.before_body()?;
+    if take(read, expected.len(), "padding")? == expected {
+        return Ok(());
+    }
+    Err(Error::damaged("padding before the body is not what it must be").at(at))
+}
+
+/// For each buffer, where in the archive it is referred to last; 0 for never.
+pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<u64>> {
+    let mut uses = vec![0; header.count()];
+    if uses.is_empty() {
+        return Ok(uses);
+    }
+    path::references(metadata, header, limits, &mut |at, item| {
+        if let Payload::Buffer { number, .. } = item.payload
+            && let Some(last) = usize::try_from(number).ok().and_then(|number| uses.get_mut(number))
+        {
+            *last = at;
+        }
+    })?;
+    Ok(uses)
+}
+
+/// The body of a segment, read from front to end.
+pub struct Body<'a, R> {
+    read: &'a mut IoRead<R>,
+    header: &'a Header,
+    uses: Vec<u64>,
+    checksums: bool,
+    /// The buffer that comes next.
+    next: usize,
+    /// Buffers that were read and are referred to again.
+    kept: Vec<(u64, Vec<u8>)>,
+    /// How many bytes more may be kept.
+    budget: u64,
+    /// The buffer being given out.
+    open: Option<Source>,
+    hashes: Vec<(u64, u64)>,
+}
+
+enum Source {
+    Stream { number: u64, left: u64, hasher: Option<Box<Hasher>> },
+    Kept { index: usize, position: usize, last: bool },
+}
+
+impl<'a, R: io::Read> Body<'a, R> {
+    pub fn new(
+        read: &'a mut IoRead<R>,
+        header: &'a Header,
+        uses: Vec<u64>,
+        checksums: bool,
+        budget: u64,
+    ) -> Self {
+        let (kept, hashes) = (Vec::new(), Vec::new());
+        Self { read, header, uses, checksums, next: 0, kept, budget, open: None, hashes }
+    }
+
+    /// Passes over to where buffer `number` starts.
+    fn go_to(&mut self, number: usize) -> Result<()> {
+        let (start, _) = self.header.buffer(number as u64).unwrap_or_default();
+        let gap = start.saturating_sub(self.read.offset());
+        discard(self.read, gap)
+    }
+
+    /// Reads the next buffer into memory.
+    fn keep_next(&mut self) -> Result<()> {
+        self.go_to(self.next)?;
+        let number = self.next as u64;
+        let (at, len) = self.header.buffer(number).unwrap_or_default();
+        self.budget = self.budget.checked_sub(len).ok_or_else(|| {
+            let left = self.budget;
+            Error::limit(format!("{len} more bytes to keep for later, {left} left of the budget"))
+                .at(at)
+        })?;
+        let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
+        if self.checksums {
+            let mut hasher = Hasher::new();
+            hasher.update(&bytes);
+            self.hashes.push((number, hasher.finish()));
+        }
+        self.kept.push((number, bytes));
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Reads to the end of the body; the checksums of the buffers that were read.
+    pub fn finish(mut self) -> Result<Vec<(u64, u64)>> {
+        let left = self.header.layout.body_end.saturating_sub(self.read.offset());
+        discard(self.read, left)?;
+        Ok(std::mem::take(&mut self.hashes))
+    }
+}
+
+impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
+    fn len_of(&self, number: u64) -> Option<u64> {
+        self.header.buffer(number).map(|(_, len)| len)
+    }
+
+    fn count(&self) -> u64 {
+        self.header.count() as u64
+    }
+
+    fn cost(&mut self, _: u64, len: u64) -> u64 {
+        len
+    }
+
+    fn contents(&mut self) -> Contents<'_, 'de> {
+        Contents::Read(self)
+    }
+}
+
+impl<R: io::Read> ReadBuffer for Body<'_, R> {
+    fn proven(&self) -> usize {
+        received(self.read)
+    }
+
+    fn start(&mut self, number: u64, at: u64) -> Result<()> {
+        let wanted = usize::try_from(number).unwrap_or(usize::MAX);
+        // What stands before it is passed over, unless something further on refers to it.
+        while self.next < wanted {
+            if self.uses.get(self.next).is_some_and(|&last| last > at) {
+                self.keep_next()?;
+            } else {
+                self.next += 1;
+            }
+        }
+        let used_again = self.uses.get(wanted).is_some_and(|&last| last > at);
+        if self.next == wanted && used_again {
+            self.keep_next()?;
+        }
+        if self.next == wanted {
+            self.go_to(wanted)?;
+            self.next += 1;
+            let (_, left) = self.header.buffer(number).unwrap_or_default();
+            let hasher = self.checksums.then(|| Box::new(Hasher::new()));
+            self.open = Some(Source::Stream { number, left, hasher });
+            return Ok(());
+        }
+        match self.kept.iter().position(|(kept, _)| *kept == number) {
+            Some(index) => {
+                self.open = Some(Source::Kept { index, position: 0, last: !used_again });
+                Ok(())
+            }
+            None => Err(Error::data(format!("buffer {number} was passed over"))),
+        }
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        match &mut self.open {
+            Some(Source::Stream { left, hasher, .. }) => {
+                // In steps that are still in cache when they are hashed.
+                for step in out.chunks_mut(STEP) {
+                    self.read.read_exact(step, "a tensor").map_err(cut)?;
+                    if let Some(hasher) = hasher {
+                        hasher.update(step);
+                    }
+                    *left = left.saturating_sub(step.len() as u64);
+                }
+            }
+            Some(Source::Kept { index, position, .. }) => {
+                let kept = self.kept.get(*index).map(|(_, bytes)| &bytes[..]).unwrap_or_default();
+                let from = kept.get(*position..).and_then(|rest| rest.get(..out.len()));
+                let from = from.ok_or_else(|| Error::data("more of a buffer than there is"))?;
+                out.copy_from_slice(from);
+                *position += out.len();
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.open.take() {
+            Some(Source::Stream { number, left: 0, hasher: Some(hasher) }) => {
+                self.hashes.push((number, hasher.finish()));
+            }
+            Some(Source::Kept { index, last: true, .. }) => {
+                let (_, bytes) = self.kept.swap_remove(index);
+                self.budget += bytes.len() as u64;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
