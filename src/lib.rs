@@ -76,7 +76,7 @@
 
 mod archive;
 mod checkpoint;
-#[cfg(feature = "tenbin")]
+#[cfg(any(feature = "npy", feature = "safetensors", feature = "tenbin"))]
 pub mod convert;
 mod de;
 pub mod diag;
@@ -142,6 +142,10 @@ struct Encodings;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;
+
+#[cfg(all(doctest, feature = "safetensors"))]
+#[doc = include_str!("../docs/from-safetensors.md")]
+struct FromSafetensors;
 
 #[cfg(all(doctest, feature = "tenbin"))]
 #[doc = include_str!("../docs/from-tenbin.md")]

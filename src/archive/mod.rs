@@ -10,7 +10,7 @@ mod recover;
 mod scan;
 mod segment;
 mod slice;
-mod source;
+pub(crate) mod source;
 mod stream;
 mod verify;
 mod write;
@@ -31,7 +31,7 @@ pub use write::{ArchiveFile, OArchive};
 use crate::error::Result;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-use file::open_file;
+pub(crate) use file::open_file;
 
 /// Saves a value as an archive file, in place of what is at `path`.
 ///

@@ -97,7 +97,7 @@ impl Loaded {
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
     pub(super) loaded: Arc<Loaded>,
-    pub(super) options: DecodeOptions,
+    pub(crate) options: DecodeOptions,
 }
 
 impl<S: ?Sized> fmt::Debug for Segment<'_, S> {
@@ -141,7 +141,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self.header().layout.buffers
     }
 
-    pub(super) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &Header {
         &self.loaded.header
     }
 
@@ -351,14 +351,15 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         })
     }
 
-    fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
+    /// The value of the item that is this part of the metadata.
+    pub(crate) fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)
     }
 
     /// Part of the metadata, and where it stands in the archive.
-    fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
+    pub(crate) fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }

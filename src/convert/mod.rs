@@ -1,5 +1,20 @@
-//! Files of other formats, read and written. Each format has a feature of its own.
+//! Conversions between tenarc and other formats, each behind a feature of its own.
+//!
+//! They share three rules. A conversion keeps everything, or names what it would lose and stops,
+//! unless it is told to go on. A file that is made takes its name whole and verified, or not at all. And one
+//! tensor at a time is in memory, whatever the size of the file.
 
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+mod loss;
+#[cfg(feature = "npy")]
+#[cfg_attr(docsrs, doc(cfg(feature = "npy")))]
+pub mod npy;
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
+pub mod safetensors;
 #[cfg(feature = "tenbin")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tenbin")))]
 pub mod tenbin;
+
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+pub use loss::{Loss, Losses};

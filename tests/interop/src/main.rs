@@ -3,11 +3,12 @@
 //! `write DIR` writes messages, and a manifest that says what each holds, for Python and Node to
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
-//! are `write` and `check` for archives, `split DIR` and `join DIR` for parts; `ten DIR` copies files
-//! of tenbin. Each names every mismatch, closes with a line of counts and
-//! fails where there was one.
+//! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
+//! `npy-read DIR` for npy and npz files; `ten DIR` copies files of tenbin. Each names every mismatch, closes
+//! with a line of counts and fails where there was one.
 
 mod archives;
+mod arrays;
 mod check;
 mod data;
 mod got;
@@ -72,8 +73,13 @@ fn main() -> ExitCode {
         ["load", dir] => archives::check(Path::new(dir)),
         ["split", dir] => parts::write(Path::new(dir)).map(|()| Tally::default()),
         ["join", dir] => parts::check(Path::new(dir)),
+        ["npy-write", dir] => arrays::write(Path::new(dir)).map(|()| Tally::default()),
+        ["npy-read", dir] => arrays::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
-        _ => Err("usage: tenarc-interop write|check|peers|save|load|split|join|ten DIR".into()),
+        _ => {
+            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|ten";
+            Err(format!("usage: tenarc-interop {modes} DIR").into())
+        }
     };
     match result {
         Ok(tally) => {
