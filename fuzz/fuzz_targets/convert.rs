@@ -1,0 +1,74 @@
+//! Files of other formats: what is read is written as a file that reads the same.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use tenarc::convert::{npy, safetensors, tenbin};
+use tenarc::{DynTensor, Limits, OArchive};
+
+/// An array, without what could be no number.
+fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {
+    (tensor.dtype().to_string(), tensor.shape().to_vec(), tensor.le_bytes().into_owned())
+}
+
+fn read_npy(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(tensor) = npy::read_with(input, limits) else { return };
+    let mut written = Vec::new();
+    npy::write(&mut written, &tensor).expect("what was read is written");
+    let again = npy::read(&written[..]).expect("what was written is read");
+    assert_eq!(bytes(&again), bytes(&tensor));
+}
+
+fn read_npz(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(npz) = npy::Npz::new(input).map(|npz| npz.with_limits(limits)) else { return };
+    for name in npz.names() {
+        let _ = npz.dyn_tensor(name);
+    }
+    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    let _ = npy::into_archive(&npz, &mut out, &npy::ConvertOptions::default().with_losses(true));
+}
+
+fn read_safetensors(input: &[u8]) {
+    let Ok(file) = safetensors::SafeTensors::new(input) else { return };
+    let names: Vec<String> = file.tensors().iter().map(|info| info.path().to_owned()).collect();
+    for name in &names {
+        if let Ok(tensor) = file.dyn_tensor(name) {
+            assert_eq!(
+                tensor.le_bytes().len() as u64,
+                file.info(name).expect("a tensor").byte_len()
+            );
+        }
+    }
+    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    if let Ok(flat) = file.flat() {
+        let _ = out.save(&flat);
+    }
+    if let Ok(nested) = file.nested() {
+        let _ = out.save(&nested);
+    }
+}
+
+fn read_tenbin(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let found: Result<Vec<_>, _> = tenbin::Reader::with_limits(input, limits).collect();
+    let Ok(arrays) = found else { return };
+    let written = tenbin::encode_buffer(&arrays).expect("what was read is written");
+    assert_eq!(written, input);
+    let frames = tenbin::encode_frames(&arrays).expect("what was read is written");
+    assert_eq!(tenbin::decode_frames(&frames).expect("frames are read").len(), arrays.len());
+    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    tenbin::into_archive(input, input.len() as u64, &mut out).expect("the same file is converted");
+}
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    let Some((format, input)) = input.split_first() else { return Corpus::Reject };
+    match format % 4 {
+        0 => read_npy(input),
+        1 => read_npz(input),
+        2 => read_safetensors(input),
+        _ => read_tenbin(input),
+    }
+    // What fails may be on the way to a header, which is hard to hit upon.
+    Corpus::Keep
+});
