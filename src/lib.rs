@@ -62,6 +62,17 @@
 //! The formats are specified in `SPEC.md`; what is read and written does not depend on the crate's
 //! features.
 //!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `npy` | `convert::npy`: numpy's npy and npz files |
+//! | `safetensors` | `convert::safetensors`: safetensors files, sharded ones too |
+//! | `tenbin` | `convert::tenbin`: webdataset's `.ten` files |
+//! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
+//!
 //! # What serde itself leaves out
 //!
 //! - A field that borrows, such as `Tensor<ArrayView2<'a, f32>>`, needs `#[serde(borrow)]`: derive

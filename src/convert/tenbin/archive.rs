@@ -161,7 +161,7 @@ impl<S: ReadAt> Serialize for Arrays<'_, S> {
 ///
 /// # Errors
 /// Where the value is something else, so that it would be lost, a tensor cannot be said in tenbin (see
-/// [`write`](super::write)), the archive is damaged, or the writer fails.
+/// [`write`](fn@super::write)), the archive is damaged, or the writer fails.
 pub fn from_archive<S: ReadAt + ?Sized, W: Write>(
     segment: &Segment<'_, S>,
     mut writer: W,

@@ -8,7 +8,7 @@ use crate::tensor::{DynTensor, ToTensor};
 /// its elements, without magic, length or padding.
 ///
 /// # Errors
-/// As [`write`](super::write).
+/// As [`write`](fn@super::write).
 pub fn encode_frames<N: AsRef<str>, T: ToTensor>(arrays: &[(N, T)]) -> Result<Vec<Vec<u8>>> {
     let mut frames = Vec::with_capacity(2 * arrays.len());
     for (name, array) in arrays {

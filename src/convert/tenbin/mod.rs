@@ -28,7 +28,7 @@
 //!
 //! | Python | here |
 //! |---|---|
-//! | `write(stream, arrays, infos)` | [`write`] |
+//! | `write(stream, arrays, infos)` | [`write()`] |
 //! | `read(stream)` | [`read`], [`Reader`] |
 //! | `save(fname, *arrays, infos, nocheck)`, `load` | [`save`], [`load`]; [`save_unchecked`], [`load_unchecked`] |
 //! | `encode_buffer`, `decode_buffer`; a single-part message or datagram | [`encode_buffer`], [`decode_buffer`] |
@@ -158,7 +158,7 @@ impl<R: Read> Iterator for Reader<R> {
 /// there.
 ///
 /// # Errors
-/// As [`write`], where the name ends in something else, and where the file cannot be written.
+/// As [`write()`], where the name ends in something else, and where the file cannot be written.
 pub fn save<N: AsRef<str>, T: ToTensor>(path: impl AsRef<Path>, arrays: &[(N, T)]) -> Result<()> {
     let path = path.as_ref();
     check_name(path)?;
@@ -209,7 +209,7 @@ fn check_name(path: &Path) -> Result<()> {
 /// The arrays as one run of bytes: a file's, a message's or a datagram's.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn encode_buffer<N: AsRef<str>, T: ToTensor>(arrays: &[(N, T)]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(&mut bytes, arrays)?;
