@@ -12,6 +12,8 @@ mod samples;
 
 #[path = "archive/access.rs"]
 mod access;
+#[path = "archive/copies.rs"]
+mod copies;
 #[path = "archive/everything.rs"]
 mod everything;
 #[path = "archive/evolution.rs"]

@@ -2,6 +2,7 @@
 //! and checksummed.
 
 mod body;
+mod copy;
 mod directory;
 mod file;
 mod map;

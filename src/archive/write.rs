@@ -164,7 +164,7 @@ impl<W: Write> OArchive<W> {
     }
 
     /// Writes a segment, or, if it can be helped, nothing of it.
-    fn whole_segment(
+    pub(super) fn whole_segment(
         &mut self,
         content: &Content<'_>,
         emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u64>>,
@@ -226,7 +226,7 @@ impl<W: Write> OArchive<W> {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if self.broken {
             return Err(Error::data(
                 "an earlier value failed part-way; the archive is broken there",
@@ -283,7 +283,7 @@ impl<W: Write> OArchive<W> {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub fn check_name(name: &str) -> Result<()> {
     let (found, max) = (name.len(), format::MAX_NAME);
     if found <= max {
         return Ok(());

@@ -268,14 +268,8 @@ class Input:
         return found
 
     def check_reference(self):
-        """Refuses arrays of indefinite length in the reference that follows."""
-        look = Input(self.data, self.at, self.end)
-        if look.any_head("reference") == (4, 4):
-            look.skip()
-            look.definite_array("shape")
-        else:
-            look.at = self.at
-            look.definite_array("reference")
+        """Refuses a reference of indefinite length, which says not what it refers to."""
+        Input(self.data, self.at, self.end).definite_array("reference")
 
     def definite_array(self, what):
         place = self.at

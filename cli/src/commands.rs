@@ -1,0 +1,73 @@
+//! The subcommands: each parses nothing, prints to [`Out`], and says how it went by a [`Status`].
+
+mod cat;
+mod completions;
+mod convert;
+mod diag;
+mod diff;
+mod edit;
+mod get;
+mod ls;
+mod man;
+mod merge;
+mod recover;
+mod show;
+pub mod split;
+mod stats;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstream::ColorChoice;
+use clap::Parser;
+
+use crate::args::{Cli, Color, Command};
+use crate::failure::{Failure, Result, Status};
+use crate::output::{Out, say};
+
+/// Does what the command line asks.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(&cli) {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            if !matches!(failure, Failure::Closed) {
+                say(&failure.to_string());
+            }
+            failure.status()
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<Status> {
+    let choice = match cli.color {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    };
+    let mut out = Out::new(choice);
+    let out = &mut out;
+    let status = match &cli.command {
+        Command::Ls(args) => ls::run(args, out),
+        Command::Show(args) => show::run(args, out),
+        Command::Get(args) => get::run(args, out),
+        Command::Stats(args) => stats::run(args, out, cli.quiet),
+        Command::Diff(args) => diff::run(args, out, cli.quiet),
+        Command::Verify(args) => verify::run(args, out, cli.quiet),
+        Command::Diag(args) => diag::run(args, out),
+        Command::Recover(args) => recover::run(args, out),
+        Command::Cat(args) => cat::run(args, cli.quiet),
+        Command::Split(args) => split::run(args, out, cli.quiet),
+        Command::Merge(args) => merge::run(args, cli.quiet),
+        Command::Edit(args) => edit::run(args, cli.quiet),
+        Command::Convert(args) => convert::run(args, cli.quiet),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man => man::run(out),
+    };
+    // What was printed before a failure is worth reading, too.
+    let flushed = out.flush();
+    let status = status?;
+    flushed?;
+    Ok(status)
+}

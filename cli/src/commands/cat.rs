@@ -1,0 +1,26 @@
+//! `cat`: the values of several files in one archive.
+
+use crate::args::Cat;
+use crate::document::Document;
+use crate::failure::{Of, Result, Status};
+use crate::output::{ArchiveTarget, Target};
+use crate::written::Written;
+
+pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
+    let target = Target::new(&args.output.output, !args.output.no_sync);
+    let mut out = ArchiveTarget::new(&target)?;
+    for input in &args.inputs {
+        let document = Document::open(input, &args.read.reading())?;
+        document.watch("copying", quiet);
+        for section in document.sections(None)? {
+            let section = section?;
+            let saved = match section.segment() {
+                Some(segment) => out.copy(section.name(), segment),
+                None => out.save(None, &Written::whole(&section)),
+            };
+            saved.of(&document.name)?;
+        }
+    }
+    out.finish()?;
+    Ok(Status::Good)
+}

@@ -1,0 +1,136 @@
+//! `diff`: what differs between two files.
+
+mod compare;
+mod values;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::args::Diff;
+use crate::commands::ls::shown;
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result, Status};
+use crate::output::{BAD, FAINT, GOOD, Out};
+use crate::paths::Globs;
+use crate::progress::Progress;
+use crate::text::{counted, escaped};
+use compare::Comparison;
+
+/// A place at which two files differ.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    segment: u64,
+    path: String,
+    kind: Kind,
+    /// What A has there, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<String>,
+    #[serde(flatten)]
+    values: Option<values::Values>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// In A only.
+    OnlyInA,
+    OnlyInB,
+    /// A tensor here, something else there.
+    #[serde(rename = "kind")]
+    Sort,
+    Dtype,
+    Shape,
+    /// Something that is no tensor.
+    Value,
+    /// Elements of a tensor.
+    Elements,
+    Name,
+}
+
+pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
+    if ![args.atol, args.rtol].iter().all(|tolerance| *tolerance >= 0.0) {
+        return Err(Failure::new("tolerances are numbers from 0 on"));
+    }
+    if [&args.a, &args.b].iter().all(|path| *path == std::path::Path::new("-")) {
+        return Err(Failure::new("standard input can be read once: name another file"));
+    }
+    let reading: Reading = args.read.reading();
+    let a = Document::open(&args.a, &reading)?;
+    let b = Document::open(&args.b, &reading)?;
+    let globs = Globs::new(&args.patterns)?;
+    let mut found = Vec::new();
+    let pairs = pairs(&a, &b, args.choose.segment.as_deref())?;
+    for (from, to) in pairs {
+        let number = from.or(to).unwrap_or(0);
+        let only = |kind, label: String| Difference {
+            segment: number,
+            path: String::new(),
+            kind,
+            a: (kind == Kind::OnlyInA).then(|| format!("value {label}")),
+            b: (kind == Kind::OnlyInB).then(|| format!("value {label}")),
+            values: None,
+        };
+        match (from, to) {
+            (Some(from), None) => found.push(only(Kind::OnlyInA, a.section(from)?.label())),
+            (None, Some(to)) => found.push(only(Kind::OnlyInB, b.section(to)?.label())),
+            (None, None) => {}
+            (Some(from), Some(to)) => {
+                let (from, to) = (a.section(from)?, b.section(to)?);
+                let total = from.segment().map_or(0, tenarc::Segment::byte_len);
+                let comparison = Comparison {
+                    a: &from,
+                    b: &to,
+                    segment: number,
+                    globs: &globs,
+                    atol: args.atol,
+                    rtol: args.rtol,
+                    structure: args.structure,
+                    progress: Progress::new(total, "comparing", quiet),
+                };
+                found.extend(comparison.differences()?);
+            }
+        }
+    }
+    if args.json.json {
+        out.json(&found)?;
+    } else {
+        print(&found, a.len().max(b.len()) > 1, out)?;
+    }
+    Ok(if found.is_empty() { Status::Good } else { Status::Found })
+}
+
+type Pair = (Option<u64>, Option<u64>);
+
+/// The values to compare: the one chosen, or all by their numbers.
+fn pairs(a: &Document, b: &Document, chosen: Option<&str>) -> Result<Vec<Pair>> {
+    if chosen.is_some() {
+        return Ok(vec![(Some(a.only(chosen)?.number), Some(b.only(chosen)?.number))]);
+    }
+    let there = |document: &Document, number| (number < document.len()).then_some(number);
+    let numbers = 0..a.len().max(b.len());
+    Ok(numbers.map(|number| (there(a, number), there(b, number))).collect())
+}
+
+fn print(found: &[Difference], several: bool, out: &mut Out) -> Result<()> {
+    for difference in found {
+        let Difference { segment, path, kind, a, b, values } = difference;
+        let place = if several { format!("#{segment} {}", shown(path)) } else { shown(path) };
+        let (a, b) = (a.as_deref().unwrap_or(""), b.as_deref().unwrap_or(""));
+        let (a, b) = (out.styled(BAD, &escaped(a)), out.styled(GOOD, &escaped(b)));
+        match (kind, values) {
+            (Kind::OnlyInA, _) => writeln!(out, "{place}: only in A: {a}")?,
+            (Kind::OnlyInB, _) => writeln!(out, "{place}: only in B: {b}")?,
+            (_, Some(values)) => writeln!(out, "{place}: {values}")?,
+            (Kind::Name, _) => writeln!(out, "{place}: named {a}, and {b}")?,
+            _ => writeln!(out, "{place}: {a} is {b}")?,
+        }
+    }
+    if !found.is_empty() {
+        let summary = counted(found.len() as u64, "difference");
+        writeln!(out, "{}", out.styled(FAINT, &summary))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Walking two values side by side.
+
+use std::collections::HashMap;
+
+use tenarc::Value;
+
+use super::values::{self, Values};
+use super::{Difference, Kind};
+use crate::document::Section;
+use crate::elements::{self, Element};
+use crate::failure::{Of, Result};
+use crate::node::{self, Form, Key, Node, Payload};
+use crate::paths::Globs;
+use crate::progress::Progress;
+use crate::text::quoted;
+
+/// Characters shown of a value that differs.
+const SHOWN: usize = 60;
+
+pub struct Comparison<'a> {
+    pub a: &'a Section<'a>,
+    pub b: &'a Section<'a>,
+    pub segment: u64,
+    pub globs: &'a Globs,
+    pub atol: f64,
+    pub rtol: f64,
+    pub structure: bool,
+    pub progress: Progress,
+}
+
+impl Comparison<'_> {
+    pub fn differences(&self) -> Result<Vec<Difference>> {
+        let mut found = Vec::new();
+        if self.a.name() != self.b.name() && self.globs.is_empty() {
+            let (a, b) = (self.a.label(), self.b.label());
+            self.add(&mut found, "", Kind::Name, Some(a), Some(b), None);
+        }
+        self.node(&self.a.root, &self.b.root, &mut String::new(), &mut found)?;
+        Ok(found)
+    }
+
+    fn add(
+        &self,
+        found: &mut Vec<Difference>,
+        path: &str,
+        kind: Kind,
+        a: Option<String>,
+        b: Option<String>,
+        values: Option<Values>,
+    ) {
+        if self.globs.admits(path) {
+            let path = path.to_owned();
+            found.push(Difference { segment: self.segment, path, kind, a, b, values });
+        }
+    }
+
+    fn node(
+        &self,
+        a: &Node,
+        b: &Node,
+        path: &mut String,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        match (&a.kind, &b.kind) {
+            (node::Kind::Payload(from), node::Kind::Payload(to)) => {
+                return self.payload((a, from), (b, to), path, found);
+            }
+            (node::Kind::Array(from), node::Kind::Array(to)) => {
+                for at in 0..from.len().max(to.len()) {
+                    self.entry(from.get(at), to.get(at), &at.to_string(), path, found)?;
+                }
+            }
+            (node::Kind::Map(from), node::Kind::Map(to)) => self.maps(from, to, path, found)?,
+            (node::Kind::Tag(from, inner), node::Kind::Tag(to, other)) if from == to => {
+                return self.node(inner, other, path, found);
+            }
+            (node::Kind::Payload(_), _) | (_, node::Kind::Payload(_)) if self.stored(a, b)? => {}
+            _ if !self.leaves(a, b)? => {
+                let kinds = [a, b].map(|node| std::mem::discriminant(&node.kind));
+                let kind = if kinds[0] == kinds[1] { Kind::Value } else { Kind::Sort };
+                if !self.structure || kind == Kind::Sort {
+                    let (from, to) = (words(self.a, a), words(self.b, b));
+                    self.add(found, path, kind, Some(from), Some(to), None);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is under one step, in either.
+    fn entry(
+        &self,
+        a: Option<&Node>,
+        b: Option<&Node>,
+        step: &str,
+        path: &mut String,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let len = path.len();
+        if len > 0 {
+            path.push('.');
+        }
+        path.push_str(step);
+        match (a, b) {
+            (Some(a), Some(b)) => self.node(a, b, path, found)?,
+            (Some(a), None) => {
+                self.add(found, path, Kind::OnlyInA, Some(words(self.a, a)), None, None);
+            }
+            (None, Some(b)) => {
+                self.add(found, path, Kind::OnlyInB, None, Some(words(self.b, b)), None);
+            }
+            (None, None) => {}
+        }
+        path.truncate(len);
+        Ok(())
+    }
+
+    /// Maps are the same whatever the order of their entries.
+    fn maps(
+        &self,
+        a: &[(Key, Node)],
+        b: &[(Key, Node)],
+        path: &mut String,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let mut others: HashMap<&[u8], (&Key, &Node)> = HashMap::with_capacity(b.len());
+        for (key, node) in b {
+            others.insert(self.b.item(&key.range), (key, node));
+        }
+        for (key, node) in a {
+            let other = others.remove(self.a.item(&key.range)).map(|(_, node)| node);
+            self.entry(Some(node), other, &step(self.a, key), path, found)?;
+        }
+        for (key, node) in b {
+            if others.remove(self.b.item(&key.range)).is_some() {
+                self.entry(None, Some(node), &step(self.b, key), path, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a block of numbers or bytes here is the same as what stands item by item there: that is
+    /// up to the writer.
+    fn stored(&self, a: &Node, b: &Node) -> Result<bool> {
+        let is_tensor = |node: &Node| node.payload().is_some_and(|p| p.form == Form::Tensor);
+        if is_tensor(a) || is_tensor(b) {
+            return Ok(false);
+        }
+        let plain = |section: &Section<'_>, node: &Node| match node.payload() {
+            Some(payload) if payload.form == Form::Numbers => {
+                let size = elements::size(&payload.dtype).unwrap_or(1);
+                let bytes = section.payload_bytes(node)?;
+                let numbers = bytes.chunks_exact(size);
+                let numbers = numbers.map(|bytes| match elements::decode(&payload.dtype, bytes) {
+                    Some(Element::Int(value)) => Value::Integer(value),
+                    Some(Element::Float(value, _)) => Value::F64(value),
+                    _ => Value::Bytes(bytes.to_vec()),
+                });
+                Ok(Value::Array(numbers.collect()))
+            }
+            _ if matches!(node.kind, node::Kind::Array(_)) && node.holds_payload() => {
+                Ok(Value::Null)
+            }
+            _ => crate::written::value(section, node),
+        };
+        match (plain(self.a, a)?, plain(self.b, b)?) {
+            (Value::Array(a), Value::Array(b)) => {
+                let mut pairs = a.iter().zip(&b);
+                Ok(a.len() == b.len() && pairs.all(|(a, b)| self.is_same(a, b)))
+            }
+            (a, b) => Ok(a == b),
+        }
+    }
+
+    fn is_same(&self, a: &Value, b: &Value) -> bool {
+        match (number(a), number(b)) {
+            (Some(a), Some(b)) => values::is_close(a, b, self.atol, self.rtol),
+            _ => a == b,
+        }
+    }
+
+    /// Whether two values that are no tensors are the same.
+    fn leaves(&self, a: &Node, b: &Node) -> Result<bool> {
+        // Both are small: what holds payloads is compared by its parts, or is of another kind.
+        if a.holds_payload() || b.holds_payload() {
+            return Ok(false);
+        }
+        let (a, b) = (self.a.item(&a.range), self.b.item(&b.range));
+        if a == b {
+            return Ok(true);
+        }
+        let (a, b): (Value, Value) = (tenarc::from_slice(a)?, tenarc::from_slice(b)?);
+        Ok(self.is_same(&a, &b))
+    }
+
+    fn payload(
+        &self,
+        (a, from): (&Node, &Payload),
+        (b, to): (&Node, &Payload),
+        path: &str,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let labels = (Some(from.label()), Some(to.label()));
+        let kind = match () {
+            () if (from.form == Form::Bytes) != (to.form == Form::Bytes) => Kind::Sort,
+            () if from.shape != to.shape => Kind::Shape,
+            () if from.dtype != to.dtype => Kind::Dtype,
+            // Elements that cannot be told apart cannot be put in another order.
+            () if from.order != to.order && elements::size(&from.dtype).is_none() => Kind::Shape,
+            () => Kind::Elements,
+        };
+        if kind != Kind::Elements {
+            self.add(found, path, kind, labels.0, labels.1, None);
+            return Ok(());
+        }
+        if self.structure || !self.globs.admits(path) {
+            return Ok(());
+        }
+        let tolerance = (self.atol, self.rtol);
+        let values = values::compare((self.a, a, from), (self.b, b, to), tolerance);
+        if let Some(values) = values.of(quoted(path))? {
+            self.add(found, path, Kind::Elements, labels.0, labels.1, Some(values));
+        }
+        self.progress.add(from.byte_len);
+        Ok(())
+    }
+}
+
+fn step(section: &Section<'_>, key: &Key) -> String {
+    match &key.step {
+        Some(step) => step.clone(),
+        None => tenarc::diag::to_string(section.item(&key.range)).unwrap_or_default(),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        // Larger ones a double does not tell apart.
+        Value::Integer(value) if value.unsigned_abs() <= 1 << 53 => Some(*value as f64),
+        Value::F32(value) => Some((*value).into()),
+        Value::F64(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A node in a few words.
+fn words(section: &Section<'_>, node: &Node) -> String {
+    match &node.kind {
+        node::Kind::Payload(payload) => payload.label(),
+        node::Kind::Array(items) => format!("array of {}", items.len()),
+        node::Kind::Map(entries) => format!("map of {}", entries.len()),
+        node::Kind::Tag(tag, inner) => format!("{tag}({})", words(section, inner)),
+        node::Kind::Leaf => {
+            let text = tenarc::diag::to_string(section.item(&node.range)).unwrap_or_default();
+            match text.char_indices().nth(SHOWN) {
+                Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+                None => text,
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `edit`: values with tensors dropped, renamed and cast, and metadata set.
+
+mod changes;
+mod tree;
+
+use crate::args::Edit;
+use crate::document::{Document, Section};
+use crate::failure::{Failure, Of, Result, Status};
+use crate::formats::Format;
+use crate::output::{ArchiveTarget, Target};
+use crate::paths;
+use crate::text::quoted;
+use crate::written::Written;
+use changes::Changes;
+
+pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
+    let document = Document::open(&args.input, &args.read.reading())?;
+    document.watch("copying", quiet);
+    if args.in_place && document.format != Format::Archive {
+        let what = "what is edited in place must be an archive: name another file by -o";
+        return Err(Failure::new(what).of(&document.name));
+    }
+    let output = match (&args.output, args.in_place) {
+        (Some(output), _) => output.clone(),
+        (None, _) if args.input == std::path::Path::new("-") => {
+            return Err(Failure::new("standard input cannot be edited in place"));
+        }
+        // Not a link to it: that would be replaced.
+        (None, _) => std::fs::canonicalize(&args.input).of(&document.name)?,
+    };
+    let changes = Changes::new(args)?;
+    let chosen = args.choose.segment.as_deref();
+    let chosen = match chosen {
+        Some(_) => Some(document.only(chosen)?.number),
+        None if changes.sets() && document.len() > 1 => Some(document.only(None)?.number),
+        None => None,
+    };
+    let mut target = Target::new(&output, !args.no_sync);
+    let options = options(&document, args)?;
+    target.options = target.options.with_dedup(options.0).with_alignment(options.1);
+    let mut out = ArchiveTarget::new(&target)?;
+    for number in 0..document.len() {
+        let section = document.section(number)?;
+        let meant = chosen.is_none_or(|chosen| chosen == number);
+        let new = if meant { changes.applied(&section).of(&document.name)? } else { None };
+        match (new, section.segment()) {
+            (Some(value), _) => out.save(section.name(), &value),
+            (None, Some(segment)) if args.align.is_none_or(|to| to == segment.alignment()) => {
+                out.copy(section.name(), segment)
+            }
+            (None, _) => out.save(section.name(), &Written::whole(&section)),
+        }
+        .of(&document.name)?;
+    }
+    if let Some(unused) = changes.unused() {
+        return Err(Failure::new(format!("nothing is at {}", quoted(&unused))).of(&document.name));
+    }
+    out.finish()?;
+    Ok(Status::Good)
+}
+
+/// Whether tensors are tied in the input, and how they are aligned.
+fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
+    let (mut tied, mut alignment) = (false, None);
+    for section in document.sections(None)? {
+        let section = section?;
+        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+        tied |= is_tied(&section);
+    }
+    Ok((tied, args.align.or(alignment).unwrap_or(256)))
+}
+
+/// Whether two places share a buffer.
+fn is_tied(section: &Section<'_>) -> bool {
+    let payloads = paths::payloads(&section.root);
+    let mut buffers: Vec<usize> =
+        payloads.iter().filter_map(|named| named.payload.buffer).collect();
+    let count = buffers.len();
+    buffers.sort_unstable();
+    buffers.dedup();
+    buffers.len() < count
+}

@@ -1,0 +1,155 @@
+//! What is asked for, and applying it to a value.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use tenarc::{DType, Value};
+
+use super::tree::{self, expanded};
+use crate::args::Edit;
+use crate::document::Section;
+use crate::failure::{Failure, Result};
+use crate::node::Kind;
+use crate::paths::{Ambiguous, Globs, walk};
+use crate::text::quoted;
+use crate::written::Written;
+
+pub struct Changes {
+    drop: Vec<(String, Globs)>,
+    keep: Vec<(String, Globs)>,
+    cast: Vec<(String, Globs, DType)>,
+    rename: Vec<(String, String)>,
+    set: Vec<(String, Value)>,
+    /// What matched something, in any value.
+    used: RefCell<HashSet<String>>,
+}
+
+impl Changes {
+    pub fn new(args: &Edit) -> Result<Self> {
+        let globs = |patterns: &[String]| {
+            let one = |pattern: &String| {
+                Ok((pattern.clone(), Globs::new(std::slice::from_ref(pattern))?))
+            };
+            patterns.iter().map(one).collect::<Result<Vec<_>>>()
+        };
+        let mut cast = Vec::new();
+        for (pattern, dtype) in pairs(&args.cast)? {
+            let compiled = Globs::new(std::slice::from_ref(&pattern))?;
+            let dtype = DType::from_name(&dtype);
+            if dtype.bits().is_none() {
+                let name = quoted(dtype.name());
+                return Err(Failure::new(format!("there is no dtype {name}")));
+            }
+            cast.push((pattern, compiled, dtype));
+        }
+        let set = pairs(&args.set)?.into_iter().map(|(path, text)| {
+            let value = serde_json::from_str(&text).unwrap_or(Value::Text(text));
+            (path, value)
+        });
+        Ok(Self {
+            drop: globs(&args.drop)?,
+            keep: globs(&args.keep)?,
+            cast,
+            rename: pairs(&args.rename)?,
+            set: set.collect(),
+            used: RefCell::default(),
+        })
+    }
+
+    /// Whether there are settings, which need one value.
+    pub fn sets(&self) -> bool {
+        !self.set.is_empty()
+    }
+
+    /// A pattern or path that was given and is nowhere.
+    pub fn unused(&self) -> Option<String> {
+        let used = self.used.borrow();
+        let drop = self.drop.iter().map(|(pattern, _)| pattern);
+        let keep = self.keep.iter().map(|(pattern, _)| pattern);
+        let cast = self.cast.iter().map(|(pattern, ..)| pattern);
+        let rename = self.rename.iter().map(|(path, _)| path);
+        drop.chain(keep).chain(cast).chain(rename).find(|one| !used.contains(*one)).cloned()
+    }
+
+    fn any<'g>(&self, globs: impl Iterator<Item = (&'g String, &'g Globs)>, path: &str) -> bool {
+        let mut found = false;
+        for (pattern, glob) in globs {
+            if glob.any(path) {
+                self.used.borrow_mut().insert(pattern.clone());
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The value as it is then; none if nothing changes.
+    pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
+        let (dropped, cast) = self.matched(section);
+        let is_changed = |at| dropped.contains(&at) || cast.contains_key(&at);
+        if let Some(tag) = tree::in_tag(&section.root, &is_changed) {
+            return Err(Failure::new(format!("what is inside of tag {tag} cannot be changed")));
+        }
+        let mut changed = !dropped.is_empty() || !cast.is_empty();
+        let value = expanded(section, &section.root, &dropped, &cast);
+        let mut value = value.ok_or_else(|| Failure::new("nothing would be left of the value"))?;
+        for (old, new) in &self.rename {
+            if tree::rename(&mut value, old, new)? {
+                self.used.borrow_mut().insert(old.clone());
+                changed = true;
+            }
+        }
+        for (path, new) in &self.set {
+            tree::set(&mut value, path, Written::Value(new.clone()))?;
+            changed = true;
+        }
+        Ok(changed.then_some(value))
+    }
+
+    /// Where what is dropped stands, and what is cast.
+    fn matched(&self, section: &Section<'_>) -> (HashSet<usize>, HashMap<usize, DType>) {
+        let ambiguous = Ambiguous::of(&section.root);
+        let (mut dropped, mut cast) = (HashSet::new(), HashMap::new());
+        walk(&section.root, &mut Vec::new(), &mut |steps, node| {
+            let path = ambiguous.path(steps);
+            let at = node.range.start;
+            // The whole value has no path to be dropped by.
+            if !steps.is_empty() && self.any(self.drop.iter().map(|(p, g)| (p, g)), &path) {
+                dropped.insert(at);
+            }
+            let Kind::Payload(payload) = &node.kind else { return };
+            if !payload.is_listed() {
+                return;
+            }
+            if !self.keep.is_empty() && !self.any(self.keep.iter().map(|(p, g)| (p, g)), &path) {
+                dropped.insert(at);
+            }
+            for (pattern, globs, dtype) in &self.cast {
+                if globs.any(&path) {
+                    self.used.borrow_mut().insert(pattern.clone());
+                    if payload.dtype != *dtype {
+                        // The last of several counts.
+                        cast.insert(at, dtype.clone());
+                    }
+                }
+            }
+        });
+        (dropped, cast)
+    }
+}
+
+/// What stands before and behind the first `=`.
+fn pairs(arguments: &[String]) -> Result<Vec<(String, String)>> {
+    let pair = |argument: &String| {
+        let (left, right) = argument
+            .split_once('=')
+            .filter(|(left, right)| !left.is_empty() && !right.is_empty())?;
+        Some((left.to_owned(), right.to_owned()))
+    };
+    arguments
+        .iter()
+        .map(|argument| {
+            let refused = || Failure::new(format!("expected a=b, found {}", quoted(argument)));
+            pair(argument).ok_or_else(refused)
+        })
+        .collect()
+}

@@ -1,0 +1,224 @@
+//! Changing a value: taking out, putting in.
+
+use std::collections::{HashMap, HashSet};
+
+use tenarc::DType;
+
+use crate::document::Section;
+use crate::failure::{Failure, Result};
+use crate::node::{Kind, Node};
+use crate::text::quoted;
+use crate::written::{Written, WrittenKey};
+
+/// The value with its maps and arrays open to changes, without what is dropped.
+pub fn expanded<'a>(
+    section: &'a Section<'a>,
+    node: &'a Node,
+    dropped: &HashSet<usize>,
+    cast: &HashMap<usize, DType>,
+) -> Option<Written<'a>> {
+    if dropped.contains(&node.range.start) {
+        return None;
+    }
+    Some(match &node.kind {
+        Kind::Array(items) => {
+            let items = items.iter().filter_map(|item| expanded(section, item, dropped, cast));
+            Written::Array(items.collect())
+        }
+        Kind::Map(entries) => {
+            let entries = entries.iter().filter_map(|(key, value)| {
+                let value = expanded(section, value, dropped, cast)?;
+                Some((WrittenKey::of(section, key), value))
+            });
+            Written::Map(entries.collect())
+        }
+        Kind::Payload(_) => match cast.get(&node.range.start) {
+            Some(dtype) => Written::Cast(section, node, dtype.clone()),
+            None => Written::Same(section, node),
+        },
+        _ => Written::Same(section, node),
+    })
+}
+
+/// Positions of children, from the value down.
+type Place = Vec<usize>;
+
+fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
+    match value {
+        Written::Array(items) => {
+            items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect()
+        }
+        // A key that is no step of a path keeps its place in the list.
+        Written::Map(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.step.clone().unwrap_or_else(|| "\0".into()), value))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Where a path leads, and, if nowhere, the deepest maps on the way and what is left of it there.
+fn places(
+    value: &Written<'_>,
+    path: &str,
+    here: &mut Place,
+    found: &mut Vec<Place>,
+    near: &mut Vec<(Place, String)>,
+) {
+    if matches!(value, Written::Map(_)) {
+        near.push((here.clone(), path.to_owned()));
+    }
+    for (at, (key, child)) in children(value).into_iter().enumerate() {
+        here.push(at);
+        match path.strip_prefix(key.as_str()) {
+            Some("") => found.push(here.clone()),
+            Some(rest) => {
+                if let Some(rest) = rest.strip_prefix('.') {
+                    places(child, rest, here, found, near);
+                }
+            }
+            None => {}
+        }
+        here.pop();
+    }
+}
+
+/// As [`places`], of a JSON Pointer too.
+fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
+    let (mut found, mut near) = (Vec::new(), Vec::new());
+    let Some(pointer) = path.strip_prefix('/') else {
+        places(value, path, &mut Vec::new(), &mut found, &mut near);
+        return (found, near);
+    };
+    let (mut here, mut value) = (Place::new(), value);
+    let mut steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+    while let Some(step) = steps.next() {
+        let inside = children(value);
+        match inside.iter().position(|(key, _)| *key == step) {
+            Some(at) => {
+                here.push(at);
+                match inside.get(at) {
+                    Some((_, child)) => value = child,
+                    None => break,
+                }
+            }
+            None => {
+                if matches!(value, Written::Map(_)) && steps.next().is_none() {
+                    near.push((here, step));
+                }
+                return (found, near);
+            }
+        }
+    }
+    found.push(here);
+    (found, near)
+}
+
+fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Written<'a>> {
+    let Some((&first, rest)) = place.split_first() else { return Some(value) };
+    let child = match value {
+        Written::Array(items) => items.get_mut(first),
+        Written::Map(entries) => entries.get_mut(first).map(|(_, value)| value),
+        _ => None,
+    };
+    at(child?, rest)
+}
+
+/// Gives what is at `old` the path `new`; whether there was something.
+///
+/// # Errors
+/// Where there is something at `new`, or no map to put it into.
+pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
+    let (found, _) = look(value, old);
+    let place = match &found[..] {
+        [] => return Ok(false),
+        [place] => place.clone(),
+        _ => return Err(ambiguous(old)),
+    };
+    let (taken, near) = look(value, new);
+    if !taken.is_empty() {
+        return Err(Failure::new(format!("there is something at {} already", quoted(new))));
+    }
+    let (target, key) = deepest(near, new)?;
+    let Some((&last, parent)) = place.split_last() else { return Ok(false) };
+    if target.starts_with(&place) {
+        return Err(Failure::new(format!("{} cannot move into itself", quoted(old))));
+    }
+    if target == parent {
+        // In its place.
+        if let Some(Written::Map(entries)) = at(value, parent)
+            && let Some((entry, _)) = entries.get_mut(last)
+        {
+            *entry = WrittenKey::text(&key);
+        }
+        return Ok(true);
+    }
+    // Put in first, as taking out moves what is behind it.
+    let moved = match at(value, &place) {
+        Some(moved) => std::mem::replace(moved, Written::Array(Vec::new())),
+        None => return Ok(false),
+    };
+    if let Some(Written::Map(entries)) = at(value, &target) {
+        entries.push((WrittenKey::text(&key), moved));
+    }
+    match at(value, parent) {
+        Some(Written::Map(entries)) => drop(entries.remove(last)),
+        Some(Written::Array(items)) => drop(items.remove(last)),
+        _ => {}
+    }
+    Ok(true)
+}
+
+/// Puts something at a path, in place of what is there.
+///
+/// # Errors
+/// Where no map is there to put it into.
+pub fn set<'a>(value: &mut Written<'a>, path: &str, new: Written<'a>) -> Result<()> {
+    let (found, near) = look(value, path);
+    match &found[..] {
+        [] => {
+            let (place, key) = deepest(near, path)?;
+            if let Some(Written::Map(entries)) = at(value, &place) {
+                entries.push((WrittenKey::text(&key), new));
+            }
+        }
+        [place] => {
+            if let Some(there) = at(value, place) {
+                *there = new;
+            }
+        }
+        _ => return Err(ambiguous(path)),
+    }
+    Ok(())
+}
+
+/// The map that something new goes into, and its key there.
+fn deepest(near: Vec<(Place, String)>, path: &str) -> Result<(Place, String)> {
+    let deepest = near.into_iter().max_by_key(|(place, _)| place.len());
+    deepest.ok_or_else(|| Failure::new(format!("there is no map to put {} into", quoted(path))))
+}
+
+fn ambiguous(path: &str) -> Failure {
+    Failure::new(format!("{} could mean several values", quoted(path)))
+}
+
+/// Where something is changed inside of a tag, whose meaning that could break.
+pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
+    match &node.kind {
+        Kind::Leaf | Kind::Payload(_) => None,
+        _ if is_changed(node.range.start) => None,
+        Kind::Array(items) => items.iter().find_map(|item| in_tag(item, is_changed)),
+        Kind::Map(entries) => entries.iter().find_map(|(_, item)| in_tag(item, is_changed)),
+        Kind::Tag(tag, inner) => touched(inner, is_changed).then_some(*tag),
+    }
+}
+
+fn touched(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> bool {
+    is_changed(node.range.start)
+        || match &node.kind {
+            Kind::Leaf | Kind::Payload(_) => false,
+            Kind::Array(items) => items.iter().any(|item| touched(item, is_changed)),
+            Kind::Map(entries) => entries.iter().any(|(_, item)| touched(item, is_changed)),
+            Kind::Tag(_, inner) => touched(inner, is_changed),
+        }
+}

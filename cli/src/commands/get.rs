@@ -1,0 +1,148 @@
+//! `get`: one tensor, or a slice of it, in a form that other programs take.
+
+use std::io::Write;
+use std::path::Path;
+
+use tenarc::DType;
+
+use crate::args::{Get, GetFormat};
+use crate::document::{Document, Section};
+use crate::elements::{self, Cast};
+use crate::failure::{Failure, Of, Result, Status};
+use crate::formats::write_stream;
+use crate::node::{Form, Node};
+use crate::npy;
+use crate::output::{Out, Target};
+use crate::paths;
+use crate::slices::{self, Selection, Slice};
+use crate::text::quoted;
+
+/// Elements in row-major order.
+struct Taken {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
+    let document = Document::open(&args.input, &args.read.reading())?;
+    let section = document.only(args.choose.segment.as_deref())?;
+    let (node, slice) = wanted(&section, &args.path).of(&document.name)?;
+    let mut taken = take(&section, node, slice.as_ref()).of(quoted(&args.path))?;
+    if let Some(dtype) = &args.cast {
+        let dtype = DType::from_name(dtype);
+        taken.bytes = Cast::new(&taken.dtype, &dtype)?.block(&taken.bytes)?;
+        taken.dtype = dtype;
+    }
+    let target = Target::new(&args.output, false);
+    if args.json.json {
+        let json = json(&taken)?;
+        if target.path().is_none() {
+            out.json(&json)?;
+        } else {
+            write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &json)?))?;
+        }
+        return Ok(Status::Good);
+    }
+    match args.format.or_else(|| by_extension(&args.output)).unwrap_or(GetFormat::Text) {
+        GetFormat::Text if target.path().is_none() => text(&taken, out)?,
+        GetFormat::Text => write_stream(&target, &mut |writer| text(&taken, writer))?,
+        GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
+        GetFormat::Npy => {
+            let header = npy::header(&taken.dtype, &taken.shape)?;
+            write_stream(&target, &mut |writer| {
+                writer.write_all(&header)?;
+                Ok(writer.write_all(&taken.bytes)?)
+            })?;
+        }
+    }
+    Ok(Status::Good)
+}
+
+fn by_extension(path: &Path) -> Option<GetFormat> {
+    match path.extension()?.to_str()? {
+        "npy" => Some(GetFormat::Npy),
+        "raw" | "bin" => Some(GetFormat::Raw),
+        "txt" => Some(GetFormat::Text),
+        _ => None,
+    }
+}
+
+/// The tensor and slice that an argument names: a key may look like a slice, too.
+fn wanted<'a>(section: &'a Section<'_>, argument: &str) -> Result<(&'a Node, Option<Slice>)> {
+    let whole = paths::find(&section.root, argument);
+    match (whole, slices::split(argument)) {
+        (Ok(node), _) => Ok((node, None)),
+        (Err(_), Some((path, slice))) => {
+            let slice = Slice::parse(slice)?;
+            Ok((paths::find(&section.root, path)?, Some(slice)))
+        }
+        (Err(failure), None) => Err(failure),
+    }
+}
+
+fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
+    let payload = node.payload().ok_or_else(|| {
+        Failure::new("it is no tensor: `tenarc show` prints values of other kinds")
+    })?;
+    let (dims, order) = (&payload.shape, payload.order);
+    let selection = match slice {
+        None => Selection::all(dims, order),
+        Some(slice) => Selection::new(slice, dims, order)?,
+    };
+    let (dtype, shape) = (payload.dtype.clone(), selection.shape());
+    // As stored, of any dtype.
+    if selection.is_all(dims, order) {
+        return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)? });
+    }
+    let size = elements::size(&dtype).ok_or_else(|| {
+        let name = quoted(dtype.name());
+        Failure::new(format!("elements of {name} are not known to take whole bytes each"))
+    })?;
+    let (low, high) = selection.extent();
+    let (start, len) = (low * size, (high - low) * size);
+    let bytes = if len as u64 == payload.byte_len {
+        section.payload_bytes(node)?
+    } else {
+        section.part(node, start, len)?
+    };
+    if payload.form == Form::Bytes {
+        return Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, 1) });
+    }
+    Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size) })
+}
+
+/// The elements, where they can be told.
+fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_> {
+    let Taken { dtype, bytes, .. } = taken;
+    match elements::size(dtype).filter(|_| elements::is_decoded(dtype)) {
+        Some(size) => {
+            let elements = bytes.chunks_exact(size);
+            Ok(elements.filter_map(|element| elements::decode(dtype, element)))
+        }
+        None => {
+            let name = quoted(dtype.name());
+            Err(Failure::new(format!("elements of {name} have no text form: use --as raw")))
+        }
+    }
+}
+
+fn text(taken: &Taken, writer: &mut dyn Write) -> Result<()> {
+    let row = taken.shape.last().copied().unwrap_or(1);
+    for (at, element) in decoded(taken)?.enumerate() {
+        let last = (at + 1).is_multiple_of(row);
+        let text = element.text();
+        // For people the point is enough to tell floats; programs may want a digit behind it.
+        let zero = if text.ends_with('.') { "0" } else { "" };
+        write!(writer, "{text}{zero}{}", if last { "\n" } else { " " })?;
+    }
+    Ok(())
+}
+
+fn json(taken: &Taken) -> Result<serde_json::Value> {
+    let mut elements = decoded(taken)?.map(elements::Element::json);
+    let data = super::show::nested(&taken.shape, &mut elements);
+    Ok(serde_json::json!({
+        "dtype": taken.dtype.name(), "shape": taken.shape, "data": data,
+    }))
+}

@@ -1,0 +1,197 @@
+//! `ls`: the tensors of a file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::args::{Ls, Sort};
+use crate::document::Document;
+use crate::failure::{Result, Status};
+use crate::node::Payload;
+use crate::output::{DTYPE, FAINT, HEADING, Out};
+use crate::paths::{self, Globs};
+use crate::table::{Align, Table};
+use crate::text::{bytes, counted, escaped, shape};
+
+/// A tensor, as it is listed.
+#[derive(Debug, Serialize)]
+struct Row {
+    segment: u64,
+    name: Option<String>,
+    path: String,
+    dtype: String,
+    shape: Vec<usize>,
+    order: &'static str,
+    bytes: u64,
+    #[serde(skip)]
+    label: String,
+}
+
+pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
+    let document = Document::open(&args.input, &args.read.reading())?;
+    let globs = Globs::new(&args.patterns)?;
+    let chosen = args.choose.segment.as_deref();
+    if args.tree {
+        tree(&document, chosen, &globs, out)?;
+        return Ok(Status::Good);
+    }
+    let mut rows = Vec::new();
+    for section in document.sections(chosen)? {
+        let section = section?;
+        for named in paths::tensors(&section.root) {
+            if globs.admits(&named.path) {
+                let Payload { dtype, shape, order, byte_len, .. } = named.payload;
+                rows.push(Row {
+                    segment: section.number,
+                    name: section.name().map(str::to_owned),
+                    path: named.path,
+                    dtype: dtype.name().to_owned(),
+                    shape: shape.clone(),
+                    order: if *order == tenarc::Order::F { "F" } else { "C" },
+                    bytes: *byte_len,
+                    label: section.label(),
+                });
+            }
+        }
+    }
+    match args.sort {
+        Sort::Stored => {}
+        Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
+        Sort::Dtype => rows.sort_by(|a, b| a.dtype.cmp(&b.dtype)),
+        Sort::Shape => {
+            rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
+        }
+        Sort::Bytes => rows.sort_by_key(|row| row.bytes),
+    }
+    if args.reverse {
+        rows.reverse();
+    }
+    if args.json.json {
+        out.json(&rows)?;
+    } else {
+        print(&rows, document.len() > 1, out)?;
+    }
+    Ok(Status::Good)
+}
+
+/// A path in pieces of which numbers are compared as such, so that layer 10 comes behind layer 9.
+fn natural(path: &str) -> Vec<(u8, u128, &str)> {
+    let pieces = path.split('.');
+    let piece = |piece| match str::parse(piece) {
+        Ok(number) => (0, number, ""),
+        Err(_) => (1, 0, piece),
+    };
+    pieces.map(piece).collect()
+}
+
+fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
+    let mut columns = vec![
+        ("path", Align::Left),
+        ("dtype", Align::Left),
+        ("shape", Align::Left),
+        ("bytes", Align::Right),
+    ];
+    if several {
+        columns.insert(0, ("segment", Align::Left));
+    }
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let order = if row.order == "F" { " F" } else { "" };
+        let mut cells = vec![
+            shown(&row.path),
+            escaped(&row.dtype).into_owned(),
+            shape(&row.shape) + order,
+            bytes(row.bytes),
+        ];
+        if several {
+            cells.insert(0, row.label.clone());
+        }
+        table.row(cells);
+    }
+    table.print(out)?;
+    let total = rows.iter().fold(0u64, |total, row| total.saturating_add(row.bytes));
+    let summary = format!("{}, {}", counted(rows.len() as u64, "tensor"), bytes(total));
+    writeln!(out, "{}", out.styled(FAINT, &summary))?;
+    Ok(())
+}
+
+/// A path that is seen: that of the whole value is empty.
+pub fn shown(path: &str) -> String {
+    if path.is_empty() { "(the value)".into() } else { escaped(path).into_owned() }
+}
+
+/// What is under a step of paths.
+#[derive(Default)]
+struct Branch<'a> {
+    payload: Option<&'a Payload>,
+    tensors: u64,
+    bytes: u64,
+    /// In the order of the value.
+    children: Vec<(String, Branch<'a>)>,
+    places: BTreeMap<String, usize>,
+}
+
+fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out) -> Result<()> {
+    for section in document.sections(chosen)? {
+        let section = section?;
+        let mut root = Branch::default();
+        let ambiguous = paths::Ambiguous::of(&section.root);
+        paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| {
+            if let crate::node::Kind::Payload(payload) = &node.kind
+                && payload.is_listed()
+                && globs.admits(&ambiguous.path(steps))
+            {
+                root.add(steps, payload);
+            }
+        });
+        let label = match document.len() {
+            1 => escaped(&document.name).into_owned(),
+            _ => section.label(),
+        };
+        writeln!(out, "{}  {}", out.styled(HEADING, &label), root.summary(out))?;
+        root.print(&mut String::new(), out)?;
+    }
+    Ok(())
+}
+
+impl<'a> Branch<'a> {
+    fn add(&mut self, steps: &[String], payload: &'a Payload) {
+        self.tensors += 1;
+        self.bytes = self.bytes.saturating_add(payload.byte_len);
+        let Some((step, rest)) = steps.split_first() else {
+            self.payload = Some(payload);
+            return;
+        };
+        let next = self.children.len();
+        let place = *self.places.entry(step.clone()).or_insert(next);
+        if place == next {
+            self.children.push((step.clone(), Branch::default()));
+        }
+        if let Some((_, child)) = self.children.get_mut(place) {
+            child.add(rest, payload);
+        }
+    }
+
+    fn summary(&self, out: &Out) -> String {
+        let size = bytes(self.bytes);
+        match self.payload {
+            Some(payload) => format!("{}  {size}", out.styled(DTYPE, &payload.label())),
+            None => out.styled(FAINT, &format!("{}, {size}", counted(self.tensors, "tensor"))),
+        }
+    }
+
+    fn print(&self, indent: &mut String, out: &mut Out) -> Result<()> {
+        for (at, (step, child)) in self.children.iter().enumerate() {
+            let last = at + 1 == self.children.len();
+            let branch = if last { "└── " } else { "├── " };
+            let summary = child.summary(out);
+            writeln!(out, "{indent}{branch}{}  {summary}", escaped(step))?;
+            let len = indent.len();
+            indent.push_str(if last { "    " } else { "│   " });
+            child.print(indent, out)?;
+            indent.truncate(len);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! `merge`: one value of what several files hold of it.
+
+use std::collections::HashMap;
+
+use tenarc::Value;
+
+use super::split::ELSEWHERE;
+use crate::args::Merge;
+use crate::document::{Document, Section};
+use crate::failure::{Failure, Result, Status};
+use crate::node::{Key, Kind, Node};
+use crate::output::{ArchiveTarget, Target};
+use crate::progress::Progress;
+use crate::text::quoted;
+use crate::written::{Written, WrittenKey};
+
+pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
+    let reading = args.read.reading();
+    let open = |input: &std::path::PathBuf| Document::open(input, &reading);
+    let documents = args.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let total = documents.iter().fold(0, |sum: u64, one| sum.saturating_add(one.byte_len()));
+    let progress = Progress::new(total, "merging", quiet);
+    for document in &documents {
+        document.watch_by(&progress);
+    }
+    let sections =
+        documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
+    let mut target = Target::new(&args.output.output, !args.output.no_sync);
+    let (mut name, mut alignment) = (None, None);
+    for section in &sections {
+        name = name.or(section.name());
+        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+    }
+    target.options = target.options.with_dedup(true);
+    if let Some(alignment) = alignment {
+        target.options = target.options.with_alignment(alignment);
+    }
+    let places: Vec<Place<'_>> = sections
+        .iter()
+        .zip(&documents)
+        .map(|(section, document)| Place { section, node: &section.root, file: &document.name })
+        .collect();
+    let value = merged(&places, &mut String::new())?;
+    let mut out = ArchiveTarget::new(&target)?;
+    out.save(name, &value)?;
+    out.finish()?;
+    Ok(Status::Good)
+}
+
+/// What one file has at a place.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    section: &'a Section<'a>,
+    node: &'a Node,
+    file: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn item(&self) -> &'a [u8] {
+        self.section.item(&self.node.range)
+    }
+
+    /// Whether what belongs here is in another file.
+    fn is_elsewhere(&self) -> bool {
+        matches!(self.node.kind, Kind::Leaf)
+            && matches!(tenarc::from_slice(self.item()), Ok(Value::Simple(ELSEWHERE)))
+    }
+}
+
+/// What several files have at one place, as one.
+fn merged<'a>(places: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
+    let mut there: Vec<Place<'a>> =
+        places.iter().copied().filter(|place| !place.is_elsewhere()).collect();
+    if there.is_empty() {
+        there.extend(places.first());
+    }
+    let Some((first, rest)) = there.split_first() else {
+        return Err(Failure::new("nothing to merge"));
+    };
+    if rest.is_empty() {
+        return Ok(Written::Same(first.section, first.node));
+    }
+    match &first.node.kind {
+        Kind::Map(_) => maps(&there, path),
+        Kind::Array(items) => {
+            let mut arrays = Vec::with_capacity(there.len());
+            for place in &there {
+                match &place.node.kind {
+                    Kind::Array(other) if other.len() == items.len() => arrays.push(other),
+                    _ => return Err(conflict(*first, *place, path)),
+                }
+            }
+            let merged = (0..items.len()).map(|at| {
+                let column = arrays.iter().zip(&there);
+                let column: Vec<Place<'a>> = column
+                    .filter_map(|(items, place)| Some(Place { node: items.get(at)?, ..*place }))
+                    .collect();
+                step(&column, &at.to_string(), path)
+            });
+            Ok(Written::Array(merged.collect::<Result<_>>()?))
+        }
+        _ => {
+            for place in rest {
+                if !is_same(*first, *place)? {
+                    return Err(conflict(*first, *place, path));
+                }
+            }
+            Ok(Written::Same(first.section, first.node))
+        }
+    }
+}
+
+fn step<'a>(places: &[Place<'a>], step: &str, path: &mut String) -> Result<Written<'a>> {
+    let len = path.len();
+    if len > 0 {
+        path.push('.');
+    }
+    path.push_str(step);
+    let merged = merged(places, path);
+    path.truncate(len);
+    merged
+}
+
+/// All entries of all maps, in the order in which they are found.
+fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
+    let mut columns: Vec<(&'a Section<'a>, &'a Key, Vec<Place<'a>>)> = Vec::new();
+    let mut known: HashMap<&'a [u8], usize> = HashMap::new();
+    for (at, place) in there.iter().enumerate() {
+        let Kind::Map(entries) = &place.node.kind else {
+            return Err(conflict(*there.first().unwrap_or(place), *place, path));
+        };
+        for (key, node) in entries {
+            let item = place.section.item(&key.range);
+            let next = columns.len();
+            let column = *known.entry(item).or_insert(next);
+            if column == next {
+                columns.push((place.section, key, Vec::with_capacity(there.len() - at)));
+            }
+            if let Some((_, _, column)) = columns.get_mut(column) {
+                column.push(Place { node, ..*place });
+            }
+        }
+    }
+    let merged = columns.into_iter().map(|(section, key, column)| {
+        let name = key.step.as_deref().unwrap_or("?");
+        Ok((WrittenKey::of(section, key), step(&column, name, path)?))
+    });
+    Ok(Written::Map(merged.collect::<Result<_>>()?))
+}
+
+/// Whether two files have the same at a place that is neither map nor array.
+fn is_same(a: Place<'_>, b: Place<'_>) -> Result<bool> {
+    match (a.node.payload(), b.node.payload()) {
+        (None, None) => Ok(a.item() == b.item()),
+        (Some(from), Some(to)) => {
+            let alike = (from.form, &from.dtype, &from.shape, from.order)
+                == (to.form, &to.dtype, &to.shape, to.order);
+            Ok(alike && a.section.payload_bytes(a.node)? == b.section.payload_bytes(b.node)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn conflict(a: Place<'_>, b: Place<'_>, path: &str) -> Failure {
+    let at = if path.is_empty() { "as the value".into() } else { format!("at {}", quoted(path)) };
+    Failure::new(format!("{} and {} have different things {at}", a.file, b.file))
+}

@@ -1,0 +1,232 @@
+//! `show`: a value as text.
+
+mod tensor;
+
+use tensor::Detail;
+pub use tensor::nested;
+
+use std::io::Write;
+
+use serde_json::{Map, Value as Json};
+use tenarc::Value;
+
+use crate::args::Show;
+use crate::document::{Document, Section};
+use crate::elements::integer_json;
+use crate::failure::{Result, Status};
+use crate::node::{Key, Kind, Node};
+use crate::output::{DTYPE, HEADING, Out};
+use crate::paths;
+use crate::text::{escaped, quoted};
+
+/// With more tensors than this, none shows its elements unless asked to.
+const FEW: usize = 20;
+/// Entries of an array that are shown of a longer one, at its start.
+const ENTRIES: usize = 100;
+/// Characters of a text, and bytes of a byte string.
+const TEXT: usize = 1000;
+/// Arrays of scalars are written on one line up to this width.
+const LINE: usize = 90;
+
+pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
+    let document = Document::open(&args.input, &args.read.reading())?;
+    let chosen = args.choose.segment.as_deref();
+    let mut values = Vec::new();
+    let several = document.len() > 1;
+    if !args.path.is_empty() && chosen.is_none() && several {
+        document.only(chosen)?;
+    }
+    for section in document.sections(chosen)? {
+        let section = section?;
+        let node = paths::find(&section.root, &args.path)?;
+        if args.json.json {
+            values.push(json(&section, node, args.full)?);
+            continue;
+        }
+        if several {
+            writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
+        }
+        let detail = match node.payload() {
+            _ if args.full => Some(Detail::All),
+            Some(_) => Some(Detail::Much),
+            None => (paths::payloads(node).len() <= FEW).then_some(Detail::Little),
+        };
+        let mut printer = Printer { section: &section, full: args.full, detail, out };
+        printer.node(node, 0)?;
+        writeln!(out)?;
+    }
+    match (args.json.json, values) {
+        (false, _) => {}
+        (true, values) if several && chosen.is_none() => out.json(&values)?,
+        (true, mut values) => out.json(&values.pop())?,
+    }
+    Ok(Status::Good)
+}
+
+struct Printer<'a> {
+    section: &'a Section<'a>,
+    full: bool,
+    /// How much is shown of tensors besides dtype and shape.
+    detail: Option<Detail>,
+    out: &'a mut Out,
+}
+
+impl Printer<'_> {
+    fn node(&mut self, node: &Node, depth: usize) -> Result<()> {
+        match &node.kind {
+            Kind::Leaf => {
+                let text = leaf(self.section.item(&node.range), self.full)?;
+                write!(self.out, "{text}")?;
+            }
+            Kind::Tag(tag, inner) => {
+                write!(self.out, "{tag}(")?;
+                self.node(inner, depth)?;
+                write!(self.out, ")")?;
+            }
+            Kind::Payload(payload) => {
+                let label = payload.label();
+                write!(self.out, "{}", self.out.styled(DTYPE, &label))?;
+                if let Some(detail) = self.detail {
+                    let indent = "  ".repeat(depth + 1);
+                    let text = tensor::text(self.section, node, payload, detail)?;
+                    for (at, line) in text.lines().enumerate() {
+                        let before = if at == 0 && !text.contains('\n') { " " } else { &indent };
+                        let end = if text.contains('\n') { "\n" } else { "" };
+                        write!(self.out, "{end}{before}{line}")?;
+                    }
+                }
+            }
+            Kind::Array(items) => self.array(items, depth)?,
+            Kind::Map(entries) => self.map(entries, depth)?,
+        }
+        Ok(())
+    }
+
+    fn shown(&self, len: usize) -> usize {
+        if self.full { len } else { len.min(ENTRIES) }
+    }
+
+    fn array(&mut self, items: &[Node], depth: usize) -> Result<()> {
+        let shown = self.shown(items.len());
+        if items.iter().all(|item| matches!(item.kind, Kind::Leaf)) {
+            let texts = items.iter().take(shown);
+            let texts = texts.map(|item| leaf(self.section.item(&item.range), self.full));
+            let mut texts = texts.collect::<Result<Vec<_>>>()?;
+            if shown < items.len() {
+                texts.push(format!("… {} more", items.len() - shown));
+            }
+            let line = texts.join(", ");
+            if line.len() <= LINE || shown < items.len() {
+                write!(self.out, "[{line}]")?;
+                return Ok(());
+            }
+        }
+        writeln!(self.out, "[")?;
+        let indent = "  ".repeat(depth + 1);
+        for item in items.iter().take(shown) {
+            write!(self.out, "{indent}")?;
+            self.node(item, depth + 1)?;
+            writeln!(self.out, ",")?;
+        }
+        self.close(items.len() - shown, "]", depth)
+    }
+
+    fn map(&mut self, entries: &[(Key, Node)], depth: usize) -> Result<()> {
+        if entries.is_empty() {
+            write!(self.out, "{{}}")?;
+            return Ok(());
+        }
+        // Of fields one wants to see all, of a table with thousands not.
+        let shown = if self.full { entries.len() } else { entries.len().min(10 * ENTRIES) };
+        writeln!(self.out, "{{")?;
+        let indent = "  ".repeat(depth + 1);
+        for (key, value) in entries.iter().take(shown) {
+            write!(self.out, "{indent}{}: ", leaf(self.section.item(&key.range), self.full)?)?;
+            self.node(value, depth + 1)?;
+            writeln!(self.out, ",")?;
+        }
+        self.close(entries.len() - shown, "}", depth)
+    }
+
+    fn close(&mut self, more: usize, bracket: &str, depth: usize) -> Result<()> {
+        if more > 0 {
+            writeln!(self.out, "{}… {more} more", "  ".repeat(depth + 1))?;
+        }
+        write!(self.out, "{}{bracket}", "  ".repeat(depth))?;
+        Ok(())
+    }
+}
+
+/// An item without payloads as text.
+fn leaf(item: &[u8], full: bool) -> Result<String> {
+    Ok(match tenarc::from_slice(item)? {
+        Value::Text(text) => {
+            let cut = text.char_indices().nth(TEXT).filter(|_| !full);
+            match cut {
+                Some((at, _)) => {
+                    let start = quoted(text.get(..at).unwrap_or_default());
+                    format!("{start} … {} bytes more", text.len() - at)
+                }
+                None => quoted(&text),
+            }
+        }
+        Value::F32(value) => format!("{value:?}"),
+        Value::F64(value) => format!("{value:?}"),
+        Value::Bytes(bytes) if bytes.len() > TEXT / 10 && !full => {
+            let start = tenarc::to_vec(&Value::Bytes(bytes.iter().take(32).copied().collect()))?;
+            format!("{} … {} bytes", tenarc::diag::to_string(&start)?, bytes.len())
+        }
+        _ => escaped(&tenarc::diag::to_string(item)?).into_owned(),
+    })
+}
+
+/// A node as JSON, for programs: what JSON has no form for is an object that says so.
+fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
+    Ok(match &node.kind {
+        Kind::Leaf => scalar(section.item(&node.range))?,
+        Kind::Array(items) => {
+            let items = items.iter().map(|item| json(section, item, full));
+            Json::Array(items.collect::<Result<_>>()?)
+        }
+        Kind::Map(entries) => {
+            let mut object = Map::new();
+            for (key, value) in entries {
+                let name = match &key.step {
+                    Some(step) => step.clone(),
+                    None => tenarc::diag::to_string(section.item(&key.range))?,
+                };
+                object.insert(name, json(section, value, full)?);
+            }
+            Json::Object(object)
+        }
+        Kind::Tag(tag, inner) => {
+            serde_json::json!({"tag": tag, "value": json(section, inner, full)?})
+        }
+        Kind::Payload(payload) => {
+            let mut object = Map::new();
+            object.insert("dtype".into(), payload.dtype.name().into());
+            object.insert("shape".into(), payload.shape.clone().into());
+            object.insert("bytes".into(), payload.byte_len.into());
+            if let Some(data) = tensor::json(section, node, payload, full)? {
+                object.insert("data".into(), data);
+            }
+            Json::Object(object)
+        }
+    })
+}
+
+fn scalar(item: &[u8]) -> Result<Json> {
+    let float = |value: f64| match serde_json::Number::from_f64(value) {
+        Some(number) => Json::Number(number),
+        None => value.to_string().into(),
+    };
+    Ok(match tenarc::from_slice(item)? {
+        Value::Null | Value::Simple(23) => Json::Null,
+        Value::Bool(value) => value.into(),
+        Value::Integer(value) => integer_json(value),
+        Value::F32(value) => float(value.into()),
+        Value::F64(value) => float(value),
+        Value::Text(text) => text.into(),
+        _ => serde_json::json!({"diag": tenarc::diag::to_string(item)?}),
+    })
+}

@@ -1,0 +1,186 @@
+//! `stats`: what is in each tensor.
+
+mod measure;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::args::Stats;
+use crate::commands::ls::shown;
+use crate::document::{Document, Section};
+use crate::elements;
+use crate::failure::{Of, Result, Status};
+use crate::node::{Form, Payload};
+use crate::output::Out;
+use crate::paths::{self, Globs, Named};
+use crate::progress::Progress;
+use crate::table::{Align, Table};
+use crate::text::{escaped, quoted, shape, short};
+use measure::{Bins, Measure};
+
+/// What is known of a tensor's elements.
+#[derive(Debug, Serialize)]
+struct Row {
+    segment: u64,
+    name: Option<String>,
+    path: String,
+    dtype: String,
+    shape: Vec<usize>,
+    count: Option<usize>,
+    /// None of dtypes whose elements are no numbers here.
+    #[serde(flatten)]
+    numbers: Option<Numbers>,
+    #[serde(skip)]
+    label: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Numbers {
+    min: Json,
+    max: Json,
+    mean: Json,
+    std: Json,
+    zeros: u64,
+    nan: u64,
+    inf: u64,
+    histogram: Vec<u64>,
+    #[serde(skip)]
+    cells: [String; 4],
+}
+
+pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
+    let document = Document::open(&args.input, &args.read.reading())?;
+    let globs = Globs::new(&args.patterns)?;
+    let mut rows = Vec::new();
+    for section in document.sections(args.choose.segment.as_deref())? {
+        let section = section?;
+        let mut tensors = paths::tensors(&section.root);
+        tensors.retain(|named| globs.admits(&named.path));
+        let bytes = tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.payload.byte_len));
+        let progress = Progress::new(bytes, "measuring", quiet);
+        for named in tensors {
+            let measured = measured(&section, &named).of(&document.name);
+            rows.push(measured.of(quoted(&named.path))?);
+            progress.add(named.payload.byte_len);
+        }
+    }
+    if args.json.json {
+        out.json(&rows)?;
+    } else {
+        print(&rows, document.len() > 1, out)?;
+    }
+    Ok(Status::Good)
+}
+
+fn measured(section: &Section<'_>, named: &Named<'_>) -> Result<Row> {
+    let Payload { dtype, shape, .. } = named.payload;
+    let numbers = match named.payload.form {
+        Form::Bytes => None,
+        _ if elements::is_decoded(dtype) => Some(numbers(section, named)?),
+        _ => None,
+    };
+    Ok(Row {
+        segment: section.number,
+        name: section.name().map(str::to_owned),
+        path: named.path.clone(),
+        dtype: dtype.name().to_owned(),
+        shape: shape.clone(),
+        count: named.payload.count(),
+        numbers,
+        label: section.label(),
+    })
+}
+
+fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
+    let mut measure = Measure::new(&named.payload.dtype);
+    section.blocks(named.node, &mut |block| {
+        measure.block(block);
+        Ok(())
+    })?;
+    // The bounds are known only now: a second walk sorts the elements in.
+    let mut bins = Bins::new(&measure);
+    if bins.is_needed() {
+        section.blocks(named.node, &mut |block| {
+            bins.block(block);
+            Ok(())
+        })?;
+    }
+    let (least, greatest) = measure.bounds();
+    let float = |value: Option<f64>| {
+        value.map_or(Json::Null, |value| {
+            serde_json::Number::from_f64(value)
+                .map_or_else(|| value.to_string().into(), Json::Number)
+        })
+    };
+    let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), short);
+    let bound = |bound: Option<measure::Bound>| match bound {
+        None => ("-".into(), Json::Null),
+        Some(measure::Bound::Int(value)) => (value.to_string(), elements::integer_json(value)),
+        Some(measure::Bound::Float(value)) => (short(value), float(Some(value))),
+    };
+    let ((least, min), (greatest, max)) = (bound(least), bound(greatest));
+    let (mean, std) = (measure.mean(), measure.std());
+    Ok(Numbers {
+        min,
+        max,
+        mean: float(mean),
+        std: float(std),
+        zeros: measure.zeros,
+        nan: measure.nan,
+        inf: measure.inf,
+        histogram: bins.counts(),
+        cells: [least, greatest, cell(mean), cell(std)],
+    })
+}
+
+fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
+    let numbers = ["min", "max", "mean", "std", "zeros", "NaN", "Inf"];
+    let mut columns = vec![("path", Align::Left), ("dtype", Align::Left), ("shape", Align::Left)];
+    columns.extend(numbers.map(|name| (name, Align::Right)));
+    columns.push(("histogram", Align::Left));
+    if several {
+        columns.insert(0, ("segment", Align::Left));
+    }
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let mut cells = vec![shown(&row.path), escaped(&row.dtype).into_owned(), shape(&row.shape)];
+        match &row.numbers {
+            Some(numbers) => {
+                cells.extend(numbers.cells.iter().cloned());
+                let counts = [numbers.zeros, numbers.nan, numbers.inf];
+                cells.extend(counts.map(|count| count.to_string()));
+                cells.push(bars(&numbers.histogram));
+            }
+            None => cells.extend(std::iter::repeat_n("-".to_owned(), numbers.len() + 1)),
+        }
+        if several {
+            cells.insert(0, row.label.clone());
+        }
+        table.row(cells);
+    }
+    table.print(out)?;
+    Ok(())
+}
+
+/// A histogram in one line.
+fn bars(counts: &[u64]) -> String {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let bar = |&count: &u64| {
+        // Whatever there is at all is seen.
+        let height = (u128::from(count) * 8).div_ceil(u128::from(most));
+        BARS.get(usize::try_from(height).unwrap_or(8)).copied().unwrap_or(' ')
+    };
+    let line: String = counts.iter().map(bar).collect();
+    if line.is_empty() { "-".into() } else { format!("|{line}|") }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn draws_whatever_is_there() {
+        assert_eq!(super::bars(&[0, 1, 50, 100, u64::MAX]), "| ▁▁▁█|");
+        assert_eq!(super::bars(&[0, 1, 4, 8]), "| ▁▄█|");
+        assert_eq!(super::bars(&[]), "-");
+    }
+}

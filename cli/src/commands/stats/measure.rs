@@ -1,0 +1,268 @@
+//! Bounds, mean, deviation and histogram of elements that come in blocks.
+
+use tenarc::DType;
+
+use crate::elements::{self, Element};
+
+/// Elements looked at together: they stay in the first cache.
+const STEP: usize = 1024;
+
+/// A least or greatest element, exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    Int(i128),
+    Float(f64),
+}
+
+/// Cuts blocks of any size into whole elements, and gives them as numbers.
+struct Numbers {
+    dtype: DType,
+    size: usize,
+    carried: Vec<u8>,
+    numbers: Vec<f64>,
+}
+
+impl Numbers {
+    fn new(dtype: &DType) -> Self {
+        let size = elements::size(dtype).unwrap_or(1);
+        Self { dtype: dtype.clone(), size, carried: Vec::new(), numbers: Vec::new() }
+    }
+
+    fn block(&mut self, mut block: &[u8], each: &mut dyn FnMut(&[u8], &[f64])) {
+        if !self.carried.is_empty() {
+            let missing = (self.size - self.carried.len()).min(block.len());
+            let (start, rest) = block.split_at(missing);
+            self.carried.extend_from_slice(start);
+            block = rest;
+            if self.carried.len() < self.size {
+                return;
+            }
+            let first = std::mem::take(&mut self.carried);
+            self.step(&first, each);
+        }
+        let whole = block.len() - block.len() % self.size;
+        let (whole, rest) = block.split_at(whole);
+        for step in whole.chunks(STEP * self.size) {
+            self.step(step, each);
+        }
+        self.carried.extend_from_slice(rest);
+    }
+
+    fn step(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], &[f64])) {
+        self.numbers.clear();
+        elements::widen(&self.dtype, bytes, &mut self.numbers);
+        each(bytes, &self.numbers);
+    }
+}
+
+/// What is counted. Of complex elements, real and imaginary parts count each.
+pub struct Measure {
+    numbers: Numbers,
+    /// Finite numbers.
+    count: u64,
+    pub zeros: u64,
+    pub nan: u64,
+    pub inf: u64,
+    low: f64,
+    high: f64,
+    /// Of integers, which doubles do not hold exactly.
+    exact: Option<(i128, i128)>,
+    mean: f64,
+    /// The sum of squared differences from the mean.
+    squares: f64,
+}
+
+impl Measure {
+    pub fn new(dtype: &DType) -> Self {
+        Self {
+            numbers: Numbers::new(dtype),
+            count: 0,
+            zeros: 0,
+            nan: 0,
+            inf: 0,
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
+            exact: None,
+            mean: 0.0,
+            squares: 0.0,
+        }
+    }
+
+    pub fn block(&mut self, block: &[u8]) {
+        let mut numbers = std::mem::replace(&mut self.numbers, Numbers::new(&DType::U8));
+        let (dtype, size) = (numbers.dtype.clone(), numbers.size);
+        let is_integer = elements::is_integer(&dtype);
+        numbers.block(block, &mut |bytes, values| {
+            if is_integer {
+                self.bounds_of(&dtype, bytes, size);
+            }
+            self.step(values);
+        });
+        self.numbers = numbers;
+    }
+
+    fn bounds_of(&mut self, dtype: &DType, bytes: &[u8], size: usize) {
+        for bytes in bytes.chunks_exact(size) {
+            let value = match elements::decode(dtype, bytes) {
+                Some(Element::Int(value)) => value,
+                Some(Element::Bool(value)) => value.into(),
+                _ => continue,
+            };
+            let (low, high) = self.exact.unwrap_or((value, value));
+            self.exact = Some((low.min(value), high.max(value)));
+        }
+    }
+
+    /// Adds some numbers: their own mean and squares, then both together (Chan and others, 1979), which
+    /// loses fewer digits than one sum, and takes no division for each.
+    #[allow(clippy::cast_precision_loss)]
+    fn step(&mut self, values: &[f64]) {
+        let (mut count, mut sum) = (0u64, 0.0);
+        for &value in values {
+            if value.is_finite() {
+                count += 1;
+                sum += value;
+                self.zeros += u64::from(value == 0.0);
+                self.low = self.low.min(value);
+                self.high = self.high.max(value);
+            } else if value.is_nan() {
+                self.nan += 1;
+            } else {
+                self.inf += 1;
+            }
+        }
+        if count == 0 {
+            return;
+        }
+        let mean = sum / count as f64;
+        let finite = values.iter().filter(|value| value.is_finite());
+        let squares: f64 = finite.map(|value| (value - mean) * (value - mean)).sum();
+        let total = self.count + count;
+        let between = mean - self.mean;
+        let weight = count as f64 / total as f64;
+        self.squares += squares + between * between * self.count as f64 * weight;
+        self.mean += between * weight;
+        self.count = total;
+    }
+
+    /// The least and the greatest of the finite elements.
+    pub fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
+        match self.exact {
+            Some((low, high)) => (Some(Bound::Int(low)), Some(Bound::Int(high))),
+            None if self.count == 0 => (None, None),
+            None => (Some(Bound::Float(self.low)), Some(Bound::Float(self.high))),
+        }
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean)
+    }
+
+    /// The standard deviation of all elements, as numpy's `std`.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn std(&self) -> Option<f64> {
+        (self.count > 0).then(|| (self.squares / self.count as f64).sqrt())
+    }
+}
+
+/// How many elements lie in each of equal ranges from the least to the greatest.
+pub struct Bins {
+    numbers: Numbers,
+    low: f64,
+    width: f64,
+    counts: Vec<u64>,
+}
+
+impl Bins {
+    const COUNT: usize = 12;
+
+    pub fn new(measure: &Measure) -> Self {
+        let bins = if measure.count == 0 { 0 } else { Self::COUNT };
+        Self {
+            numbers: Numbers::new(&measure.numbers.dtype),
+            low: measure.low,
+            // Halves first, as the difference of two large doubles may be none.
+            width: measure.high / 12.0 - measure.low / 12.0,
+            counts: vec![0; bins],
+        }
+    }
+
+    pub fn is_needed(&self) -> bool {
+        !self.counts.is_empty()
+    }
+
+    pub fn block(&mut self, block: &[u8]) {
+        let (low, width) = (self.low, self.width);
+        let counts = &mut self.counts;
+        self.numbers.block(block, &mut |_, values| {
+            for value in values.iter().filter(|value| value.is_finite()) {
+                // As a quotient of quotients where the difference would overflow.
+                let place = value / width - low / width;
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let at = (place.max(0.0) as usize).min(Self::COUNT - 1);
+                if let Some(count) = counts.get_mut(at) {
+                    *count += 1;
+                }
+            }
+        });
+    }
+
+    pub fn counts(self) -> Vec<u64> {
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(values: &[f64], step: usize) -> (Measure, Vec<u64>) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let mut measure = Measure::new(&DType::F64);
+        bytes.chunks(step).for_each(|block| measure.block(block));
+        let mut bins = Bins::new(&measure);
+        bytes.chunks(step).for_each(|block| bins.block(block));
+        (measure, bins.counts())
+    }
+
+    #[test]
+    fn measures_blocks_of_any_size_alike() {
+        let values: Vec<f64> = (0..5000).map(|at| f64::from(at) + 1e9).collect();
+        for step in [7, 8, 8192, 1 << 20] {
+            let (measure, bins) = measured(&values, step);
+            assert_eq!(
+                measure.bounds(),
+                (Some(Bound::Float(1e9)), Some(Bound::Float(1e9 + 4999.0)))
+            );
+            assert!((measure.mean().unwrap() - 1_000_002_499.5).abs() < 1e-6);
+            // The variance of n numbers in a row is (n² - 1) / 12.
+            let expected = ((5000.0f64 * 5000.0 - 1.0) / 12.0).sqrt();
+            assert!((measure.std().unwrap() - expected).abs() < 1e-6);
+            assert_eq!(bins.iter().sum::<u64>(), 5000);
+            assert!(bins.iter().all(|&count| (416..=418).contains(&count)), "{bins:?}");
+        }
+    }
+
+    #[test]
+    fn counts_what_is_not_finite_apart() {
+        let values = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 4.0];
+        let (measure, bins) = measured(&values, 8);
+        assert_eq!((measure.zeros, measure.nan, measure.inf), (2, 1, 2));
+        assert_eq!(measure.bounds(), (Some(Bound::Float(0.0)), Some(Bound::Float(4.0))));
+        assert_eq!((bins[0], bins[11]), (2, 1));
+        let (measure, bins) = measured(&[f64::NAN], 8);
+        assert_eq!((measure.mean(), measure.bounds(), bins.len()), (None, (None, None), 0));
+    }
+
+    #[test]
+    fn takes_bounds_at_the_ends_of_the_range() {
+        let (_, bins) = measured(&[f64::MIN, 0.0, f64::MAX], 8);
+        assert_eq!((bins[0], bins[6], bins[11]), (1, 1, 1));
+        let (measure, bins) = measured(&[3.0; 5], 8);
+        assert_eq!((measure.std(), bins[0]), (Some(0.0), 5));
+        let mut measure = Measure::new(&DType::I64);
+        measure.block(&[i64::MIN.to_le_bytes(), i64::MAX.to_le_bytes()].concat());
+        let ends = (Some(Bound::Int(i64::MIN.into())), Some(Bound::Int(i64::MAX.into())));
+        assert_eq!(measure.bounds(), ends);
+    }
+}

@@ -1,0 +1,155 @@
+//! `verify`: every byte of archives; that messages are well-formed.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use tenarc::{Category, ReadAt, Value};
+
+use crate::args::Verify;
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result, Status};
+use crate::input::shown;
+use crate::output::{BAD, GOOD, Out};
+use crate::paths;
+use crate::progress::Progress;
+use crate::text::{bytes, counted, escaped};
+
+/// What was found of one file.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    good: bool,
+    /// Whether the file could be read at all.
+    #[serde(skip)]
+    read: bool,
+    segments: Option<u64>,
+    bytes: Option<u64>,
+    error: Option<String>,
+    /// The first bad byte, or where what is bad starts.
+    offset: Option<u64>,
+    /// The tensor there.
+    path: Option<String>,
+}
+
+pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
+    let mut reports = Vec::new();
+    for input in &args.inputs {
+        let report = verified(input, &Reading { from: args.from, torn: false }, quiet);
+        if !args.json.json {
+            print(&report, out)?;
+        }
+        reports.push(report);
+    }
+    if args.json.json {
+        out.json(&reports)?;
+    }
+    if let Some(report) = reports.iter().find(|report| !report.read) {
+        return Err(Failure::new(report.error.clone().unwrap_or_default()).of(&report.file));
+    }
+    Ok(if reports.iter().all(|report| report.good) { Status::Good } else { Status::Found })
+}
+
+fn print(report: &Report, out: &mut Out) -> Result<()> {
+    let file = &report.file;
+    let Some(error) = &report.error else {
+        let values = counted(report.segments.unwrap_or(0), "value");
+        let size = bytes(report.bytes.unwrap_or(0));
+        writeln!(out, "{file}: {}, {values}, {size}", out.styled(GOOD, "good"))?;
+        return Ok(());
+    };
+    if report.read {
+        let path = report.path.as_ref().map(|path| format!(" at {}", super::ls::shown(path)));
+        let path = path.unwrap_or_default();
+        // The error may name the file already.
+        let error = escaped(error);
+        let error = error.strip_prefix(&format!("{file}: ")).unwrap_or(&error);
+        writeln!(out, "{file}: {}{path}: {error}", out.styled(BAD, "bad"))?;
+    }
+    Ok(())
+}
+
+fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
+    let mut report = Report {
+        file: shown(input),
+        good: false,
+        read: true,
+        segments: None,
+        bytes: None,
+        error: None,
+        offset: None,
+        path: None,
+    };
+    let result = Document::open(input, reading).and_then(|document| {
+        report.segments = Some(document.len());
+        check(&document, &mut report, quiet)
+    });
+    match result {
+        Ok(()) => report.good = report.error.is_none(),
+        Err(failure) => {
+            // That a file is no archive, or no CBOR, is what was to be found out.
+            report.read = !matches!(failure, Failure::Other(_)) || is_readable(input);
+            let message = failure.to_string();
+            report.offset = report.offset.or_else(|| offset_in(&message));
+            report.error = Some(message);
+        }
+    }
+    report
+}
+
+/// The offset that a message tells.
+fn offset_in(message: &str) -> Option<u64> {
+    let (_, offset) = message.rsplit_once("(byte ")?;
+    offset.split_once(')')?.0.parse().ok()
+}
+
+/// Whether what is wrong with a file is in its contents.
+fn is_readable(input: &Path) -> bool {
+    input == Path::new("-")
+        || std::fs::File::open(input).is_ok_and(|file| {
+            let mut byte = [0];
+            std::io::Read::read(&mut &file, &mut byte).is_ok()
+        })
+}
+
+fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
+    if let Some(archive) = document.archive() {
+        let len = archive.source().size()?;
+        report.bytes = Some(len);
+        let progress = Progress::new(len, "verifying", quiet);
+        if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
+            if error.category() == Category::Io {
+                report.read = false;
+            }
+            report.offset = error.offset();
+            report.path = report.offset.and_then(|offset| tensor_at(document, offset));
+            report.error = Some(error.to_string());
+        }
+    } else if let Some(messages) = document.messages() {
+        report.bytes = Some(messages.len() as u64);
+        for number in 0..document.len() {
+            let section = document.section(number)?;
+            tenarc::from_slice::<Value>(section.bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// The path of the tensor whose bytes are at an offset of an archive.
+fn tensor_at(document: &Document, offset: u64) -> Option<String> {
+    for number in 0..document.len() {
+        // Behind the damage not all may be readable.
+        let Ok(section) = document.section(number) else { continue };
+        let Some(segment) = section.segment() else { continue };
+        let buffers = segment.buffers();
+        let holds = |&(start, len): &(u64, u64)| offset >= start && offset - start < len.max(1);
+        if let Some(buffer) = buffers.iter().position(holds) {
+            let payloads = paths::payloads(&section.root);
+            let named = payloads.into_iter().find(|named| named.payload.buffer == Some(buffer))?;
+            let several = document.len() > 1;
+            let prefix = if several { format!("{} ", section.label()) } else { String::new() };
+            return Some(prefix + &named.path);
+        }
+    }
+    None
+}

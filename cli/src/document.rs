@@ -1,0 +1,251 @@
+//! What an input holds, whatever its format: values, one after the other.
+
+use std::ops::Range;
+use std::path::Path;
+
+use tenarc::{Archive, Segment};
+
+use crate::failure::{Failure, Of, Result};
+use crate::formats::{self, Format};
+use crate::input::{Input, Source};
+use crate::node::{self, Node};
+use crate::paths;
+use crate::progress::Progress;
+use crate::text::{counted, quoted};
+
+/// How inputs are read; what the options of every subcommand say.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The format, if not found out from the input.
+    pub from: Option<Format>,
+    /// Whether to read what is whole of a torn archive.
+    pub torn: bool,
+}
+
+/// An input, opened.
+pub struct Document {
+    pub name: String,
+    pub format: Format,
+    held: Held,
+}
+
+enum Held {
+    Archive(Box<Archive<Source>>),
+    /// Messages, and where each stands.
+    Messages(Vec<u8>, Vec<Range<usize>>),
+}
+
+impl Document {
+    /// # Errors
+    /// Where the input cannot be read, or is none of a known format.
+    pub fn open(path: &Path, reading: &Reading) -> Result<Self> {
+        let input = Input::open(path)?;
+        let name = input.name.clone();
+        let format = match reading.from {
+            Some(format) => format,
+            None => formats::detect(path, &input)?,
+        };
+        let read = formats::codec(format).read(input, reading).of(&name);
+        let guessed = reading.from.is_none() && formats::by_extension(path) != Some(format);
+        read.map_err(|failure| match failure {
+            Failure::Other(message) if format == Format::Message && guessed => {
+                let hint = "it was taken for CBOR, as nothing says otherwise: see --from";
+                Failure::Other(format!("{message}; {hint}"))
+            }
+            other => other,
+        })
+    }
+
+    pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
+        Self { name, format, held: Held::Archive(Box::new(archive)) }
+    }
+
+    /// # Errors
+    /// Where the bytes are no sequence of items.
+    pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
+        let ranges = node::items(&bytes)?;
+        Ok(Self { name, format, held: Held::Messages(bytes, ranges) })
+    }
+
+    /// The archive, if it is one.
+    pub fn archive(&self) -> Option<&Archive<Source>> {
+        match &self.held {
+            Held::Archive(archive) => Some(archive),
+            Held::Messages(..) => None,
+        }
+    }
+
+    /// Shows how much of the file is read from now on, to its end.
+    pub fn watch(&self, what: &'static str, quiet: bool) {
+        self.watch_by(&Progress::new(self.byte_len(), what, quiet));
+    }
+
+    /// As [`watch`](Self::watch), of several together.
+    pub fn watch_by(&self, progress: &Progress) {
+        if let Held::Archive(archive) = &self.held {
+            archive.source().watch(progress.clone());
+        }
+    }
+
+    /// The length of what is read as it is asked for.
+    pub fn byte_len(&self) -> u64 {
+        self.archive().map_or(0, Archive::byte_len)
+    }
+
+    /// The bytes of messages.
+    pub fn messages(&self) -> Option<&[u8]> {
+        match &self.held {
+            Held::Archive(_) => None,
+            Held::Messages(bytes, _) => Some(bytes),
+        }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> u64 {
+        match &self.held {
+            Held::Archive(archive) => archive.len(),
+            Held::Messages(_, ranges) => ranges.len() as u64,
+        }
+    }
+
+    /// The value of a number.
+    ///
+    /// # Errors
+    /// Where there is none, or it is damaged.
+    pub fn section(&self, number: u64) -> Result<Section<'_>> {
+        self.at(number).of(&self.name)
+    }
+
+    fn at(&self, number: u64) -> Result<Section<'_>> {
+        match &self.held {
+            Held::Archive(archive) => {
+                Section::of_segment(number, archive.segment(number)?, archive.source())
+            }
+            Held::Messages(bytes, ranges) => {
+                let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
+                let range = range.ok_or_else(|| {
+                    let count = counted(ranges.len() as u64, "value");
+                    Failure::new(format!("it holds {count}, none of number {number}"))
+                })?;
+                let bytes = bytes.get(range.clone()).unwrap_or_default();
+                let root = node::parse(bytes, &|_| None)?;
+                paths::check(&root)?;
+                Ok(Section { number, item: Item::Message(bytes), root })
+            }
+        }
+    }
+
+    /// The values meant: the one chosen, or all.
+    ///
+    /// # Errors
+    /// Where there is none as chosen.
+    pub fn sections(
+        &self,
+        chosen: Option<&str>,
+    ) -> Result<impl Iterator<Item = Result<Section<'_>>> + '_> {
+        let numbers = match chosen {
+            None => 0..self.len(),
+            Some(chosen) => {
+                let number = self.number(chosen).of(&self.name)?;
+                number..number + 1
+            }
+        };
+        Ok(numbers.map(|number| self.section(number)))
+    }
+
+    /// The one value meant.
+    ///
+    /// # Errors
+    /// Where none is chosen and there are several.
+    pub fn only(&self, chosen: Option<&str>) -> Result<Section<'_>> {
+        match (chosen, self.len()) {
+            (None, 1) => self.section(0),
+            (None, count) => {
+                let count = counted(count, "value");
+                let what = format!("{}: it holds {count}: choose one by --segment", self.name);
+                Err(Failure::new(what))
+            }
+            (Some(chosen), _) => self.section(self.number(chosen).of(&self.name)?),
+        }
+    }
+
+    /// The number of the value chosen by name, of which the last counts, or by number.
+    fn number(&self, chosen: &str) -> Result<u64> {
+        if let Held::Archive(archive) = &self.held {
+            for number in (0..archive.len()).rev() {
+                if archive.segment(number)?.name() == Some(chosen) {
+                    return Ok(number);
+                }
+            }
+        }
+        let number = chosen.parse().ok().filter(|&number: &u64| number < self.len());
+        number.ok_or_else(|| {
+            let count = counted(self.len(), "value");
+            Failure::new(format!("it holds {count}, none of name or number {}", quoted(chosen)))
+        })
+    }
+}
+
+/// One value of a document.
+pub struct Section<'a> {
+    pub number: u64,
+    item: Item<'a>,
+    pub root: Node,
+}
+
+enum Item<'a> {
+    Segment(Segment<'a, Source>, &'a Source),
+    Message(&'a [u8]),
+}
+
+impl<'a> Section<'a> {
+    fn of_segment(number: u64, segment: Segment<'a, Source>, source: &'a Source) -> Result<Self> {
+        let buffers = segment.buffers();
+        let root = node::parse(segment.metadata()?, &|number| Some(buffers.get(number)?.1))?;
+        paths::check(&root)?;
+        Ok(Self { number, item: Item::Segment(segment, source), root })
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        match &self.item {
+            Item::Segment(segment, _) => segment.name(),
+            Item::Message(_) => None,
+        }
+    }
+
+    /// The segment that it is, and what that is read from.
+    pub fn stored(&self) -> Option<(&Segment<'a, Source>, &'a Source)> {
+        match &self.item {
+            Item::Segment(segment, source) => Some((segment, *source)),
+            Item::Message(_) => None,
+        }
+    }
+
+    pub fn segment(&self) -> Option<&Segment<'a, Source>> {
+        match &self.item {
+            Item::Segment(segment, _) => Some(segment),
+            Item::Message(_) => None,
+        }
+    }
+
+    /// The encoded item: of a segment, its metadata.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.item {
+            Item::Segment(segment, _) => segment.metadata().unwrap_or_default(),
+            Item::Message(bytes) => bytes,
+        }
+    }
+
+    /// The encoded item of a node.
+    pub fn item(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes().get(range.clone()).unwrap_or_default()
+    }
+
+    /// How the section is told from others in print.
+    pub fn label(&self) -> String {
+        match self.name() {
+            Some(name) => quoted(name),
+            None => format!("#{}", self.number),
+        }
+    }
+}

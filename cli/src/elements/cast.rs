@@ -1,0 +1,161 @@
+//! Converting elements to another dtype.
+
+use half::{bf16, f16};
+use tenarc::DType;
+
+use super::{Element, decode, size, small};
+use crate::failure::{Failure, Result};
+
+/// A conversion from one dtype to another. Floats are rounded to the nearest; integers must fit, and
+/// floats become integers only where they are such.
+#[derive(Clone, Debug)]
+pub struct Cast {
+    from: DType,
+    to: DType,
+    size: usize,
+    /// The start of an element of which more is to come.
+    carried: Vec<u8>,
+}
+
+impl Cast {
+    /// # Errors
+    /// Where elements of one of the dtypes cannot be told or made.
+    pub fn new(from: &DType, to: &DType) -> Result<Self> {
+        let size = size(from).filter(|_| super::is_decoded(from));
+        match size {
+            Some(size) if is_made(to) => {
+                Ok(Self { from: from.clone(), to: to.clone(), size, carried: Vec::new() })
+            }
+            _ => Err(Failure::new(format!("elements of {from} cannot be cast to {to}"))),
+        }
+    }
+
+    /// Converts a block, of any size.
+    ///
+    /// # Errors
+    /// Where the new dtype cannot hold an element.
+    pub fn block(&mut self, mut block: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(block.len());
+        while !self.carried.is_empty() && self.carried.len() < self.size {
+            let Some((byte, rest)) = block.split_first() else { return Ok(out) };
+            self.carried.push(*byte);
+            block = rest;
+        }
+        if !self.carried.is_empty() {
+            let first = std::mem::take(&mut self.carried);
+            self.one(&first, &mut out)?;
+        }
+        let whole = block.chunks_exact(self.size);
+        self.carried.extend_from_slice(whole.remainder());
+        for bytes in whole {
+            self.one(bytes, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn one(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let element = decode(&self.from, bytes);
+        element.and_then(|element| put(element, &self.to, out)).ok_or_else(|| {
+            let shown = element.map_or_else(|| "?".into(), Element::text);
+            Failure::new(format!("{} cannot hold the {} {shown}", self.to, self.from))
+        })
+    }
+}
+
+fn is_made(dtype: &DType) -> bool {
+    super::is_integer(dtype)
+        || small::encode(dtype, 0.0).is_some()
+        || matches!(
+            dtype,
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 | DType::C128
+        )
+}
+
+fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
+    if let DType::C64 | DType::C128 = dtype {
+        let (re, im) = match element {
+            Element::Complex(re, im, _) => (re, im),
+            other => (real(other)?, 0.0),
+        };
+        let part = if *dtype == DType::C64 { DType::F32 } else { DType::F64 };
+        put(Element::Float(re, 64), &part, out)?;
+        return put(Element::Float(im, 64), &part, out);
+    }
+    macro_rules! integer {
+        ($type:ty) => {
+            out.extend(<$type>::try_from(integer(element)?).ok()?.to_le_bytes())
+        };
+    }
+    match dtype {
+        DType::Bool => out.push(u8::try_from(integer(element)?).ok().filter(|&bit| bit < 2)?),
+        DType::U8 => integer!(u8),
+        DType::U16 => integer!(u16),
+        DType::U32 => integer!(u32),
+        DType::U64 => integer!(u64),
+        DType::I8 => integer!(i8),
+        DType::I16 => integer!(i16),
+        DType::I32 => integer!(i32),
+        DType::I64 => integer!(i64),
+        DType::F16 => out.extend(f16::from_f64(real(element)?).to_le_bytes()),
+        DType::BF16 => out.extend(bf16::from_f64(real(element)?).to_le_bytes()),
+        #[allow(clippy::cast_possible_truncation)]
+        DType::F32 => out.extend((real(element)? as f32).to_le_bytes()),
+        DType::F64 => out.extend(real(element)?.to_le_bytes()),
+        other => out.push(small::encode(other, real(element)?)?),
+    }
+    Some(())
+}
+
+/// The real number; none of a complex one, whose other part would be lost.
+fn real(element: Element) -> Option<f64> {
+    Some(match element {
+        #[allow(clippy::cast_precision_loss)]
+        Element::Int(value) => value as f64,
+        Element::Float(value, _) => value,
+        Element::Bool(value) => f64::from(u8::from(value)),
+        Element::Complex(..) => return None,
+    })
+}
+
+fn integer(element: Element) -> Option<i128> {
+    match element {
+        Element::Bool(value) => Some(value.into()),
+        Element::Int(value) => Some(value),
+        #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
+        Element::Float(value, _) => {
+            // Well within 128 bits, and beyond every dtype.
+            (value.trunc() == value && value.abs() < 1e30).then_some(value as i128)
+        }
+        Element::Complex(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn converts_blocks_of_any_size_alike() {
+        let floats: Vec<u8> =
+            [1.0f32, -2.5, 65504.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let expected: Vec<u8> =
+            [1.0, -2.5, 65504.0].iter().flat_map(|&v| f16::from_f64(v).to_le_bytes()).collect();
+        for size in 1..=12 {
+            let mut cast = Cast::new(&DType::F32, &DType::F16).unwrap();
+            let blocks = floats.chunks(size).map(|block| cast.block(block).unwrap());
+            assert_eq!(blocks.collect::<Vec<_>>().concat(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_would_be_another_number() {
+        let cast = |from, to, bytes: &[u8]| Cast::new(&from, &to).and_then(|mut c| c.block(bytes));
+        assert!(cast(DType::F32, DType::I32, &0.5f32.to_le_bytes()).is_err());
+        assert!(cast(DType::I64, DType::U8, &256i64.to_le_bytes()).is_err());
+        assert!(cast(DType::C64, DType::F32, &[0; 8]).is_err());
+        assert!(cast(DType::U8, DType::Bool, &[2]).is_err());
+        assert!(cast(DType::F32, DType::F8E8M0, &[0; 4]).is_err());
+        assert_eq!(cast(DType::F32, DType::F8E4M3, &1f32.to_le_bytes()).unwrap(), [0x38]);
+        assert_eq!(cast(DType::F32, DType::I8, &(-3f32).to_le_bytes()).unwrap(), [0xfd]);
+    }
+}

@@ -1,0 +1,55 @@
+//! Archives of tenarc.
+
+use tenarc::Archive;
+
+use super::{Codec, Format};
+use crate::document::{Document, Reading, Section};
+use crate::failure::Result;
+use crate::input::{Input, Source};
+use crate::output::{ArchiveTarget, Target, say};
+use crate::written::Written;
+
+pub struct Archives;
+
+/// `TARC`, tagged as CBOR: section 5 of the specification.
+const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
+
+impl Codec for Archives {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["tenarc", "tarc"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        start.starts_with(&MAGIC)
+    }
+
+    fn read(&self, input: Input, reading: &Reading) -> Result<Document> {
+        let Input { file, name } = input;
+        let archive = if reading.torn {
+            let archive = Archive::new_torn(Source::new(file))?;
+            if let Some(error) = archive.torn() {
+                say(&format!("{name}: {error}; read is what is whole of it"));
+            }
+            archive
+        } else {
+            Archive::new(Source::new(file))?
+        };
+        Ok(Document::of_archive(name, Format::Archive, archive))
+    }
+
+    fn write(
+        &self,
+        sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
+        target: &Target,
+    ) -> Result<()> {
+        let mut out = ArchiveTarget::new(target)?;
+        for section in sections {
+            let section = section?;
+            match section.segment() {
+                Some(segment) => out.copy(section.name(), segment)?,
+                None => out.save(section.name(), &Written::whole(&section))?,
+            }
+        }
+        out.finish()
+    }
+}

@@ -1,0 +1,25 @@
+//! `tenarc`: look into, check, compare, edit and convert files of tensors.
+
+mod args;
+mod commands;
+mod document;
+mod elements;
+mod failure;
+mod formats;
+mod input;
+mod node;
+mod npy;
+mod output;
+mod paths;
+mod payload;
+mod progress;
+mod slices;
+mod table;
+mod text;
+mod written;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    commands::run()
+}

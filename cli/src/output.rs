@@ -1,0 +1,298 @@
+//! Where results go: standard output for people and programs, files that appear whole or not at all.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+use tenarc::{ArchiveFile, OArchive, SaveOptions, Segment, SyncLevel};
+
+use crate::failure::{Failure, Of, Result};
+use crate::input::{Source, shown};
+use crate::text::{escaped, is_unsafe};
+
+/// Standard output, for text.
+pub struct Out {
+    writer: BufWriter<io::Stdout>,
+    coloured: bool,
+}
+
+pub const HEADING: Style = Style::new().bold();
+pub const DTYPE: Style = AnsiColor::Cyan.on_default();
+pub const GOOD: Style = AnsiColor::Green.on_default();
+pub const BAD: Style = AnsiColor::Red.on_default();
+pub const FAINT: Style = Style::new().dimmed();
+
+impl Out {
+    /// Coloured if asked for, or if a terminal watches that takes colours and `NO_COLOR` is not set.
+    pub fn new(choice: ColorChoice) -> Self {
+        let coloured = match choice {
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+            other => other != ColorChoice::Never,
+        };
+        Self { writer: BufWriter::with_capacity(64 << 10, io::stdout()), coloured }
+    }
+
+    /// The text in a style, if colours are on.
+    pub fn styled(&self, style: Style, text: &str) -> String {
+        if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// A value as JSON on one line; of an array, each element on its own.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        match serde_json::to_value(value)? {
+            serde_json::Value::Array(rows) if !rows.is_empty() => {
+                for (at, row) in rows.iter().enumerate() {
+                    self.writer.write_all(if at == 0 { b"[\n" } else { b",\n" })?;
+                    write_json(&mut self.writer, row)?;
+                }
+                self.writer.write_all(b"\n]\n")?;
+            }
+            other => {
+                write_json(&mut self.writer, &other)?;
+                self.writer.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// JSON in which nothing but ASCII controls a terminal: what JSON need not escape is escaped, too.
+fn write_json(writer: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(writer, Escaping))?;
+    Ok(())
+}
+
+struct Escaping;
+
+impl serde_json::ser::Formatter for Escaping {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut units = [0; 2];
+        for char in fragment.chars() {
+            if is_unsafe(char) {
+                for unit in char.encode_utf16(&mut units) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            } else {
+                write!(writer, "{char}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Says something beside the results.
+pub fn say(message: &str) {
+    // Where that cannot be heard there is nobody to tell.
+    let _ = writeln!(io::stderr(), "tenarc: {}", escaped(message));
+}
+
+/// Where a file goes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// None: standard output.
+    path: Option<PathBuf>,
+    pub options: SaveOptions,
+    sync: bool,
+}
+
+impl Target {
+    /// A target, `-` being standard output.
+    pub fn new(path: &Path, sync: bool) -> Self {
+        let level = if sync { SyncLevel::Full } else { SyncLevel::Off };
+        let path = (path != Path::new("-")).then(|| path.to_path_buf());
+        Self { path, options: SaveOptions::default().with_sync(level), sync }
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub fn name(&self) -> String {
+        self.path().map_or_else(|| "standard output".into(), shown)
+    }
+
+    /// What is written takes its place when it is finished.
+    ///
+    /// # Errors
+    /// Where the target cannot be written, and where bytes would go to a terminal.
+    pub fn writer(&self) -> Result<TargetWriter> {
+        let Some(path) = self.path() else {
+            return Ok(TargetWriter { to: To::Stdout(not_a_terminal()?), sync: false });
+        };
+        let to = match std::fs::metadata(path) {
+            // A device or pipe cannot be replaced.
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(path).of(self.name())?;
+                To::Direct(BufWriter::new(file))
+            }
+            found => To::File(Box::new(beside(path, found.ok()).of(self.name())?), path.into()),
+        };
+        Ok(TargetWriter { to, sync: self.sync })
+    }
+}
+
+/// Bytes on a terminal help nobody.
+fn not_a_terminal() -> Result<BufWriter<io::Stdout>> {
+    if io::stdout().is_terminal() {
+        let what = "standard output is a terminal: name a file by -o, or redirect it";
+        return Err(Failure::new(what));
+    }
+    Ok(BufWriter::with_capacity(1 << 20, io::stdout()))
+}
+
+/// A new file in the directory of `path`, with the mode of what is there.
+fn beside(
+    path: &Path,
+    replaced: Option<std::fs::Metadata>,
+) -> io::Result<BufWriter<NamedTempFile>> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tenarc-");
+    #[cfg(unix)]
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    #[cfg(unix)]
+    builder.permissions(permissions);
+    let file = builder.tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    if let Some(replaced) = replaced {
+        file.as_file().set_permissions(replaced.permissions())?;
+    }
+    Ok(BufWriter::with_capacity(1 << 20, file))
+}
+
+/// What is written to a [`Target`].
+pub struct TargetWriter {
+    to: To,
+    sync: bool,
+}
+
+enum To {
+    Stdout(BufWriter<io::Stdout>),
+    Direct(BufWriter<File>),
+    File(Box<BufWriter<NamedTempFile>>, PathBuf),
+}
+
+impl TargetWriter {
+    /// # Errors
+    /// Where what was written cannot take its place.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        let To::File(file, path) = self.to else { return Ok(()) };
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error).of(shown(&path))?;
+        if self.sync {
+            file.as_file().sync_all().of(shown(&path))?;
+        }
+        file.persist(&path).map_err(|error| error.error).of(shown(&path))?;
+        #[cfg(unix)]
+        if self.sync {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = File::open(directory.unwrap_or(Path::new(".")));
+            directory.and_then(|directory| directory.sync_all()).of(shown(&path))?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for TargetWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Stdout(writer) => writer.write(bytes),
+            To::Direct(writer) => writer.write(bytes),
+            To::File(writer, _) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Stdout(writer) => writer.flush(),
+            To::Direct(writer) => writer.flush(),
+            To::File(writer, _) => writer.flush(),
+        }
+    }
+}
+
+/// An archive that is written to a [`Target`].
+pub struct ArchiveTarget {
+    to: ArchiveTo,
+    name: String,
+}
+
+enum ArchiveTo {
+    File(Box<OArchive<ArchiveFile>>),
+    Stdout(Box<OArchive<BufWriter<io::Stdout>>>),
+}
+
+impl ArchiveTarget {
+    /// # Errors
+    /// As [`Target::writer`].
+    pub fn new(target: &Target) -> Result<Self> {
+        let options = target.options.clone();
+        let name = target.name();
+        let to = match target.path() {
+            Some(path) => ArchiveTo::File(Box::new(OArchive::create(path, options).of(&name)?)),
+            None => {
+                let out = OArchive::with_options(not_a_terminal()?, options).of(&name)?;
+                ArchiveTo::Stdout(Box::new(out))
+            }
+        };
+        Ok(Self { to, name })
+    }
+
+    /// Saves a value.
+    ///
+    /// # Errors
+    /// Where it cannot be read or written.
+    pub fn save(&mut self, name: Option<&str>, value: &impl Serialize) -> Result<()> {
+        match (&mut self.to, name) {
+            (ArchiveTo::File(out), None) => out.save(value).map(drop),
+            (ArchiveTo::File(out), Some(name)) => out.save_as(name, value).map(drop),
+            (ArchiveTo::Stdout(out), None) => out.save(value).map(drop),
+            (ArchiveTo::Stdout(out), Some(name)) => out.save_as(name, value).map(drop),
+        }?;
+        Ok(())
+    }
+
+    /// Copies a segment as it is.
+    ///
+    /// # Errors
+    /// Where it is damaged, or cannot be written.
+    pub fn copy(&mut self, name: Option<&str>, segment: &Segment<'_, Source>) -> Result<()> {
+        match (&mut self.to, name) {
+            (ArchiveTo::File(out), Some(name)) => out.save_segment_as(name, segment).map(drop),
+            (ArchiveTo::File(out), None) => out.save_segment(segment).map(drop),
+            (ArchiveTo::Stdout(out), Some(name)) => out.save_segment_as(name, segment).map(drop),
+            (ArchiveTo::Stdout(out), None) => out.save_segment(segment).map(drop),
+        }?;
+        Ok(())
+    }
+
+    /// # Errors
+    /// Where the archive cannot take its place.
+    pub fn finish(self) -> Result<()> {
+        match self.to {
+            ArchiveTo::File(out) => out.finish().map(drop),
+            ArchiveTo::Stdout(out) => out.finish().map(drop),
+        }
+        .of(self.name)
+    }
+}

@@ -1,0 +1,126 @@
+//! Text from files and numbers, as they are shown to people.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Text that is safe to print: what could move the cursor, change colours or the direction of writing
+/// is spelled out.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        if is_unsafe(char) {
+            safe.extend(char.escape_default());
+        } else {
+            safe.push(char);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Controls, and what Unicode has of marks that make text read otherwise than it is.
+pub fn is_unsafe(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text in quotes.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => quoted.extend(['\\', char]),
+            char if is_unsafe(char) => quoted.extend(char.escape_default()),
+            char => quoted.push(char),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A number of bytes in a unit that suits it.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let mut size = count as f64 / 1024.0;
+    let mut unit = UNITS[0];
+    for next in &UNITS[1..] {
+        // What would be shown as 1024.0 is one of the next.
+        if size < 1023.95 {
+            break;
+        }
+        size /= 1024.0;
+        unit = next;
+    }
+    format!("{size:.1} {unit}")
+}
+
+/// Dimensions, as numpy and Rust write them.
+pub fn shape(dims: &[usize]) -> String {
+    let mut text = String::from("[");
+    for (at, dim) in dims.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{dim}");
+    }
+    text.push(']');
+    text
+}
+
+/// A float in few digits, for tables.
+pub fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value.is_nan() { "NaN".into() } else { format!("{value}") };
+    }
+    let size = value.abs();
+    if !(1e-4..1e6).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let text = format!("{value:.5}");
+    let text = text.trim_end_matches('0');
+    text.trim_end_matches('.').to_owned()
+}
+
+/// `1 tensor`, `2 tensors`.
+pub fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spells_out_what_a_terminal_would_obey() {
+        assert_eq!(escaped("weight.0"), "weight.0");
+        assert_eq!(escaped("a\u{1b}[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(escaped("a\u{9b}b\u{202e}c\n"), "a\\u{9b}b\\u{202e}c\\n");
+        assert_eq!(quoted("a\"\\\u{7}"), "\"a\\\"\\\\\\u{7}\"");
+    }
+
+    #[test]
+    fn shows_sizes_and_numbers_in_few_digits() {
+        assert_eq!(
+            (bytes(0), bytes(1023), bytes(1024)),
+            ("0 B".into(), "1023 B".into(), "1.0 KiB".into())
+        );
+        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16.0 EiB");
+        assert_eq!(
+            (short(0.5), short(-3.0), short(1e-7)),
+            ("0.5".into(), "-3".into(), "1.000e-7".into())
+        );
+        assert_eq!((short(f64::NAN), short(f64::INFINITY)), ("NaN".into(), "inf".into()));
+        assert_eq!(shape(&[2, 3]), "[2, 3]");
+    }
+}

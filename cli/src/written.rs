@@ -1,0 +1,247 @@
+//! Values on their way to another file: as they are, or changed, with tensors that are read when they
+//! are written.
+
+use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
+use tenarc::{DType, Deferred, DynTensor, Numbers, RawValue, Value};
+
+use crate::document::Section;
+use crate::elements::Cast;
+use crate::failure::{Failure, Result};
+use crate::node::{Form, Key, Kind, Node, Payload};
+
+/// A value to be written.
+pub enum Written<'a> {
+    /// A part of a section, as it is.
+    Same(&'a Section<'a>, &'a Node),
+    /// A tensor, with its elements in another dtype.
+    Cast(&'a Section<'a>, &'a Node, DType),
+    Array(Vec<Written<'a>>),
+    Map(Vec<(WrittenKey<'a>, Written<'a>)>),
+    Value(Value),
+}
+
+/// A map key.
+pub struct WrittenKey<'a> {
+    /// As it is encoded; if it is new, it is the text of the step.
+    item: Option<&'a [u8]>,
+    /// As a step of a path.
+    pub step: Option<String>,
+}
+
+impl<'a> WrittenKey<'a> {
+    pub fn of(section: &'a Section<'a>, key: &Key) -> Self {
+        Self { item: Some(section.item(&key.range)), step: key.step.clone() }
+    }
+
+    pub fn text(text: &str) -> Self {
+        Self { item: None, step: Some(text.to_owned()) }
+    }
+}
+
+impl<'a> Written<'a> {
+    pub fn whole(section: &'a Section<'a>) -> Self {
+        Self::Same(section, &section.root)
+    }
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Same(section, node) => same(section, node, serializer),
+            Self::Cast(section, node, dtype) => cast(section, node, dtype, serializer),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+            Self::Value(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for WrittenKey<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.item {
+            Some(item) => leaf(item, serializer),
+            None => serializer.serialize_str(self.step.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// An item without payloads, as it is encoded; to formats for people, its value.
+fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    if !serializer.is_human_readable() {
+        return RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer);
+    }
+    match tenarc::from_slice(item).map_err(S::Error::custom)? {
+        // In digits that a double keeps.
+        Value::F32(value) => serializer.serialize_f64(value.into()),
+        value => value.serialize(serializer),
+    }
+}
+
+fn same<S: Serializer>(
+    section: &Section<'_>,
+    node: &Node,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match &node.kind {
+        Kind::Leaf => leaf(section.item(&node.range), serializer),
+        Kind::Array(items) if is_numeric(section, items) && !serializer.is_human_readable() => {
+            // Through their values, so that an archive can store them as one block.
+            let value: Value =
+                tenarc::from_slice(section.item(&node.range)).map_err(S::Error::custom)?;
+            value.serialize(serializer)
+        }
+        Kind::Array(items) => {
+            let mut seq = serializer.serialize_seq(Some(items.len()))?;
+            for item in items {
+                seq.serialize_element(&Written::Same(section, item))?;
+            }
+            seq.end()
+        }
+        Kind::Map(entries) => {
+            let mut map = serializer.serialize_map(Some(entries.len()))?;
+            for (key, value) in entries {
+                let key = WrittenKey::of(section, key);
+                map.serialize_entry(&key, &Written::Same(section, value))?;
+            }
+            map.end()
+        }
+        Kind::Tag(_, inner) if !inner.holds_payload() => {
+            leaf(section.item(&node.range), serializer)
+        }
+        Kind::Tag(..) => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+        Kind::Payload(payload) if payload.form == Form::Tensor => {
+            let tensor = Deferred::from_blocks(
+                payload.dtype.clone(),
+                &payload.shape,
+                payload.order,
+                |put| {
+                    let mut put = |block: &[u8]| Ok(put(block)?);
+                    section.blocks(node, &mut put).map_err(tenarc_error)
+                },
+            );
+            let len = usize::try_from(payload.byte_len).map_err(S::Error::custom)?;
+            tenarc::tensor::serialize(&tensor.with_byte_len(len), serializer)
+        }
+        Kind::Payload(_) => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+    }
+}
+
+fn cast<S: Serializer>(
+    section: &Section<'_>,
+    node: &Node,
+    dtype: &DType,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let expected = || S::Error::custom("expected a tensor");
+    let payload = node.payload().ok_or_else(expected)?;
+    let plan = Cast::new(&payload.dtype, dtype).map_err(S::Error::custom)?;
+    let blocks = |put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
+        let mut cast = plan.clone();
+        let mut each = |block: &[u8]| Ok(put(&cast.block(block)?)?);
+        section.blocks(node, &mut each).map_err(tenarc_error)
+    };
+    if payload.form == Form::Tensor {
+        let shape = &payload.shape;
+        let tensor = Deferred::from_blocks(dtype.clone(), shape, payload.order, blocks);
+        return tenarc::tensor::serialize(&tensor, serializer);
+    }
+    let mut bytes = Vec::new();
+    blocks(&mut |block| {
+        bytes.extend_from_slice(block);
+        Ok(())
+    })
+    .map_err(S::Error::custom)?;
+    let numbers = numbers(dtype, &bytes).ok_or_else(expected)?;
+    numbers.serialize(serializer)
+}
+
+fn tenarc_error(failure: Failure) -> tenarc::Error {
+    serde::ser::Error::custom(failure)
+}
+
+/// Whether an array is one of numbers of 32 or 64 bits of which a message holds many.
+fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
+    section.segment().is_none()
+        && items.len() >= 8
+        && items.iter().all(|item| {
+            let initial = section.item(&item.range).first().copied().unwrap_or(0xff);
+            matches!(item.kind, Kind::Leaf) && matches!(initial, 0x00..0x40 | 0xfa | 0xfb)
+        })
+}
+
+/// A part of a section in memory.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
+    Ok(match &node.kind {
+        Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
+        Kind::Array(items) => {
+            let items = items.iter().map(|item| value(section, item));
+            Value::Array(items.collect::<Result<_>>()?)
+        }
+        Kind::Map(entries) => {
+            let entries = entries.iter().map(|(key, inner)| {
+                let key = tenarc::from_slice(section.item(&key.range))?;
+                Ok((key, value(section, inner)?))
+            });
+            Value::Map(entries.collect::<Result<_>>()?)
+        }
+        Kind::Tag(tag, inner) => Value::Tag(*tag, Box::new(value(section, inner)?)),
+        Kind::Payload(payload) => {
+            let bytes = section.payload_bytes(node)?;
+            held(payload, bytes)?
+        }
+    })
+}
+
+fn held(payload: &Payload, bytes: Vec<u8>) -> Result<Value> {
+    let Payload { form, dtype, shape, order, .. } = payload;
+    Ok(match form {
+        Form::Bytes => Value::Bytes(bytes),
+        Form::Numbers => match numbers(dtype, &bytes) {
+            Some(numbers) => Value::Numbers(Box::new(numbers)),
+            // Of a dtype that sequences hardly have, a tensor does as well.
+            None => Value::Tensor(Box::new(DynTensor::new(dtype.clone(), shape, *order, bytes)?)),
+        },
+        Form::Tensor => {
+            Value::Tensor(Box::new(DynTensor::new(dtype.clone(), shape, *order, bytes)?))
+        }
+    })
+}
+
+/// Numbers of a dtype that sequences have.
+fn numbers(dtype: &DType, bytes: &[u8]) -> Option<Numbers> {
+    macro_rules! of {
+        ($type:ty) => {
+            Numbers::from(
+                bytes
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|&bytes| <$type>::from_le_bytes(bytes))
+                    .collect::<Vec<_>>(),
+            )
+        };
+    }
+    Some(match dtype {
+        DType::U8 => of!(u8),
+        DType::U16 => of!(u16),
+        DType::U32 => of!(u32),
+        DType::U64 => of!(u64),
+        DType::I8 => of!(i8),
+        DType::I16 => of!(i16),
+        DType::I32 => of!(i32),
+        DType::I64 => of!(i64),
+        DType::F16 => of!(half::f16),
+        DType::F32 => of!(f32),
+        DType::F64 => of!(f64),
+        _ => return None,
+    })
+}

@@ -1,0 +1,355 @@
+//! `cat`, `split`, `merge`, `edit`, `convert`: making files of files.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use support::{Dir, flat, model, ramp, run, run_with};
+use tenarc::{DType, DynTensor, Numbers, Order, SaveOptions, Tensor, Value};
+
+/// The paths that an archive lists.
+fn paths(path: &Path) -> Vec<String> {
+    let tensors = tenarc::open(path).unwrap().tensors().unwrap();
+    tensors.iter().map(|tensor| tensor.path().to_owned()).collect()
+}
+
+fn value(path: &Path) -> Value {
+    tenarc::load(path).unwrap()
+}
+
+#[test]
+fn puts_values_one_behind_the_other() {
+    let dir = Dir::new();
+    let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600])), (None, &ramp(&[2]))]);
+    dir.write("b.cbor", &tenarc::to_vec(&("message", 1)).unwrap());
+    assert_eq!(run(&dir, &["cat", "a.tenarc", "b.cbor", "-o", "c.tenarc"]).good(), "");
+    let c = tenarc::open(dir.file("c.tenarc")).unwrap();
+    c.verify().unwrap();
+    assert_eq!((c.len(), c.segment(0).unwrap().name()), (3, Some("x")));
+    assert_eq!(c.segment(2).unwrap().load::<(String, u8)>().unwrap(), ("message".into(), 1));
+    let before = tenarc::open(&a).unwrap();
+    let bytes = |archive: &tenarc::Archive<std::fs::File>| {
+        archive.segment(0).unwrap().metadata().unwrap().to_vec()
+    };
+    assert_eq!(bytes(&c), bytes(&before), "as it was");
+    let piped = run_with(&dir, &["cat", "-", "-o", "-"], &std::fs::read(&a).unwrap());
+    assert_eq!(piped.bytes, std::fs::read(&a).unwrap());
+    run(&dir, &["cat", "a.tenarc", "none", "-o", "a.tenarc"]).failed(2, "none");
+    assert_eq!(tenarc::open(&a).unwrap().len(), 2, "what was there stays");
+}
+
+#[test]
+fn keeps_alignment_and_missing_checksums_of_what_it_copies() {
+    let dir = Dir::new();
+    let options = SaveOptions::default().with_alignment(4096).with_checksums(false);
+    tenarc::save_with(dir.file("a.tenarc"), &ramp(&[600]), options).unwrap();
+    run(&dir, &["cat", "a.tenarc", "a.tenarc", "-o", "b.tenarc"]).good();
+    let b = tenarc::open(dir.file("b.tenarc")).unwrap();
+    b.verify().unwrap();
+    assert_eq!((b.len(), b.segment(1).unwrap().alignment()), (2, 4096));
+    assert_eq!(b.segment(1).unwrap().buffers()[0].0 % 4096, 0);
+}
+
+#[test]
+fn splits_values_and_puts_them_together_again() {
+    let dir = Dir::new();
+    let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600])), (None, &ramp(&[2]))]);
+    let ran = run(&dir, &["split", "a.tenarc", "-d", "parts"]);
+    assert_eq!(ran.good(), "parts/a-00001-of-00002.tenarc\nparts/a-00002-of-00002.tenarc\n");
+    let parts: Vec<&str> = ran.good().lines().collect();
+    run(&dir, &[&["cat"], &parts[..], &["-o", "b.tenarc"]].concat()).good();
+    assert_eq!(std::fs::read(dir.file("b.tenarc")).unwrap(), std::fs::read(a).unwrap());
+}
+
+#[test]
+fn spreads_tensors_over_shards_and_merges_them() {
+    let dir = Dir::new();
+    let a = dir.save_all("a.tenarc", &[(Some("net"), &model())]);
+    let ran = run(&dir, &["split", "a.tenarc", "--max-size", "4 KiB", "--json"]);
+    let shards: Vec<String> = serde_json::from_value(ran.json()).unwrap();
+    assert_eq!(shards.len(), 3);
+    // The first is too large for any shard, and so fills its own.
+    assert_eq!(paths(&dir.path().join(&shards[0])), ["layers.0.weight"]);
+    assert_eq!(
+        paths(&dir.path().join(&shards[1])),
+        ["layers.0.bias", "layers.1.weight", "layers.1.bias"]
+    );
+    assert_eq!(paths(&dir.path().join(&shards[2])), ["curve"]);
+    // Each is a file as any other, with all metadata.
+    assert_eq!(run(&dir, &["show", &shards[2], "version"]).good(), "3\n");
+    assert_eq!(run(&dir, &["get", &shards[1], "layers.1.bias[3]"]).good(), "3.0\n");
+    let mut args = vec!["merge", "-o", "b.tenarc"];
+    args.extend(shards.iter().rev().map(String::as_str));
+    run(&dir, &args).good();
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "b.tenarc"]).good(), "");
+    assert_eq!(std::fs::read(dir.file("b.tenarc")).unwrap(), std::fs::read(a).unwrap());
+}
+
+#[test]
+fn keeps_tied_tensors_in_one_shard_and_stored_once() {
+    let dir = Dir::new();
+    let options = SaveOptions::default().with_dedup(true);
+    let tied = [ramp(&[600]), ramp(&[700]), ramp(&[600])];
+    tenarc::save_with(dir.file("a.tenarc"), &tied, options).unwrap();
+    run(&dir, &["split", "a.tenarc", "--max-size", "2500"]).good();
+    let shards = ["a-00001-of-00002.tenarc", "a-00002-of-00002.tenarc"];
+    assert_eq!(paths(&dir.file(shards[0])), ["0", "2"]);
+    run(&dir, &["merge", shards[0], shards[1], "-o", "b.tenarc"]).good();
+    assert_eq!(
+        std::fs::read(dir.file("b.tenarc")).unwrap(),
+        std::fs::read(dir.file("a.tenarc")).unwrap()
+    );
+    run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--drop", "1"]).good();
+    let c = tenarc::open(dir.file("c.tenarc")).unwrap();
+    assert_eq!(c.segment(0).unwrap().buffers().len(), 1);
+}
+
+#[test]
+fn merges_maps_and_refuses_contradictions() {
+    let dir = Dir::new();
+    let tensor = |byte| DynTensor::new(DType::U8, &[1], Order::C, vec![byte]).unwrap();
+    dir.save("a.tenarc", &flat(&[("x.w", tensor(1)), ("y", tensor(2))]));
+    dir.save("b.tenarc", &flat(&[("z", tensor(3)), ("y", tensor(2))]));
+    dir.save("c.tenarc", &flat(&[("y", tensor(4))]));
+    dir.save("d.tenarc", &[1, 2]);
+    dir.save("e.tenarc", &[1, 2, 3]);
+    run(&dir, &["merge", "a.tenarc", "b.tenarc", "-o", "m.tenarc"]).good();
+    let expected = flat(&[("x.w", tensor(1)), ("y", tensor(2)), ("z", tensor(3))]);
+    assert_eq!(value(&dir.file("m.tenarc")), expected);
+    run(&dir, &["merge", "a.tenarc", "c.tenarc", "-o", "m.tenarc"])
+        .failed(2, "a.tenarc and c.tenarc have different things at \"y\"");
+    run(&dir, &["merge", "d.tenarc", "e.tenarc", "-o", "m.tenarc"]).failed(2, "different things");
+    run(&dir, &["merge", "d.tenarc", "a.tenarc", "-o", "m.tenarc"]).failed(2, "as the value");
+    assert_eq!(value(&dir.file("m.tenarc")), expected, "what was there stays");
+}
+
+#[test]
+fn drops_keeps_casts_renames_and_sets() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    let args = [
+        "edit",
+        "a.tenarc",
+        "-o",
+        "b.tenarc",
+        "--drop",
+        "layers.0",
+        "--cast",
+        "*.weight=bf16",
+        "--rename",
+        "name=title",
+        "--rename",
+        "curve=history.curve",
+        "--set",
+        "version=4",
+        "--set",
+        "author={\"first\": \"A\", \"pages\": [1, 2.5]}",
+        "--set",
+        "note=plain text",
+    ];
+    assert_eq!(run(&dir, &args).good(), "");
+    let expected = "\
+{
+  \"title\": \"small \\\"one\\\"\",
+  \"version\": 4,
+  \"rate\": 0.1,
+  \"layers\": [
+    {
+      \"weight\": bf16 [10, 64]
+        [[  0.   1.   2. …  61.  62.  63.]
+         [ 64.  65.  66. … 125. 126. 127.]
+         [128. 129. 130. … 189. 190. 191.]
+         …
+         [448. 448. 450. … 508. 510. 512.]
+         [512. 512. 512. … 572. 576. 576.]
+         [576. 576. 576. … 636. 640. 640.]],
+      \"bias\": f32 [10] [0. 1. 2. 3. 4. 5. 6. 7. 8. 9.],
+    },
+  ],
+  \"history.curve\": f64 [300] [  0.   1.   2. … 297. 298. 299.],
+  \"note\": \"plain text\",
+  \"author\": {
+    \"first\": \"A\",
+    \"pages\": [1, 2.5],
+  },
+}
+";
+    assert_eq!(run(&dir, &["show", "b.tenarc"]).good(), expected);
+    tenarc::open(dir.file("b.tenarc")).unwrap().verify().unwrap();
+    run(&dir, &["edit", "-i", "b.tenarc", "--keep", "*.bias"]).good();
+    assert_eq!(paths(&dir.file("b.tenarc")), ["layers.0.bias"]);
+    run(&dir, &["edit", "-i", "b.tenarc", "--rename", "layers.0.bias=author.bias"]).good();
+    assert_eq!(paths(&dir.file("b.tenarc")), ["author.bias"]);
+    run(&dir, &["edit", "-i", "b.tenarc", "--rename", "/author/bias=/a.b~1c"]).good();
+    assert_eq!(paths(&dir.file("b.tenarc")), ["a.b/c"]);
+    assert_eq!(dir.names(), ["a.tenarc", "b.tenarc"]);
+}
+
+#[test]
+fn edits_the_numbers_of_plain_sequences() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    run(&dir, &["edit", "-i", "a.tenarc", "--cast", "curve=i16"]).good();
+    let curve: Vec<i16> = tenarc::open(dir.file("a.tenarc")).unwrap().get("curve").unwrap();
+    assert_eq!(curve, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn refuses_edits_that_make_no_sense() {
+    let dir = Dir::new();
+    let path = dir.save("a.tenarc", &model());
+    dir.write("a.cbor", &tenarc::to_vec(&1).unwrap());
+    let before = std::fs::read(&path).unwrap();
+    for (change, why) in [
+        (["--drop", "nothing*"], "nothing is at \"nothing*\""),
+        (["--keep", "nothing"], "nothing is at"),
+        (["--rename", "no=yes"], "nothing is at \"no\""),
+        (["--rename", "name=version"], "there is something at \"version\" already"),
+        (["--rename", "layers=layers.0.x"], "cannot move into itself"),
+        (["--rename", "name"], "expected a=b"),
+        (["--cast", "*.weight=f7"], "there is no dtype \"f7\""),
+        (["--cast", "*.weight=u8"], "u8 cannot hold the f32 256."),
+        (["--drop", "["], "pattern"),
+        (["--align", "3"], "alignment"),
+    ] {
+        run(&dir, &["edit", "a.tenarc", "-i", change[0], change[1]]).failed(2, why);
+    }
+    run(&dir, &["edit", "a.cbor", "-i", "--set", "x=1"]).failed(2, "must be an archive");
+    run(&dir, &["edit", "a.cbor", "-o", "b.tenarc", "--set", "x=1"]).failed(2, "no map to put");
+    run(&dir, &["edit", "a.tenarc", "--drop", "name"]).failed(2, "--output");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(dir.names(), ["a.cbor", "a.tenarc"]);
+}
+
+#[test]
+fn copies_what_an_edit_does_not_concern() {
+    let dir = Dir::new();
+    let path = dir.save_all("a.tenarc", &[(Some("x"), &model()), (Some("y"), &model())]);
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "-s", "x", "--drop", "curve"]).good();
+    let (a, b) = (tenarc::open(&path).unwrap(), tenarc::open(dir.file("b.tenarc")).unwrap());
+    b.verify().unwrap();
+    let metadata = |archive: &tenarc::Archive<std::fs::File>, number| {
+        archive.segment(number).unwrap().metadata().unwrap().to_vec()
+    };
+    assert_ne!(metadata(&a, 0), metadata(&b, 0));
+    assert_eq!(metadata(&a, 1), metadata(&b, 1));
+    run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--set", "z=1"])
+        .failed(2, "choose one by --segment");
+    // Neither half floats nor texts in chunks come out otherwise.
+    let odd = [0xa2, 0x61, b'a', 0xf9, 0x3c, 0x00, 0x61, b'b', 0x7f, 0x61, b'x', 0xff];
+    dir.write("odd.cbor", &odd);
+    run(&dir, &["edit", "odd.cbor", "-o", "odd.tenarc", "--set", "c=1"]).good();
+    let ran = run(&dir, &["diag", "odd.tenarc"]);
+    assert_eq!(ran.good(), "{\"a\": 1.0_1, \"b\": (_ \"x\"), \"c\": 1}\n");
+    run(&dir, &["edit", "a.tenarc", "-o", "d.tenarc", "--align", "64"]).good();
+    let d = tenarc::open(dir.file("d.tenarc")).unwrap();
+    assert_eq!(d.segment(1).unwrap().alignment(), 64);
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "d.tenarc"]).good(), "");
+}
+
+#[test]
+fn edits_the_file_that_a_link_leads_to() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("a.tenarc", dir.file("link.tenarc")).unwrap();
+        run(&dir, &["edit", "-i", "link.tenarc", "--drop", "curve"]).good();
+        assert!(dir.file("link.tenarc").symlink_metadata().unwrap().is_symlink());
+        assert!(!paths(&dir.file("a.tenarc")).contains(&"curve".to_owned()));
+    }
+}
+
+#[test]
+fn converts_between_archives_messages_and_json() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    run(&dir, &["convert", "a.tenarc", "b.cbor"]).good();
+    run(&dir, &["convert", "b.cbor", "c.tenarc"]).good();
+    for name in ["b.cbor", "c.tenarc"] {
+        assert_eq!(run(&dir, &["diff", "a.tenarc", name]).good(), "", "{name}");
+        assert_eq!(run(&dir, &["ls", "a.tenarc"]).good(), run(&dir, &["ls", name]).good());
+    }
+    assert_eq!(
+        std::fs::read(dir.file("a.tenarc")).unwrap(),
+        std::fs::read(dir.file("c.tenarc")).unwrap()
+    );
+    run(&dir, &["convert", "a.tenarc", "d.json"]).good();
+    run(&dir, &["convert", "d.json", "e.tenarc"]).good();
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "e.tenarc"]).good(), "");
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.file("d.json")).unwrap()).unwrap();
+    assert_eq!(json["layers"][1]["bias"]["dtype"], "f32");
+    assert_eq!(json["curve"][299], 299.0);
+    let piped = run_with(&dir, &["convert", "-", "-", "--to", "cbor"], b"{\"a\": [1, null]}");
+    assert_eq!(tenarc::diag::to_string(&piped.bytes).unwrap(), "{\"a\": [1, null]}");
+    run(&dir, &["convert", "a.tenarc", "x.unknown"]).failed(2, "give it by --to");
+}
+
+#[test]
+fn keeps_sequences_of_messages_in_order() {
+    let dir = Dir::new();
+    dir.write("a.json", b"{\"n\": 1}\n{\"n\": 2}\n");
+    run(&dir, &["convert", "a.json", "a.tenarc"]).good();
+    let archive = tenarc::open(dir.file("a.tenarc")).unwrap();
+    assert_eq!(archive.segment(1).unwrap().get::<u8>("n").unwrap(), 2);
+    run(&dir, &["convert", "a.tenarc", "b.json"]).good();
+    assert_eq!(std::fs::read(dir.file("b.json")).unwrap(), b"{\"n\":1}\n{\"n\":2}\n");
+    run(&dir, &["convert", "a.tenarc", "c.cbor", "-s", "1"]).good();
+    assert_eq!(run(&dir, &["diag", "c.cbor"]).good(), "{\"n\": 2}\n");
+}
+
+#[test]
+fn refuses_to_lose_anything_to_json() {
+    let dir = Dir::new();
+    let text = |text: &str| Value::Text(text.into());
+    let inside = |value: Value| Value::Map(vec![(text("k"), Value::Array(vec![value]))]);
+    let floats = Numbers::from(vec![1.0f64, f64::NAN, 1.0, 1.0]);
+    let small = DynTensor::new(DType::F8E4M3, &[1], Order::C, vec![0]).unwrap();
+    for (value, what) in [
+        (inside(Value::Bytes(vec![1])), "bytes at \"k.0\""),
+        (inside(Value::F64(f64::NAN)), "NaN and infinities at \"k.0\""),
+        (inside(Value::Integer(i128::from(u64::MAX) + 1)), "an integer beyond 64 bits"),
+        (inside(Value::Tag(99, Box::new(Value::Null))), "tag 99"),
+        (inside(Value::Simple(23)), "a simple value"),
+        (inside(Value::Numbers(Box::new(floats))), "NaN and infinities"),
+        (inside(Value::Tensor(Box::new(small))), "a tensor of \"f8_e4m3\""),
+        (Value::Map(vec![(Value::Integer(1), Value::Null)]), "a key that is no text"),
+    ] {
+        dir.save("a.tenarc", &value);
+        run(&dir, &["convert", "a.tenarc", "a.json"])
+            .failed(2, &format!("JSON cannot hold {what}"));
+    }
+    assert_eq!(dir.names(), ["a.tenarc"]);
+    // Tensors have names for them.
+    dir.save("a.tenarc", &Tensor(vec![f32::NAN, f32::NEG_INFINITY, 0.1]));
+    run(&dir, &["convert", "a.tenarc", "a.json"]).good();
+    run(&dir, &["convert", "a.json", "b.tenarc"]).good();
+    let back: Tensor<Vec<f32>> = tenarc::load(dir.file("b.tenarc")).unwrap();
+    assert!(back[0].is_nan() && back[1..] == [f32::NEG_INFINITY, 0.1]);
+}
+
+#[test]
+fn reads_json_as_it_is() {
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Config {
+        rate: f32,
+        seed: u64,
+        dtype: String,
+    }
+    let dir = Dir::new();
+    dir.write("a.json", b" { \"rate\": 0.5, \"seed\": 18446744073709551615, \"dtype\": \"f32\" } ");
+    run(&dir, &["convert", "a.json", "a.tenarc"]).good();
+    let config: Config = tenarc::load(dir.file("a.tenarc")).unwrap();
+    assert_eq!(config, Config { rate: 0.5, seed: u64::MAX, dtype: "f32".into() });
+    for (json, why) in [
+        (&b"{\"a\": "[..], "EOF"),
+        (b"{\"dtype\": \"u8\", \"shape\": [2], \"data\": [1]}", "1 bytes do not make"),
+        (b"{\"dtype\": \"u8\", \"shape\": [1], \"data\": [256]}", "element 256, which is none"),
+    ] {
+        dir.write("b.json", json);
+        run(&dir, &["convert", "b.json", "b.tenarc"]).failed(2, why);
+    }
+}

@@ -1,0 +1,270 @@
+//! `stats`, `diff`, `verify`, `diag`, `recover`: checking and comparing files.
+#![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+
+mod support;
+
+use serde_json::json;
+use support::{Dir, Layer, flat, flip, model, ramp, run, run_with};
+use tenarc::{DType, DynTensor, Order, Tensor, Value};
+
+#[test]
+fn measures_each_tensor() {
+    let dir = Dir::new();
+    let floats = [0.0f32, -1.5, f32::NAN, f32::INFINITY, 2.5, 0.0];
+    let large = [i64::MIN, i64::MAX, 0];
+    let value = flat(&[
+        ("floats", ndarray::arr1(&floats).into()),
+        ("large", ndarray::arr1(&large).into()),
+        ("packed", DynTensor::new(DType::F4, &[2], Order::C, vec![1]).unwrap()),
+        ("none", ndarray::arr1::<f64>(&[]).into()),
+    ]);
+    dir.save("m.tenarc", &value);
+    let shown = run(&dir, &["stats", "m.tenarc"]);
+    let mut lines = shown.good().lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let headings = "path dtype shape min max mean std zeros NaN Inf histogram";
+    assert_eq!(lines.next().unwrap().join(" "), headings);
+    let floats = lines.next().unwrap();
+    assert_eq!(
+        floats[..10],
+        ["floats", "f32", "[6]", "-1.5", "2.5", "0.25", "1.43614", "2", "1", "1"]
+    );
+    let large = lines.next().unwrap();
+    assert_eq!(large[3..5], ["-9223372036854775808", "9223372036854775807"]);
+    assert_eq!(lines.next().unwrap()[3..], ["-"; 8]);
+    assert_eq!(lines.next().unwrap()[3..], ["-", "-", "-", "-", "0", "0", "0", "-"]);
+
+    let rows = run(&dir, &["stats", "m.tenarc", "--json"]).json();
+    assert_eq!(rows[0]["histogram"], json!([1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1]));
+    assert_eq!((&rows[0]["count"], &rows[0]["mean"]), (&json!(6), &json!(0.25)));
+    assert_eq!(rows[1]["min"], json!(i64::MIN));
+    assert_eq!(rows[2].get("min"), None);
+    assert_eq!(rows[3]["min"], json!(null));
+    let filtered = run(&dir, &["stats", "m.tenarc", "--json", "f*"]).json();
+    assert_eq!(filtered.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn finds_the_same_the_same() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    dir.write("a.cbor", &tenarc::to_vec(&model()).unwrap());
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.tenarc"]).good(), "");
+    assert_eq!(run(&dir, &["diff", "--json", "a.tenarc", "a.tenarc"]).json(), json!([]));
+    let piped =
+        run_with(&dir, &["diff", "a.tenarc", "-"], &std::fs::read(dir.file("a.tenarc")).unwrap());
+    assert_eq!(piped.good(), "");
+    // A plain list in the message, a block of numbers in the archive: that is up to the writer.
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.cbor"]).good(), "");
+    let mut other = model();
+    other.curve[299] = 0.0;
+    dir.write("b.cbor", &tenarc::to_vec(&other).unwrap());
+    let ran = run(&dir, &["diff", "b.cbor", "a.tenarc"]);
+    assert_eq!((ran.status, ran.out()), (1, "curve: array of 300 is f64 [300]\n1 difference\n"));
+}
+
+#[test]
+fn tells_what_differs_and_where() {
+    let dir = Dir::new();
+    let a = model();
+    let mut b = model();
+    b.name = "other".into();
+    b.rate = 0.2;
+    b.layers[0].weight[[1, 2]] = 66.5;
+    b.layers[1].bias = ramp(&[11]);
+    b.layers.push(Layer { weight: ramp(&[1]), bias: ramp(&[1]) });
+    dir.save("a.tenarc", &a);
+    dir.save("b.tenarc", &b);
+    let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""));
+    let expected = "\
+name: \"small \\\"one\\\"\" is \"other\"
+rate: 0.1_2 is 0.2_2
+layers.0.weight: 1 of 2048 elements differ, by up to 0.5 (0.00752 relative); first at [1, 2]: 66. is 66.5
+layers.1.bias: f32 [10] is f32 [11]
+layers.2: only in B: map of 2
+5 differences
+";
+    assert_eq!(ran.out(), expected);
+    let rows = run(&dir, &["diff", "--json", "a.tenarc", "b.tenarc"]).json();
+    let expected = json!({
+        "segment": 0, "path": "layers.0.weight", "kind": "elements",
+        "a": "f32 [32, 64]", "b": "f32 [32, 64]", "differing": 1, "count": 2048,
+        "max_abs": 0.5, "max_rel": 0.5 / 66.5, "first": [1, 2],
+    });
+    assert_eq!(rows[2], expected);
+    assert_eq!(rows[3]["kind"], "shape");
+    assert_eq!(rows[4]["kind"], "only_in_b");
+    let structure = run(&dir, &["diff", "--structure", "a.tenarc", "b.tenarc"]);
+    assert_eq!((structure.status, structure.out().lines().count()), (1, 3));
+    let loose = run(&dir, &["diff", "--atol", "0.5", "a.tenarc", "b.tenarc", "layers.0.*"]);
+    assert_eq!(loose.good(), "");
+    let tight = run(&dir, &["diff", "--rtol", "0.0075", "a.tenarc", "b.tenarc", "layers.0.*"]);
+    assert_eq!(tight.status, 1);
+    run(&dir, &["diff", "a.tenarc", "none.tenarc"]).failed(2, "none.tenarc: No such file");
+    run(&dir, &["diff", "--atol", "NaN", "a.tenarc", "b.tenarc"]).failed(2, "tolerances");
+    run(&dir, &["diff", "-", "-"]).failed(2, "read once");
+}
+
+#[test]
+fn compares_tensors_of_other_orders_and_odd_dtypes() {
+    let dir = Dir::new();
+    let tensor = |dtype: &str, order, bytes: Vec<u8>| {
+        let bits = DType::from_name(dtype).bits().unwrap_or(8);
+        let columns = bytes.len() * 4 / bits;
+        DynTensor::new(DType::from_name(dtype), &[2, columns], order, bytes).unwrap()
+    };
+    let rows = tensor("u8", Order::C, vec![1, 2, 3, 4, 5, 6]);
+    let columns = tensor("u8", Order::F, vec![1, 4, 2, 5, 3, 6]);
+    let odd = tensor("f4", Order::C, vec![1, 2]);
+    let nan = |bits: u32| DynTensor::from(ndarray::arr1(&[f32::from_bits(bits)]));
+    dir.save("a.tenarc", &flat(&[("t", rows.clone()), ("o", odd), ("n", nan(0x7fc0_0000))]));
+    let odd = tensor("f4", Order::C, vec![1, 3]);
+    dir.save("b.tenarc", &flat(&[("n", nan(0x7fc0_0001)), ("o", odd), ("t", columns)]));
+    let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
+    assert_eq!(ran.status, 1);
+    let expected = "o: 1 of 4 elements differ; first at [1]: 02 is 03\n1 difference\n";
+    assert_eq!(ran.out(), expected, "order of entries and NaN payloads make no difference");
+    let wrong = tensor("u8", Order::F, vec![1, 4, 2, 5, 3, 7]);
+    dir.save("c.tenarc", &Tensor(wrong));
+    dir.save("d.tenarc", &Tensor(rows));
+    let ran = run(&dir, &["diff", "c.tenarc", "d.tenarc"]);
+    assert!(ran.out().contains("first at [1, 2]: 7 is 6"), "{ran:?}");
+}
+
+#[test]
+fn compares_archives_of_several_values() {
+    let dir = Dir::new();
+    dir.save_all("a.tenarc", &[(Some("x"), &1), (Some("y"), &2)]);
+    dir.save_all("b.tenarc", &[(Some("x"), &1), (Some("z"), &3), (None, &4)]);
+    let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
+    let expected = "\
+#1 (the value): named \"y\", and \"z\"
+#1 (the value): 2 is 3
+#2 (the value): only in B: value #2
+3 differences
+";
+    assert_eq!((ran.status, ran.out()), (1, expected));
+    assert_eq!(run(&dir, &["diff", "-s", "x", "a.tenarc", "b.tenarc"]).good(), "");
+}
+
+#[test]
+fn verifies_archives_and_messages() {
+    let dir = Dir::new();
+    let archive = dir.save("a.tenarc", &model());
+    dir.write("a.cbor", &tenarc::to_vec(&(1, "two")).unwrap());
+    let ran = run(&dir, &["verify", "a.tenarc", "a.cbor"]);
+    let len = std::fs::metadata(&archive).unwrap().len();
+    let size = format!("{:.1} KiB", len as f64 / 1024.0);
+    assert_eq!(
+        ran.good(),
+        format!("a.tenarc: good, 1 value, {size}\na.cbor: good, 1 value, 6 B\n")
+    );
+    let reports = run(&dir, &["verify", "--json", "a.tenarc"]).json();
+    let expected = json!([{
+        "file": "a.tenarc", "good": true, "segments": 1, "bytes": len,
+        "error": null, "offset": null, "path": null,
+    }]);
+    assert_eq!(reports, expected);
+}
+
+#[test]
+fn names_the_first_bad_path_and_offset() {
+    let dir = Dir::new();
+    let path = dir.save("a.tenarc", &model());
+    let (start, len) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[1];
+    flip(&path, start + len - 1);
+    let ran = run(&dir, &["verify", "a.tenarc"]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""));
+    assert!(ran.out().starts_with("a.tenarc: bad at layers.1.weight: "), "{ran:?}");
+    assert!(ran.out().contains(&format!("(byte {start})")), "{ran:?}");
+    let report = &run(&dir, &["verify", "--json", "a.tenarc"]).json()[0];
+    assert_eq!((&report["path"], &report["offset"]), (&json!("layers.1.weight"), &json!(start)));
+    // Others are whole, and are read; this one is refused by all that read it.
+    assert_eq!(run(&dir, &["get", "a.tenarc", "layers.1.bias"]).status, 0);
+    for args in [
+        &["get", "a.tenarc", "layers.1.weight"][..],
+        &["stats", "a.tenarc"],
+        &["diff", "a.tenarc", "a.tenarc"],
+        &["cat", "a.tenarc", "-o", "c.tenarc"],
+        &["convert", "a.tenarc", "c.cbor"],
+        &["edit", "a.tenarc", "-o", "c.tenarc", "--drop", "name"],
+    ] {
+        run(&dir, args).failed(1, "checksum");
+    }
+    assert_eq!(dir.names(), ["a.tenarc"], "nothing was written");
+}
+
+#[test]
+fn tells_damage_from_what_cannot_be_read() {
+    let dir = Dir::new();
+    let path = dir.save("a.tenarc", &model());
+    let bytes = std::fs::read(&path).unwrap();
+    dir.write("torn.tenarc", &bytes[..bytes.len() - 40]);
+    dir.write("head.tenarc", &[&bytes[..20], &[0xff], &bytes[21..]].concat());
+    dir.write("cut.cbor", &[0x82, 1]);
+    dir.write("text.cbor", &[0x62, 0xff, 0xff]);
+    dir.write("empty.tenarc", b"");
+    for name in ["torn.tenarc", "head.tenarc", "cut.cbor", "text.cbor", "empty.tenarc"] {
+        let ran = run(&dir, &["verify", name]);
+        assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{name} {ran:?}");
+        assert!(ran.out().starts_with(&format!("{name}: bad: ")), "{ran:?}");
+    }
+    let report = &run_with(&dir, &["verify", "--json", "-"], &[0x82, 1]).json()[0];
+    assert_eq!((&report["good"], &report["offset"]), (&json!(false), &json!(2)));
+    run(&dir, &["verify", "none.tenarc"]).failed(2, "none.tenarc: No such file");
+    let both = run(&dir, &["verify", "torn.tenarc", "a.tenarc"]);
+    assert_eq!((both.status, both.out().lines().count()), (1, 2));
+    // Every byte counts.
+    for at in (0..bytes.len()).step_by(97) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x10;
+        let ran = run_with(&dir, &["verify", "--from", "tenarc", "-"], &bad);
+        assert_eq!(ran.status, 1, "byte {at}: {ran:?}");
+    }
+}
+
+#[test]
+fn prints_diagnostic_notation() {
+    let dir = Dir::new();
+    dir.save_all("a.tenarc", &[(None, &(1, Some("x\u{1b}"))), (Some("b"), &(2, None))]);
+    let ran = run(&dir, &["diag", "a.tenarc"]);
+    assert_eq!(ran.good(), "[1, \"x\\u001b\"]\n[2, null]\n");
+    let rows = run(&dir, &["diag", "--json", "a.tenarc", "-s", "b"]).json();
+    assert_eq!(rows, json!([{"segment": 1, "name": "b", "diag": "[2, null]"}]));
+    let message = [0x9f, 0x01, 0xff, 0x5f, 0x41, 0x00, 0xff];
+    assert_eq!(run_with(&dir, &["diag", "-"], &message).good(), "[_ 1]\n(_ h'00')\n");
+    run_with(&dir, &["diag", "-"], &[0x82, 0x01]).failed(2, "input ended inside a value (byte 2)");
+}
+
+#[test]
+fn recovers_what_is_whole() {
+    let dir = Dir::new();
+    let path = dir.save_all("a.tenarc", &[(Some("one"), &ramp(&[600])), (None, &ramp(&[700]))]);
+    let end = tenarc::open(&path).unwrap().segment(1).unwrap().offset();
+    let bytes = std::fs::read(&path).unwrap();
+    let torn = &bytes[..usize::try_from(end).unwrap() + 100];
+    dir.write("torn.tenarc", torn);
+    run(&dir, &["ls", "torn.tenarc"]).failed(1, "torn.tenarc: ");
+    let read = run(&dir, &["ls", "--torn", "torn.tenarc"]);
+    assert_eq!((read.status, read.out().lines().count()), (0, 3), "{read:?}");
+    assert!(read.err.contains("read is what is whole of it"), "{read:?}");
+    let ran = run(&dir, &["recover", "torn.tenarc", "-o", "new.tenarc"]);
+    assert_eq!(ran.good(), "new.tenarc: 1 value kept, 100 B behind them dropped\n");
+    assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");
+    let ran = run(&dir, &["recover", "--json", "torn.tenarc"]);
+    assert_eq!(ran.json(), json!({"segments": 1, "dropped": 100}));
+    for name in ["torn.tenarc", "new.tenarc"] {
+        assert_eq!(run(&dir, &["verify", name]).status, 0);
+        assert_eq!(run(&dir, &["ls", name]).good().lines().count(), 3);
+    }
+    run(&dir, &["recover", "none"]).failed(2, "none");
+}
+
+#[test]
+fn a_value_that_is_no_tensor_has_none_to_list() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &Value::Null);
+    assert_eq!(run(&dir, &["ls", "a.tenarc", "--json"]).json(), json!([]));
+    assert_eq!(run(&dir, &["stats", "a.tenarc", "--json"]).json(), json!([]));
+    assert_eq!(run(&dir, &["show", "a.tenarc", "--json"]).json(), json!(null));
+}

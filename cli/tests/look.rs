@@ -1,0 +1,255 @@
+//! `ls`, `show`, `get`: looking into files.
+#![allow(missing_docs)]
+
+mod support;
+
+use serde_json::json;
+use support::{Dir, flat, model, ramp, run, run_with};
+use tenarc::{DType, DynTensor, Order, Tensor, Value};
+
+#[test]
+fn lists_tensors_as_a_table() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    let expected = "\
+path             dtype  shape       bytes
+layers.0.weight  f32    [32, 64]  8.0 KiB
+layers.0.bias    f32    [32]        128 B
+layers.1.weight  f32    [10, 64]  2.5 KiB
+layers.1.bias    f32    [10]         40 B
+curve            f64    [300]     2.3 KiB
+5 tensors, 13.0 KiB
+";
+    assert_eq!(run(&dir, &["ls", "m.tenarc"]).good(), expected);
+}
+
+#[test]
+fn lists_tensors_as_a_tree() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    let expected = "\
+m.tenarc  5 tensors, 13.0 KiB
+├── layers  4 tensors, 10.7 KiB
+│   ├── 0  2 tensors, 8.1 KiB
+│   │   ├── weight  f32 [32, 64]  8.0 KiB
+│   │   └── bias  f32 [32]  128 B
+│   └── 1  2 tensors, 2.5 KiB
+│       ├── weight  f32 [10, 64]  2.5 KiB
+│       └── bias  f32 [10]  40 B
+└── curve  f64 [300]  2.3 KiB
+";
+    assert_eq!(run(&dir, &["ls", "--tree", "m.tenarc"]).good(), expected);
+    let filtered = run(&dir, &["ls", "--tree", "m.tenarc", "*.1.bias"]);
+    assert_eq!(filtered.good().lines().count(), 4);
+}
+
+fn paths(dir: &Dir, args: &[&str]) -> Vec<String> {
+    let mut args = args.to_vec();
+    args.push("--json");
+    let rows = run(dir, &args).json();
+    let path = |row: &serde_json::Value| row["path"].as_str().unwrap().to_owned();
+    rows.as_array().unwrap().iter().map(path).collect()
+}
+
+#[test]
+fn sorts_and_filters() {
+    let dir = Dir::new();
+    let tensor = |dims: &[usize]| {
+        DynTensor::new(DType::U8, dims, Order::C, vec![0; dims.iter().product()]).unwrap()
+    };
+    let names = [("layer.10.w", &[2, 3][..]), ("layer.9.w", &[5]), ("layer.9.b", &[1, 1, 1])];
+    dir.save("m.tenarc", &flat(&names.map(|(name, dims)| (name, tensor(dims)))));
+    let of = |args: &[&str]| paths(&dir, &[&["ls", "m.tenarc"], args].concat());
+    assert_eq!(of(&[]), ["layer.10.w", "layer.9.w", "layer.9.b"]);
+    assert_eq!(of(&["--sort", "path"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
+    assert_eq!(of(&["--sort", "bytes"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
+    assert_eq!(of(&["--sort", "shape", "-r"]), ["layer.9.b", "layer.10.w", "layer.9.w"]);
+    assert_eq!(of(&["*.9.*"]), ["layer.9.w", "layer.9.b"]);
+    assert_eq!(of(&["*.{b,x}", "layer.1?.w"]), ["layer.10.w", "layer.9.b"]);
+    run(&dir, &["ls", "m.tenarc", "a[b"]).failed(2, "pattern \"a[b\"");
+}
+
+#[test]
+fn lists_what_messages_and_json_hold() {
+    let dir = Dir::new();
+    let message = tenarc::to_vec(&model()).unwrap();
+    dir.write("m.cbor", &message);
+    let json = serde_json::to_vec(&model()).unwrap();
+    dir.write("m.json", &json);
+    let expected = ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"];
+    assert_eq!(paths(&dir, &["ls", "m.cbor"]), expected);
+    assert_eq!(paths(&dir, &["ls", "m.json"]), expected);
+    for input in [&message, &json] {
+        let ran = run_with(&dir, &["ls", "-"], input);
+        assert_eq!(ran.good().lines().count(), 6, "{ran:?}");
+    }
+    let archive = std::fs::read(dir.save("m.tenarc", &model())).unwrap();
+    assert_eq!(run_with(&dir, &["ls", "-"], &archive).good().lines().count(), 7);
+}
+
+#[test]
+fn tells_values_of_an_archive_apart() {
+    let dir = Dir::new();
+    let (a, b) = (ramp(&[2]), ramp(&[3]));
+    dir.save_all("m.tenarc", &[(None, &a), (Some("two"), &b)]);
+    let expected = "\
+segment  path         dtype  shape  bytes
+#0       (the value)  f32    [2]      8 B
+\"two\"    (the value)  f32    [3]     12 B
+2 tensors, 20 B
+";
+    assert_eq!(run(&dir, &["ls", "m.tenarc"]).good(), expected);
+    assert_eq!(run(&dir, &["get", "m.tenarc", "", "-s", "two"]).good(), "0.0 1.0 2.0\n");
+    assert_eq!(run(&dir, &["get", "m.tenarc", "", "-s", "0"]).good(), "0.0 1.0\n");
+    run(&dir, &["get", "m.tenarc", ""]).failed(2, "it holds 2 values: choose one by --segment");
+    run(&dir, &["get", "m.tenarc", "", "-s", "2"]).failed(2, "none of name or number \"2\"");
+}
+
+#[test]
+fn shows_metadata_as_text_and_tensors_elided() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    let shown = run(&dir, &["show", "m.tenarc"]);
+    let expected = r#"{
+  "name": "small \"one\"",
+  "version": 3,
+  "rate": 0.1,
+  "layers": [
+    {
+      "weight": f32 [32, 64]
+        [[   0.    1.    2. …   61.   62.   63.]
+         [  64.   65.   66. …  125.  126.  127.]
+         [ 128.  129.  130. …  189.  190.  191.]
+         …
+         [1856. 1857. 1858. … 1917. 1918. 1919.]
+         [1920. 1921. 1922. … 1981. 1982. 1983.]
+         [1984. 1985. 1986. … 2045. 2046. 2047.]],
+"#;
+    assert!(shown.good().starts_with(expected), "{}", shown.out());
+    assert!(shown.good().ends_with(
+        "  \"curve\": f64 [300] [  0.   1.   2. … 297. 298. 299.],\n  \"note\": null,\n}\n"
+    ));
+    assert_eq!(run(&dir, &["show", "m.tenarc", "version"]).good(), "3\n");
+    run(&dir, &["show", "m.tenarc", "layers.2"]).failed(2, "no value at \"layers.2\"");
+}
+
+#[test]
+fn shows_tensors_of_every_form() {
+    let dir = Dir::new();
+    let tensor = |dtype: &str, dims: &[usize], order, bytes: Vec<u8>| {
+        DynTensor::new(DType::from_name(dtype), dims, order, bytes).unwrap()
+    };
+    let value = flat(&[
+        ("scalar", tensor("i16", &[], Order::C, vec![0xff, 0xff])),
+        ("empty", tensor("f64", &[0, 3], Order::C, vec![])),
+        ("columns", tensor("u8", &[2, 3], Order::F, vec![1, 4, 2, 5, 3, 6])),
+        ("small", tensor("f8_e4m3", &[3], Order::C, vec![0x38, 0x7f, 0xfe])),
+        ("packed", tensor("f4", &[4], Order::C, vec![1, 2])),
+        ("named", tensor("posit\u{1b}8", &[2], Order::C, vec![1, 2, 3])),
+        ("complex", tensor("c64", &[1], Order::C, [1f32, -0.5].map(f32::to_le_bytes).concat())),
+        ("bool", tensor("bool", &[2], Order::C, vec![1, 0])),
+    ]);
+    dir.save("m.tenarc", &value);
+    let expected = "\
+{
+  \"scalar\": i16 [] -1,
+  \"empty\": f64 [0, 3] [],
+  \"columns\": u8 [2, 3] F
+    [[1 2 3]
+     [4 5 6]],
+  \"small\": f8_e4m3 [3] [   1.   NaN -448.],
+  \"packed\": f4 [4],
+  \"named\": posit\\u{1b}8 [2],
+  \"complex\": c64 [1] [1.-0.5j],
+  \"bool\": bool [2] [ true false],
+}
+";
+    assert_eq!(run(&dir, &["show", "m.tenarc"]).good(), expected);
+    let shown = run(&dir, &["show", "m.tenarc", "--json"]).json();
+    assert_eq!(shown["columns"]["data"], json!([[1, 2, 3], [4, 5, 6]]));
+    assert_eq!(shown["small"]["data"], json!([1.0, "NaN", -448.0]));
+    assert_eq!(shown["complex"]["data"], json!([[1.0, -0.5]]));
+    assert_eq!(shown["packed"], json!({"dtype": "f4", "shape": [4], "bytes": 2}));
+    let keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
+    assert_eq!(keys[..3], ["scalar", "empty", "columns"], "in their order");
+}
+
+#[test]
+fn shows_what_has_no_form_in_json_by_its_notation() {
+    let dir = Dir::new();
+    let entries = [
+        (Value::Integer(1), Value::Bytes(vec![1, 2])),
+        (Value::Text("t".into()), Value::Tag(99, Box::new(Value::F64(f64::NAN)))),
+        (Value::Bool(true), Value::Integer(i128::from(u64::MAX) + 1)),
+        (Value::Text("big".into()), Value::Array(vec![Value::Null; 500])),
+    ];
+    dir.save("m.tenarc", &Value::Map(entries.to_vec()));
+    let text = run(&dir, &["show", "m.tenarc"]);
+    assert!(
+        text.good()
+            .contains("  1: h'0102',\n  \"t\": 99(NaN),\n  true: 2(h'010000000000000000'),\n")
+    );
+    assert!(text.good().contains("null, null, … 400 more],\n"));
+    let full = run(&dir, &["show", "--full", "m.tenarc", "big"]);
+    assert_eq!(full.good().matches("null").count(), 500);
+    let json = run(&dir, &["show", "--json", "m.tenarc"]).json();
+    assert_eq!(json["1"], json!({"diag": "h'0102'"}));
+    assert_eq!(json["t"], json!({"tag": 99, "value": "NaN"}));
+    assert_eq!(json["true"], json!("18446744073709551616"));
+}
+
+#[test]
+fn gets_tensors_and_slices_as_text() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    let get = |path: &str| run(&dir, &["get", "m.tenarc", path]);
+    assert_eq!(get("layers.1.bias").good(), "0.0 1.0 2.0 3.0 4.0 5.0 6.0 7.0 8.0 9.0\n");
+    assert_eq!(get("layers.1.weight[0:2, :3]").good(), "0.0 1.0 2.0\n64.0 65.0 66.0\n");
+    assert_eq!(get("layers.1.weight[-1, ::-32]").good(), "639.0 607.0\n");
+    assert_eq!(get("/layers/1/weight[0,0]").good(), "0.0\n");
+    assert_eq!(get("layers.1.weight[3:3]").good(), "");
+    get("layers.1.weight[10]").failed(2, "index 10 is beyond an axis of 10");
+    get("layers.1.weight[0,0,0]").failed(2, "a slice of 3 axes, of the shape [10, 64]");
+    get("layers.1.weight[x]").failed(2, "\"x\" is no index and no range");
+    get("layers.1.wait").failed(2, "there is no value at \"layers.1.wait\"");
+    get("name").failed(2, "it is no tensor");
+    let json = run(&dir, &["get", "--json", "m.tenarc", "layers.1.weight[:2, 0]"]).json();
+    assert_eq!(json, json!({"dtype": "f32", "shape": [2], "data": [0.0, 64.0]}));
+}
+
+#[test]
+fn gets_npy_and_raw_files() {
+    let dir = Dir::new();
+    let columns = DynTensor::new(DType::U16, &[2, 2], Order::F, vec![1, 0, 3, 0, 2, 0, 4, 0]);
+    dir.save("m.tenarc", &Tensor(columns.unwrap()));
+    assert_eq!(run(&dir, &["get", "m.tenarc", "", "-o", "t.npy"]).good(), "");
+    let npy = std::fs::read(dir.file("t.npy")).unwrap();
+    assert_eq!(npy.len(), 128 + 8);
+    assert!(npy.starts_with(
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), }"
+    ));
+    assert_eq!(npy[128..], [1, 0, 2, 0, 3, 0, 4, 0], "in rows");
+    let raw = run(&dir, &["get", "m.tenarc", "", "--as", "raw"]);
+    assert_eq!(raw.bytes, [1, 0, 2, 0, 3, 0, 4, 0]);
+    let cast = run(&dir, &["get", "m.tenarc", "[1]", "--as", "raw", "--cast", "f32"]);
+    assert_eq!(cast.bytes, [3f32, 4.0].map(f32::to_le_bytes).concat());
+    run(&dir, &["get", "m.tenarc", "", "--cast", "bf16", "--as", "npy"])
+        .failed(2, "numpy has no dtype \"bf16\"");
+    assert_eq!(dir.names(), ["m.tenarc", "t.npy"], "nothing is left beside");
+}
+
+#[test]
+fn finds_keys_with_dots_and_brackets() {
+    let dir = Dir::new();
+    let tensor = |byte| DynTensor::new(DType::U8, &[1], Order::C, vec![byte]).unwrap();
+    let nested = flat(&[("b", tensor(2))]);
+    let Value::Map(mut entries) = flat(&[("a.b", tensor(1)), ("w[0]", tensor(3))]) else {
+        panic!()
+    };
+    entries.push((Value::Text("a".into()), nested));
+    dir.save("m.tenarc", &Value::Map(entries));
+    assert_eq!(paths(&dir, &["ls", "m.tenarc"]), ["/a.b", "w[0]", "/a/b"]);
+    let get = |path: &str| run(&dir, &["get", "m.tenarc", path]);
+    get("a.b").failed(2, "could mean several values");
+    assert_eq!((get("/a.b").good(), get("/a/b").good(), get("w[0]").good()), ("1\n", "2\n", "3\n"));
+}

@@ -1,0 +1,73 @@
+"""Values that hold tensors, as files, streams, messages and parts.
+
+>>> import numpy, tenarc, tempfile, os
+>>> path = os.path.join(tempfile.mkdtemp(), "model.tenarc")
+>>> tenarc.save(path, {"name": "two", "layers": [{"weight": numpy.eye(64, dtype="f4")}]})
+>>> tenarc.load(path)["name"]
+'two'
+>>> with tenarc.open(path) as archive:
+...     archive["layers.0.weight"].shape
+(64, 64)
+
+An **archive** (`save`, `load`, `open`, `append`, `Writer`, `Reader`) is a file or stream of values, tensors
+aligned and with checksums. A **message** (`dumps`, `loads`) is one value as CBOR. **Parts** (`to_parts`,
+`from_parts`) are metadata and buffers apart. The format is specified in `SPEC.md` of the project.
+"""
+
+from .archive import Archive, Segment, TensorInfo, load
+from .archive import open_archive as open
+from .errors import (
+    Damaged,
+    End,
+    Error,
+    Limit,
+    Mismatch,
+    NotFound,
+    Torn,
+    Unsupported,
+    Version,
+)
+from .files import Appender, append, save
+from .message import dumps, loads
+from .options import Limits
+from .parts import Parts, buffer_lengths, from_parts, to_parts
+from .segment import Header
+from .stream import Reader, Writer
+from .torch import to_torch
+from .values import Numbers, Raw, Simple, Some, Tag
+
+__all__ = [
+    "Appender",
+    "Archive",
+    "Damaged",
+    "End",
+    "Error",
+    "Header",
+    "Limit",
+    "Limits",
+    "Mismatch",
+    "NotFound",
+    "Numbers",
+    "Parts",
+    "Raw",
+    "Reader",
+    "Segment",
+    "Simple",
+    "Some",
+    "Tag",
+    "TensorInfo",
+    "Torn",
+    "Unsupported",
+    "Version",
+    "Writer",
+    "append",
+    "buffer_lengths",
+    "dumps",
+    "from_parts",
+    "load",
+    "loads",
+    "open",
+    "save",
+    "to_parts",
+    "to_torch",
+]

@@ -1,0 +1,150 @@
+"""Files that appear whole or not at all, and files that nobody else may write to meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+#: How temporary files end. They are locked as long as their writer lives: others may sweep the rest.
+_SUFFIX = ".tenarc-tmp"
+#: Some file systems take no more than 143 bytes for a name.
+_MAX_STEM = 100
+_ATTEMPTS = 100
+
+
+class AtomicFile:
+    """A temporary file beside `path` that takes its place when the block is left without an exception.
+
+    A link at `path` is replaced, not followed; the mode of a file replaced is kept.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, sync: bool) -> None:
+        self._target = Path(os.fsdecode(path))
+        self._sync = sync
+        self._mode = _mode_at(self._target)
+        sweep(self._target)
+        self.file, self._temp = self._create()
+
+    def _create(self) -> tuple[io.FileIO, Path]:
+        stem = _stem(self._target)
+        # Readable by its owner only, until it has the mode of the file that it replaces.
+        mode = 0o666 if self._mode is None else 0o600
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        for _ in range(_ATTEMPTS):
+            unique = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+            temp = self._target.with_name(f".{stem}.{unique}{_SUFFIX}")
+            try:
+                file = io.FileIO(os.open(temp, flags, mode), "r+")
+            except FileExistsError:
+                continue
+            # A sweep may have been faster than the lock.
+            if try_lock(file) and temp.exists():
+                return file, temp
+            file.close()
+        raise FileExistsError(errno.EEXIST, "every temporary name tried is taken", str(self._target))
+
+    def __enter__(self) -> io.FileIO:
+        return self.file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            # Where it was renamed, nothing has this name any more.
+            with contextlib.suppress(OSError):
+                self._temp.unlink()
+            self.file.close()
+
+    def _commit(self) -> None:
+        if self._mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(self.file.fileno(), self._mode)
+        if self._sync:
+            os.fsync(self.file.fileno())
+        os.replace(self._temp, self._target)
+        if self._sync:
+            sync_directory(self._target.parent)
+
+
+def _stem(target: Path) -> str:
+    """As much of the target's name as fits a temporary one."""
+    return target.name.encode(errors="replace")[:_MAX_STEM].decode(errors="ignore")
+
+
+def sweep(target: Path) -> None:
+    """Removes what killed saves to the same path left behind: no process holds a lock on it."""
+    if fcntl is None:
+        return
+    ours = re.compile(re.escape(f".{_stem(target)}.") + "[a-zA-Z0-9]{8}" + re.escape(_SUFFIX))
+    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+        for entry in entries:
+            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                _remove_stale(entry.path)
+
+
+def _remove_stale(path: str) -> None:
+    with contextlib.suppress(OSError), open(path, "r+b", buffering=0) as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The lock is held until the file is gone, which its writer looks for once it has it.
+        os.unlink(path)
+
+
+def _mode_at(target: Path) -> int | None:
+    """The mode of the regular file at a path; `None` if there is nothing, or a link to nothing."""
+    try:
+        found = os.stat(target)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file, which is not replaced", str(target))
+    return stat.S_IMODE(found.st_mode) & 0o777
+
+
+def sync_directory(path: Path) -> None:
+    """Makes the entries of a directory durable, where that can be asked for."""
+    if os.name != "posix":
+        return
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        # Some network file systems cannot: their servers keep the entries.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(number)
+
+
+def try_lock(file: IO[bytes]) -> bool:
+    """Locks a file against other writers; `False` where another has it. Without locks, no one has."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

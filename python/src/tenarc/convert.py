@@ -1,0 +1,254 @@
+"""From what metadata says to the types that a caller asks for: dataclasses and type hints."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import Fault, Mismatch
+from .torch import to_torch
+from .values import Numbers, Raw, Some, Tag
+
+_NONE = type(None)
+#: Tags that refer to values elsewhere in the input (SPEC 4).
+_ELSEWHERE = (25, 29)
+#: Classes of numpy's that are one dtype each.
+_CONCRETE = frozenset(np.sctypeDict.values())
+
+
+def convert(value: Any, hint: Any) -> Any:
+    """The value as a type that a hint names. `Mismatch`, with the path, where it is none."""
+    try:
+        return _convert(value, hint)
+    except Fault as fault:
+        raise fault.kind(fault.message, path=fault.path()) from None
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    if hint is Any or hint is object:
+        return value
+    origin = typing.get_origin(hint)
+    # `type X = ...` of Python 3.12, which numpy's `NDArray` is there too.
+    if hasattr(origin, "__value__"):
+        return _convert(value, origin.__value__[typing.get_args(hint)])
+    if hasattr(hint, "__value__") and hasattr(hint, "__type_params__"):
+        return _convert(value, hint.__value__)
+    if origin is typing.Annotated:
+        return _convert(value, typing.get_args(hint)[0])
+    if origin is typing.Union or origin is types.UnionType:
+        return _union(value, typing.get_args(hint))
+    if isinstance(value, Tag) and hint is not Tag:
+        if value.tag in _ELSEWHERE:
+            raise Fault(Mismatch, f"tag {value.tag} refers to another value")
+        return _convert(value.value, hint)
+    if hint is None or hint is _NONE:
+        return _expect(value is None or value == [], None, value, "null")
+    plain = _PLAIN.get(hint)
+    if plain is not None:
+        return plain(value)
+    if origin is None and isinstance(hint, type):
+        return _class(value, hint)
+    return _generic(value, origin, typing.get_args(hint), hint)
+
+
+def _expect(fits: Any, result: Any, value: Any, wanted: str) -> Any:
+    if not fits:
+        raise Fault(Mismatch, f"expected {wanted}, found {_shown(value)}")
+    return result
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def _bool(value: Any) -> Any:
+    return _expect(type(value) is bool, value, value, "bool")
+
+
+def _int(value: Any) -> Any:
+    if type(value) is float and value.is_integer() and not (value == 0 and str(value)[0] == "-"):
+        return int(value)
+    return _expect(type(value) is int, value, value, "an integer")
+
+
+def _float(value: Any) -> Any:
+    if type(value) is int:
+        try:
+            converted = float(value)
+        except OverflowError:
+            converted = 0.0
+        return _expect(int(converted) == value, converted, value, "a number that a double holds")
+    return _expect(type(value) is float, value, value, "a float")
+
+
+def _str(value: Any) -> Any:
+    return _expect(type(value) is str, value, value, "text")
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return _expect(type(value) is bytes, value, value, "bytes")
+
+
+def _complex(value: Any) -> Any:
+    fits = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind == "c"
+    return _expect(fits, complex(value) if fits else None, value, "a complex number")
+
+
+_PLAIN: dict[Any, Any] = {
+    bool: _bool,
+    int: _int,
+    float: _float,
+    str: _str,
+    bytes: _bytes,
+    complex: _complex,
+}
+
+
+def _union(value: Any, hints: tuple[Any, ...]) -> Any:
+    if value is None and _NONE in hints:
+        return None
+    faults = []
+    for hint in hints:
+        # A value of just this type comes first, as integers are floats too.
+        if hint is type(value):
+            return value
+    for hint in hints:
+        if hint is not _NONE:
+            try:
+                return _convert(value, hint)
+            except Fault as fault:
+                faults.append(fault)
+    if len(faults) == 1:
+        raise faults[0]
+    raise Fault(Mismatch, "fits none of " + "; ".join(fault.message for fault in faults))
+
+
+def _class(value: Any, cls: type) -> Any:
+    if dataclasses.is_dataclass(cls) and cls not in (Some, Raw):
+        return _dataclass(value, cls)
+    if issubclass(cls, enum.Enum):
+        fits = isinstance(value, str) and value in cls.__members__
+        return _expect(fits, cls[value] if fits else None, value, f"a name of {cls.__name__}")
+    if issubclass(cls, np.generic):
+        return _scalar(value, np.dtype(cls))
+    if issubclass(cls, np.ndarray):
+        return _array(value, np.generic) if cls is np.ndarray else _instance(value, cls)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        hints = typing.get_type_hints(cls)
+        return cls(*_tuple(value, tuple(hints.get(name, Any) for name in cls._fields)))
+    if cls is list or cls is tuple:
+        return cls(_sequence(value))
+    if cls is dict:
+        return _expect(isinstance(value, Mapping), value, value, "a map")
+    if cls.__module__ == "torch" and cls.__name__ == "Tensor":
+        return _instance(to_torch(value), cls)
+    return _instance(value, cls)
+
+
+def _instance(value: Any, cls: type) -> Any:
+    return _expect(isinstance(value, cls), value, value, cls.__name__)
+
+
+def _dataclass(value: Any, cls: type) -> Any:
+    """Fields by their names; those that the type does not know are passed over."""
+    if not isinstance(value, Mapping):
+        raise Fault(Mismatch, f"expected the fields of {cls.__name__}, found {_shown(value)}")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    found: dict[str, Any] = {}
+    later: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        hint = hints[field.name]
+        if field.name in value:
+            item = _at(value[field.name], hint, field.name)
+        elif field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING:
+            continue
+        elif _NONE in typing.get_args(hint):
+            item = None
+        else:
+            raise Fault(Mismatch, f"the field `{field.name}` of {cls.__name__} is missing")
+        (found if field.init else later)[field.name] = item
+    made = cls(**found)
+    for name, item in later.items():
+        object.__setattr__(made, name, item)
+    return made
+
+
+def _at(value: Any, hint: Any, name: str) -> Any:
+    try:
+        return _convert(value, hint)
+    except Fault as fault:
+        raise fault.at(0, name) from None
+
+
+def _sequence(value: Any) -> list[Any]:
+    """The elements of an array of metadata, of a packed sequence, or of a tensor of one dimension."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return list(value.tolist())
+    _expect(isinstance(value, (list, tuple)), None, value, "a sequence")
+    return list(value)
+
+
+def _tuple(value: Any, hints: tuple[Any, ...]) -> list[Any]:
+    items = _sequence(value)
+    if len(items) != len(hints):
+        raise Fault(Mismatch, f"expected {len(hints)} elements, found {len(items)}")
+    return [_at(item, hint, str(n)) for n, (item, hint) in enumerate(zip(items, hints, strict=True))]
+
+
+def _array(value: Any, cls: Any) -> Any:
+    """An array whose elements are of a class of numpy's, which may stand for several dtypes."""
+    if isinstance(value, Numbers):
+        value = value.view(np.ndarray)
+    if isinstance(value, list) and cls in _CONCRETE:
+        return np.array([_scalar(item, np.dtype(cls)) for item in value], cls)
+    fits = isinstance(value, np.ndarray) and issubclass(value.dtype.type, cls)
+    return _expect(fits, value, value, "an array" + ("" if cls is np.generic else f" of {cls.__name__}"))
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A numpy number, where it holds the value exactly."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == dtype:
+        return value[()]
+    if dtype.kind == "b":
+        return np.bool_(_bool(value))
+    if dtype.kind in "iu":
+        number = _int(value)
+        limits = np.iinfo(dtype)
+        _expect(limits.min <= number <= limits.max, None, value, str(dtype))
+        return dtype.type(number)
+    _expect(type(value) in (int, float), None, value, str(dtype))
+    with np.errstate(over="ignore"):
+        number = dtype.type(_float(value))
+    return _expect(float(number) == value or value != value, number, value, f"what {dtype} holds exactly")
+
+
+def _generic(value: Any, origin: Any, args: tuple[Any, ...], hint: Any) -> Any:
+    if origin is np.ndarray:
+        elements = typing.get_args(args[1]) if len(args) > 1 else ()
+        cls = elements[0] if elements else Any
+        known = cls is not Any and isinstance(cls, type) and issubclass(cls, np.generic)
+        return _array(value, cls if known else np.generic)
+    if origin is tuple:
+        if len(args) == 2 and args[1] is Ellipsis:
+            return tuple(_at(v, args[0], str(n)) for n, v in enumerate(_sequence(value)))
+        return tuple(_tuple(value, args))
+    if origin is typing.Literal:
+        fits = any(type(value) is type(arg) and value == arg for arg in args)
+        return _expect(fits, value, value, f"one of {args}")
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        _expect(isinstance(value, Mapping), None, value, "a map")
+        return {_at(k, args[0], str(k)): _at(v, args[1], str(k)) for k, v in value.items()}
+    if isinstance(origin, type) and issubclass(list, origin):
+        return [_at(v, args[0], str(n)) for n, v in enumerate(_sequence(value))]
+    raise Fault(Mismatch, f"cannot read into {hint!r}")

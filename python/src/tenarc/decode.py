@@ -1,0 +1,427 @@
+"""From metadata to values.
+
+cbor2 decodes items; of tags it keeps number and content, which the resolver then gives their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any, Protocol
+
+import cbor2
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes, scan
+from .dtypes import DType
+from .errors import Damaged, Error, Fault, Limit, Mismatch
+from .items import four_letters
+from .options import Limits
+from .values import Numbers, Order, Raw, Some, Tag
+
+BIGNUM, NEGATIVE_BIGNUM = 2, 3
+EMBEDDED = 24
+ROW_MAJOR, COLUMN_MAJOR = 40, 1040
+COMPLEX = 43001
+NAMED, SOME, REFERENCE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF"))
+# References to elsewhere are not passed over either (SPEC 4).
+_MEANINGS = frozenset(
+    (BIGNUM, NEGATIVE_BIGNUM, 25, 29, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, SOME, REFERENCE)
+) | frozenset(dtypes.BY_TAG)
+
+Payload = npt.NDArray[np.uint8]
+
+# What cbor2 makes of a map that is a key: a class of its own, or of later versions of Python.
+_FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
+_NOTHING: Payload = np.empty(0, np.uint8)
+_PLAIN = frozenset((str, int, float, bool, type(None), bytes))
+# Tags that cbor2 would make objects of, some at great cost, or follow.
+_BUILT_IN = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261)
+_KEPT = {
+    number: lambda content, _, number=number: Tag(number, content) for number in (*_BUILT_IN, 1004, 43000, 55799)
+}
+
+
+class Buffers(Protocol):
+    """The buffers that references lead to."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The length of each, in bytes."""
+
+    def payload(self, number: int, owned: bool) -> Payload:
+        """The content of a buffer: in memory of its own, or wherever it is."""
+
+
+def parse(data: bytes, offset: int, limits: Limits, cut: type[Error] = Damaged) -> Any:
+    """The item that `data` is, tags as they are.
+
+    `offset` is where it stands, and `cut` what it is when it ends too early, for errors.
+    """
+    try:
+        return _loads(data, limits, indefinite=False)
+    except (cbor2.CBORDecodeError, ValueError, OverflowError):
+        scan.check(data, offset, limits.max_depth, cut)
+    # Well-formed: then it is that lengths are indefinite, or something that Python does not hold.
+    try:
+        return _loads(data, limits, indefinite=True)
+    except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
+        raise Damaged(f"{error}", offset=offset) from error
+
+
+def _loads(data: bytes, limits: Limits, *, indefinite: bool) -> Any:
+    decoder = cbor2.CBORDecoder(
+        BytesIO(data),
+        semantic_decoders=_KEPT,
+        max_depth=limits.max_depth,
+        allow_indefinite=indefinite,
+        allow_duplicate_keys=False,
+    )
+    tree = decoder.decode()
+    try:
+        decoder.read(1)
+    except cbor2.CBORDecodeEOF:
+        return tree
+    raise ValueError("bytes behind the value")
+
+
+class Resolver:
+    """Puts values in the place of tags."""
+
+    def __init__(self, buffers: Buffers | None, *, owned: bool, limits: Limits, elements: bool = True) -> None:
+        self.buffers = buffers
+        self.owned = owned
+        #: Whether payloads are looked at; if not, only the form of metadata is checked.
+        self.elements = elements
+        self.limits = limits
+        self._taken: dict[int, Payload] = {}
+        self._repeated = 0
+
+    def whole(self, tree: Any) -> Any:
+        """The value of all metadata. Every buffer must be a part of it."""
+        value = self.value(tree)
+        for number in range(0 if self.buffers is None else len(self.buffers.lengths)):
+            if number not in self._taken:
+                raise Fault(Damaged, f"nothing refers to buffer {number}")
+        return value
+
+    def value(self, node: Any) -> Any:
+        kind = type(node)
+        if kind in _PLAIN:
+            return node
+        if kind is Tag:
+            return self._tag(node)
+        if kind is list or kind is tuple:
+            return list(node) if _PLAIN.issuperset(map(type, node)) else self._items(node)
+        if node is cbor2.undefined:
+            return None
+        if kind is cbor2.CBORSimpleValue:
+            return node
+        return self._map(node)
+
+    def _items(self, nodes: Any) -> list[Any]:
+        items = []
+        for index, node in enumerate(nodes):
+            try:
+                items.append(self.value(node))
+            except Fault as fault:
+                raise fault.at(index, str(index)) from None
+        return items
+
+    def _map(self, node: Any) -> dict[Any, Any]:
+        entries = {}
+        for index, (key, item) in enumerate(node.items()):
+            if type(key) not in _PLAIN:
+                key = self._key(key, 2 * index)
+            try:
+                entries[key] = self.value(item)
+            except Fault as fault:
+                raise fault.at(2 * index + 1, str(key)) from None
+        if len(entries) != len(node):
+            raise Fault(Damaged, "a map with a key twice")
+        return entries
+
+    def _key(self, node: Any, child: int) -> Any:
+        try:
+            key = self.value(node)
+            key = _frozen(key)
+            hash(key)
+            return key
+        except Fault as fault:
+            raise fault.at(child) from None
+        except TypeError:
+            if not self.elements:
+                return object()
+            message = f"Python has no map with a key of {type(key).__name__}"
+            raise Fault(Mismatch, message).at(child) from None
+
+    def _tag(self, node: Tag) -> Any:
+        number = node.tag
+        if number in (ROW_MAJOR, COLUMN_MAJOR):
+            return self._tensor(node)
+        if number in dtypes.BY_TAG or number == COMPLEX:
+            dtype, payload = self._typed(node)
+            return self._numbers(dtype, self._inline(payload))
+        if number == REFERENCE:
+            return self._reference(node.value)
+        if number == NAMED:
+            return self._named(node.value)
+        if number in (BIGNUM, NEGATIVE_BIGNUM):
+            return _bignum(node)
+        try:
+            content = self.value(node.value)
+        except Fault as fault:
+            raise fault.at(0) from None
+        if number == SOME:
+            return Some(content) if content is None or type(content) is Some else content
+        return Tag(number, content)
+
+    # Tensors
+
+    def _tensor(self, node: Tag) -> Any:
+        """`[shape, typed array]`, or a plain array of numbers in its place."""
+        dims, elements = _fields(node.value, (2,), "a tensor")
+        shape, elements = self._shape(dims), _passed_over(elements)
+        order: Order = "C" if node.tag == ROW_MAJOR else "F"
+        if type(elements) is Tag:
+            dtype, payload = self._typed(elements)
+        else:
+            dtype, payload = _listed(elements)
+        return self._array(dtype.name, shape, order, self._inline(payload))
+
+    def _named(self, content: Any) -> Any:
+        name, dims, order, payload = _fields(content, (4,), "a tensor")
+        if type(payload) is not bytes:
+            raise Fault(Damaged, f"a tensor's payload: expected bytes, found {_kind(payload)}")
+        shape = self._shape(dims)
+        return self._array(_name(name), shape, _order(order), self._inline(_bytes(payload)))
+
+    def _reference(self, content: Any) -> Any:
+        fields = _fields(content, (1, 2, 4), "a reference to a buffer")
+        number = fields[-1]
+        if self.buffers is None:
+            raise Fault(Damaged, "a reference to a buffer, where there are none")
+        if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
+            raise Fault(Damaged, f"buffer {number!r:.40} of {len(self.buffers.lengths)}")
+        if len(fields) == 1 and self.elements:
+            payload = self._take(number)
+            return payload.tobytes() if self.owned else payload.data.toreadonly()
+        if len(fields) == 1:
+            return self._passed(number)
+        name, length = _name(fields[0]), self.buffers.lengths[number]
+        if len(fields) == 2:
+            dtype = dtypes.BY_NAME.get(name)
+            if dtype is None or dtype.tag is None:
+                raise Fault(Damaged, f"a sequence of {name}, which has no typed array")
+            if length % (dtype.bits // 8):
+                raise Fault(Damaged, f"buffer {number}: {length} bytes of {name}")
+            if not self.elements:
+                return self._passed(number)
+            return self._numbers(dtype, self._take(number))
+        shape, order = self._shape(fields[1]), _order(fields[2])
+        # Before anything is read, and for every reference to it.
+        _check_length(name, shape, length)
+        if not self.elements:
+            return self._passed(number)
+        return self._array(name, shape, order, self._take(number))
+
+    def _passed(self, number: int) -> object:
+        """What stands for a buffer that nobody looks at: like nothing else, and fit for a key."""
+        self._taken[number] = _NOTHING
+        return object()
+
+    def describe(self, node: Tag) -> tuple[str, tuple[int, ...], Order, int] | None:
+        """Dtype, shape, order and bytes of a tensor or sequence, without a look at its elements."""
+        order: Order = "C"
+        if node.tag == REFERENCE and len(_fields(node.value, (1, 2, 4), "a reference")) == 4:
+            name, dims, order, number = node.value
+            name, shape, order = _name(name), self._shape(dims), _order(order)
+            assert self.buffers is not None
+            if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
+                raise Fault(Damaged, f"buffer {number!r:.40} of {len(self.buffers.lengths)}")
+            length = self.buffers.lengths[number]
+            _check_length(name, shape, length)
+            return name, shape, order if len(shape) > 1 else "C", length
+        value = Resolver(self.buffers, owned=False, limits=self.limits).value(node)
+        if isinstance(value, Raw):
+            return value.dtype, value.shape, value.order, value.data.nbytes
+        if not isinstance(value, np.ndarray):
+            return None
+        dtype = dtypes.of_numpy(value.dtype)
+        assert dtype is not None
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        return dtype.name, value.shape, order, value.nbytes
+
+    def _take(self, number: int) -> Payload:
+        """A buffer; every owned value has its own copy."""
+        assert self.buffers is not None
+        taken = self._taken.get(number)
+        if taken is None:
+            taken = self._taken[number] = self.buffers.payload(number, self.owned)
+        elif self.owned:
+            self._repeated += taken.nbytes
+            if self._repeated > self.limits.max_alloc:
+                raise Fault(Limit, f"copies of buffers take more than {self.limits.max_alloc} bytes")
+            taken = taken.copy()
+        return taken
+
+    def _inline(self, payload: Payload) -> Payload:
+        return payload.copy() if self.owned and not payload.flags.writeable else payload
+
+    def _typed(self, node: Tag) -> tuple[DType, Payload]:
+        """The dtype of a typed array, and its payload in little-endian order."""
+        if node.tag == COMPLEX:
+            parts = node.value
+            if not isinstance(parts, Tag) or parts.tag not in dtypes.BY_TAG:
+                raise Fault(Damaged, "complex numbers: expected a typed array")
+            dtype, payload = self._typed(parts)
+            if dtype.name not in dtypes.COMPLEX_OF or payload.nbytes % (dtype.bits // 4):
+                raise Fault(Damaged, f"complex numbers of {payload.nbytes} bytes of {dtype.name}")
+            return dtypes.BY_NAME[dtypes.COMPLEX_OF[dtype.name]], payload
+        if node.tag not in dtypes.BY_TAG:
+            raise Fault(Damaged, f"expected a typed array, found tag {node.tag}")
+        dtype, is_big = dtypes.BY_TAG[node.tag]
+        if type(node.value) is not bytes:
+            raise Fault(Damaged, f"tag {node.tag}: expected bytes, found {_kind(node.value)}")
+        payload = _bytes(node.value)
+        width = dtype.bits // 8
+        if payload.nbytes % width:
+            raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes of {dtype.name}")
+        if is_big:
+            payload = payload.reshape(-1, width)[:, ::-1].reshape(-1)
+        return dtype, payload
+
+    def _numbers(self, dtype: DType, payload: Payload) -> Any:
+        if dtype.numpy is None:
+            return Raw(dtype.name, (payload.nbytes * 8 // dtype.bits,), payload)
+        return payload.view(dtype.numpy).view(Numbers)
+
+    def _shape(self, dims: Any) -> tuple[int, ...]:
+        if not isinstance(dims, (list, tuple)):
+            raise Fault(Damaged, f"a shape: expected an array, found {_kind(dims)}")
+        if len(dims) > self.limits.max_rank:
+            found = f"{len(dims)} dimensions, at most {self.limits.max_rank} are read"
+            raise Fault(Limit, found)
+        for dim in dims:
+            if type(dim) is not int or not 0 <= dim < 1 << 64:
+                raise Fault(Damaged, f"a shape: {dim!r:.40} is no dimension")
+        return tuple(dims)
+
+    def _array(self, name: str, shape: tuple[int, ...], order: Order, payload: Payload) -> Any:
+        _check_length(name, shape, payload.nbytes)
+        order = order if len(shape) > 1 else "C"
+        known = dtypes.BY_NAME.get(name)
+        if not self.elements:
+            return object()
+        if known is None or known.numpy is None:
+            return Raw(name, shape, payload, order)
+        if name == "bool" and payload.size and payload.max() > 1:
+            at = int(np.argmax(payload > 1))
+            raise Fault(Damaged, f"bool {at} is {payload[at]}, expected 0 or 1")
+        try:
+            return payload.view(known.numpy).reshape(shape, order=order)
+        except (ValueError, OverflowError) as error:
+            raise Fault(Limit, f"numpy has no array of shape {list(shape)}: {error}") from None
+
+
+def located(error: Fault, data: bytes, offset: int, prefix: str = "") -> Error:
+    """The error that a fault in metadata is, with its place."""
+    path = ".".join(filter(None, (prefix, error.path())))
+    at = offset + scan.offset_of(data, error.children())
+    return error.kind(error.message, offset=at, path=path or None)
+
+
+def _frozen(key: Any) -> Any:
+    """A value as the key of a map."""
+    if isinstance(key, memoryview):
+        return bytes(key)
+    if isinstance(key, list):
+        return tuple(map(_frozen, key))
+    if isinstance(key, dict):
+        return _FROZEN_MAP({name: _frozen(item) for name, item in key.items()})
+    if type(key) is Tag:
+        return Tag(key.tag, _frozen(key.value))
+    return key
+
+
+def _passed_over(node: Any) -> Any:
+    """What tags without a meaning stand around (SPEC 4)."""
+    while type(node) is Tag and node.tag not in _MEANINGS:
+        node = node.value
+    return node
+
+
+def _fields(content: Any, counts: tuple[int, ...], what: str) -> Any:
+    if not isinstance(content, (list, tuple)):
+        raise Fault(Damaged, f"{what}: expected an array, found {_kind(content)}")
+    if len(content) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise Fault(Damaged, f"{what}: expected {wanted} fields, found {len(content)}")
+    return content
+
+
+def _name(name: Any) -> str:
+    if type(name) is not str or len(name.encode()) > dtypes.MAX_NAME:
+        raise Fault(Damaged, f"a dtype: {name!r:.40} is no name")
+    return name
+
+
+def _order(order: Any) -> Order:
+    if order == "C":
+        return "C"
+    if order == "F":
+        return "F"
+    raise Fault(Damaged, f"expected the order C or F, found {order!r:.40}")
+
+
+def _check_length(name: str, shape: tuple[int, ...], found: int) -> None:
+    try:
+        wanted = dtypes.payload_length(name, shape)
+    except ValueError as error:
+        raise Fault(Damaged, str(error)) from None
+    if wanted is not None and found != wanted:
+        what = f"{name} of shape {list(shape)}: expected {wanted} bytes, found {found}"
+        raise Fault(Damaged, what)
+
+
+def _listed(nodes: Any) -> tuple[DType, Payload]:
+    """The payload of a plain array of numbers: of integers where all are, else of doubles."""
+    if not isinstance(nodes, (list, tuple)):
+        raise Fault(Damaged, f"a tensor's elements: expected an array, found {_kind(nodes)}")
+    kinds = set(map(type, nodes))
+    if kinds <= {int} and nodes:
+        low, high = min(nodes), max(nodes)
+        name = "i64" if low >= -(1 << 63) and high < 1 << 63 else "u64"
+        exact = (low >= 0 and high < 1 << 64) or name == "i64"
+    else:
+        name = "f64"
+        exact = kinds <= {int, float} and all(type(node) is float or abs(node) <= 1 << 53 for node in nodes)
+    if not exact:
+        raise Fault(Mismatch, "a tensor's elements are not all numbers of one type")
+    dtype = dtypes.BY_NAME[name]
+    return dtype, np.array(nodes, dtype.numpy).view(np.uint8)
+
+
+def _bignum(node: Tag) -> Any:
+    """An integer of up to 128 bits; beyond them it stays a tag."""
+    if type(node.value) is not bytes:
+        raise Fault(Damaged, f"a bignum: expected bytes, found {_kind(node.value)}")
+    if len(node.value.lstrip(b"\0")) > 16:
+        return node
+    number = int.from_bytes(node.value, "big")
+    if node.tag == BIGNUM:
+        return number
+    return -1 - number if number < 1 << 127 else node
+
+
+def _bytes(payload: bytes) -> Payload:
+    return np.frombuffer(payload, np.uint8)
+
+
+def _kind(node: Any) -> str:
+    if isinstance(node, Tag):
+        return f"tag {node.tag}"
+    if isinstance(node, (list, tuple)):
+        return "an array"
+    return f"{type(node).__name__} {node!r:.40}"

@@ -1,0 +1,192 @@
+"""The directory of an archive (SPEC 5.6): blocks of 64 entries, end marks and tails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from . import items
+from .errors import Damaged
+from .items import UNSIGNED, Items, tag
+from .segment import BLOCK, END, digest, expect, opened, read_name, record
+
+MAGIC = bytes.fromhex("d9d9f8") + tag(int.from_bytes(b"TARC", "big"), b"\x43BOR")
+BRANCHES = 64
+TAIL_LEN = 34
+_TAIL = b"\x58\x20TARCTAIL"
+#: 64^n segments; positions have 63 bits.
+_MAX_LEVELS = 10
+
+#: An entry of level 0: offset and name of a segment.
+Entry = tuple[int, str | None]
+#: Gives the record at an offset, which must end before a position.
+ReadRecord = Callable[[int, int], bytes]
+
+
+@dataclass
+class Directory:
+    """What a writer keeps: of each level the entries that are in no block yet."""
+
+    count: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    levels: list[list[int]] = field(default_factory=list)
+
+    def add(self, offset: int, name: str | None, at: int) -> bytes:
+        """Notes a segment, and gives the blocks that it fills, which follow at a position."""
+        self.count += 1
+        self.entries.append((offset, name))
+        if len(self.entries) < BRANCHES:
+            return b""
+        written = _block(0, [*map(_entry, self.entries)], at)
+        self.entries.clear()
+        self._push(0, at)
+        for level, offsets in enumerate(self.levels, 1):
+            if len(offsets) < BRANCHES:
+                break
+            place = at + len(written)
+            written += _block(level, [items.head(UNSIGNED, offset) for offset in offsets], place)
+            offsets.clear()
+            self._push(level, place)
+        return written
+
+    def _push(self, level: int, offset: int) -> None:
+        if level == len(self.levels):
+            self.levels.append([])
+        self.levels[level].append(offset)
+
+    def end(self, at: int) -> bytes:
+        """The end mark and the tail at a position."""
+        mark = self._mark(at)
+        place = at + len(mark)
+        tail = _TAIL + at.to_bytes(8, "big") + place.to_bytes(8, "big")
+        return mark + tail + digest(tail, place)
+
+    def _mark(self, at: int) -> bytes:
+        levels = [items.array([items.head(UNSIGNED, offset) for offset in offsets]) for offsets in self.levels]
+        entries = items.array([*map(_entry, self.entries)])
+        return record(END, [items.head(UNSIGNED, self.count), entries, items.array(levels)], at)
+
+    @classmethod
+    def read(cls, item: bytes, at: int) -> Directory:
+        """The directory of the end mark in a record."""
+        kind, fields = opened(item, at)
+        if kind != END:
+            raise Damaged("expected an end mark", offset=at)
+        count = fields.definite(UNSIGNED, "number of segments")
+        entries = [_read_entry(fields) for _ in range(fields.count("entries"))]
+        depth = fields.count("levels of the directory")
+        if depth > _MAX_LEVELS:
+            raise fields.damaged(f"a directory of {depth} levels")
+        levels = [
+            [fields.definite(UNSIGNED, "offset") for _ in range(fields.count("offsets of blocks"))]
+            for _ in range(depth)
+        ]
+        found = cls(count, entries, levels)
+        expect(item, found._mark(at), at, "an end mark")
+        if len(entries) >= BRANCHES or any(len(offsets) >= BRANCHES for offsets in levels):
+            raise Damaged("an end mark with entries that fill a block", offset=at)
+        total = len(entries) + sum(len(o) * BRANCHES**n for n, o in enumerate(levels, 1))
+        if total != count:
+            raise Damaged(f"{count} segments, but entries for {total}", offset=at)
+        _check_rising([offset for offset, _ in entries], at)
+        for offsets in levels:
+            _check_rising(offsets, at)
+        return found
+
+    def segments(self, read: ReadRecord, at: int) -> Iterator[Entry]:
+        """All entries of level 0 in the order of the segments; the end mark is at a position."""
+        before = 0
+        for entry in self._all(read, at):
+            if entry[0] <= before or entry[0] >= at:
+                raise Damaged("offsets of segments that do not rise", offset=at)
+            before = entry[0]
+            yield entry
+
+    def _all(self, read: ReadRecord, at: int) -> Iterator[Entry]:
+        for level in reversed(range(len(self.levels))):
+            for offset in self.levels[level]:
+                yield from _read_block(read, offset, level, at)
+        yield from self.entries
+
+    def entry(self, number: int, read: ReadRecord, at: int) -> Entry:
+        """The entry of a segment, which reads one block of each level."""
+        for level in reversed(range(len(self.levels))):
+            size = BRANCHES ** (level + 1)
+            place = number // size
+            if place < len(self.levels[level]):
+                offset, before = self.levels[level][place], at
+                number %= size
+                for below in reversed(range(1, level + 1)):
+                    offsets = _block_of(read, offset, below, before).offsets
+                    size //= BRANCHES
+                    before, offset = offset, offsets[number // size]
+                    number %= size
+                return _block_of(read, offset, 0, before).entries[number]
+            number -= len(self.levels[level]) * size
+        return self.entries[number]
+
+
+@dataclass
+class _Block:
+    entries: list[Entry]
+    offsets: list[int]
+
+
+def _block_of(read: ReadRecord, offset: int, level: int, before: int) -> _Block:
+    """The block of a level at an offset, which must lead to before the record that has it."""
+    item = read(offset, before)
+    kind, fields = opened(item, offset)
+    if kind != BLOCK:
+        raise Damaged("expected a block of the directory", offset=offset)
+    found = fields.definite(UNSIGNED, "level"), fields.count("entries of a block")
+    if found != (level, BRANCHES):
+        raise Damaged(f"expected a block of level {level} with 64 entries", offset=offset)
+    block = _Block([], [])
+    if level == 0:
+        block.entries = [_read_entry(fields) for _ in range(BRANCHES)]
+        expect(item, _block(0, [*map(_entry, block.entries)], offset), offset, "a block")
+        _check_rising([place for place, _ in block.entries], offset)
+    else:
+        block.offsets = [fields.definite(UNSIGNED, "offset") for _ in range(BRANCHES)]
+        heads = [items.head(UNSIGNED, place) for place in block.offsets]
+        expect(item, _block(level, heads, offset), offset, "a block")
+        _check_rising(block.offsets, offset)
+    return block
+
+
+def _read_block(read: ReadRecord, offset: int, level: int, before: int) -> Iterator[Entry]:
+    block = _block_of(read, offset, level, before)
+    yield from block.entries
+    for below in block.offsets:
+        yield from _read_block(read, below, level - 1, offset)
+
+
+def _check_rising(offsets: list[int], before: int) -> None:
+    for first, second in pairwise([*offsets, before]):
+        if first >= second:
+            raise Damaged("offsets in the directory that do not rise", offset=before)
+
+
+def _block(level: int, entries: list[bytes], at: int) -> bytes:
+    return record(BLOCK, [items.head(UNSIGNED, level), items.array(entries)], at)
+
+
+def _entry(entry: Entry) -> bytes:
+    offset, name = entry
+    return items.array([items.head(UNSIGNED, offset), items.text_or_null(name)])
+
+
+def _read_entry(fields: Items) -> Entry:
+    if fields.count("entry of the directory") != 2:
+        raise fields.damaged("an entry of the directory has two fields")
+    return fields.definite(UNSIGNED, "offset"), read_name(fields)
+
+
+def read_tail(found: bytes, at: int) -> int | None:
+    """The offset of the end mark, from what stands where the tail should; `None` if it is no tail."""
+    mark = int.from_bytes(found[10:18], "big")
+    tail = _TAIL + found[10:18] + at.to_bytes(8, "big")
+    if found != tail + digest(tail, at) or mark >= at:
+        return None
+    return mark

@@ -1,0 +1,339 @@
+"""From values to metadata, and the buffers beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import os
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cbor2
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from . import dtypes, items
+from .decode import (
+    BIGNUM,
+    COLUMN_MAJOR,
+    COMPLEX,
+    EMBEDDED,
+    NAMED,
+    NEGATIVE_BIGNUM,
+    REFERENCE,
+    ROW_MAJOR,
+    SOME,
+    Payload,
+)
+from .dtypes import DType
+from .errors import Fault, Limit, Unsupported
+from .options import SaveOptions
+from .torch import from_torch
+from .values import Numbers, Order, Raw, Simple, Some, Tag
+
+# Lists and maps of these only, of some length, are left to cbor2.
+_PLAIN = frozenset((int, str, bool, type(None)))
+_LONG = 16
+_WITH_PAYLOAD = frozenset(
+    (BIGNUM, NEGATIVE_BIGNUM, EMBEDDED, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, *dtypes.BY_TAG)
+)
+
+
+def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload]]:
+    """The metadata and the buffers of a value; without options all is metadata, a message."""
+    encoder = _Encoder(options)
+    try:
+        encoder.value(value, 0)
+    except Fault as fault:
+        raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
+    return b"".join(encoder.out), encoder.buffers
+
+
+class _Encoder:
+    def __init__(self, options: SaveOptions | None) -> None:
+        self.out: list[bytes] = []
+        self.buffers: list[Payload] = []
+        self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
+        self.inline_below = math.inf if options is None else max(options.inline_below, 1)
+        self.stored: dict[bytes, int] | None = {} if options and options.dedup else None
+        # Not to be foreseen, so that nobody can have made two payloads pass for one.
+        self.seed = int.from_bytes(os.urandom(8), "big") if self.stored is not None else 0
+
+    def value(self, value: Any, depth: int) -> None:
+        """Writes a value that stands inside so many levels."""
+        write = _WRITERS.get(type(value))
+        if write is None:
+            write = _writer_of(value)
+        write(self, value, depth)
+
+    def levels(self, depth: int, count: int = 1) -> None:
+        if depth + count > self.max_depth:
+            raise Fault(Limit, f"more than {self.max_depth} levels, which readers refuse")
+
+    # Plain values
+
+    def write_none(self, _: None, depth: int) -> None:
+        self.out.append(items.NULL)
+
+    def write_bool(self, value: bool, depth: int) -> None:
+        self.out.append(b"\xf5" if value else b"\xf4")
+
+    def write_int(self, value: int, depth: int) -> None:
+        value = int(value)
+        if 0 <= value < 1 << 64:
+            self.out.append(items.head(items.UNSIGNED, value))
+        elif -(1 << 64) <= value < 0:
+            self.out.append(items.head(items.NEGATIVE, -1 - value))
+        elif -(1 << 127) <= value < 1 << 128:
+            self.levels(depth)
+            number, magnitude = (BIGNUM, value) if value > 0 else (NEGATIVE_BIGNUM, -1 - value)
+            content = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
+            self.out.append(items.tag(number, items.byte_string(content)))
+        else:
+            raise Fault(Unsupported, "an integer of more than 128 bits")
+
+    def write_float(self, value: float, depth: int) -> None:
+        self.out.append(b"\xfb" + struct.pack(">d", value))
+
+    def write_str(self, value: str, depth: int) -> None:
+        try:
+            self.out.append(items.text(value))
+        except UnicodeEncodeError as error:
+            raise Fault(Unsupported, f"text that is not Unicode: {error}") from None
+
+    def write_bytes(self, value: Any, depth: int) -> None:
+        view = memoryview(value)
+        if not view.c_contiguous:
+            view = memoryview(view.tobytes())
+        payload = np.frombuffer(view, np.uint8)
+        if payload.nbytes < self.inline_below:
+            self.out += (items.head(items.BYTES, payload.nbytes), payload.tobytes())
+        else:
+            self.levels(depth, 2)
+            self.reference([], payload)
+
+    # Values around others
+
+    def write_list(self, value: Any, depth: int) -> None:
+        self.levels(depth)
+        if len(value) >= _LONG:
+            kinds = set(map(type, value))
+            if kinds == {float}:
+                return self.doubles(value)
+            if kinds <= _PLAIN and (int not in kinds or _is_short(value)):
+                return self.plain(value)
+        self.out.append(items.head(items.ARRAY, len(value)))
+        for index, item in enumerate(value):
+            try:
+                self.value(item, depth + 1)
+            except Fault as fault:
+                raise fault.at(index, str(index)) from fault.__cause__
+
+    def doubles(self, value: Any) -> None:
+        rows = np.empty(len(value), [("head", "u1"), ("value", ">f8")])
+        rows["head"], rows["value"] = 0xFB, value
+        self.out += (items.head(items.ARRAY, len(value)), rows.tobytes())
+
+    def plain(self, value: Any) -> None:
+        try:
+            self.out.append(cbor2.dumps(value))
+        except (UnicodeEncodeError, cbor2.CBOREncodeError) as error:
+            raise Fault(Unsupported, f"text that is not Unicode: {error}") from None
+
+    def write_mapping(self, value: Mapping[Any, Any], depth: int) -> None:
+        self.levels(depth)
+        if type(value) is dict and len(value) >= _LONG:
+            kinds = {*map(type, value), *map(type, value.values())}
+            if kinds <= _PLAIN and (int not in kinds or _is_short([*value, *value.values()])):
+                return self.plain(value)
+        self.out.append(items.head(items.MAP, len(value)))
+        for index, (key, item) in enumerate(value.items()):
+            try:
+                self.value(key, depth + 1)
+            except Fault as fault:
+                raise fault.at(2 * index) from fault.__cause__
+            self.field(index, str(key), item, depth)
+
+    def write_dataclass(self, value: Any, depth: int) -> None:
+        self.levels(depth)
+        fields = dataclasses.fields(value)
+        self.out.append(items.head(items.MAP, len(fields)))
+        for index, field in enumerate(fields):
+            self.write_str(field.name, depth)
+            self.field(index, field.name, getattr(value, field.name), depth)
+
+    def field(self, index: int, name: str, item: Any, depth: int) -> None:
+        try:
+            self.value(item, depth + 1)
+        except Fault as fault:
+            raise fault.at(2 * index + 1, name) from fault.__cause__
+
+    def write_some(self, value: Some, depth: int) -> None:
+        content = value.value
+        if content is None or content is cbor2.undefined or type(content) is Some:
+            self.levels(depth)
+            self.out.append(items.head(items.TAG, SOME))
+            depth += 1
+        self.value(content, depth)
+
+    def write_tag(self, value: Tag, depth: int) -> None:
+        if value.tag == REFERENCE:
+            raise Fault(Unsupported, "a tag that refers to a buffer, which only writers may set")
+        self.levels(depth)
+        self.out.append(items.head(items.TAG, value.tag))
+        inline_below = self.inline_below
+        if value.tag in _WITH_PAYLOAD:
+            # A reference stands for a whole value, never for the payload inside of one (SPEC 5.3).
+            self.inline_below = math.inf
+        try:
+            self.value(value.value, depth + 1)
+        except Fault as fault:
+            raise fault.at(0) from fault.__cause__
+        finally:
+            self.inline_below = inline_below
+
+    def write_simple(self, value: Simple, depth: int) -> None:
+        self.out.append(cbor2.dumps(value))
+
+    def write_undefined(self, _: Any, depth: int) -> None:
+        self.out.append(b"\xf7")
+
+    def write_enum(self, value: enum.Enum, depth: int) -> None:
+        self.write_str(value.name, depth)
+
+    # Tensors and numbers
+
+    def write_scalar(self, value: np.generic, depth: int) -> None:
+        if isinstance(value, (np.float32, np.float16)):
+            bits = np.asarray(value, ">f4").tobytes()
+            self.out.append(b"\xfa" + bits)
+        elif isinstance(value, np.floating) and value.dtype.itemsize == 8:
+            self.write_float(float(value), depth)
+        elif isinstance(value, np.integer):
+            self.write_int(int(value), depth)
+        elif isinstance(value, np.bool_):
+            self.write_bool(bool(value), depth)
+        else:
+            self.write_array(np.asarray(value), depth)
+
+    def write_array(self, value: npt.NDArray[Any], depth: int) -> None:
+        dtype = dtypes.of_numpy(value.dtype)
+        if dtype is None:
+            raise Fault(Unsupported, f"numpy's dtype {value.dtype} has no place in the format")
+        order, payload = _payload(value)
+        if type(value) is Numbers and value.ndim == 1 and dtype.tag is not None:
+            self.write_numbers(dtype, payload, depth)
+        else:
+            self.write_tensor(dtype.name, value.shape, order, payload, depth)
+
+    def write_raw(self, value: Raw, depth: int) -> None:
+        order = value.order if len(value.shape) > 1 else "C"
+        self.write_tensor(value.dtype, value.shape, order, value.data, depth)
+
+    def write_tensor(self, name: str, shape: tuple[int, ...], order: str, payload: Payload, depth: int) -> None:
+        known = dtypes.BY_NAME.get(name)
+        self.levels(depth, 4 if known is not None and known.is_complex else 3)
+        dims = items.array([items.head(items.UNSIGNED, dim) for dim in shape])
+        if payload.nbytes >= self.inline_below:
+            self.reference([items.text(name), dims, items.text(order)], payload)
+        elif known is not None and known.tag is not None and 0 not in shape:
+            number = ROW_MAJOR if order == "C" else COLUMN_MAJOR
+            self.out.append(items.tag(number, items.head(items.ARRAY, 2) + dims))
+            self.typed_array(known, payload)
+        else:
+            fields = items.text(name) + dims + items.text(order)
+            self.out.append(items.tag(NAMED, items.head(items.ARRAY, 4) + fields))
+            self.out += (items.head(items.BYTES, payload.nbytes), payload.tobytes())
+
+    def write_numbers(self, dtype: DType, payload: Payload, depth: int) -> None:
+        self.levels(depth, 2)
+        if payload.nbytes >= self.inline_below:
+            self.reference([items.text(dtype.name)], payload)
+        else:
+            self.typed_array(dtype, payload)
+
+    def typed_array(self, dtype: DType, payload: Payload) -> None:
+        assert dtype.tag is not None
+        if dtype.is_complex:
+            self.out.append(items.head(items.TAG, COMPLEX))
+        self.out.append(items.tag(dtype.tag, items.head(items.BYTES, payload.nbytes)))
+        self.out.append(payload.tobytes())
+
+    def reference(self, fields: list[bytes], payload: Payload) -> None:
+        """Puts a payload into a buffer; one with the same bytes serves both, if asked for."""
+        number = len(self.buffers)
+        if self.stored is not None:
+            key = xxhash.xxh3_128_digest(payload.data, self.seed) + payload.nbytes.to_bytes(8, "big")
+            number = self.stored.setdefault(key, number)
+        if number == len(self.buffers):
+            self.buffers.append(payload)
+        content = items.array([*fields, items.head(items.UNSIGNED, number)])
+        self.out.append(items.tag(REFERENCE, content))
+
+
+def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:
+    """The order of an array and its bytes in that order, uncopied where they lie so."""
+    # `numpy.matrix` and its like have two dimensions whatever they are asked for.
+    value = dtypes.little_endian(np.asarray(value))
+    order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    flat = value.reshape(-1, order=order)
+    payload = np.ascontiguousarray(flat).view(np.uint8)
+    if value.dtype.kind == "b" and payload.size and payload.max() > 1:
+        # A view of other bytes: whatever is not zero counts as true.
+        payload = (payload != 0).view(np.uint8)
+    return order, payload
+
+
+def _is_short(value: Any) -> bool:
+    """Whether all integers of plain values fit a head."""
+    return all(-(1 << 64) <= item < 1 << 64 for item in value if type(item) is int)
+
+
+_Writer = Callable[[_Encoder, Any, int], None]
+_WRITERS: dict[type, _Writer] = {
+    type(None): _Encoder.write_none,
+    bool: _Encoder.write_bool,
+    int: _Encoder.write_int,
+    float: _Encoder.write_float,
+    str: _Encoder.write_str,
+    bytes: _Encoder.write_bytes,
+    bytearray: _Encoder.write_bytes,
+    memoryview: _Encoder.write_bytes,
+    list: _Encoder.write_list,
+    tuple: _Encoder.write_list,
+    dict: _Encoder.write_mapping,
+    Some: _Encoder.write_some,
+    Tag: _Encoder.write_tag,
+    Simple: _Encoder.write_simple,
+    type(cbor2.undefined): _Encoder.write_undefined,
+    Raw: _Encoder.write_raw,
+    np.ndarray: _Encoder.write_array,
+    Numbers: _Encoder.write_array,
+}
+
+
+def _writer_of(value: Any) -> _Writer:
+    """The writer for a type that is not in the table: its relatives are."""
+    # Before `int` and `str`, which enums may be too.
+    if isinstance(value, enum.Enum):
+        return _Encoder.write_enum
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _Encoder.write_dataclass
+    if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
+        return _Encoder.write_array
+    # `np.float64` is a `float`, `np.str_` a `str`.
+    for base in (float, str, bytes, int, tuple, list):
+        if isinstance(value, base):
+            return _WRITERS[base]
+    if isinstance(value, np.generic):
+        return _Encoder.write_scalar
+    if isinstance(value, Mapping):
+        return _Encoder.write_mapping
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return lambda encoder, tensor, depth: encoder.value(from_torch(tensor), depth)
+    raise Fault(Unsupported, f"a {type(value).__module__}.{type(value).__qualname__}")

@@ -1,0 +1,133 @@
+"""Archive files as a whole: saved in one go, created, appended to."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from types import TracebackType
+from typing import Any
+
+from .archive import Archive, in_file
+from .atomic import AtomicFile, try_lock
+from .errors import Error
+from .source import FileSource, open_regular
+from .stream import Writer
+
+
+def save(
+    path: str | os.PathLike[str],
+    value: Any,
+    *,
+    name: str | None = None,
+    alignment: int = 256,
+    inline_below: int = 2048,
+    checksums: bool = True,
+    dedup: bool = False,
+    sync: bool = True,
+) -> None:
+    """Saves a value as an archive file, in place of what is at `path`.
+
+    The file appears whole or not at all: it is written beside `path`, synced, renamed, and the directory
+    is synced. On any error what was there before stays. Without `sync` that holds for a crash of the
+    process, but not for one of the machine. The other options are those of `Writer`.
+    """
+    options: dict[str, Any] = {
+        "alignment": alignment,
+        "inline_below": inline_below,
+        "checksums": checksums,
+        "dedup": dedup,
+    }
+    try:
+        with AtomicFile(path, sync=sync) as file, Writer(file, **options) as out:
+            out.save(value, name=name)
+    except Error as error:
+        raise in_file(error, path) from error.__cause__
+
+
+def append(
+    path: str | os.PathLike[str],
+    *,
+    alignment: int = 256,
+    inline_below: int = 2048,
+    checksums: bool = True,
+    dedup: bool = False,
+    sync: bool = True,
+) -> Appender:
+    """Opens an archive file to write more values behind those that it has; use it in a `with` block.
+
+    What is there is not written over: values count from `commit` or the end of the block on, and after
+    an exception they are taken back. One writer at a time: `OSError` where there is another.
+    """
+    file = open_regular(path, os.O_RDWR)
+    try:
+        if not try_lock(file):
+            raise OSError(errno.EBUSY, "another writer has it open", os.fsdecode(path))
+        if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            raise OSError(errno.EBUSY, "it was replaced just now", os.fsdecode(path))
+        return Appender(
+            file,
+            sync,
+            alignment=alignment,
+            inline_below=inline_below,
+            checksums=checksums,
+            dedup=dedup,
+        )
+    except Error as error:
+        file.close()
+        raise in_file(error, path) from error.__cause__
+    except BaseException:
+        file.close()
+        raise
+
+
+class Appender(Writer):
+    """A writer behind the end of an archive file; `append` makes it."""
+
+    def __init__(self, file: io.FileIO, sync: bool, **options: Any) -> None:
+        self._raw = file
+        self._sync = sync
+        super().__init__(file, **options)
+
+    def _begin(self) -> None:
+        source = FileSource(self._raw)
+        self._directory = Archive(source).directory()
+        self._at = self._committed = source.length
+        self._ended = True
+        self._raw.seek(self._at)
+
+    def commit(self) -> None:
+        """Makes what was written since the last time a part of the archive."""
+        if self._ended:
+            return
+        # What an end mark vouches for is durable before it is there.
+        self._make_durable()
+        super().commit()
+        self._make_durable()
+        self._committed = self._at
+
+    def _make_durable(self) -> None:
+        if self._sync:
+            os.fsync(self._raw.fileno())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Closes the file; what was not committed is taken back."""
+        if self._raw.closed:
+            return
+        try:
+            if self._at != self._committed or self._broken:
+                self._raw.truncate(self._committed)
+        finally:
+            self._raw.close()

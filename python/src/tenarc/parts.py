@@ -1,0 +1,157 @@
+"""Parts: a value as metadata and buffers, for transports that keep pieces apart (SPEC 6)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .convert import convert
+from .decode import Payload, Resolver, located, parse
+from .encode import encode
+from .errors import Damaged, Fault, Torn
+from .options import DEFAULT_LIMITS, Limits, SaveOptions
+from .segment import (
+    HASH_ITEM,
+    HEADER,
+    Header,
+    check_buffer,
+    check_name,
+    digest,
+    hash_list,
+    opened,
+    read_hash_list,
+    record_length,
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The metadata of a value, and its buffers, as they lie in the arrays they came from.
+
+    Iterating gives all pieces in the order they are sent: frames of a ZeroMQ message, say. Pickled with
+    protocol 5 the buffers go out of band, without a copy.
+    """
+
+    metadata: bytes
+    buffers: list[memoryview]
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        yield self.metadata
+        yield from self.buffers
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if protocol >= 5:
+            return _unpickled, (self.metadata, [pickle.PickleBuffer(b) for b in self.buffers])
+        return _unpickled, (self.metadata, [bytes(buffer) for buffer in self.buffers])
+
+
+def _unpickled(metadata: bytes, buffers: Iterable[Any]) -> Parts:
+    return Parts(metadata, [memoryview(buffer).cast("B") for buffer in buffers])
+
+
+def to_parts(
+    value: Any,
+    *,
+    name: str | None = None,
+    alignment: int = 256,
+    inline_below: int = 2048,
+    checksums: bool = True,
+    dedup: bool = False,
+) -> Parts:
+    """Splits a value. No array is copied that lies in one piece: do not change it before it is sent.
+
+    `alignment` is what the receiver's memory is asked to be aligned to; `inline_below`, `checksums` and
+    `dedup` are as in `Writer`.
+    """
+    check_name(name)
+    options = SaveOptions(alignment, inline_below, checksums, dedup)
+    metadata, payloads = encode(value, options)
+    lengths = tuple(payload.nbytes for payload in payloads)
+    item = Header(name, alignment, checksums, lengths, metadata).write(0)
+    buffers = [payload.data for payload in payloads]
+    if buffers:
+        hashes = [digest(buffer) for buffer in buffers] if checksums else []
+        item += hash_list(hashes, item[1 - HASH_ITEM :])
+    return Parts(item, buffers)
+
+
+def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
+    """The lengths of the buffers that belong to metadata, for who receives them one by one."""
+    return list(_Received(bytes(metadata)).lengths)
+
+
+def from_parts(
+    metadata: bytes | bytearray | memoryview,
+    buffers: Iterable[Any],
+    *,
+    cls: Any = None,
+    copy: bool = False,
+    verify: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Any:
+    """The value of parts. Arrays are views of the buffers, which can be anything that `memoryview` takes.
+
+    Views can be written to where the buffer can. With `copy` arrays are in memory of their own. Without
+    `verify` the checksums of buffers are not compared. With `cls` the value is converted, as by `load`.
+    """
+    received = _Received(bytes(metadata))
+    received.take(buffers, verify)
+    header, at = received.header, received.metadata_at
+    tree = parse(header.metadata, at, limits)
+    try:
+        value = Resolver(received, owned=copy, limits=limits).whole(tree)
+    except Fault as fault:
+        raise located(fault, header.metadata, at) from None
+    return value if cls is None else convert(value, cls)
+
+
+class _Received:
+    """Metadata of parts, and the buffers that came with it."""
+
+    def __init__(self, metadata: bytes) -> None:
+        _, total = record_length(metadata[:11], 0)
+        if total > len(metadata):
+            raise Torn(f"metadata of {len(metadata)} bytes, {total} announced", offset=len(metadata))
+        item, behind = metadata[:total], metadata[total:]
+        kind, fields = opened(item, 0)
+        if kind != HEADER:
+            raise Damaged("expected the metadata of parts", offset=0)
+        self.header, self.metadata_at = Header.read(fields)
+        wanted = self.header.hashes_length()
+        if len(behind) != wanted:
+            text = f"expected {wanted} bytes of hashes, found {len(behind)}"
+            raise Damaged(text, offset=total)
+        self._hashes: list[bytes] = []
+        if wanted:
+            seed = item[1 - HASH_ITEM :]
+            self._hashes = read_hash_list(behind, self.header, seed, total)
+        self._payloads: list[Payload] = []
+
+    def take(self, buffers: Iterable[Any], verify: bool) -> None:
+        payloads: list[Payload] = []
+        for buffer in buffers:
+            view = memoryview(buffer)
+            payloads.append(np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8))
+        lengths = self.header.lengths
+        if len(payloads) != len(lengths):
+            raise Damaged(f"expected {len(lengths)} buffers, found {len(payloads)}")
+        for number, (payload, length) in enumerate(zip(payloads, lengths, strict=True)):
+            if payload.nbytes != length:
+                text = f"buffer {number}: expected {length} bytes, found {payload.nbytes}"
+                raise Damaged(text)
+        if verify:
+            for number, stored in enumerate(self._hashes):
+                check_buffer(digest(payloads[number].data), stored, number, None)
+        self._payloads = payloads
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return self.header.lengths
+
+    def payload(self, number: int, owned: bool) -> Payload:
+        payload = self._payloads[number]
+        return payload.copy() if owned else payload

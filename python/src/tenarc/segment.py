@@ -1,0 +1,216 @@
+"""A segment's bytes (SPEC 5.1 to 5.4): its header, where its buffers lie, and their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import xxhash
+
+from . import items
+from .errors import Damaged, Unsupported, Version
+from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, four_letters
+from .options import is_alignment
+
+VERSION = 1
+MAX_NAME = 1024
+MAX_POSITION = (1 << 63) - 1
+HEADER, BLOCK, END = (four_letters(name) for name in ("TSEG", "TDIR", "TEND"))
+CHECK = "xxh3-64"
+
+RECORD = b"\xd8\x18"
+HASH_LEN = 8
+#: A hash with its head.
+HASH_ITEM = 9
+_HASH_HEAD = b"\x48"
+_HASHES = b"\xd8\x43"
+
+
+def digest(data: bytes | memoryview, seed: int = 0) -> bytes:
+    """A hash as it is stored: big-endian, as xxhash gives it."""
+    return xxhash.xxh3_64_digest(data, seed)
+
+
+def hashed(item: bytes, seed: int) -> bytes:
+    """An item with that of its hash behind it."""
+    return item + _HASH_HEAD + digest(item, seed)
+
+
+def record(number: int, fields: Sequence[bytes], at: int) -> bytes:
+    """A header, block or end mark that stands at a position."""
+    content = items.tag(number, items.array([items.head(UNSIGNED, VERSION), *fields]))
+    return hashed(RECORD + items.byte_string(content), at)
+
+
+def record_length(start: bytes, at: int) -> tuple[int, int]:
+    """The lengths of a record's heads and of all of it, its hash included.
+
+    `start` is the first 11 bytes of the record, or as many as there are.
+    """
+    head = Items(start, at)
+    if head.take(2, "record") != RECORD:
+        raise head.damaged("expected a record", 0)
+    length = head.definite(BYTES, "record")
+    return head.at, head.at + length + HASH_ITEM
+
+
+def opened(item: bytes, at: int) -> tuple[int, Items]:
+    """The kind of a whole record, and its content from behind the version on; its hash is checked."""
+    head, _ = record_length(item[:11], at)
+    content, stored = item[head:-HASH_ITEM], item[-HASH_ITEM:]
+    inner = Items(content, at + head)
+    kind = _kind(inner)
+    if kind is not None:
+        # Another version may have other fields, and be hashed in another way: this comes first.
+        check_version(inner)
+    if stored != _HASH_HEAD + digest(item[:-HASH_ITEM], at):
+        raise Damaged("the hash of a record is another", offset=at + len(item) - HASH_ITEM)
+    if kind is None:
+        raise Damaged("a record of an unknown kind", offset=at + head)
+    inner.at = 5
+    inner.count("record")
+    inner.definite(UNSIGNED, "version")
+    return kind, inner
+
+
+def _kind(inner: Items) -> int | None:
+    known = (HEADER, BLOCK, END)
+    return next((k for k in known if inner.data[:5] == items.head(TAG, k)), None)
+
+
+def check_version(inner: Items) -> None:
+    """Refuses another version under a tag of ours (SPEC 5.1)."""
+    look = Items(inner.data, inner.offset)
+    look.at = 5
+    try:
+        array, _ = look.any_head("record")
+        start = look.at
+        kind, found = look.any_head("version")
+    except Damaged:
+        return
+    if array == ARRAY and kind == UNSIGNED and found != VERSION:
+        text = f"version {found} of the format, this package knows {VERSION}"
+        raise Version(text, offset=look.offset + start)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a segment."""
+
+    name: str | None
+    alignment: int
+    checksums: bool
+    #: Length of each buffer, in bytes.
+    lengths: tuple[int, ...]
+    metadata: bytes
+
+    @classmethod
+    def read(cls, fields: Items) -> tuple[Header, int]:
+        """A header from the content of its record, and where its metadata stands."""
+        name = read_name(fields)
+        start = fields.at
+        alignment = fields.definite(UNSIGNED, "alignment")
+        if not is_alignment(alignment):
+            raise fields.damaged(f"{alignment} is no alignment", start)
+        start = fields.at
+        check = fields.text_or_null("check")
+        if check not in (None, CHECK):
+            raise fields.damaged(f"expected the check {CHECK}, found {check!r:.40}", start)
+        start = fields.at
+        count = fields.count("lengths of buffers")
+        lengths = tuple(fields.definite(UNSIGNED, "length of a buffer") for _ in range(count))
+        metadata = fields.at
+        header = cls(name, alignment, check is not None, lengths, fields.data[metadata:])
+        if header.body_length() > MAX_POSITION:
+            raise fields.damaged("lengths of buffers beyond 2^63 - 1", start)
+        return header, fields.offset + metadata
+
+    def write(self, at: int) -> bytes:
+        """The record of the header, its hash included."""
+        lengths = [items.head(UNSIGNED, length) for length in self.lengths]
+        fields = [
+            items.text_or_null(self.name),
+            items.head(UNSIGNED, self.alignment),
+            items.text_or_null(CHECK if self.checksums else None),
+            items.array(lengths),
+            self.metadata,
+        ]
+        return record(HEADER, fields, at)
+
+    def places(self) -> list[int]:
+        """Where in the body each buffer starts."""
+        starts, end = [], 0
+        for length in self.lengths:
+            starts.append(end + -end % self.alignment)
+            end = starts[-1] + length
+        return starts
+
+    def body_length(self) -> int:
+        return self.places()[-1] + self.lengths[-1] if self.lengths else 0
+
+    def before_body(self, at: int) -> bytes:
+        """What stands between the record, which ends at a position, and the body's content."""
+        head = items.head(BYTES, self.body_length())
+        gap = -(at + len(head)) % self.alignment
+        if gap in (25, 258):
+            # No byte string has these lengths with a head that is as short as it can be.
+            return b"\x40" + _zeros(gap - 1) + head
+        return (_zeros(gap) if gap else b"") + head
+
+    def hashes_length(self) -> int:
+        """The length of what stands behind the body."""
+        if not self.lengths:
+            return 0
+        content = HASH_LEN * len(self.lengths) * self.checksums
+        return len(_HASHES) + len(items.head(BYTES, content)) + content + HASH_ITEM
+
+
+def _zeros(total: int) -> bytes:
+    """A byte string of zeros, of so many bytes with its head."""
+    for width in (1, 2, 3):
+        head = items.head(BYTES, max(total - width, 0))
+        if len(head) == width:
+            return head + bytes(total - width)
+    raise AssertionError(f"no padding of {total} bytes")
+
+
+def check_name(name: str | None) -> None:
+    if name is not None and len(name.encode()) > MAX_NAME:
+        raise Unsupported(f"a name of more than {MAX_NAME} bytes")
+
+
+def read_name(fields: Items) -> str | None:
+    start = fields.at
+    name = fields.text_or_null("name")
+    if name is not None and len(name.encode()) > MAX_NAME:
+        raise fields.damaged(f"a name of more than {MAX_NAME} bytes", start)
+    return name
+
+
+def hash_list(hashes: Sequence[bytes], seed: bytes) -> bytes:
+    """What stands behind a body: hashes of the buffers, bound to the header by its hash."""
+    content = b"".join(hashes)
+    return hashed(_HASHES + items.byte_string(content), int.from_bytes(seed, "big"))
+
+
+def read_hash_list(found: bytes, header: Header, seed: bytes, at: int) -> list[bytes]:
+    """The hashes of a header's buffers, none where it has none."""
+    start = len(found) - HASH_ITEM - HASH_LEN * len(header.lengths) * header.checksums
+    content = found[start:-HASH_ITEM]
+    hashes = [content[place : place + HASH_LEN] for place in range(0, len(content), HASH_LEN)]
+    expect(found, hash_list(hashes, seed), at, "the list of hashes")
+    return hashes
+
+
+def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:
+    """Compares bytes that can only be written in one way."""
+    if found != wanted:
+        pairs = enumerate(zip(found, wanted, strict=False))
+        differs = next((n for n, (a, b) in pairs if a != b), min(len(found), len(wanted)))
+        raise Damaged(f"{what} is not what it must be", offset=at + differs)
+
+
+def check_buffer(found: bytes, stored: bytes, number: int, at: int | None) -> None:
+    """Compares the hash of a buffer with the stored one."""
+    if found != stored:
+        raise Damaged(f"the checksum of buffer {number} is another", offset=at)

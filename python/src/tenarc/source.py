@@ -1,0 +1,130 @@
+"""Bytes that an archive is read from, at any position."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import stat
+from typing import Any, Protocol
+
+import numpy as np
+import xxhash
+
+from .decode import Payload
+from .errors import Torn
+
+#: Read and hashed at a time: what stays in a cache.
+CHUNK = 1 << 20
+
+
+class Source(Protocol):
+    """Where an archive lies."""
+
+    length: int
+
+    def read(self, at: int, length: int) -> bytes:
+        """Bytes that must be there."""
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        """Bytes as an array, and their hash where they were read for it anyway."""
+
+    def close(self) -> None: ...
+
+
+class MemorySource:
+    """An archive in memory, or mapped there."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self._bytes: Payload = np.frombuffer(memory, np.uint8) if len(memory) else _NOTHING
+        self._bytes.flags.writeable = False
+        self.length = self._bytes.nbytes
+        self._closed = False
+
+    def read(self, at: int, length: int) -> bytes:
+        return self._at(at, length).tobytes()
+
+    def _at(self, at: int, length: int) -> Payload:
+        if self._closed:
+            raise ValueError("the archive is closed")
+        check_range(self.length, at, length)
+        return self._bytes[at : at + length]
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        found = self._at(at, length)
+        if not owned:
+            return found, None
+        copy = found.copy()
+        return copy, xxhash.xxh3_64_digest(copy.data)
+
+    def close(self) -> None:
+        """Unmaps the file, once no view of it is left."""
+        self._bytes, self._closed = _NOTHING, True
+        if isinstance(self._memory, mmap.mmap):
+            try:
+                self._memory.close()
+            except BufferError:
+                # Views keep it; it goes with the last of them.
+                self._memory = b""
+
+
+class FileSource:
+    """A file that is read where it is."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self.length = os.fstat(file.fileno()).st_size
+
+    def read(self, at: int, length: int) -> bytes:
+        check_range(self.length, at, length)
+        return self._into(np.empty(length, np.uint8), at).tobytes()
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        check_range(self.length, at, length)
+        state = xxhash.xxh3_64()
+        return self._into(np.empty(length, np.uint8), at, state), state.digest()
+
+    def _into(self, out: Payload, at: int, state: Any = None) -> Payload:
+        self._file.seek(at)
+        view, done = out.data, 0
+        while done < out.nbytes:
+            count = self._file.readinto(view[done : done + CHUNK])
+            if not count:
+                raise Torn("the file has become shorter", offset=at + done)
+            if state is not None:
+                state.update(view[done : done + count])
+            done += count
+        return out
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_NOTHING: Payload = np.empty(0, np.uint8)
+
+
+def check_range(total: int, at: int, length: int) -> None:
+    if at < 0 or length < 0 or length > total - at:
+        raise Torn(f"expected {length} bytes, the archive ends at byte {total}", offset=at)
+
+
+def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> io.FileIO:
+    """Opens a file, without waiting for one that is none."""
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    number = os.open(path, flags)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"not a regular file: {os.fspath(path)!r}")
+        return io.FileIO(number, "r" if flags & os.O_RDWR == 0 else "r+")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def map_file(path: str | os.PathLike[str]) -> MemorySource:
+    """A file mapped to memory that cannot be written to."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return MemorySource(b"")
+        return MemorySource(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

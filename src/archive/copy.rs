@@ -1,0 +1,115 @@
+//! Moving segments, and the bytes of their buffers, without decoding them or holding them in memory.
+
+use std::io::Write;
+
+use super::segment::Segment;
+use super::source;
+use super::write::{OArchive, check_name};
+use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
+use crate::io::checksum::{Hasher, STEP};
+use crate::segment::buffers::{no_such, wrong_checksum};
+use crate::segment::header::Content;
+use crate::segment::walk::Output;
+
+impl<S: ReadAt + ?Sized> Segment<'_, S> {
+    /// Hands over the bytes of a buffer, counted from zero, in blocks of any size, however large the
+    /// buffer is. What [`TensorInfo::buffer`](crate::TensorInfo::buffer) names is read so without a copy of
+    /// it in memory.
+    ///
+    /// ```
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&Tensor(vec![1u8; 5000]))?;
+    /// let archive = Archive::new(out.finish()?)?;
+    /// let segment = archive.segment(0)?;
+    /// let mut sum = 0;
+    /// segment.read_buffer(0, |block| {
+    ///     sum += block.len();
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(sum, 5000);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where there is no such buffer, where it cannot be read, the first error of `each`, and, behind the
+    /// last block, where the checksum is another: what was handed over was damaged then.
+    pub fn read_buffer(
+        &self,
+        number: usize,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (start, len) =
+            self.header().buffer(number as u64).ok_or_else(|| no_such(number as u64))?;
+        let hashes = self.loaded.hashes(self.source)?;
+        let stored = hashes.get(number).filter(|_| self.options.checksums);
+        let mut content = Hasher::new();
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
+            if stored.is_some() {
+                content.update(&block);
+            }
+            each(&block)?;
+            at += block.len() as u64;
+        }
+        let computed = content.finish();
+        match stored {
+            Some(&stored) if stored != computed => {
+                Err(wrong_checksum(number as u64, computed, stored, start))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<W: Write> OArchive<W> {
+    /// Saves a segment of another archive as it is, without decoding it or holding it in memory: with its
+    /// name, metadata, alignment and checksums, which are verified on the way.
+    ///
+    /// # Errors
+    /// Where the segment cannot be read or is damaged, and where the writer fails.
+    pub fn save_segment<S: ReadAt + ?Sized>(
+        &mut self,
+        segment: &Segment<'_, S>,
+    ) -> Result<&mut Self> {
+        self.copy(segment.name(), segment)
+    }
+
+    /// As [`save_segment`](Self::save_segment), under a name.
+    ///
+    /// # Errors
+    /// As [`save_segment`](Self::save_segment), and where the name is too long.
+    pub fn save_segment_as<S: ReadAt + ?Sized>(
+        &mut self,
+        name: &str,
+        segment: &Segment<'_, S>,
+    ) -> Result<&mut Self> {
+        check_name(name)?;
+        self.copy(Some(name), segment)
+    }
+
+    fn copy<S: ReadAt + ?Sized>(
+        &mut self,
+        name: Option<&str>,
+        segment: &Segment<'_, S>,
+    ) -> Result<&mut Self> {
+        self.check()?;
+        let header = segment.header();
+        let lengths: Vec<u64> = segment.buffers().iter().map(|&(_, len)| len).collect();
+        let (alignment, checked) = (header.alignment, header.checked);
+        let metadata = segment.metadata()?;
+        let hashes = segment.loaded.hashes(segment.source)?;
+        let content = Content { name, alignment, checked, lengths: &lengths, metadata };
+        self.whole_segment(&content, |out: &mut dyn Output| {
+            for (number, &len) in lengths.iter().enumerate() {
+                out.begin(number as u64, len)?;
+                segment.read_buffer(number, |block| out.put(block))?;
+                out.end()?;
+            }
+            Ok::<_, Error>(hashes.to_vec())
+        })
+    }
+}
