@@ -376,6 +376,9 @@ pub struct Convert {
     /// The format to write; by default as the file's name ends
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
+    /// Leave out, or change, what the format has no place for, and say what it was
+    #[arg(long)]
+    pub lossy: bool,
     /// Do not wait until the file would survive a crash of the machine
     #[arg(long)]
     pub no_sync: bool,

@@ -3,6 +3,7 @@
 mod archive;
 mod json;
 mod message;
+mod tensors;
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +24,20 @@ pub enum Format {
     Message,
     /// JSON, tensors as {"dtype": …, "shape": …, "data": …}
     Json,
+    /// safetensors: tensors by name
+    Safetensors,
+    /// numpy's npz: arrays by name
+    Npz,
+    /// numpy's npy: one array
+    Npy,
+    /// webdataset's tenbin
+    #[value(name = "ten")]
+    Tenbin,
 }
+
+/// Whether what a format has no place for may be left out, or changed so that it fits.
+#[derive(Clone, Copy, Debug)]
+pub struct Lossy(pub bool);
 
 /// What there is to know of a format.
 pub trait Codec: Sync {
@@ -49,11 +63,16 @@ pub trait Codec: Sync {
         &self,
         sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
         target: &Target,
+        lossy: Lossy,
     ) -> Result<()>;
 }
 
-const FORMATS: [(Format, &dyn Codec); 3] = [
+const FORMATS: [(Format, &dyn Codec); 7] = [
     (Format::Archive, &archive::Archives),
+    (Format::Safetensors, &tensors::Safetensors),
+    (Format::Npz, &tensors::NpzFiles),
+    (Format::Npy, &tensors::Npy),
+    (Format::Tenbin, &tensors::Tenbin),
     (Format::Json, &json::Json),
     (Format::Message, &message::Messages),
 ];

@@ -3,7 +3,7 @@
 use crate::args::Convert;
 use crate::document::Document;
 use crate::failure::{Failure, Of, Result, Status};
-use crate::formats;
+use crate::formats::{self, Lossy};
 use crate::output::Target;
 
 pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
@@ -14,6 +14,13 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     document.watch("converting", quiet);
     let target = Target::new(&args.output, !args.no_sync);
     let mut sections = document.sections(args.choose.segment.as_deref())?;
-    formats::codec(to).write(&mut sections, &target).of(&document.name)?;
+    let written = formats::codec(to).write(&mut sections, &target, Lossy(args.lossy));
+    let hinted = written.map_err(|failure| match failure {
+        Failure::Other(why) if why.ends_with("unless losses are accepted") => {
+            Failure::Other(format!("{why}, by --lossy"))
+        }
+        other => other,
+    });
+    hinted.of(&document.name)?;
     Ok(Status::Good)
 }

@@ -2,7 +2,7 @@
 
 use tenarc::Archive;
 
-use super::{Codec, Format};
+use super::{Codec, Format, Lossy};
 use crate::document::{Document, Reading, Section};
 use crate::failure::Result;
 use crate::input::{Input, Source};
@@ -41,6 +41,7 @@ impl Codec for Archives {
         &self,
         sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
         target: &Target,
+        _: Lossy,
     ) -> Result<()> {
         let mut out = ArchiveTarget::new(target)?;
         for section in sections {

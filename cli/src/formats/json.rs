@@ -2,7 +2,7 @@
 
 use tenarc::{DType, DynTensor, Order, Value};
 
-use super::{Codec, Format, write_stream};
+use super::{Codec, Format, Lossy, write_stream};
 use crate::document::{Document, Reading, Section};
 use crate::elements;
 use crate::failure::{Failure, Of, Result};
@@ -42,6 +42,7 @@ impl Codec for Json {
         &self,
         sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
         target: &Target,
+        _: Lossy,
     ) -> Result<()> {
         write_stream(target, &mut |writer| {
             for section in &mut *sections {

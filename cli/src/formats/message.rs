@@ -1,6 +1,6 @@
 //! Messages: one item of CBOR each, one behind the other.
 
-use super::{Codec, Format, write_stream};
+use super::{Codec, Format, Lossy, write_stream};
 use crate::document::{Document, Reading, Section};
 use crate::failure::Result;
 use crate::input::Input;
@@ -28,6 +28,7 @@ impl Codec for Messages {
         &self,
         sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
         target: &Target,
+        _: Lossy,
     ) -> Result<()> {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {

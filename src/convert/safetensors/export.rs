@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
@@ -133,6 +134,15 @@ impl<'a> Export<'a> {
     /// accepted.
     pub fn save(&self, path: impl AsRef<Path>, options: &Options) -> Result<Losses> {
         self.saved(options, |options| super::save_with(path, &self.tensors, options))
+    }
+
+    /// As [`save`](Self::save), to any writer.
+    ///
+    /// # Errors
+    /// As [`to_writer_with`](super::to_writer_with), and where there are [`losses`](Self::losses) that
+    /// are not accepted.
+    pub fn to_writer<W: Write>(&self, writer: W, options: &Options) -> Result<Losses> {
+        self.saved(options, |options| super::to_writer_with(writer, &self.tensors, options))
     }
 
     /// As [`save`](Self::save), as several files: see [`save_sharded`](super::save_sharded).

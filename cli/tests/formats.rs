@@ -1,0 +1,91 @@
+//! Files of other people's formats: listed, converted, and back.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use support::{Dir, model, run, run_with};
+use tenarc::convert::{npy, safetensors, tenbin};
+
+fn fixture(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+}
+
+#[track_caller]
+fn there_and_back(file: &str) {
+    let dir = Dir::new();
+    let from = fixture(file);
+    let name = from.file_name().unwrap().to_str().unwrap().to_owned();
+    fs::copy(&from, dir.file(&name)).unwrap();
+    run(&dir, &["convert", &name, "a.tenarc"]).good();
+    tenarc::open(dir.file("a.tenarc")).unwrap().verify().unwrap();
+    let again = format!("again-{name}");
+    run(&dir, &["convert", "a.tenarc", &again]).good();
+    run(&dir, &["diff", &name, &again]).good();
+    run(&dir, &["diff", &name, "a.tenarc"]).good();
+    if !name.ends_with("npz") {
+        assert_eq!(fs::read(dir.file(&again)).unwrap(), fs::read(&from).unwrap(), "{name}");
+    }
+    // Found out from the first bytes.
+    let listed = run(&dir, &["ls", &name]).good().to_owned();
+    fs::rename(dir.file(&name), dir.file("nameless")).unwrap();
+    assert_eq!(run(&dir, &["ls", "nameless"]).good(), listed);
+}
+
+#[test]
+fn files_become_archives_and_come_back() {
+    there_and_back("safetensors/f32_2x3.safetensors");
+    there_and_back("safetensors/metadata.safetensors");
+    there_and_back("tenbin/many.ten");
+    there_and_back("npy/plain.npz");
+    there_and_back("npy/f4.npy");
+    there_and_back("npy/f4_fortran.npy");
+}
+
+#[test]
+fn what_would_be_lost_stops_unless_it_may_be() {
+    let dir = Dir::new();
+    tenarc::save(dir.file("a.tenarc"), &model()).unwrap();
+    for (to, why) in [
+        ("b.safetensors", "unless losses are accepted, by --lossy"),
+        ("b.npz", "unless losses are accepted, by --lossy"),
+        ("b.ten", "tenbin cannot hold other values"),
+        ("b.npy", "an npy file holds one tensor"),
+    ] {
+        run(&dir, &["convert", "a.tenarc", to]).failed(2, why);
+        assert!(!dir.file(to).exists(), "{to}");
+    }
+    for to in ["b.safetensors", "b.npz"] {
+        let ran = run(&dir, &["convert", "a.tenarc", to, "--lossy"]);
+        assert!(ran.err.contains("cannot be kept"), "{}", ran.err);
+        assert!(dir.file(to).exists());
+    }
+    assert!(!safetensors::open(dir.file("b.safetensors")).unwrap().tensors().is_empty());
+    assert!(npy::Npz::open(dir.file("b.npz")).unwrap().names().count() > 0);
+}
+
+#[test]
+fn broken_files_are_refused() {
+    let dir = Dir::new();
+    for file in ["safetensors/bad/hole.safetensors", "npy/bad/crc.npz", "tenbin/bad/neg_dim.ten"] {
+        let from = fixture(file);
+        let name = from.file_name().unwrap().to_str().unwrap().to_owned();
+        fs::copy(&from, dir.file(&name)).unwrap();
+        let ran = run(&dir, &["ls", &name]);
+        assert!(ran.status > 0 && ran.err.contains(&name), "{file}: {}", ran.err);
+    }
+}
+
+#[test]
+fn pipes_take_every_format() {
+    let dir = Dir::new();
+    let ten = tenbin::encode_buffer(&[("x", vec![1.5f32, 2.0])]).unwrap();
+    let ran = run_with(&dir, &["convert", "-", "-", "--to", "safetensors"], &ten);
+    let file = safetensors::SafeTensors::new(&ran.bytes[..]).unwrap();
+    let x: ndarray::Array1<f32> = file.tensor("x").unwrap();
+    assert_eq!(x.to_vec(), [1.5, 2.0]);
+    let back = run_with(&dir, &["convert", "-", "-", "--to", "ten"], &ran.bytes);
+    assert_eq!(back.bytes, ten);
+}
