@@ -189,6 +189,37 @@ impl Elements {
         }
     }
 
+    /// Elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
+    /// `len` bytes together, which are sure to come.
+    #[cfg(feature = "torch")]
+    pub fn collected(
+        dtype: &DType,
+        len: usize,
+        blocks: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<Self> {
+        with_type!(
+            dtype,
+            A => {
+                let mut values: Vec<A> = Vec::new();
+                crate::io::source::reserve(&mut values, len / size_of::<A>())?;
+                blocks(&mut |block| {
+                    values.extend_from_slice(&copied::<A>(block)?);
+                    Ok(())
+                })?;
+                Ok(A::into_elements(values))
+            },
+            _ => {
+                let mut bytes = Vec::new();
+                crate::io::source::reserve(&mut bytes, len)?;
+                blocks(&mut |block| {
+                    bytes.extend_from_slice(block);
+                    Ok(())
+                })?;
+                Ok(Self::Raw(dtype.clone(), bytes))
+            }
+        )
+    }
+
     /// The narrowest of bool, i64, u64, f64 and c128 that holds all numbers exactly.
     pub fn holding(numbers: &[Number]) -> Option<Self> {
         fn all<A: Element>(numbers: &[Number]) -> Option<Elements> {

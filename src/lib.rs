@@ -71,6 +71,7 @@
 //! | `npy` | `convert::npy`: numpy's npy and npz files |
 //! | `safetensors` | `convert::safetensors`: safetensors files, sharded ones too |
 //! | `tenbin` | `convert::tenbin`: webdataset's `.ten` files |
+//! | `torch` | `convert::torch`: files of `PyTorch`, read |
 //! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
 //!
 //! # What serde itself leaves out
@@ -87,7 +88,7 @@
 
 mod archive;
 mod checkpoint;
-#[cfg(any(feature = "npy", feature = "safetensors", feature = "tenbin"))]
+#[cfg(any(feature = "npy", feature = "safetensors", feature = "tenbin", feature = "torch"))]
 pub mod convert;
 mod de;
 pub mod diag;
@@ -161,3 +162,7 @@ struct FromSafetensors;
 #[cfg(all(doctest, feature = "tenbin"))]
 #[doc = include_str!("../docs/from-tenbin.md")]
 struct FromTenbin;
+
+#[cfg(all(doctest, feature = "torch"))]
+#[doc = include_str!("../docs/from-torch.md")]
+struct FromTorch;

@@ -33,6 +33,8 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
+    /// PyTorch's files, read only
+    Torch,
 }
 
 /// Whether what a format has no place for may be left out, or changed so that it fits.
@@ -67,12 +69,13 @@ pub trait Codec: Sync {
     ) -> Result<()>;
 }
 
-const FORMATS: [(Format, &dyn Codec); 7] = [
+const FORMATS: [(Format, &dyn Codec); 8] = [
     (Format::Archive, &archive::Archives),
     (Format::Safetensors, &tensors::Safetensors),
     (Format::Npz, &tensors::NpzFiles),
     (Format::Npy, &tensors::Npy),
     (Format::Tenbin, &tensors::Tenbin),
+    (Format::Torch, &tensors::Torch),
     (Format::Json, &json::Json),
     (Format::Message, &message::Messages),
 ];

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use tenarc::convert::{npy, safetensors, tenbin};
+use tenarc::convert::{npy, safetensors, tenbin, torch};
 use tenarc::{DynTensor, Limits, OArchive};
 
 /// An array, without what could be no number.
@@ -61,13 +61,26 @@ fn read_tenbin(input: &[u8]) {
     tenbin::into_archive(input, input.len() as u64, &mut out).expect("the same file is converted");
 }
 
+fn read_torch(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(file) = torch::TorchFile::with_limits(input, limits) else { return };
+    for info in file.tensors() {
+        let _ = file.dyn_tensor(info.path());
+    }
+    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    if let Ok(flat) = file.flat() {
+        let _ = out.save(&flat);
+    }
+}
+
 fuzz_target!(|input: &[u8]| -> Corpus {
     let Some((format, input)) = input.split_first() else { return Corpus::Reject };
-    match format % 4 {
+    match format % 5 {
         0 => read_npy(input),
         1 => read_npz(input),
         2 => read_safetensors(input),
-        _ => read_tenbin(input),
+        3 => read_tenbin(input),
+        _ => read_torch(input),
     }
     // What fails may be on the way to a header, which is hard to hit upon.
     Corpus::Keep

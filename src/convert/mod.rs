@@ -4,17 +4,28 @@
 //! unless it is told to go on. A file that is made takes its name whole and verified, or not at all. And one
 //! tensor at a time is in memory, whatever the size of the file.
 
-#[cfg(any(feature = "npy", feature = "safetensors"))]
+#[cfg(any(feature = "npy", feature = "safetensors", feature = "torch"))]
 mod loss;
+#[cfg(any(feature = "safetensors", feature = "torch"))]
+mod nested;
 #[cfg(feature = "npy")]
 #[cfg_attr(docsrs, doc(cfg(feature = "npy")))]
 pub mod npy;
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub mod safetensors;
+#[cfg(any(feature = "npy", feature = "torch"))]
+mod shown;
 #[cfg(feature = "tenbin")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tenbin")))]
 pub mod tenbin;
+#[cfg(feature = "torch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
+pub mod torch;
+#[cfg(any(feature = "npy", feature = "torch"))]
+mod zip;
 
-#[cfg(any(feature = "npy", feature = "safetensors"))]
+#[cfg(any(feature = "npy", feature = "safetensors", feature = "torch"))]
 pub use loss::{Loss, Losses};
+#[cfg(any(feature = "npy", feature = "torch"))]
+use shown::shown;

@@ -85,7 +85,7 @@ fn compressed_data_end_where_the_member_does() {
     assert!(all(&with(deflated(&contents), contents.len())).is_ok());
     // A bomb behind an array: no more than a byte of it is inflated.
     let bomb = deflated(&[&contents[..], &vec![0; 1 << 20]].concat());
-    says(all(&with(bomb, contents.len())), "goes on behind its array");
+    says(all(&with(bomb, contents.len())), "goes on behind what it should hold");
     let more = [&deflated(&contents)[..], b"more"].concat();
     says(all(&with(more, contents.len())), "compressed bytes follow");
     let mut cut = deflated(&contents);

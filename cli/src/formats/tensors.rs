@@ -6,6 +6,7 @@ use std::io::{self, BufReader, BufWriter, Seek as _};
 use tenarc::convert::npy::{self, ConvertOptions, Npz, NpzWriter};
 use tenarc::convert::safetensors::{self, SafeTensors};
 use tenarc::convert::tenbin;
+use tenarc::convert::torch::TorchFile;
 use tenarc::{Archive, DynTensor, OArchive, Segment, Tensor, ToTensor};
 
 use super::{Codec, Format, Lossy, write_stream};
@@ -19,6 +20,7 @@ pub struct Safetensors;
 pub struct NpzFiles;
 pub struct Npy;
 pub struct Tenbin;
+pub struct Torch;
 
 type Temporary<'f> = OArchive<BufWriter<&'f File>>;
 
@@ -184,5 +186,32 @@ impl Codec for Tenbin {
         only(sections, |segment| {
             write_stream(target, &mut |writer| Ok(tenbin::from_archive(segment, writer)?))
         })
+    }
+}
+
+impl Codec for Torch {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pt", "pth", "bin"]
+    }
+
+    fn starts(&self, _: &[u8]) -> bool {
+        // A zip file, as npz are.
+        false
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        document(input, Format::Torch, |file, out| {
+            let file = TorchFile::new(file)?;
+            if !file.losses().is_empty() {
+                return Err(Failure::new(file.losses().to_string()));
+            }
+            file.verify()?;
+            out.save(&file.flat()?)?;
+            Ok(())
+        })
+    }
+
+    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+        Err(Failure::new("files of PyTorch are read, and not written: write safetensors"))
     }
 }

@@ -1,6 +1,7 @@
 //! numpy's names of element types.
 
-use super::literal::{Literal, shown};
+use super::literal::Literal;
+use crate::convert::shown;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 

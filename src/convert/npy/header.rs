@@ -6,7 +6,8 @@ use ndarray::{Dimension as _, IxDyn};
 
 use super::dtype;
 use super::input::{Bytes, Input};
-use super::literal::{self, Literal, shown};
+use super::literal::{self, Literal};
+use crate::convert::shown;
 use crate::error::{Category, Error, Result};
 use crate::meta::{Order, TensorMeta, element_count};
 use crate::options::Limits;

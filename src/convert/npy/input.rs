@@ -2,13 +2,8 @@
 
 use std::io;
 
+pub use crate::convert::zip::Bytes;
 use crate::error::{Error, Result};
-
-/// Gives bytes one after the other.
-pub trait Bytes {
-    /// Reads up to `out.len()` bytes; how many it were. Zero only at the end.
-    fn read(&mut self, out: &mut [u8]) -> Result<usize>;
-}
 
 /// An [`io::Read`], whose every promise is checked.
 pub struct Stream<R>(pub R);

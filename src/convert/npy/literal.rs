@@ -1,12 +1,10 @@
 //! The part of Python's literals that headers are written in: read as data, never run.
 
+use crate::convert::shown;
 use crate::error::{Error, Result};
 
 /// Nesting of tuples, lists and dicts; numpy's structured types take three levels for each of theirs.
 const MAX_DEPTH: usize = 32;
-
-/// Bytes shown of what is not understood.
-const SHOWN: usize = 40;
 
 /// A Python literal.
 #[derive(Debug, PartialEq)]
@@ -37,15 +35,6 @@ impl Literal<'_> {
             Self::Dict(_) => "a dict",
         }
     }
-}
-
-/// Bytes from the input as they can be put into a message.
-pub fn shown(bytes: &[u8]) -> String {
-    let (start, more) = match bytes.get(..SHOWN) {
-        Some(start) if bytes.len() > SHOWN => (start, "…"),
-        _ => (bytes, ""),
-    };
-    format!("`{}{more}`", String::from_utf8_lossy(start).escape_debug())
 }
 
 /// Reads the one literal that `bytes` are, which stand at `base` of the input.

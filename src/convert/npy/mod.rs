@@ -49,7 +49,6 @@ mod npz;
 mod payload;
 mod tree;
 mod write;
-mod zip;
 
 use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::Path;
@@ -59,7 +58,8 @@ use ndarray::{Array, Dimension};
 pub use archive::{ConvertOptions, archive_to_npz, from_segment, into_archive, npz_to_archive};
 pub use npz::{Npz, TensorEntry};
 pub use write::{Compression, NpzWriter, save_npz};
-pub use zip::Member;
+
+pub use super::zip::Member;
 
 use crate::dtype::Element;
 use crate::error::{Category, Error, Result};

@@ -9,8 +9,8 @@ use ndarray::{Array, Dimension};
 
 use super::header::Header;
 use super::input::Input;
-use super::zip::{Contents, Directory, Member};
 use super::{array, charge, check_len, files, payload};
+use crate::convert::zip::{Contents, Directory, Member};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;

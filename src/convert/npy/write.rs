@@ -6,8 +6,8 @@ use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
 use super::npz::SUFFIX;
-use super::zip::ZipWriter;
 use super::{emit, files, header};
+use crate::convert::zip::ZipWriter;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
 use crate::tensor::ToTensor;

@@ -1,16 +1,20 @@
-//! As much of the zip format (PKWARE's APPNOTE.TXT) as npz files use: stored and deflated members,
-//! 64-bit sizes, data descriptors; one disk, no encryption.
+//! As much of the zip format (PKWARE's APPNOTE.TXT) as npz and torch files use: stored and deflated
+//! members, 64-bit sizes, data descriptors; one disk, no encryption.
 //!
 //! Everything that stands there twice must be the same twice: most of what a zip file says is in its
 //! directory and before each member, and what such a file holds depends on which of them a reader
 //! believes. General libraries believe one, and repair what they can.
 
+mod bytes;
 mod contents;
 mod directory;
+#[cfg(feature = "npy")]
 mod write;
 
+pub use bytes::Bytes;
 pub use contents::Contents;
 pub use directory::Directory;
+#[cfg(feature = "npy")]
 pub use write::ZipWriter;
 
 use contents::read_at;
@@ -51,13 +55,15 @@ const END_LEN: usize = 22;
 const END64_LEN: usize = 56;
 const LOCATOR64_LEN: usize = 20;
 
-/// A member of an npz file, as its directory lists it: nothing of its contents was read.
+/// A member of a zip file, as its directory lists it: nothing of its contents was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    pub(super) name: String,
+    name: String,
     method: u16,
     flags: u16,
     crc: u32,
+    /// Whether the checksum is one.
+    checked: bool,
     compressed: u64,
     inflated: u64,
     /// Where its local header starts.
@@ -73,6 +79,7 @@ impl Member {
     }
 
     /// Bytes it takes in the file.
+    #[cfg(feature = "npy")]
     pub fn compressed_len(&self) -> u64 {
         self.compressed
     }
@@ -80,6 +87,18 @@ impl Member {
     /// Bytes of its contents, as the directory claims.
     pub fn byte_len(&self) -> u64 {
         self.inflated
+    }
+
+    /// Whether the place of the checksum is empty, as far as can be told.
+    #[cfg(feature = "torch")]
+    pub(super) fn may_lack_checksum(&self) -> bool {
+        self.crc == 0
+    }
+
+    /// Takes it that there is no checksum.
+    #[cfg(feature = "torch")]
+    pub(super) fn without_checksum(&mut self) {
+        self.checked = false;
     }
 
     /// Whether its contents are deflated rather than stored.

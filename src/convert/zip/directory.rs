@@ -6,7 +6,7 @@ use super::{
     CENTRAL_LEN, END_LEN, END64_LEN, Fields, LOCAL_LEN, LOCATOR64_LEN, Member, flag, read_at,
     signature, widened,
 };
-use crate::convert::npy::literal::shown;
+use crate::convert::shown;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 
@@ -191,7 +191,8 @@ impl<S: ReadAt + ?Sized> Window<'_, S> {
         if disk != 0 && disk != 0xffff {
             return Err(Error::data("a zip file of several disks").at(at));
         }
-        Ok(Member { name, method, flags, crc, compressed, inflated, offset, limit: 0 })
+        let checked = true;
+        Ok(Member { name, method, flags, crc, checked, compressed, inflated, offset, limit: 0 })
     }
 }
 

@@ -236,7 +236,7 @@ impl<W: Write> Write for Counted<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::npy::zip::directory::Directory;
+    use crate::convert::zip::directory::Directory;
 
     /// So many zeros, and what follows them.
     struct Sparse(u64, Vec<u8>);
