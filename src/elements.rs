@@ -275,6 +275,16 @@ impl Elements {
         )
     }
 
+    /// Hands over the elements as numbers; those of a dtype without a Rust type as bytes.
+    #[cfg(any(feature = "json", feature = "msgpack"))]
+    pub fn for_each(&self, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
+        each!(self, values => {
+            values.iter().try_for_each(|value| put(value.to_number()))
+        }, (_dtype, bytes) => {
+            bytes.iter().try_for_each(|&byte| put(Number::Unsigned(byte.into())))
+        })
+    }
+
     /// The elements as another type, if all are held exactly.
     pub fn cast<A: Element>(self) -> Result<Vec<A>> {
         fn each_of<B: Element, A: Element>(values: &[B]) -> Result<Vec<A>> {

@@ -68,7 +68,10 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `json` | `convert::json`: JSON and JSON lines, tensors as objects |
+//! | `msgpack` | `convert::msgpack`: MessagePack, arrays as msgpack-numpy writes them |
 //! | `npy` | `convert::npy`: numpy's npy and npz files |
+//! | `onnx` | `convert::onnx`: the initializers of ONNX models, read |
 //! | `safetensors` | `convert::safetensors`: safetensors files, sharded ones too |
 //! | `tenbin` | `convert::tenbin`: webdataset's `.ten` files |
 //! | `torch` | `convert::torch`: files of `PyTorch`, read |
@@ -88,7 +91,15 @@
 
 mod archive;
 mod checkpoint;
-#[cfg(any(feature = "npy", feature = "safetensors", feature = "tenbin", feature = "torch"))]
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "npy",
+    feature = "onnx",
+    feature = "safetensors",
+    feature = "tenbin",
+    feature = "torch"
+))]
 pub mod convert;
 mod de;
 pub mod diag;
@@ -154,6 +165,10 @@ struct Encodings;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;
+
+#[cfg(all(doctest, feature = "msgpack"))]
+#[doc = include_str!("../docs/from-msgpack.md")]
+struct FromMsgpack;
 
 #[cfg(all(doctest, feature = "safetensors"))]
 #[doc = include_str!("../docs/from-safetensors.md")]

@@ -33,7 +33,7 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// PyTorch's files, read only
+    /// What torch.save writes, read only
     Torch,
 }
 

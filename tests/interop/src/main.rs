@@ -4,7 +4,8 @@
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
-//! `npy-read DIR` for npy and npz files; `ten DIR` copies files of tenbin. Each names every mismatch, closes
+//! `npy-read DIR` for npy and npz files; `ten DIR` copies files of tenbin,
+//! `packed DIR` those of MessagePack. Each names every mismatch, closes
 //! with a line of counts and fails where there was one.
 
 mod archives;
@@ -12,6 +13,7 @@ mod arrays;
 mod check;
 mod data;
 mod got;
+mod packed;
 mod parts;
 mod peers;
 mod plain;
@@ -76,8 +78,9 @@ fn main() -> ExitCode {
         ["npy-write", dir] => arrays::write(Path::new(dir)).map(|()| Tally::default()),
         ["npy-read", dir] => arrays::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
+        ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
-            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|ten";
+            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|ten|packed";
             Err(format!("usage: tenarc-interop {modes} DIR").into())
         }
     };

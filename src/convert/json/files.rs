@@ -1,0 +1,77 @@
+//! JSON files to archives, and back.
+
+use std::path::Path;
+
+use super::Options;
+use super::read::Reader;
+use super::write::Writer;
+use crate::archive::{Archive, open_file};
+use crate::convert::input::Positions;
+use crate::convert::saved::Saved;
+use crate::convert::{Losses, made};
+use crate::error::{Error, Result};
+use crate::options::Limits;
+use crate::segment::options::SaveOptions;
+
+/// Converts a file of JSON values, one after the other, to an archive of as many; in JSON lines, a segment
+/// for each line. One value at a time is in memory.
+///
+/// The archive has checksums, whatever the options say; it is read back and verified by them before it takes
+/// its name.
+///
+/// # Errors
+/// Where the file cannot be read or holds something else than JSON, as in [`read`](super::read), and where the
+/// archive cannot be written.
+pub fn to_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: SaveOptions,
+) -> Result<()> {
+    let from = from.as_ref();
+    let (file, _) = open_file(from)?;
+    made::archive(to.as_ref(), options, |out| {
+        let mut values = Reader::new(Positions::new(&file)?, Limits::default());
+        while let Some(value) = values.next().map_err(|error| error.in_file(from))? {
+            out.save(&value)?;
+        }
+        Ok(())
+    })
+}
+
+/// Converts an archive to a file of JSON lines, one for each segment; what was not kept, where that is
+/// accepted.
+///
+/// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it
+/// takes its name.
+///
+/// # Errors
+/// Where the archive cannot be read or is damaged, something cannot be kept and that is not accepted (then no
+/// file was made), or the file cannot be written.
+pub fn from_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &Options,
+) -> Result<Losses> {
+    let from = from.as_ref();
+    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
+    let write = |out: &mut dyn std::io::Write| {
+        let mut losses = Losses::default();
+        for segment in archive.segments() {
+            let segment = segment?;
+            let saved = Saved::of(&segment)?;
+            let fetch = |range| segment.decode(range);
+            let mut writer = Writer::new(out, &fetch);
+            writer.item(&saved)?;
+            losses.extend(writer.losses);
+            out.write_all(b"\n").map_err(Error::io)?;
+        }
+        losses.check(options.accept_losses)?;
+        Ok(losses)
+    };
+    made::file(
+        to.as_ref(),
+        options.sync,
+        |out| write(out).map_err(|error: Error| error.in_file(from)),
+        |_, _| Ok(()),
+    )
+}
