@@ -238,22 +238,25 @@ impl Elements {
     /// Numbers as a format for people holds them: floats are rounded to the dtype, which prints
     /// as many digits as tell its values apart.
     pub fn from_plain(dtype: &DType, numbers: &[Number]) -> Result<Self> {
+        /// The nearest value; a finite number is not rounded to an infinite one.
+        fn near(value: f64, nearest: f64) -> Option<f64> {
+            (nearest.is_finite() || !value.is_finite()).then_some(nearest)
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        fn single(value: f64) -> Option<f64> {
+            near(value, f64::from(value as f32))
+        }
         fn rounded<A: Element>(number: Number) -> Option<A> {
-            A::from_number(number).or_else(|| match (A::DTYPE, number) {
-                #[allow(clippy::cast_possible_truncation)]
-                (DType::F32, Number::Float(value)) => {
-                    A::from_number(Number::Float(f64::from(value as f32)))
-                }
-                (DType::F16, Number::Float(value)) => {
-                    A::from_number(f16::from_f64(value).to_number())
-                }
-                (DType::BF16, Number::Float(value)) => {
-                    A::from_number(bf16::from_f64(value).to_number())
-                }
-                #[allow(clippy::cast_possible_truncation)]
-                (DType::C64, Number::Complex(re, im)) => {
-                    let (re, im) = (f64::from(re as f32), f64::from(im as f32));
-                    A::from_number(Number::Complex(re, im))
+            let float = |value: f64| match A::DTYPE {
+                DType::F32 => single(value),
+                DType::F16 => near(value, f16::from_f64(value).to_f64()),
+                DType::BF16 => near(value, bf16::from_f64(value).to_f64()),
+                _ => None,
+            };
+            A::from_number(number).or_else(|| match number {
+                Number::Float(value) => A::from_number(Number::Float(float(value)?)),
+                Number::Complex(re, im) if A::DTYPE == DType::C64 => {
+                    A::from_number(Number::Complex(single(re)?, single(im)?))
                 }
                 _ => None,
             })

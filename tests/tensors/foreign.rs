@@ -280,3 +280,22 @@ fn tensors_as_other_serde_formats_write_them() {
         assert!(found.unwrap_err().to_string().contains("3 bytes"));
     }
 }
+
+#[test]
+fn numbers_too_large_for_their_dtype_are_refused_and_others_rounded() {
+    let read = |dtype: &str, number: &str| {
+        let text = format!(r#"{{"dtype": "{dtype}", "shape": [1], "data": [{number}]}}"#);
+        serde_json::from_str::<Tensor<DynTensor>>(&text).map(Tensor::into_inner)
+    };
+    for (dtype, fits, large) in [
+        ("f32", "3.4028235e38", "1e39"),
+        ("f16", "65504.1", "65536"),
+        ("bf16", "3.3e38", "-3.4e38"),
+    ] {
+        read(dtype, fits).unwrap();
+        let error = read(dtype, large).unwrap_err().to_string();
+        assert!(error.contains(dtype), "{error}");
+    }
+    assert_eq!(read("f32", "0.1").unwrap().view::<f32>().unwrap()[[0]], 0.1);
+    assert_eq!(read("f32", "\"inf\"").unwrap().view::<f32>().unwrap()[[0]], f32::INFINITY);
+}
