@@ -63,7 +63,9 @@ fn read_tenbin(input: &[u8]) {
 
 fn read_torch(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
-    let Ok(file) = torch::TorchFile::with_limits(input, limits) else { return };
+    let Ok(file) = torch::TorchFile::new(input).map(|file| file.with_limits(limits)) else {
+        return;
+    };
     for info in file.tensors() {
         let _ = file.dyn_tensor(info.path());
     }
