@@ -1,67 +1,19 @@
 //! How much memory saving and loading take beside the value itself.
 //!
-//! One test after the other, as what is counted is that of the whole process.
-#![allow(unsafe_code)] // A global allocator is unsafe to write.
+//! One test after the other, as the high water mark is that of the whole process.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "common/peak.rs"]
+mod peak;
+
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tenarc::{Archive, IArchive, OArchive, SaveOptions, SyncLevel, Tensor};
 
-struct Peak;
-
-#[global_allocator]
-static ALLOCATOR: Peak = Peak;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Ordering::Relaxed) + by;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator with the arguments it came with;
-// counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Peak {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use peak::peak;
 
 static TURN: Mutex<()> = Mutex::new(());
-
-/// Runs the code; the most that was allocated meanwhile beyond what was before.
-fn peak<T>(code: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let result = code();
-    (result, MOST.load(Ordering::Relaxed) - before)
-}
 
 const MIB: usize = 1 << 20;
 const ALLOWED: usize = 16 * MIB;

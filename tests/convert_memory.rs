@@ -1,63 +1,16 @@
 //! How much memory the conversions of `MessagePack`, JSON and ONNX take.
-//!
-//! One test after the other, as what is counted is that of the whole process.
-#![allow(unsafe_code)] // A global allocator is unsafe to write.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "common/peak.rs"]
+mod peak;
+
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use tenarc::convert::{json, msgpack, onnx};
 use tenarc::{Category, SaveOptions};
 
-struct Peak;
-
-#[global_allocator]
-static ALLOCATOR: Peak = Peak;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Ordering::Relaxed) + by;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator with the arguments it came with;
-// counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Peak {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Runs the code; the most that was allocated meanwhile beyond what was before.
-fn peak<T>(code: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let result = code();
-    (result, MOST.load(Ordering::Relaxed) - before)
-}
+use peak::peak;
 
 const MIB: usize = 1 << 20;
 
@@ -81,7 +34,6 @@ fn array(descr: &[u8], len: u32) -> Vec<u8> {
 
 #[test]
 fn messagepack_and_json_go_over_tensor_by_tensor() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let (from, archive, to) = (dir.path().join("in"), dir.path().join("a"), dir.path().join("out"));
     let zeros = vec![0; MIB];
@@ -109,7 +61,6 @@ fn messagepack_and_json_go_over_tensor_by_tensor() {
 
 #[test]
 fn json_lines_go_over_line_by_line() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let (from, archive) = (dir.path().join("in"), dir.path().join("a"));
     let line = format!("{{\"a\":{:?}}}\n", vec![0.5; 1000]);
@@ -121,7 +72,6 @@ fn json_lines_go_over_line_by_line() {
 
 #[test]
 fn models_go_over_in_steps() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let (from, archive) = (dir.path().join("in"), dir.path().join("a"));
     // 8 MiB, and as many elements: a dimension of four bytes, and lengths of four bytes.
@@ -146,7 +96,6 @@ fn models_go_over_in_steps() {
 /// Lengths may claim what they like.
 #[test]
 fn memory_follows_the_bytes_received() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let claims = [0xc6, 0xdb, 0xdd, 0xdf].map(|marker| vec![marker, 0xff, 0xff, 0xff, 0xf0]);
     for given in [0, 100, MIB] {
         for claim in &claims {

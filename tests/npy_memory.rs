@@ -1,61 +1,14 @@
 //! How much memory reading and converting numpy's files takes.
-//!
-//! One test after the other, as what is counted is that of the whole process.
-#![allow(unsafe_code)] // A global allocator is unsafe to write.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "common/peak.rs"]
+mod peak;
+
 use std::io::{self, Cursor, Read as _};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use tenarc::convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
 use tenarc::{Archive, Category, DType, Deferred, OArchive, Order, ReadAt};
 
-struct Peak;
-
-#[global_allocator]
-static ALLOCATOR: Peak = Peak;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Ordering::Relaxed) + by;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator with the arguments it came with;
-// counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Peak {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Runs the code; the most that was allocated meanwhile beyond what was before.
-fn peak<T>(code: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let result = code();
-    (result, MOST.load(Ordering::Relaxed) - before)
-}
+use peak::peak;
 
 const MIB: usize = 1 << 20;
 
@@ -103,7 +56,6 @@ impl ReadAt for File {
 fn arrays_of_any_size_go_over_in_steps() {
     const LEN: usize = 16 * MIB;
 
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for compression in [Compression::Stored, Compression::Deflated] {
         let (file, most) = peak(|| npz(LEN, compression));
         assert!(most < LEN + 2 * MIB, "{most} bytes to write");
@@ -123,7 +75,6 @@ fn arrays_of_any_size_go_over_in_steps() {
 
 #[test]
 fn an_archive_goes_over_tensor_by_tensor() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut out = OArchive::new(Vec::new()).unwrap();
     let names: Vec<String> = (0..8).map(|at| at.to_string()).collect();
     let tensors: std::collections::BTreeMap<&str, _> =
@@ -142,7 +93,6 @@ fn an_archive_goes_over_tensor_by_tensor() {
 /// A header may claim what it likes.
 #[test]
 fn memory_follows_the_bytes_received() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824,)}";
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
@@ -158,7 +108,6 @@ fn memory_follows_the_bytes_received() {
 /// 16 MiB of zeros in 16 KiB, behind an array that is smaller.
 #[test]
 fn bombs_do_not_go_off() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut file = npz(16 * MIB, Compression::Deflated);
     let claims = file.windows(2).position(|bytes| bytes == b"PK").unwrap();
     assert!(claims == 0 && file.len() < 256 << 10, "{}", file.len());

@@ -1,63 +1,12 @@
 //! How much memory safetensors files take to write, to read and to convert.
-//!
-//! One test, as what is counted is that of the whole process.
-#![allow(unsafe_code)] // A global allocator is unsafe to write.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "common/peak.rs"]
+mod peak;
 
 use tenarc::convert::safetensors::{self, Names, Options, SafeTensors};
 use tenarc::{Deferred, SaveOptions, SyncLevel};
 
-struct Peak;
-
-#[global_allocator]
-static ALLOCATOR: Peak = Peak;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Ordering::Relaxed) + by;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator with the arguments it came with;
-// counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Peak {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as promised by the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised by the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-/// Runs the code; the most that was allocated meanwhile beyond what was before.
-fn peak<T>(code: impl FnOnce() -> T) -> (T, usize) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let result = code();
-    (result, MOST.load(Ordering::Relaxed) - before)
-}
+use peak::peak;
 
 const MIB: usize = 1 << 20;
 const TENSOR: usize = 2 * MIB;

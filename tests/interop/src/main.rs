@@ -125,6 +125,26 @@ fn read(dir: &Path) -> Result<Vec<Entry>, Box<dyn Error>> {
     files.iter().map(entry).collect()
 }
 
+/// Has every file of this extension copied to `dir/again`.
+fn copies(
+    dir: &Path,
+    extension: &str,
+    copy: impl Fn(&Path, &Path) -> Result<(), String>,
+) -> Result<Tally, Box<dyn Error>> {
+    let again = dir.join("again");
+    fs::create_dir_all(&again)?;
+    let mut tally = Tally::default();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|found| found != extension) {
+            continue;
+        }
+        let name = path.file_name().ok_or("a file without a name")?.to_string_lossy();
+        tally.note(&name, copy(&path, &again.join(&*name)));
+    }
+    Ok(tally)
+}
+
 /// A reader that gives one byte at a time.
 struct OneByte<'a>(&'a [u8]);
 

@@ -7,26 +7,16 @@ use std::path::Path;
 use tenarc::SaveOptions;
 use tenarc::convert::msgpack::{self, Options};
 
-use crate::Tally;
+use crate::{Tally, copies};
 
 /// Takes every file into an archive and out again.
 pub fn exchange(dir: &Path) -> Result<Tally, Box<dyn Error>> {
-    let again = dir.join("again");
-    fs::create_dir_all(&again)?;
-    let mut tally = Tally::default();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "msgpack") {
-            continue;
-        }
-        let name = path.file_name().ok_or("a file without a name")?.to_string_lossy();
-        let archive = again.join("archive.tenarc");
-        tally.note(&name, copy(&path, &archive, &again.join(&*name), name.starts_with("same")));
-    }
-    Ok(tally)
+    copies(dir, "msgpack", copy)
 }
 
-fn copy(from: &Path, archive: &Path, to: &Path, same: bool) -> Result<(), String> {
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let archive = &to.with_file_name("archive.tenarc");
+    let same = from.file_name().is_some_and(|name| name.to_string_lossy().starts_with("same"));
     let shown = |error: tenarc::Error| error.to_string();
     msgpack::to_archive(from, archive, SaveOptions::default()).map_err(shown)?;
     let lost = msgpack::from_archive(archive, to, &Options::default()).map_err(shown)?;

@@ -6,22 +6,11 @@ use std::path::Path;
 
 use tenarc::convert::tenbin;
 
-use crate::Tally;
+use crate::{Tally, copies};
 
 /// Reads every file and its frames, and writes the files again.
 pub fn exchange(dir: &Path) -> Result<Tally, Box<dyn Error>> {
-    let again = dir.join("again");
-    fs::create_dir_all(&again)?;
-    let mut tally = Tally::default();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "ten") {
-            continue;
-        }
-        let name = path.file_name().ok_or("a file without a name")?.to_string_lossy();
-        tally.note(&name, copy(&path, &again.join(&*name)));
-    }
-    Ok(tally)
+    copies(dir, "ten", copy)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
