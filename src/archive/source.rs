@@ -1,10 +1,10 @@
 //! Reading pieces of an archive: borrowed from memory, or copied out of what reads at positions.
 
 use std::borrow::Cow;
-use std::io;
 
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::io::source::read_some;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 
 pub fn in_memory(len: u64, at: u64) -> Result<usize> {
@@ -16,26 +16,25 @@ pub fn in_memory(len: u64, at: u64) -> Result<usize> {
 
 /// Fills `out` from `offset` on, however little each read gives.
 pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
+    fill(source, out, offset, " of the archive")
+}
+
+/// As [`read_exact`], of something else than an archive: `whole` ends the error where that ends.
+pub fn fill<S: ReadAt + ?Sized>(
+    source: &S,
+    out: &mut [u8],
+    offset: u64,
+    whole: &str,
+) -> Result<()> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let at = offset + done as u64;
-        let error = match source.read_at(rest, at) {
-            Ok(0) => {
-                let what = format!("{} more bytes of the archive", rest.len());
-                return Err(Error::eof(&what).at(at));
-            }
-            Ok(n) if n <= rest.len() => {
-                done += n;
-                continue;
-            }
-            Ok(n) => {
-                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
-                io::Error::new(io::ErrorKind::InvalidData, what)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => error,
-        };
-        return Err(Error::io(error).at(at));
+        let at = offset.saturating_add(done as u64);
+        let missing = rest.len();
+        match read_some(rest, |rest| source.read_at(rest, at)) {
+            Ok(0) => return Err(Error::eof(&format!("{missing} more bytes{whole}")).at(at)),
+            Ok(n) => done += n,
+            Err(error) => return Err(Error::io(error).at(at)),
+        }
     }
     Ok(())
 }

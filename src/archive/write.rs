@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::directory::{Directory, Entry};
 use super::file::Archive;
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular, parent, sweep};
+use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular};
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
 use crate::segment::format::{self, Layout};
@@ -436,9 +436,7 @@ impl OArchive<ArchiveFile> {
     pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        // What a save to this path left behind that was killed. Not worth failing for.
-        let _ = sweep(parent(path), path.file_name());
-        let new = AtomicFile::create(path)?;
+        let new = AtomicFile::replacing(path)?;
         let file = new.file().try_clone();
         let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
         let locked = Locked { file, path: path.to_path_buf() };

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::io::source::read_some;
 use crate::options::Limits;
 
 /// Bytes read at once, and memory that is asked for at once on a mere claim.
@@ -266,15 +267,5 @@ impl<S: Source> Input<S> {
 }
 
 fn read(source: &mut impl Source, out: &mut [u8], at: u64) -> Result<usize> {
-    loop {
-        match source.read(out) {
-            Ok(n) if n <= out.len() => return Ok(n),
-            Ok(n) => {
-                let what = format!("reader claims to have read {n} bytes of {}", out.len());
-                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)).at(at));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error).at(at)),
-        }
-    }
+    read_some(out, |out| source.read(out)).map_err(|error| Error::io(error).at(at))
 }

@@ -3,43 +3,66 @@
 use std::fs::File;
 use std::path::Path;
 
+#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
+use crate::archive::source;
 use crate::archive::{Archive, OArchive};
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, parent, sweep};
+#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
+use crate::io::at::ReadAt as _;
+use crate::io::atomic::AtomicFile;
+#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
+use crate::io::checksum::{Hasher, STEP};
 use crate::segment::options::SaveOptions;
 
 /// Makes an archive of what `save` saves: with checksums, by which it is verified, of the bytes as they
-/// were handed over.
+/// were handed over. Then it is given to `check`.
 pub fn archive<T>(
     path: &Path,
     options: SaveOptions,
     save: impl FnOnce(&mut OArchive<&mut AtomicFile>) -> Result<T>,
+    check: impl FnOnce(&Archive<&File>) -> Result<()>,
 ) -> Result<T> {
     let options = options.with_checksums(true);
     let sync = options.sync;
-    let mut file = create(path)?;
+    let mut file = AtomicFile::replacing(path)?;
     let mut out = OArchive::with_options(&mut file, options)?;
     let made = save(&mut out)?;
     let segments = out.segments();
     out.finish()?;
-    verify(file.file(), segments).map_err(|error| error.in_file(path))?;
+    let verified = verified(file.file(), segments).and_then(|archive| check(&archive));
+    verified.map_err(|error| error.in_file(path))?;
     file.commit(sync)?;
     Ok(made)
 }
 
-fn verify(file: &File, segments: u64) -> Result<()> {
+fn verified(file: &File, segments: u64) -> Result<Archive<&File>> {
     let archive = Archive::new(file)?;
     archive.verify()?;
     match archive.len() {
-        found if found == segments => Ok(()),
+        found if found == segments => Ok(archive),
         found => Err(Error::damaged(format!("wrote {segments} values, read back {found}"))),
     }
 }
 
-fn create(path: &Path) -> Result<AtomicFile> {
-    // What a save to this path left behind that was killed. Not worth failing for.
-    let _ = sweep(parent(path), path.file_name());
-    AtomicFile::create(path)
+/// That a file holds just the bytes of this length and hash.
+#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
+pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
+    let mut hasher = Hasher::new();
+    let mut block = vec![0; STEP];
+    let size = file.size().map_err(Error::io)?;
+    let end = size.min(len);
+    let mut at = 0;
+    while at < end {
+        let step = usize::try_from((end - at).min(STEP as u64)).unwrap_or(STEP);
+        let step = block.get_mut(..step).unwrap_or_default();
+        source::read_exact(file, step, at)?;
+        hasher.update(step);
+        at += step.len() as u64;
+    }
+    if size == len && hasher.finish() == hash {
+        return Ok(());
+    }
+    Err(Error::damaged("what was read back is not what was written"))
 }
 
 /// Makes a file of what `write` writes, which is read back and compared, and then given to `check`.
@@ -50,12 +73,12 @@ pub fn file<T>(
     write: impl FnOnce(&mut dyn std::io::Write) -> Result<T>,
     check: impl FnOnce(&File, &T) -> Result<()>,
 ) -> Result<T> {
-    let mut file = create(path)?;
+    let mut file = AtomicFile::replacing(path)?;
     let mut out = std::io::BufWriter::with_capacity(64 << 10, hashed::Hashed::new(&mut file));
     let made = write(&mut out)?;
     let failed = |error: std::io::Error| Error::io_at(error, "cannot write", path);
     let (len, hash) = out.into_inner().map_err(|error| failed(error.into_error()))?.finish();
-    hashed::verify(file.file(), len, hash).map_err(|error| error.in_file(path))?;
+    verify_bytes(file.file(), len, hash).map_err(|error| error.in_file(path))?;
     check(file.file(), &made).map_err(|error| error.in_file(path))?;
     file.commit(sync)?;
     Ok(made)
@@ -63,13 +86,9 @@ pub fn file<T>(
 
 #[cfg(any(feature = "json", feature = "msgpack"))]
 mod hashed {
-    use std::fs::File;
     use std::io::{self, Write};
 
-    use crate::archive::source;
-    use crate::error::{Error, Result};
-    use crate::io::at::ReadAt as _;
-    use crate::io::checksum::{Hasher, STEP};
+    use crate::io::checksum::Hasher;
 
     /// Knows what it passed on.
     pub struct Hashed<W> {
@@ -101,28 +120,9 @@ mod hashed {
         }
     }
 
-    /// That a file holds just the bytes of this length and hash.
-    pub fn verify(file: &File, len: u64, hash: u64) -> Result<()> {
-        let mut hasher = Hasher::new();
-        let mut block = vec![0; STEP];
-        let size = file.size().map_err(Error::io)?;
-        let end = size.min(len);
-        let mut at = 0;
-        while at < end {
-            let step = usize::try_from((end - at).min(STEP as u64)).unwrap_or(STEP);
-            let step = block.get_mut(..step).unwrap_or_default();
-            source::read_exact(file, step, at)?;
-            hasher.update(step);
-            at += step.len() as u64;
-        }
-        if size == len && hasher.finish() == hash {
-            return Ok(());
-        }
-        Err(Error::damaged("what was read back is not what was written"))
-    }
-
     #[cfg(all(test, not(miri)))]
     mod tests {
+        use super::super::verify_bytes as verify;
         use super::*;
 
         #[test]

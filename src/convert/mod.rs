@@ -18,7 +18,14 @@ pub mod json;
     feature = "torch"
 ))]
 mod loss;
-#[cfg(any(feature = "json", feature = "msgpack", feature = "onnx"))]
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "npy",
+    feature = "onnx",
+    feature = "safetensors",
+    feature = "torch"
+))]
 mod made;
 #[cfg(feature = "msgpack")]
 #[cfg_attr(docsrs, doc(cfg(feature = "msgpack")))]

@@ -55,6 +55,17 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
+    /// As [`create`](Self::create), and removes what saves to this target left behind that were killed.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub fn replacing(target: &Path) -> Result<Self> {
+        // Not worth failing for.
+        let _ = sweep(parent(target), target.file_name());
+        Self::create(target)
+    }
+
     /// Opens a temporary file beside `target`.
     ///
     /// # Errors

@@ -270,21 +270,6 @@ impl<R: io::Read> IoRead<R> {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// One successful call of the reader's `read`.
-    fn read(reader: &mut R, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match reader.read(out) {
-                Ok(n) if n <= out.len() => return Ok(n),
-                Ok(n) => {
-                    let message = format!("reader claims to have read {n} bytes of {}", out.len());
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Has `need` bytes in the window, at most `BUFFER`, unless the input ends before.
     fn fill_up(&mut self, need: usize) -> Result<()> {
         if self.end - self.start >= need {
@@ -299,7 +284,7 @@ impl<R: io::Read> IoRead<R> {
         }
         while self.end - self.start < need {
             let Some(room) = self.buf.get_mut(self.end..) else { break };
-            match Self::read(&mut self.reader, room) {
+            match read_some(room, |room| self.reader.read(room)) {
                 Ok(0) => break,
                 Ok(n) => self.end += n,
                 Err(error) => {
@@ -394,7 +379,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
         head.copy_from_slice(buffered.get(..n).unwrap_or_default());
         self.leave(n);
         while !rest.is_empty() {
-            match Self::read(&mut self.reader, rest) {
+            match read_some(rest, |rest| self.reader.read(rest)) {
                 Ok(0) => {
                     let found = wanted - rest.len();
                     return Err(too_short(wanted as u64, found as u64, what).at(self.offset));
@@ -457,19 +442,31 @@ pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u
     Ok(left)
 }
 
+/// One successful call of a reader: again where it was interrupted, and no more than there is room for.
+pub(crate) fn read_some(
+    out: &mut [u8],
+    mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match read(out) {
+            Ok(n) if n <= out.len() => return Ok(n),
+            Ok(n) => {
+                let what = format!("reader claims to have read {n} bytes of {}", out.len());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Fills `out`, or as much of it as there is.
 pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest) {
-            Ok(0) => break,
-            Ok(n) if n <= rest.len() => done += n,
-            Ok(n) => {
-                let what = format!("reader claims to have read {n} bytes of {}", rest.len());
-                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error)),
+        match read_some(rest, |rest| reader.read(rest)).map_err(Error::io)? {
+            0 => break,
+            n => done += n,
         }
     }
     Ok(done)

@@ -29,13 +29,18 @@ pub fn to_archive(
 ) -> Result<()> {
     let from = from.as_ref();
     let (file, _) = open_file(from)?;
-    made::archive(to.as_ref(), options, |out| {
-        let mut values = Reader::new(Positions::new(&file)?, Limits::default());
-        while let Some(value) = values.next().map_err(|error| error.in_file(from))? {
-            out.save(&value)?;
-        }
-        Ok(())
-    })
+    made::archive(
+        to.as_ref(),
+        options,
+        |out| {
+            let mut values = Reader::new(Positions::new(&file)?, Limits::default());
+            while let Some(value) = values.next().map_err(|error| error.in_file(from))? {
+                out.save(&value)?;
+            }
+            Ok(())
+        },
+        |_| Ok(()),
+    )
 }
 
 /// Converts an archive to a file of JSON lines, one for each segment; what was not kept, where that is

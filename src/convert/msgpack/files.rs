@@ -34,13 +34,18 @@ pub fn to_archive(
 ) -> Result<()> {
     let from = from.as_ref();
     let (file, _) = open_file(from)?;
-    made::archive(to.as_ref(), options, |out| {
-        let mut values = Reader::new(Positions::new(&file)?, Limits::default());
-        while let Some(item) = values.next().map_err(|error| error.in_file(from))? {
-            out.save(&Stored { item: &item, source: &file })?;
-        }
-        Ok(())
-    })
+    made::archive(
+        to.as_ref(),
+        options,
+        |out| {
+            let mut values = Reader::new(Positions::new(&file)?, Limits::default());
+            while let Some(item) = values.next().map_err(|error| error.in_file(from))? {
+                out.save(&Stored { item: &item, source: &file })?;
+            }
+            Ok(())
+        },
+        |_| Ok(()),
+    )
 }
 
 /// A value whose long parts are still in the file.

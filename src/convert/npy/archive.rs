@@ -11,10 +11,11 @@ use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
 use super::{dtype, files};
 use crate::archive::{Archive, OArchive, Segment};
-use crate::convert::Losses;
+use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::atomic::SyncLevel;
+use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::segment::options::SaveOptions;
 use crate::tensor::{Deferred, DynTensor, Tensor};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
@@ -178,20 +179,16 @@ pub fn npz_to_archive(
     let (from, to) = (npz.as_ref(), archive.as_ref());
     let npz = Npz::open(from)?;
     let (tensors, lost) = deferred(&npz, options).map_err(|error| error.in_file(from))?;
-    let file = files::create(to)?;
-    let mut out = OArchive::new(file.file())?;
-    out.save(&Named(&tensors)).map_err(|error| error.in_file(from))?;
-    out.finish()?;
-    let written = |error: Error| error.in_file(to);
-    let archive = Archive::new(file.file()).map_err(written)?;
-    archive.verify().map_err(written)?;
-    let found = archive.tensors().map_err(written)?;
-    if found.len() != tensors.len() {
-        let (found, expected) = (found.len(), tensors.len());
-        return Err(written(Error::damaged(format!("{found} of {expected} tensors were written"))));
-    }
-    drop(archive);
-    file.commit(SyncLevel::Full)?;
+    let save = |out: &mut OArchive<&mut AtomicFile>| {
+        out.save(&Named(&tensors)).map(drop).map_err(|error| error.in_file(from))
+    };
+    made::archive(to, SaveOptions::default(), save, |archive| {
+        let (found, expected) = (archive.tensors()?.len(), tensors.len());
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::damaged(format!("{found} of {expected} tensors were written")))
+    })?;
     Ok(lost)
 }
 
@@ -214,7 +211,7 @@ pub fn archive_to_npz(
         let what = format!("expected an archive of one value, found {found}; convert each segment");
         return Err(Error::data(what).in_file(from));
     }
-    let file = files::create(to)?;
+    let file = AtomicFile::replacing(to)?;
     let out = NpzWriter::new(BufWriter::new(file.file()))?;
     let mut out = out.with_compression(options.compression);
     let segment = archive.segment(0)?;

@@ -1,11 +1,10 @@
-//! Opening files, and files that take their place when they are whole.
+//! Opening files.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, parent, sweep};
 
 /// Opens a regular file, and says how long it is. Anything else is refused without being waited for.
 pub fn open(path: &Path) -> Result<(File, u64)> {
@@ -25,11 +24,4 @@ pub fn open(path: &Path) -> Result<(File, u64)> {
     let file = options.open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_file() { Ok((file, found.len())) } else { Err(refused()) }
-}
-
-/// A file that takes its place at `path` when it is committed.
-pub fn create(path: &Path) -> Result<AtomicFile> {
-    // What a save to this path left behind that was killed. Not worth failing for.
-    let _ = sweep(parent(path), path.file_name());
-    AtomicFile::create(path)
 }

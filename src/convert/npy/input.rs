@@ -4,23 +4,14 @@ use std::io;
 
 pub use crate::convert::zip::Bytes;
 use crate::error::{Error, Result};
+use crate::io::source::read_some;
 
 /// An [`io::Read`], whose every promise is checked.
 pub struct Stream<R>(pub R);
 
 impl<R: io::Read> Bytes for Stream<R> {
     fn read(&mut self, out: &mut [u8]) -> Result<usize> {
-        loop {
-            match self.0.read(out) {
-                Ok(n) if n <= out.len() => return Ok(n),
-                Ok(n) => {
-                    let what = format!("reader claims to have read {n} bytes of {}", out.len());
-                    return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)));
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io(error)),
-            }
-        }
+        read_some(out, |out| self.0.read(out)).map_err(Error::io)
     }
 }
 

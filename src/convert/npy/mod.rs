@@ -63,7 +63,7 @@ pub use super::zip::Member;
 
 use crate::dtype::Element;
 use crate::error::{Category, Error, Result};
-use crate::io::atomic::SyncLevel;
+use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::options::Limits;
 use crate::tensor::{DynTensor, ToTensor};
 use header::Header;
@@ -130,7 +130,7 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
 /// As [`write()`], and where the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let path = path.as_ref();
-    let file = files::create(path)?;
+    let file = AtomicFile::replacing(path)?;
     let mut writer = BufWriter::new(file.file());
     write(&mut writer, tensor).map_err(|error| error.in_file(path))?;
     writer.flush().map_err(|error| Error::io_at(error, "cannot write", path))?;

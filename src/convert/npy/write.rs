@@ -6,10 +6,10 @@ use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
 use super::npz::SUFFIX;
-use super::{emit, files, header};
+use super::{emit, header};
 use crate::convert::zip::ZipWriter;
 use crate::error::{Error, Result};
-use crate::io::atomic::SyncLevel;
+use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::tensor::ToTensor;
 
 /// How the arrays of an npz file are stored.
@@ -130,7 +130,7 @@ pub fn save_npz<N: AsRef<str>, T: ToTensor>(
     compression: Compression,
 ) -> Result<()> {
     let path = path.as_ref();
-    let file = files::create(path)?;
+    let file = AtomicFile::replacing(path)?;
     let mut out = NpzWriter::new(BufWriter::new(file.file()))?.with_compression(compression);
     let written =
         tensors.iter().try_for_each(|(name, tensor)| out.add(name.as_ref(), tensor).map(drop));

@@ -221,8 +221,11 @@ pub fn to_archive(
         }
     }
     losses.check(options.accept_losses).map_err(|error| error.in_file(from))?;
-    made::archive(to.as_ref(), options.save.clone(), |out| {
-        out.save(&model.flat()).map(drop).map_err(|error| error.in_file(from))
-    })?;
+    made::archive(
+        to.as_ref(),
+        options.save.clone(),
+        |out| out.save(&model.flat()).map(drop).map_err(|error| error.in_file(from)),
+        |_| Ok(()),
+    )?;
     Ok(losses)
 }

@@ -1,5 +1,6 @@
 //! Conversions from file to file.
 
+use std::fs::File;
 use std::path::Path;
 
 use super::export::Export;
@@ -7,10 +8,9 @@ use super::open_sharded;
 use super::options::Options;
 use super::read::SafeTensors;
 use super::value::AsValue;
-use crate::archive::{Archive, OArchive, open};
-use crate::convert::Losses;
+use crate::archive::{Archive, open};
+use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, parent, sweep};
 use crate::segment::options::SaveOptions;
 use crate::tensor::ToTensor as _;
 
@@ -69,22 +69,11 @@ pub fn to_archive(
 }
 
 fn save(value: &AsValue<'_>, path: &Path, options: SaveOptions) -> Result<()> {
-    let options = options.with_checksums(true);
-    let sync = options.sync;
-    // What a save to this path left behind that was killed. Not worth failing for.
-    let _ = sweep(parent(path), path.file_name());
-    let mut file = AtomicFile::create(path)?;
-    let mut out = OArchive::with_options(&mut file, options)?;
-    out.save(value)?;
-    out.finish()?;
-    verify(value, &file).map_err(|error| error.in_file(path))?;
-    file.commit(sync)
+    made::archive(path, options, |out| out.save(value).map(drop), |archive| check(value, archive))
 }
 
-/// Every byte is what its checksum says, and every tensor is there as it was meant.
-fn verify(value: &AsValue<'_>, file: &AtomicFile) -> Result<()> {
-    let archive = Archive::new(file.file())?;
-    archive.verify()?;
+/// Every tensor is there as it was meant.
+fn check(value: &AsValue<'_>, archive: &Archive<&File>) -> Result<()> {
     let segment = archive.segment(0)?;
     let export = Export::new(&segment)?;
     let mut found: Vec<_> =

@@ -10,12 +10,10 @@ use super::fields::METADATA;
 use super::header::{self, Header};
 use super::options::Options;
 use super::{dtype, order};
-use crate::archive::source;
-use crate::convert::Losses;
+use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
-use crate::io::atomic::{AtomicFile, SyncLevel, parent, sweep};
-use crate::io::checksum::{Hasher, STEP, WRITE_STEP};
+use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::checksum::{Hasher, WRITE_STEP};
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::ToTensor;
 
@@ -141,30 +139,14 @@ impl<'a> Plan<'a> {
 
     /// Writes a file that takes its name once it was read back and found to be what was written.
     pub fn save(&self, path: &Path, sync: SyncLevel) -> Result<()> {
-        // What a save to this path left behind that was killed. Not worth failing for.
-        let _ = sweep(parent(path), path.file_name());
-        let mut file = AtomicFile::create(path)?;
+        let mut file = AtomicFile::replacing(path)?;
         let written = self.write(&mut file)?;
         self.verify(file.file(), written).map_err(|error| error.in_file(path))?;
         file.commit(sync)
     }
 
     fn verify(&self, file: &File, (len, hash): (u64, u64)) -> Result<()> {
-        let mut hasher = Hasher::new();
-        let mut block = vec![0; STEP];
-        let mut at = 0;
-        let size = file.size().map_err(Error::io)?;
-        let end = size.min(len);
-        while at < end {
-            let step = usize::try_from((end - at).min(STEP as u64)).unwrap_or(STEP);
-            let step = block.get_mut(..step).unwrap_or_default();
-            source::read_exact(file, step, at)?;
-            hasher.update(step);
-            at += step.len() as u64;
-        }
-        if size != len || hasher.finish() != hash {
-            return Err(Error::damaged("what was read back is not what was written"));
-        }
+        made::verify_bytes(file, len, hash)?;
         // As any reader would.
         let found = Header::read(file)?.tensors.len();
         if found != self.items.len() {
@@ -191,6 +173,7 @@ mod tests {
     use std::io::{Seek as _, SeekFrom};
 
     use super::*;
+    use crate::io::at::ReadAt as _;
 
     /// A file in which one bit was changed between writing and reading back, or that was cut.
     #[test]

@@ -174,7 +174,7 @@ pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
     arrays: &[(N, T)],
 ) -> Result<()> {
     let path = path.as_ref();
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::replacing(path)?;
     write(&mut file, arrays).map_err(|error| error.in_file(path))?;
     file.commit(SyncLevel::Full)
 }

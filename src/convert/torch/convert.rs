@@ -1,14 +1,14 @@
 //! Conversions from file to file.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 
 use super::file::TorchFile;
-use crate::archive::{Archive, OArchive};
-use crate::convert::Losses;
+use crate::archive::Archive;
+use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::atomic::{AtomicFile, parent, sweep};
 use crate::segment::options::SaveOptions;
 
 /// How the names of tensors are taken into an archive.
@@ -89,23 +89,13 @@ pub fn to_archive(
     let value = value.map_err(of_source)?;
     // Before anything is written: those of whole storages are verified on the way.
     file.verify_parts().map_err(of_source)?;
-    let save = options.save.clone().with_checksums(true);
-    let sync = save.sync;
-    // What a save to this path left behind that was killed. Not worth failing for.
-    let _ = sweep(parent(to), to.file_name());
-    let mut target = AtomicFile::create(to)?;
-    let mut out = OArchive::with_options(&mut target, save)?;
-    out.save(&value)?;
-    out.finish()?;
-    verify(&file, &target).map_err(|error| error.in_file(to))?;
-    target.commit(sync)?;
+    let save = options.save.clone();
+    made::archive(to, save, |out| out.save(&value).map(drop), |archive| check(&file, archive))?;
     Ok(file.losses().clone())
 }
 
-/// Every byte is what its checksum says, and every tensor is there as it was meant.
-fn verify<S: ReadAt>(file: &TorchFile<S>, target: &AtomicFile) -> Result<()> {
-    let archive = Archive::new(target.file())?;
-    archive.verify()?;
+/// Every tensor is there as it was meant.
+fn check<S: ReadAt>(file: &TorchFile<S>, archive: &Archive<&File>) -> Result<()> {
     let tensors = archive.tensors()?;
     let found: HashMap<&str, _> =
         tensors.iter().map(|found| (found.path(), found.meta())).collect();

@@ -1,10 +1,9 @@
 //! The contents of a member: read in order, inflated, and checked.
 
-use std::io;
-
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::{Bytes, DEFLATED, Fields, LOCAL_LEN, Member, STORED, flag, signature, widened};
+use crate::archive::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 
@@ -14,24 +13,9 @@ const STEP: usize = 32 << 10;
 /// Deflate cannot make more than this of a byte.
 const MAX_RATIO: u64 = 1032;
 
-/// Fills `out` from `offset` on, however little each read gives.
+/// Fills `out` from `offset` on.
 pub fn read_at<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
-    let mut done = 0;
-    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let at = offset.saturating_add(done as u64);
-        let missing = rest.len();
-        match source.read_at(rest, at) {
-            Ok(0) => return Err(Error::eof(&format!("{missing} more bytes")).at(at)),
-            Ok(n) if n <= missing => done += n,
-            Ok(n) => {
-                let what = format!("reader claims to have read {n} bytes of {missing}");
-                return Err(Error::io(io::Error::new(io::ErrorKind::InvalidData, what)).at(at));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error).at(at)),
-        }
-    }
-    Ok(())
+    source::fill(source, out, offset, "")
 }
 
 /// The contents of a member, as far as they were read. [`finish`](Self::finish) tells whether they are
