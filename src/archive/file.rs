@@ -1,10 +1,7 @@
 //! Archives that can be read at any position.
 
 use std::fmt;
-use std::fs::File;
-use std::io;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array, Dimension, IxDyn, SliceArg};
@@ -81,32 +78,6 @@ impl<S> fmt::Debug for Archive<S> {
             .field("torn", &matches!(self.index, Index::List(..)))
             .finish_non_exhaustive()
     }
-}
-
-/// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
-/// never start: so that no pipe is waited for, opening does not block where that can be asked for.
-pub fn open_file(path: &Path) -> Result<(File, u64)> {
-    let failed = |error| Error::io_at(error, "cannot open", path);
-    let refused = |found: &std::fs::Metadata| {
-        let kind = if found.is_dir() { "a directory" } else { "no regular file" };
-        let what = format!("it is {kind}; streams are read with IArchive");
-        failed(io::Error::new(io::ErrorKind::InvalidInput, what))
-    };
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NONBLOCK | libc::O_NOCTTY,
-    );
-    #[cfg(not(unix))]
-    match std::fs::metadata(path).map_err(failed)? {
-        found if found.is_file() => {}
-        found => return Err(refused(&found)),
-    }
-    let file = options.open(path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
-    if found.is_file() { Ok((file, found.len())) } else { Err(refused(&found)) }
 }
 
 impl<S: ReadAt> Archive<S> {

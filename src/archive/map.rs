@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use super::file::{Archive, open_file};
+use super::file::Archive;
 use crate::error::{Error, Result};
+use crate::io::at::open_file;
 use crate::mem::Mapped;
 
 /// An archive in a mapped file: views of its tensors are had without reading them, and processes that

@@ -30,9 +30,9 @@ pub use stream::{IArchive, Records};
 pub use write::{ArchiveFile, OArchive};
 
 use crate::error::Result;
+use crate::io::at::open_file;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
-pub(crate) use file::open_file;
 
 /// Saves a value as an archive file, in place of what is at `path`.
 ///

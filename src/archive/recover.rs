@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 
-use super::file::open_file;
 use super::scan::{self, Scan, scan};
 use super::source;
 use super::verify;
 use super::write::lock;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::checksum::STEP;
 

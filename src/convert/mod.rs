@@ -55,6 +55,8 @@ pub mod tenbin;
 #[cfg(feature = "torch")]
 #[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
 pub mod torch;
+#[cfg(any(feature = "json", feature = "msgpack"))]
+mod values;
 #[cfg(any(feature = "npy", feature = "torch"))]
 mod zip;
 

@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
+use crate::error::{Error, Result};
 use crate::mem::Arena;
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
@@ -131,4 +133,33 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     fn arena(&self) -> Option<&Arena> {
         (**self).arena()
     }
+}
+
+/// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
+/// never start: so that no pipe is waited for, opening does not block where that can be asked for.
+pub fn open_file(path: &Path) -> Result<(File, u64)> {
+    let failed = |error| Error::io_at(error, "cannot open", path);
+    let refused = |found: &std::fs::Metadata| {
+        let what = if found.is_dir() {
+            "it is a directory"
+        } else {
+            "it is no regular file: read it as a stream"
+        };
+        failed(io::Error::new(io::ErrorKind::InvalidInput, what))
+    };
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NONBLOCK | libc::O_NOCTTY,
+    );
+    #[cfg(not(unix))]
+    match std::fs::metadata(path).map_err(failed)? {
+        found if found.is_file() => {}
+        found => return Err(refused(&found)),
+    }
+    let file = options.open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_file() { Ok((file, found.len())) } else { Err(refused(&found)) }
 }

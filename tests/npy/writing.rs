@@ -154,7 +154,7 @@ fn files_appear_whole_or_not_at_all() {
 fn errors_name_the_file() {
     let gone = fixtures().join("gone.npz");
     assert_eq!(says(Npz::open(&gone), "gone.npz").category(), Category::Io);
-    says(npy::load(fixtures()), "no regular file");
+    says(npy::load(fixtures()), "it is a directory");
     let bad: Error = Npz::open(fixtures().join("bad/trunc.npz")).unwrap_err();
     assert!(bad.to_string().contains("trunc.npz"));
     says(npy::save(fixtures().join("no/such/dir"), &array![1u8]), "such");

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::Options;
 use super::read::Reader;
-use super::write::Writer;
-use crate::archive::{Archive, open_file};
+use super::write::Format;
 use crate::convert::input::Positions;
-use crate::convert::saved::Saved;
+use crate::convert::values::{self, ReadValues as _};
 use crate::convert::{Losses, made};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::io::at::open_file;
 use crate::options::Limits;
 use crate::segment::options::SaveOptions;
 
@@ -34,7 +34,7 @@ pub fn to_archive(
         options,
         |out| {
             let mut values = Reader::new(Positions::new(&file)?, Limits::default());
-            while let Some(value) = values.next().map_err(|error| error.in_file(from))? {
+            while let Some(value) = values.next_value().map_err(|error| error.in_file(from))? {
                 out.save(&value)?;
             }
             Ok(())
@@ -57,26 +57,5 @@ pub fn from_archive(
     to: impl AsRef<Path>,
     options: &Options,
 ) -> Result<Losses> {
-    let from = from.as_ref();
-    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    let write = |out: &mut dyn std::io::Write| {
-        let mut losses = Losses::default();
-        for segment in archive.segments() {
-            let segment = segment?;
-            let saved = Saved::of(&segment)?;
-            let fetch = |range| segment.decode(range);
-            let mut writer = Writer::new(out, &fetch);
-            writer.item(&saved)?;
-            losses.extend(writer.losses);
-            out.write_all(b"\n").map_err(Error::io)?;
-        }
-        losses.check(options.accept_losses)?;
-        Ok(losses)
-    };
-    made::file(
-        to.as_ref(),
-        options.sync,
-        |out| write(out).map_err(|error: Error| error.in_file(from)),
-        |_, _| Ok(()),
-    )
+    values::from_archive::<Format>(from.as_ref(), to.as_ref(), options, b"\n", |_, _| Ok(()))
 }

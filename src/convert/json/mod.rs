@@ -43,8 +43,8 @@ pub use files::{from_archive, to_archive};
 
 use super::Losses;
 use super::input::Stream;
-use super::saved::nowhere;
-use crate::error::{Error, Result};
+use super::values::{self, Each};
+use crate::error::Result;
 use crate::options::Limits;
 use crate::value::Value;
 
@@ -64,13 +64,7 @@ pub fn read<R: io::Read>(reader: R) -> Result<Value> {
 /// # Errors
 /// As [`read`], and with [`Category::Limit`](crate::Category::Limit) where there is more.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
-    let mut values = values(reader, limits);
-    let value = values.next().unwrap_or_else(|| Err(Error::eof("a JSON value").at(0)))?;
-    let at = values.reader.as_ref().map_or(0, read::Reader::at);
-    match values.next() {
-        None => Ok(value),
-        Some(_) => Err(Error::syntax("expected the end behind a JSON value").at(at)),
-    }
+    values::only(read::Reader::new(Stream(reader), limits), "a JSON value")
 }
 
 /// Reads value after value, with white space or nothing between them, as in files of JSON lines; each with
@@ -86,17 +80,17 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 pub fn values<R: io::Read>(reader: R, limits: Limits) -> Values<R> {
-    Values { reader: Some(read::Reader::new(Stream(reader), limits)) }
+    Values { each: Each::new(read::Reader::new(Stream(reader), limits)) }
 }
 
 /// Values one after the other: see [`values`].
 pub struct Values<R> {
-    reader: Option<read::Reader<Stream<R>>>,
+    each: Each<read::Reader<Stream<R>>>,
 }
 
 impl<R> std::fmt::Debug for Values<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Values").field("ended", &self.reader.is_none()).finish_non_exhaustive()
+        f.debug_struct("Values").field("ended", &self.each.is_ended()).finish_non_exhaustive()
     }
 }
 
@@ -104,12 +98,7 @@ impl<R: io::Read> Iterator for Values<R> {
     type Item = Result<Value>;
 
     fn next(&mut self) -> Option<Result<Value>> {
-        let next = self.reader.as_mut()?.next().transpose();
-        if !matches!(next, Some(Ok(_))) {
-            // Nothing is known of what follows.
-            self.reader = None;
-        }
-        next
+        self.each.next()
     }
 }
 
@@ -126,14 +115,5 @@ pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
-    let mut nothing = io::sink();
-    let mut trial = write::Writer::new(&mut nothing, &nowhere);
-    trial.item(value)?;
-    trial.losses.check(options.accept_losses)?;
-    let mut buffered = io::BufWriter::new(writer);
-    let mut out = write::Writer::new(&mut buffered, &nowhere);
-    out.item(value)?;
-    let losses = out.losses;
-    io::Write::flush(&mut buffered).map_err(Error::io)?;
-    Ok(losses)
+    values::write::<write::Format>(writer, value, options)
 }

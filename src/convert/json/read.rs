@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::number;
 use super::tensor;
 use crate::convert::input::{Input, STEP, Source};
+use crate::convert::values::ReadValues;
 use crate::error::{Error, Result};
 use crate::options::Limits;
 use crate::value::Value;
@@ -15,13 +16,8 @@ pub struct Reader<S> {
     limits: Limits,
 }
 
-impl<S: Source> Reader<S> {
-    pub fn new(source: S, limits: Limits) -> Self {
-        Self { input: Input::new(source, limits), limits }
-    }
-
-    /// The next value; none at the end.
-    pub fn next(&mut self) -> Result<Option<Value>> {
+impl<S: Source> ReadValues for Reader<S> {
+    fn next_value(&mut self) -> Result<Option<Value>> {
         self.input.renew(self.limits);
         match self.space()? {
             None => Ok(None),
@@ -29,8 +25,14 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    pub fn at(&self) -> u64 {
+    fn at(&self) -> u64 {
         self.input.at()
+    }
+}
+
+impl<S: Source> Reader<S> {
+    pub fn new(source: S, limits: Limits) -> Self {
+        Self { input: Input::new(source, limits), limits }
     }
 
     /// Passes over white space; what follows it.

@@ -6,6 +6,7 @@ use std::io::Write;
 use super::tensor::{is_special, is_typed};
 use crate::convert::Losses;
 use crate::convert::saved::{Fetch, Node, Path, Tree, unpacked};
+use crate::convert::values::WriteValue;
 use crate::dtype::{DType, Number};
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
@@ -13,21 +14,28 @@ use crate::options::Limits;
 use crate::tensor::DynTensor;
 use crate::value::{Value, from_value};
 
-/// Writes values, and keeps account of what they lose.
-pub struct Writer<'w> {
+/// JSON, as it is written.
+pub struct Format;
+
+impl WriteValue for Format {
+    fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T) -> Result<Losses> {
+        let (path, losses) = (Path::default(), Losses::default());
+        let mut writer = Writer { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses };
+        writer.item(value)?;
+        Ok(writer.losses)
+    }
+}
+
+/// Writes a value, and keeps account of what it loses.
+struct Writer<'w> {
     out: &'w mut dyn Write,
     fetch: &'w Fetch<'w>,
     depth: usize,
     path: Path,
-    pub losses: Losses,
+    losses: Losses,
 }
 
-impl<'w> Writer<'w> {
-    pub fn new(out: &'w mut dyn Write, fetch: &'w Fetch<'w>) -> Self {
-        let (path, losses) = (Path::default(), Losses::default());
-        Self { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses }
-    }
-
+impl Writer<'_> {
     fn put(&mut self, text: &str) -> Result<()> {
         self.out.write_all(text.as_bytes()).map_err(Error::io)
     }
@@ -42,7 +50,7 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    pub fn item<T: Tree>(&mut self, item: &T) -> Result<()> {
+    fn item<T: Tree>(&mut self, item: &T) -> Result<()> {
         match item.node() {
             Node::Leaf => {
                 let fetch = self.fetch;

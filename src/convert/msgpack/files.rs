@@ -6,13 +6,12 @@ use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
 
 use super::Options;
 use super::read::{Found, Item, Reader};
-use super::write::Writer;
-use crate::archive::{Archive, open_file, source};
+use super::write::Format;
+use crate::archive::source;
 use crate::convert::input::{Positions, STEP, Stretch};
-use crate::convert::saved::Saved;
-use crate::convert::{Losses, made};
+use crate::convert::{Losses, made, values};
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::mem;
 use crate::options::Limits;
 use crate::segment::options::SaveOptions;
@@ -133,38 +132,17 @@ pub fn from_archive(
     to: impl AsRef<Path>,
     options: &Options,
 ) -> Result<Losses> {
-    let from = from.as_ref();
-    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    let write = |out: &mut dyn std::io::Write| {
-        let mut losses = Losses::default();
-        for segment in archive.segments() {
-            let segment = segment?;
-            let saved = Saved::of(&segment)?;
-            let fetch = |range| segment.decode(range);
-            let mut writer = Writer::new(out, &fetch);
-            writer.item(&saved)?;
-            losses.extend(writer.losses);
+    values::from_archive::<Format>(from.as_ref(), to.as_ref(), options, b"", |file, expected| {
+        // As any reader would.
+        let mut values = Reader::new(Positions::new(file)?, Limits::default());
+        let mut found = 0;
+        while values.next()?.is_some() {
+            found += 1;
         }
-        losses.check(options.accept_losses)?;
-        Ok(losses)
-    };
-    made::file(
-        to.as_ref(),
-        options.sync,
-        |out| write(out).map_err(|error: Error| error.in_file(from)),
-        |file, _| {
-            // As any reader would.
-            let mut values = Reader::new(Positions::new(file)?, Limits::default());
-            let mut found = 0;
-            while values.next()?.is_some() {
-                found += 1;
-            }
-            match archive.len() {
-                expected if expected == found => Ok(()),
-                expected => {
-                    Err(Error::damaged(format!("wrote {expected} values, read back {found}")))
-                }
-            }
-        },
-    )
+        if found != expected {
+            let what = format!("wrote {expected} values, read back {found}");
+            return Err(Error::damaged(what));
+        }
+        Ok(())
+    })
 }

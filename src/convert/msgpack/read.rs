@@ -2,6 +2,7 @@
 
 use super::numpy;
 use crate::convert::input::{Input, Source, Stretch};
+use crate::convert::values::ReadValues;
 use crate::error::{Error, Result};
 use crate::meta::TensorMeta;
 use crate::options::Limits;
@@ -31,6 +32,16 @@ pub struct Reader<S> {
     limits: Limits,
 }
 
+impl<S: Source> ReadValues for Reader<S> {
+    fn next_value(&mut self) -> Result<Option<Value>> {
+        self.next()?.map(Item::into_value).transpose()
+    }
+
+    fn at(&self) -> u64 {
+        self.input.at()
+    }
+}
+
 impl<S: Source> Reader<S> {
     pub fn new(source: S, limits: Limits) -> Self {
         Self { input: Input::new(source, limits), limits }
@@ -43,10 +54,6 @@ impl<S: Source> Reader<S> {
             None => Ok(None),
             Some(_) => self.item().map(Some),
         }
-    }
-
-    pub fn at(&self) -> u64 {
-        self.input.at()
     }
 
     fn uint(&mut self, width: usize) -> Result<u64> {

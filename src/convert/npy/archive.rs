@@ -6,14 +6,14 @@ use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::dtype;
 use super::npz::Npz;
 use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
-use super::{dtype, files};
 use crate::archive::{Archive, OArchive, Segment};
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::segment::options::SaveOptions;
 use crate::tensor::{Deferred, DynTensor, Tensor};
@@ -205,7 +205,7 @@ pub fn archive_to_npz(
     options: &ConvertOptions,
 ) -> Result<Losses> {
     let (from, to) = (archive.as_ref(), npz.as_ref());
-    let archive = Archive::new(files::open(from)?.0).map_err(|error| error.in_file(from))?;
+    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
     if archive.len() != 1 {
         let found = archive.len();
         let what = format!("expected an archive of one value, found {found}; convert each segment");

@@ -41,7 +41,6 @@
 
 mod archive;
 mod dtype;
-mod files;
 mod header;
 mod input;
 mod literal;
@@ -63,6 +62,7 @@ pub use super::zip::Member;
 
 use crate::dtype::Element;
 use crate::error::{Category, Error, Result};
+use crate::io::at::open_file;
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::options::Limits;
 use crate::tensor::{DynTensor, ToTensor};
@@ -111,7 +111,7 @@ pub fn write<W: io::Write>(mut writer: W, tensor: &(impl ToTensor + ?Sized)) -> 
 /// As [`read`], and where the file holds more than the array.
 pub fn load(path: impl AsRef<Path>) -> Result<DynTensor> {
     let path = path.as_ref();
-    let (file, len) = files::open(path)?;
+    let (file, len) = open_file(path)?;
     of_file(BufReader::new(file), len).map_err(|error| error.in_file(path))
 }
 

@@ -9,11 +9,11 @@ use ndarray::{Array, Dimension};
 
 use super::header::Header;
 use super::input::Input;
-use super::{array, charge, check_len, files, payload};
+use super::{array, charge, check_len, payload};
 use crate::convert::zip::{Contents, Directory, Member};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::tensor::{Deferred, DynTensor};
@@ -97,7 +97,7 @@ impl Npz<File> {
     /// As [`new`](Self::new), and where there is no such file, or something else than one.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let (file, _) = files::open(path)?;
+        let (file, _) = open_file(path)?;
         Self::new(file).map_err(|error| error.in_file(path))
     }
 }

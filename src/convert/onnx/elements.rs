@@ -6,11 +6,11 @@ use std::path::{Component, Path};
 
 use super::tensor::{External, Payload, TensorEntry};
 use super::wire::Wire;
-use crate::archive::{open_file, source};
+use crate::archive::source;
 use crate::convert::input::STEP;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::meta::element_count;
 use crate::options::Limits;
 

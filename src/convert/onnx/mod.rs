@@ -34,9 +34,8 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 pub use tensor::TensorEntry;
 
 use super::{Losses, made};
-use crate::archive::open_file;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::meta::Order;
 use crate::options::Limits;
 use crate::segment::options::SaveOptions;

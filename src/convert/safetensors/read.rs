@@ -8,11 +8,11 @@ use ndarray::{Array, Dimension};
 
 use super::header::{Header, item, shown};
 use super::value::{AsValue, Named};
-use crate::archive::{open_file, source};
+use crate::archive::source;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::io::apart::{Buffers, Contents, ReadBuffer, SegmentRead};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
 use crate::io::checksum::STEP;
 use crate::meta::element_count;
 use crate::options::Limits;
