@@ -1,14 +1,18 @@
 //! From a [`Value`] to any deserializable type.
 
-use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
+mod access;
+mod within;
 
+use serde::de::{self, Deserialize, Unexpected, Visitor};
+
+use self::access::{Entries, Items, Shown, Variant};
+use self::within::Within;
 use super::Value;
 use crate::de::{invalid, one_more, visit_numbers, wrong_number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
-use crate::tensor::DynTensor;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
 use ndarray::IxDyn;
@@ -22,26 +26,9 @@ pub fn from_value<'de, T: Deserialize<'de>>(value: Value) -> Result<T> {
 }
 
 /// A value that is taken apart, or one that is borrowed from.
-enum Node<'de> {
+pub enum Node<'de> {
     Owned(Value),
     Borrowed(&'de Value),
-}
-
-/// A value within options, of which it shows nothing: a recursive type must not recurse on
-/// nothing.
-struct Within<'de> {
-    node: Node<'de>,
-    somes: usize,
-}
-
-impl<'de> Within<'de> {
-    fn around(value: Value) -> Self {
-        Self { node: Node::Owned(value), somes: 0 }
-    }
-
-    fn around_borrowed(value: &'de Value) -> Self {
-        Self { node: Node::Borrowed(value), somes: 0 }
-    }
 }
 
 impl<'de> Node<'de> {
@@ -220,174 +207,6 @@ fn plain_number(value: &Value) -> Option<crate::dtype::Number> {
         },
         float => Number::Float(float.number()?.as_double()?),
     })
-}
-
-struct Items<I> {
-    items: I,
-    index: u64,
-}
-
-impl<'de, I: ExactSizeIterator<Item = Node<'de>>> Items<I> {
-    fn visit<V: Visitor<'de>>(items: I, visitor: V) -> Result<V::Value> {
-        let mut items = Self { items, index: 0 };
-        let value = visitor.visit_seq(&mut items)?;
-        match items.items.len() {
-            0 => Ok(value),
-            left => Err(Error::data(format!(
-                "expected the end of an array, found {left} more elements"
-            ))),
-        }
-    }
-}
-
-impl<'de, I: ExactSizeIterator<Item = Node<'de>>> de::SeqAccess<'de> for &mut Items<I> {
-    type Error = Error;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        let Some(item) = self.items.next() else { return Ok(None) };
-        let value = seed.deserialize(item).map_err(|error| error.in_index(self.index))?;
-        self.index += 1;
-        Ok(Some(value))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
-    }
-}
-
-struct Entries<'de, I> {
-    entries: I,
-    value: Option<Node<'de>>,
-    key: String,
-}
-
-impl<'de, I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>> Entries<'de, I> {
-    fn visit<V: Visitor<'de>>(entries: I, visitor: V) -> Result<V::Value> {
-        let mut entries = Self { entries, value: None, key: String::new() };
-        let value = visitor.visit_map(&mut entries)?;
-        match entries.entries.len() {
-            0 => Ok(value),
-            left => {
-                Err(Error::data(format!("expected the end of a map, found {left} more entries")))
-            }
-        }
-    }
-}
-
-impl<'de, I> de::MapAccess<'de> for &mut Entries<'de, I>
-where
-    I: ExactSizeIterator<Item = (Node<'de>, Node<'de>)>,
-{
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
-        self.value = Some(value);
-        self.key = key.value().to_string();
-        seed.deserialize(key).map(Some)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let value = self.value.take().ok_or_else(|| Error::data("a map value without a key"))?;
-        seed.deserialize(value).map_err(|error| error.in_field(self.key.clone()))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.entries.len())
-    }
-}
-
-/// A tensor as a map of dtype, shape, order and data.
-struct Shown<'a> {
-    tensor: &'a DynTensor,
-    next: usize,
-}
-
-impl<'a> Shown<'a> {
-    fn new(tensor: &'a DynTensor) -> Self {
-        Self { tensor, next: 0 }
-    }
-}
-
-impl<'de> de::MapAccess<'de> for Shown<'_> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        match crate::tensor::FIELDS.get(self.next) {
-            Some(&key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        self.next += 1;
-        match self.next {
-            1 => seed.deserialize(self.tensor.dtype().name().into_deserializer()),
-            2 => {
-                let dims = self.tensor.shape().iter().copied();
-                seed.deserialize(de::value::SeqDeserializer::new(dims))
-            }
-            3 => seed.deserialize(self.tensor.order().name().into_deserializer()),
-            _ => seed.deserialize(de::value::BytesDeserializer::new(&self.tensor.le_bytes())),
-        }
-    }
-}
-
-struct Variant<'de> {
-    name: String,
-    content: Option<Node<'de>>,
-}
-
-impl<'de> de::EnumAccess<'de> for Variant<'de> {
-    type Error = Error;
-    type Variant = Self;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self)> {
-        let name: de::value::StrDeserializer<'_, Error> = self.name.as_str().into_deserializer();
-        Ok((seed.deserialize(name)?, self))
-    }
-}
-
-impl<'de> Variant<'de> {
-    fn content<T>(
-        self,
-        expected: &dyn de::Expected,
-        read: impl FnOnce(Node<'de>) -> Result<T>,
-    ) -> Result<T> {
-        let Some(content) = self.content else {
-            return Err(invalid(Unexpected::UnitVariant, expected));
-        };
-        read(content).map_err(|error| error.in_field(self.name))
-    }
-}
-
-impl<'de> de::VariantAccess<'de> for Variant<'de> {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<()> {
-        match self.content {
-            Some(content) => <()>::deserialize(content).map_err(|error| error.in_field(self.name)),
-            None => Ok(()),
-        }
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
-        self.content(&"newtype variant", |content| seed.deserialize(content))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.content(&"tuple variant", |content| content.untagged()?.seq(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value> {
-        self.content(&"struct variant", |content| {
-            de::Deserializer::deserialize_struct(content, "", fields, visitor)
-        })
-    }
 }
 
 macro_rules! numbers {
@@ -601,90 +420,3 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
         false
     }
 }
-
-macro_rules! deserializer {
-    ($type:ty, $within:path) => {
-        impl<'de> de::Deserializer<'de> for $type {
-            type Error = Error;
-
-            deserializer! {
-                $within; deserialize_any deserialize_bool deserialize_i8 deserialize_i16
-                deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16
-                deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
-                deserialize_char deserialize_str deserialize_string deserialize_bytes
-                deserialize_byte_buf deserialize_unit deserialize_seq
-                deserialize_map deserialize_identifier deserialize_ignored_any
-            }
-
-            fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-                let within = $within(self);
-                within.node.option(within.somes, visitor)
-            }
-
-            fn deserialize_unit_struct<V: Visitor<'de>>(
-                self,
-                name: &'static str,
-                visitor: V,
-            ) -> Result<V::Value> {
-                $within(self).node.deserialize_unit_struct(name, visitor)
-            }
-
-            fn deserialize_newtype_struct<V: Visitor<'de>>(
-                self,
-                name: &'static str,
-                visitor: V,
-            ) -> Result<V::Value> {
-                let within = $within(self);
-                within.node.newtype(name, within.somes, visitor)
-            }
-
-            fn deserialize_tuple<V: Visitor<'de>>(
-                self,
-                len: usize,
-                visitor: V,
-            ) -> Result<V::Value> {
-                $within(self).node.deserialize_tuple(len, visitor)
-            }
-
-            fn deserialize_tuple_struct<V: Visitor<'de>>(
-                self,
-                name: &'static str,
-                len: usize,
-                visitor: V,
-            ) -> Result<V::Value> {
-                $within(self).node.deserialize_tuple_struct(name, len, visitor)
-            }
-
-            fn deserialize_struct<V: Visitor<'de>>(
-                self,
-                name: &'static str,
-                fields: &'static [&'static str],
-                visitor: V,
-            ) -> Result<V::Value> {
-                $within(self).node.deserialize_struct(name, fields, visitor)
-            }
-
-            fn deserialize_enum<V: Visitor<'de>>(
-                self,
-                name: &'static str,
-                variants: &'static [&'static str],
-                visitor: V,
-            ) -> Result<V::Value> {
-                $within(self).node.deserialize_enum(name, variants, visitor)
-            }
-
-            fn is_human_readable(&self) -> bool {
-                false
-            }
-        }
-    };
-    ($within:path; $($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            $within(self).node.$method(visitor)
-        }
-    )*};
-}
-
-deserializer!(Value, Within::around);
-deserializer!(&'de Value, Within::around_borrowed);
-deserializer!(Within<'de>, std::convert::identity);

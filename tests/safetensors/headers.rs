@@ -237,7 +237,6 @@ fn shapes_of_many_dimensions_are_not_told_whole() {
     assert_eq!(*file.dyn_tensor("a").unwrap().le_bytes(), [7]);
 }
 
-#[cfg(unix)]
 #[test]
 fn pipes_and_directories_are_refused_without_waiting() {
     let dir = tempfile::tempdir().unwrap();
