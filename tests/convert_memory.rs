@@ -101,7 +101,10 @@ fn memory_follows_the_bytes_received() {
         for claim in &claims {
             let bytes = [&claim[..], &vec![b'a'; given]].concat();
             let (error, most) = peak(|| msgpack::read(&bytes[..]).unwrap_err());
-            assert_eq!(error.category(), Category::Eof, "{error}");
+            // A map has a key only once.
+            let twice = claim[0] == 0xdf && given > 0;
+            let expected = if twice { Category::Data } else { Category::Eof };
+            assert_eq!(error.category(), expected, "{error}");
             assert!(most < 200 * given + MIB, "{most} bytes for {given}");
         }
         let bytes = [&b"\""[..], &vec![b'a'; given]].concat();

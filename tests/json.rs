@@ -330,6 +330,32 @@ fn depth_and_memory_are_limited() {
 }
 
 #[test]
+fn singles_come_back_with_their_value_and_fit_their_fields() {
+    type Fields = (f32, Vec<f32>);
+    let fields: Fields = (0.1, (0..3000u16).map(|n| f32::from(n) / 7.0).collect());
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name| dir.path().join(name);
+    tenarc::save(path("before"), &fields).unwrap();
+    let lost = json::from_archive(path("before"), path("json"), &Options::default()).unwrap();
+    assert!(lost.is_empty());
+    assert!(fs::read_to_string(path("json")).unwrap().starts_with("[0.10000000149011612,"));
+    json::to_archive(path("json"), path("after"), SaveOptions::default()).unwrap();
+    assert_eq!(tenarc::load::<Fields>(path("after")).unwrap(), fields);
+}
+
+#[test]
+fn limits_hold_for_files_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name| dir.path().join(name);
+    fs::write(path("in"), format!("[{}0]", "0,".repeat(1 << 16))).unwrap();
+    let limits = Limits::default().with_max_alloc(1 << 20);
+    let options = SaveOptions::default();
+    let error = json::to_archive_with(path("in"), path("out"), options, limits).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    assert!(!path("out").exists());
+}
+
+#[test]
 fn json_lines_become_archives_and_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name| dir.path().join(name);

@@ -1,5 +1,6 @@
 //! MessagePack: beside rmp-serde, with msgpack-numpy's arrays, into archives and back.
 
+use std::collections::HashSet;
 use std::fs;
 
 use half::bf16;
@@ -301,7 +302,11 @@ fn plain() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 64, 20, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..20).prop_map(Value::Array),
-            prop::collection::vec((inner.clone(), inner), 0..20).prop_map(Value::Map),
+            prop::collection::vec((inner.clone(), inner), 0..20).prop_map(|entries| {
+                let mut keys = HashSet::new();
+                let new = |(key, _): &(Value, Value)| keys.insert(tenarc::to_vec(key).unwrap());
+                Value::Map(entries.into_iter().filter(new).collect())
+            }),
         ]
     })
 }
@@ -360,13 +365,44 @@ fn truncations_and_changed_bytes_are_errors_or_other_values() {
 }
 
 #[test]
+fn a_key_stands_once_in_a_map() {
+    for twice in
+        [&b"\x82\xa1a\x01\xa1a\x02"[..], b"\x82\x01\x01\xcd\x00\x01\x02", b"\x82\xc0\xc0\xc0\xc0"]
+    {
+        let error = msgpack::read(twice).unwrap_err();
+        assert!(error.to_string().contains("two entries of this key"), "{error}");
+        assert_eq!(error.category(), Category::Data);
+    }
+    // Of different types, they are different keys.
+    let map = msgpack::read(&b"\x83\x01\x01\xa11\x02\xca\x3f\x80\x00\x00\x03"[..]).unwrap();
+    assert_eq!(map.as_map().unwrap().len(), 3);
+    let map = Value::Map(vec![(text("a"), Value::Null), (text("a"), Value::Bool(true))]);
+    let error = msgpack::write(Vec::new(), &map).unwrap_err();
+    assert!(error.to_string().contains("stood there before"), "{error}");
+    let (mut bytes, options) = (Vec::new(), Options::default().with_losses(true));
+    assert_eq!(msgpack::write_with(&mut bytes, &map, &options).unwrap().count(), 1);
+    assert_eq!(bytes, b"\x81\xa1a\xc0");
+}
+
+#[test]
+fn errors_say_where() {
+    let error = msgpack::read(&b"\x92\x01\xa1\xff"[..]).unwrap_err().to_string();
+    assert!(error.contains("not UTF-8") && error.contains("byte 3"), "{error}");
+    let bad = [&[0x91][..], &numpy("|b1", &[2], &[1, 2])].concat();
+    let error = msgpack::read(&bad[..]).unwrap_err();
+    assert_eq!(error.offset(), Some(1), "{error}");
+}
+
+#[test]
 fn claimed_lengths_and_depths_are_not_believed() {
     let claims = [0xc6, 0xdb, 0xdd, 0xdf].map(|marker| vec![marker, 0xff, 0xff, 0xff, 0xf0]);
     for claim in claims {
         let error = msgpack::read(&claim[..]).unwrap_err();
         assert_eq!(error.category(), Category::Eof, "{error}");
         let error = msgpack::read(&[&claim[..], &vec![0; 100_000]].concat()[..]).unwrap_err();
-        assert!(matches!(error.category(), Category::Eof), "{error}");
+        // A map has a key only once.
+        let expected = if claim[0] == 0xdf { Category::Data } else { Category::Eof };
+        assert_eq!(error.category(), expected, "{error}");
     }
     let error = msgpack::read(&[0xc9, 0xff, 0xff, 0xff, 0xff, 1, 2][..]).unwrap_err();
     assert_eq!(error.category(), Category::Eof, "{error}");

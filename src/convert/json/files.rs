@@ -27,13 +27,26 @@ pub fn to_archive(
     to: impl AsRef<Path>,
     options: SaveOptions,
 ) -> Result<()> {
+    to_archive_with(from, to, options, Limits::default())
+}
+
+/// As [`to_archive`], with limits, which each value has for itself.
+///
+/// # Errors
+/// As [`to_archive`], and with [`Category::Limit`](crate::Category::Limit) where there is more.
+pub fn to_archive_with(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: SaveOptions,
+    limits: Limits,
+) -> Result<()> {
     let from = from.as_ref();
     let (file, _) = open_file(from)?;
     made::archive(
         to.as_ref(),
         options,
         |out| {
-            let mut values = Reader::new(Positions::new(&file)?, Limits::default());
+            let mut values = Reader::new(Positions::new(&file)?, limits);
             while let Some(value) = values.next_value().map_err(|error| error.in_file(from))? {
                 out.save(&value)?;
             }

@@ -23,8 +23,12 @@
 //! | a map | a tensor, where its fields are `dtype` (of one that tenarc knows), `shape` and `data`, perhaps `order`, and nothing else; else a map |
 //!
 //! Two equal keys in a map are refused. Integers are written as integers, however large; floats with as
-//! many digits as tell them apart, singles as singles. A packed sequence of numbers, which is how archives hold
-//! a `Vec<f32>`, is written as an array. Elements without a Rust type, as those of FP8, are bytes, one number each.
+//! many digits as tell doubles apart, so that singles come back as doubles of the same value; in tensors, singles as
+//! singles. What people write is a double as well: an `f32` field takes `0.5`, and not `0.1`, which it cannot hold.
+//! Elements of tensors are rounded to their dtype.
+//!
+//! A packed sequence of numbers, which is how archives hold a `Vec<f32>`, is written as an array. Elements without a
+//! Rust type, as those of FP8, are bytes, one number each.
 //!
 //! What JSON has not is a [`Loss`](super::Loss): NaN and infinities outside of tensors (null), byte strings
 //! (arrays of numbers), keys that are no texts (diagnostic notation), tags, column-major order, and the
@@ -39,7 +43,7 @@ mod write;
 use std::io;
 
 pub use super::options::Options;
-pub use files::{from_archive, to_archive};
+pub use files::{from_archive, to_archive, to_archive_with};
 
 use super::Losses;
 use super::input::Stream;

@@ -113,7 +113,8 @@ impl Writer<'_> {
             Value::Null => self.put("null"),
             Value::Bool(value) => self.put(if *value { "true" } else { "false" }),
             Value::Integer(value) => self.put(&value.to_string()),
-            Value::F32(value) if value.is_finite() => self.put(&format!("{value:?}")),
+            // Digits that tell singles apart would be read as another double.
+            Value::F32(value) if value.is_finite() => self.put(&format!("{:?}", f64::from(*value))),
             Value::F64(value) if value.is_finite() => self.put(&format!("{value:?}")),
             Value::F32(value) => self.no_number(f64::from(*value)),
             Value::F64(value) => self.no_number(*value),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
 
 use super::Options;
-use super::read::{Found, Item, Reader};
+use super::read::{Found, Item, Reader, not_utf8};
 use super::write::Format;
 use crate::archive::source;
 use crate::convert::input::{Positions, STEP, Stretch};
@@ -31,13 +31,26 @@ pub fn to_archive(
     to: impl AsRef<Path>,
     options: SaveOptions,
 ) -> Result<()> {
+    to_archive_with(from, to, options, Limits::default())
+}
+
+/// As [`to_archive`], with limits, which each value has for itself.
+///
+/// # Errors
+/// As [`to_archive`], and with [`Category::Limit`](crate::Category::Limit) where there is more.
+pub fn to_archive_with(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: SaveOptions,
+    limits: Limits,
+) -> Result<()> {
     let from = from.as_ref();
     let (file, _) = open_file(from)?;
     made::archive(
         to.as_ref(),
         options,
         |out| {
-            let mut values = Reader::new(Positions::new(&file)?, Limits::default());
+            let mut values = Reader::new(Positions::new(&file)?, limits);
             while let Some(item) = values.next().map_err(|error| error.in_file(from))? {
                 out.save(&Stored { item: &item, source: &file })?;
             }
@@ -58,7 +71,7 @@ impl<S: ReadAt> Serialize for Stored<'_, S> {
         let inside = |item| Stored { item, source: self.source };
         match self.item {
             Item::Plain(value) => value.serialize(serializer),
-            Item::Raw(_) => Err(Z::Error::custom("a string that is not UTF-8")),
+            Item::Raw(_, at) => Err(Z::Error::custom(not_utf8(*at))),
             Item::Bytes(stretch) => {
                 let mut bytes = Vec::new();
                 blocks(stretch, self.source, STEP, &mut |block| {

@@ -28,6 +28,9 @@
 //! | a scalar of numpy, a complex number of Python | a tensor without dimensions |
 //! | an extension | a map `{"msgpack_ext": type, "data": bytes}`, which is written as an extension |
 //!
+//! A scalar of numpy, such as the losses in a training log, fits a field `Tensor<Array0<f32>>`, not a plain `f32`. Two
+//! equal keys in a map are refused.
+//!
 //! A tensor without dimensions is written as a scalar of numpy, and a packed sequence of numbers, which is how
 //! archives hold a `Vec<f32>`, number by number, as it was before.
 //! Structured arrays and those of Python objects, which are pickles, are refused. What MessagePack has not is
@@ -42,7 +45,7 @@ mod write;
 use std::io;
 
 pub use super::options::Options;
-pub use files::{from_archive, to_archive};
+pub use files::{from_archive, to_archive, to_archive_with};
 
 use super::Losses;
 use super::input::Stream;

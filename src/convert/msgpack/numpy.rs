@@ -37,7 +37,7 @@ pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
 }
 
 /// The map, or what it stands for. One that has other fields beside is a map like any other.
-pub fn recognised(mut entries: Vec<(Value, Item)>, limits: Limits) -> Result<Item> {
+pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> Result<Item> {
     let known = |name: &str| entries.iter().filter(|(key, _)| named(key, name)).count() == 1;
     let fields = FIELDS.iter().filter(|name| known(name)).count();
     let whole = fields == entries.len();
@@ -49,7 +49,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, limits: Limits) -> Result<Ite
     };
     if whole && nd && data && dtype {
         return match take("nd") {
-            Some(Item::Plain(Value::Bool(array))) => found(array, &mut take, limits),
+            Some(Item::Plain(Value::Bool(array))) => found(array, &mut take, at, limits),
             _ => Err(Error::syntax("expected a bool for `nd` of a numpy array")),
         };
     }
@@ -66,7 +66,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, limits: Limits) -> Result<Ite
             return Err(Error::syntax("expected a complex number as Python writes it"));
         };
         let data = [re.to_le_bytes(), im.to_le_bytes()].concat();
-        return Ok(tensor(DType::C128, &[], false, Stretch::Held(data)));
+        return Ok(tensor(DType::C128, &[], false, Stretch::Held(data), at));
     }
     if entries.len() == 2 && data && extension {
         // An extension was never read as a map.
@@ -79,12 +79,17 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, limits: Limits) -> Result<Ite
     Ok(Item::Map(entries))
 }
 
-fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch) -> Item {
+fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
     let meta = TensorMeta { dtype, shape: IxDyn(shape), order: Order::C };
-    Item::Tensor(Box::new(Found { meta, big_endian, data }))
+    Item::Tensor(Box::new(Found { meta, big_endian, data, at }))
 }
 
-fn found(array: bool, take: &mut dyn FnMut(&str) -> Option<Item>, limits: Limits) -> Result<Item> {
+fn found(
+    array: bool,
+    take: &mut dyn FnMut(&str) -> Option<Item>,
+    at: u64,
+    limits: Limits,
+) -> Result<Item> {
     let kind = match take("kind") {
         None | Some(Item::Plain(Value::Null)) => Vec::new(),
         Some(item) => bytes_of(item).unwrap_or_else(|| b"?".to_vec()),
@@ -123,7 +128,7 @@ fn found(array: bool, take: &mut dyn FnMut(&str) -> Option<Item>, limits: Limits
     let data = match take(super::DATA) {
         Some(Item::Bytes(data)) => data,
         // As old writers do.
-        Some(Item::Raw(bytes)) => Stretch::Held(bytes),
+        Some(Item::Raw(bytes, _)) => Stretch::Held(bytes),
         Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
         _ => return Err(Error::syntax("expected bytes for `data`")),
     };
@@ -133,7 +138,7 @@ fn found(array: bool, take: &mut dyn FnMut(&str) -> Option<Item>, limits: Limits
         let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
         return Err(Error::syntax(what));
     }
-    Ok(tensor(dtype, &shape, big_endian, data))
+    Ok(tensor(dtype, &shape, big_endian, data, at))
 }
 
 fn bytes_of(item: Item) -> Option<Vec<u8>> {
@@ -188,8 +193,9 @@ impl Found {
         if self.big_endian {
             mem::swap_words(&mut bytes, self.meta.dtype.word());
         }
-        let elements = Elements::from_le_bytes(&self.meta.dtype, bytes)?;
-        DynTensor::from_parts(self.meta, elements)
+        let at = self.at;
+        let elements = Elements::from_le_bytes(&self.meta.dtype, bytes);
+        DynTensor::from_parts(self.meta, elements.map_err(|error| error.at(at))?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! From MessagePack to trees.
 
+use std::collections::HashSet;
+
 use super::numpy;
 use crate::convert::input::{Input, Source, Stretch};
 use crate::convert::values::ReadValues;
@@ -11,8 +13,8 @@ use crate::value::Value;
 /// A value that was read; what is long may have been left where it is.
 pub enum Item {
     Plain(Value),
-    /// A string that is not UTF-8, as old writers make of bytes.
-    Raw(Vec<u8>),
+    /// A string that is not UTF-8, as old writers make of bytes, and where it stands.
+    Raw(Vec<u8>, u64),
     Bytes(Stretch),
     Array(Vec<Item>),
     Map(Vec<(Value, Item)>),
@@ -24,6 +26,8 @@ pub struct Found {
     pub meta: TensorMeta,
     pub big_endian: bool,
     pub data: Stretch,
+    /// Where the map stands that says it.
+    pub at: u64,
 }
 
 /// Reads value after value.
@@ -117,10 +121,11 @@ impl<S: Source> Reader<S> {
     // Functions of their own, as what is nested should take little stack.
 
     fn text(&mut self, len: u64) -> Result<Item> {
+        let at = self.input.at();
         let bytes = self.input.bytes(len, "a string")?;
         Ok(match String::from_utf8(bytes) {
             Ok(text) => Item::Plain(Value::Text(text)),
-            Err(error) => Item::Raw(error.into_bytes()),
+            Err(error) => Item::Raw(error.into_bytes(), at),
         })
     }
 
@@ -148,20 +153,34 @@ impl<S: Source> Reader<S> {
     fn map(&mut self, len: u64, at: u64) -> Result<Item> {
         self.input.enter()?;
         let mut entries = Vec::new();
+        let mut keys = HashSet::new();
         for _ in 0..len {
+            let key_at = self.input.at();
             let key = self.item()?;
             let key = match key {
                 Item::Bytes(Stretch::At { .. }) => {
                     return Err(Error::limit("a map key of thousands of bytes").at(self.at()));
                 }
-                key => key.into_value().map_err(|error| error.at(self.input.at()))?,
+                key => key.into_value().map_err(|error| error.at(key_at))?,
             };
+            let encoded = crate::to_vec(&key)?;
+            // Once more among the keys.
+            self.input.charge((size_of::<Vec<u8>>() + encoded.len()) as u64)?;
+            if !keys.insert(encoded) {
+                let what = "there are two entries of this key";
+                return Err(Error::data(what).at(key_at).in_field(key.to_string()));
+            }
             let value = self.item().map_err(|error| error.in_field(key.to_string()))?;
             entries.push((key, value));
         }
         self.input.leave();
-        numpy::recognised(entries, self.limits).map_err(|error| error.at(at))
+        numpy::recognised(entries, at, self.limits).map_err(|error| error.at(at))
     }
+}
+
+#[cold]
+pub fn not_utf8(at: u64) -> Error {
+    Error::syntax("a string that is not UTF-8").at(at)
 }
 
 impl Item {
@@ -169,7 +188,7 @@ impl Item {
     pub fn into_value(self) -> Result<Value> {
         Ok(match self {
             Self::Plain(value) => value,
-            Self::Raw(_) => return Err(Error::syntax("a string that is not UTF-8")),
+            Self::Raw(_, at) => return Err(not_utf8(at)),
             Self::Bytes(Stretch::Held(bytes)) => Value::Bytes(bytes),
             Self::Bytes(Stretch::At { .. }) => {
                 return Err(Error::data("bytes that were left where they are"));

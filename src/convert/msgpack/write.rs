@@ -1,5 +1,6 @@
 //! From trees to MessagePack.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use super::numpy::is_special;
@@ -89,8 +90,19 @@ impl Writer<'_> {
                        would be read",
             );
         }
-        self.head(entries.len(), MAP)?;
+        let mut keys = HashSet::new();
+        let mut once = Vec::with_capacity(entries.len());
         for (key, item) in entries {
+            let before = self.path.enter(|| key.to_string());
+            if keys.insert(crate::to_vec(key)?) {
+                once.push((key, item));
+            } else {
+                self.lose("an entry whose key stood there before is left out");
+            }
+            self.path.leave(before);
+        }
+        self.head(once.len(), MAP)?;
+        for (key, item) in once {
             let before = self.path.enter(|| key.to_string());
             let written = self.item(key).and_then(|()| self.item(item));
             written.map_err(|error| error.in_field(key.to_string()))?;
