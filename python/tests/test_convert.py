@@ -1,9 +1,13 @@
 """Values as the types that a caller asks for."""
 
+import contextlib
 import dataclasses
 import enum
+import sys
+import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -163,3 +167,95 @@ def test_arrays_of_any_dtype_of_a_kind():
     found = read([1, 2], npt.NDArray[np.uint8])
     assert found.dtype == np.uint8 and found.tolist() == [1, 2]
     assert type(read(tenarc.Numbers([1]), np.ndarray)) is np.ndarray
+
+
+@dataclass
+class Add:
+    left: "Add | Mul | int"
+    right: "Add | Mul | int"
+    add: bool
+
+
+@dataclass
+class Mul:
+    left: "Add | Mul | int"
+    right: "Add | Mul | int"
+    mul: bool
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+@pytest.mark.parametrize("innermost", [1, "neither"])
+def test_unions_inside_of_unions_take_no_time(innermost, tagged):
+    value: Any = innermost
+    for _ in range(50):
+        value = {"left": tenarc.Tag(4242, value) if tagged else value, "right": 1, "mul": True}
+    message, start = tenarc.dumps(value), time.monotonic()
+    if innermost == 1:
+        found = tenarc.loads(message, cls=Mul)
+        assert type(found.left.left) is Mul and found.right == 1
+    else:
+        with pytest.raises(tenarc.Mismatch) as caught:
+            tenarc.loads(message, cls=Mul)
+        assert caught.value.path == "left" and len(str(caught.value)) < 1000
+    assert time.monotonic() - start < 5
+
+
+def test_faults_in_unions_keep_their_paths():
+    hint = list[Layer | None]
+    for _ in range(2):
+        with pytest.raises(tenarc.Mismatch) as caught:
+            read([{"weight": np.zeros(1, "f4")}, {"weight": 5}], hint)
+        assert caught.value.path == "1.weight"
+
+
+def test_an_error_shows_no_more_of_a_value_than_fits_a_line():
+    with pytest.raises(tenarc.Mismatch) as caught:
+        read([["x" * 100_000] * 10] * 10, dict[str, int])
+    assert len(str(caught.value)) < 200
+
+
+@dataclass
+class Links:
+    next: "Links | None" = None
+
+
+def test_recursion_that_python_has_no_room_for_is_a_limit():
+    value: Any = {}
+    for _ in range(120):
+        value = {"next": value}
+    message = tenarc.dumps(value)
+    found = tenarc.loads(message, cls=Links)
+    assert found.next.next.next is not None
+
+    def below(levels: int, call: Any) -> Any:
+        return below(levels - 1, call) if levels else call()
+
+    calls = (
+        lambda: tenarc.loads(message, cls=Links),
+        lambda: tenarc.loads(message),
+        lambda: tenarc.dumps(value),
+    )
+    for call in calls:
+        for levels in range(100, sys.getrecursionlimit() - 150, 20):
+            with contextlib.suppress(tenarc.Limit):
+                below(levels, call)
+        with pytest.raises(tenarc.Limit, match="recursion"):
+            below(sys.getrecursionlimit() - 170, call)
+
+
+@dataclass
+class Fields:
+    pairs: list[None]
+    noted: Annotated[int | None, "note"]
+
+
+def test_only_optional_fields_may_be_missing():
+    assert read({"pairs": [None]}, Fields) == Fields([None], None)
+    with pytest.raises(tenarc.Mismatch, match="pairs"):
+        read({"noted": 1}, Fields)
+
+
+@pytest.mark.parametrize("hint", [dict[list[int], int], OrderedDict[str, int], set[int], int | bytes])
+def test_hints_that_nothing_can_be_read_into(hint):
+    with pytest.raises(tenarc.Mismatch):
+        read({(1, 2): 3}, hint)

@@ -40,6 +40,8 @@ def test_paths_find_values(path):
                 archive[missing]
         with pytest.raises(tenarc.Mismatch):
             archive.tensor("7")
+        with pytest.raises(TypeError, match="path is text"):
+            archive[0]
         found = [(info.path, info.dtype, info.shape, info.order, info.nbytes) for info in archive.tensors()]
     assert found == [
         ("layers.0.weight", "f32", (100, 100), "C", 40_000),

@@ -225,3 +225,32 @@ def test_both_libraries_judge_forged_archives_alike(rust, tmp_path):
     lines = rust.failed("load", tmp_path)
     refused = {line.split(",")[0].removeprefix("FAILED ") for line in lines if ", verified: " in line}
     assert {name for name, whole in judged.items() if not whole} == refused
+
+
+def test_names_from_the_input_do_not_reach_the_terminal():
+    message = tenarc.dumps({"a\x1b[31m\n\u202eb": "text", "ü水": 1})
+    with pytest.raises(tenarc.Mismatch) as caught:
+        tenarc.loads(message, cls=dict[str, int])
+    assert str(caught.value).isprintable() and r"a\x1b[31m\n\u202eb" in str(caught.value)
+    with pytest.raises(tenarc.Mismatch, match="ü水"):
+        tenarc.loads(message, cls=dict[str, str])
+
+
+def test_a_record_as_long_as_a_sparse_file_is_a_limit(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        file.write(MAGIC + bytes.fromhex("d818 5b 0000 0010 0000 0000"))
+        file.truncate(1 << 37)
+    before = peak()
+    for call in (tenarc.open, tenarc.load, tenarc.recover, lambda p: tenarc.open(p, torn=True)):
+        with pytest.raises(tenarc.Limit, match="a record of"):
+            call(tmp_path / "a")
+    assert peak() - before < 50 << 20
+
+
+def test_more_levels_than_can_be_read_are_no_limit():
+    with pytest.raises(tenarc.Unsupported):
+        tenarc.Limits(max_depth=1001)
+    for unit in (b"\x81", b"\xa1\x00", b"\xc1", b"\xda\x54\x53\x4f\x4d"):
+        for levels in (999, 100_000):
+            with pytest.raises(tenarc.Limit):
+                tenarc.loads(unit * levels + b"\xf6", limits=tenarc.Limits(max_depth=1000))

@@ -4,17 +4,29 @@ import re
 import sys
 import types
 
+import pytest
 from conftest import ROOT
 
 
-def test_the_example_runs(tmp_path, monkeypatch):
+def run(block: int, directory, monkeypatch) -> dict:
+    """Runs one of the examples; gives its names."""
     text = (ROOT / "python" / "README.md").read_text()
-    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert example is not None
-    monkeypatch.chdir(tmp_path)
+    example = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[block]
+    monkeypatch.chdir(directory)
     # Dataclasses look for the module that they are in.
     monkeypatch.setitem(sys.modules, "readme", types.ModuleType("readme"))
     names: dict = {"__name__": "readme"}
-    exec(example.group(1), names)
+    exec(example, names)
+    return names
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    names = run(0, tmp_path, monkeypatch)
     assert names["model"].name == "identity" and names["weight"].shape == (64, 64)
     assert names["value"] == {"step": 2}
+
+
+def test_the_example_with_torch_runs(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    names = run(1, tmp_path, monkeypatch)
+    assert names["layer"].weight.dtype is torch.bfloat16 and set(names["state"]) == {"weight", "bias"}

@@ -202,3 +202,11 @@ def test_a_stream_that_would_block_says_so():
 
     with pytest.raises(BlockingIOError):
         tenarc.Reader(Nothing())
+
+
+def test_files_in_text_mode_are_refused(tmp_path):
+    (tmp_path / "a").write_bytes(archive_of([1])[:3])
+    with (tmp_path / "a").open(encoding="latin-1") as file, pytest.raises(TypeError, match="binary"):
+        tenarc.Reader(file)
+    with (tmp_path / "b").open("w") as file, pytest.raises(TypeError):
+        tenarc.Writer(file)

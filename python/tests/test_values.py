@@ -324,3 +324,18 @@ def test_maps_arrays_and_tags_are_keys():
     found = tenarc.loads(message)
     assert found[1, 2] == 1 and list(found)[2] == tenarc.Tag(4242, (3,))
     assert tenarc.dumps(found) == message
+
+
+@pytest.mark.parametrize("wrong", ["text", 3, [1, 2], None])
+def test_what_is_no_bytes_is_no_message(wrong):
+    for call in (tenarc.loads, tenarc.buffer_lengths):
+        with pytest.raises(TypeError, match="bytes-like"):
+            call(wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, "\ud800", b"name"])
+def test_a_name_is_text(tmp_path, wrong):
+    for call in (lambda: tenarc.save(tmp_path / "a", 1, name=wrong), lambda: tenarc.to_parts(1, name=wrong)):
+        with pytest.raises(tenarc.Unsupported, match="a name"):
+            call()
+    assert not (tmp_path / "a").exists()

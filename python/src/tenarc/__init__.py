@@ -14,7 +14,7 @@ aligned and with checksums. A **message** (`dumps`, `loads`) is one value as CBO
 `from_parts`) are metadata and buffers apart. The format is specified in `SPEC.md` of the project.
 """
 
-from .archive import Archive, Segment, TensorInfo, load
+from .archive import Archive, load
 from .archive import open_archive as open
 from .errors import (
     Damaged,
@@ -28,9 +28,11 @@ from .errors import (
     Version,
 )
 from .files import Appender, append, save
+from .mend import Recovered, recover, recover_to
 from .message import dumps, loads
 from .options import Limits
 from .parts import Parts, buffer_lengths, from_parts, to_parts
+from .saved import Segment, TensorInfo
 from .segment import Header
 from .stream import Reader, Writer
 from .torch import to_torch
@@ -51,6 +53,7 @@ __all__ = [
     "Parts",
     "Raw",
     "Reader",
+    "Recovered",
     "Segment",
     "Simple",
     "Some",
@@ -67,6 +70,8 @@ __all__ = [
     "load",
     "loads",
     "open",
+    "recover",
+    "recover_to",
     "save",
     "to_parts",
     "to_torch",

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from .source import open_regular
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows
@@ -135,6 +137,21 @@ def sync_directory(path: Path) -> None:
             raise
     finally:
         os.close(number)
+
+
+def open_locked(path: str | os.PathLike[str]) -> io.FileIO:
+    """Opens a file that no other writer may change meanwhile; `OSError` where there is one."""
+    file = open_regular(path, os.O_RDWR)
+    try:
+        if not try_lock(file):
+            raise OSError(errno.EBUSY, "another writer has it open", os.fsdecode(path))
+        # It may have been replaced before it was locked.
+        if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            raise OSError(errno.EBUSY, "it was replaced just now", os.fsdecode(path))
+        return file
+    except BaseException:
+        file.close()
+        raise
 
 
 def try_lock(file: IO[bytes]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -11,50 +13,58 @@ from typing import Any
 
 import numpy as np
 
-from .errors import Fault, Mismatch
+from .errors import Fault, Mismatch, bounded_recursion
+from .tags import ELSEWHERE
 from .torch import to_torch
 from .values import Numbers, Raw, Some, Tag
 
 _NONE = type(None)
-#: Tags that refer to values elsewhere in the input (SPEC 4).
-_ELSEWHERE = (25, 29)
+_UNIONS = (typing.Union, types.UnionType)
+#: What was made of values, or the fault in them, by value and hint; both are kept, so that ids stay theirs.
+_Tried = dict[tuple[int, int], tuple[Any, Any, Any]]
+#: Messages about all types of a union are no longer.
+_MAX_MESSAGE = 300
+_hints_of = functools.lru_cache(maxsize=256)(functools.partial(typing.get_type_hints, include_extras=True))
 #: Classes of numpy's that are one dtype each.
 _CONCRETE = frozenset(np.sctypeDict.values())
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """The value as a type that a hint names. `Mismatch`, with the path, where it is none."""
+    """The value as a type that a hint names, as it is for `None`. `Mismatch`, with the path, where it is none."""
+    if hint is None:
+        return value
     try:
-        return _convert(value, hint)
+        with bounded_recursion():
+            return _convert(value, hint, {})
     except Fault as fault:
         raise fault.kind(fault.message, path=fault.path()) from None
 
 
-def _convert(value: Any, hint: Any) -> Any:
+def _convert(value: Any, hint: Any, tried: _Tried) -> Any:
     if hint is Any or hint is object:
         return value
     origin = typing.get_origin(hint)
     # `type X = ...` of Python 3.12, which numpy's `NDArray` is there too.
     if hasattr(origin, "__value__"):
-        return _convert(value, origin.__value__[typing.get_args(hint)])
+        return _convert(value, origin.__value__[typing.get_args(hint)], tried)
     if hasattr(hint, "__value__") and hasattr(hint, "__type_params__"):
-        return _convert(value, hint.__value__)
+        return _convert(value, hint.__value__, tried)
     if origin is typing.Annotated:
-        return _convert(value, typing.get_args(hint)[0])
-    if origin is typing.Union or origin is types.UnionType:
-        return _union(value, typing.get_args(hint))
+        return _convert(value, typing.get_args(hint)[0], tried)
+    if origin in _UNIONS:
+        return _union(value, typing.get_args(hint), tried)
     if isinstance(value, Tag) and hint is not Tag:
-        if value.tag in _ELSEWHERE:
+        if value.tag in ELSEWHERE:
             raise Fault(Mismatch, f"tag {value.tag} refers to another value")
-        return _convert(value.value, hint)
+        return _convert(value.value, hint, tried)
     if hint is None or hint is _NONE:
         return _expect(value is None or value == [], None, value, "null")
     plain = _PLAIN.get(hint)
     if plain is not None:
         return plain(value)
     if origin is None and isinstance(hint, type):
-        return _class(value, hint)
-    return _generic(value, origin, typing.get_args(hint), hint)
+        return _class(value, hint, tried)
+    return _generic(value, origin, typing.get_args(hint), hint, tried)
 
 
 def _expect(fits: Any, result: Any, value: Any, wanted: str) -> Any:
@@ -66,7 +76,7 @@ def _expect(fits: Any, result: Any, value: Any, wanted: str) -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
-    text = repr(value)
+    text = reprlib.repr(value)
     return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
 
@@ -115,7 +125,7 @@ _PLAIN: dict[Any, Any] = {
 }
 
 
-def _union(value: Any, hints: tuple[Any, ...]) -> Any:
+def _union(value: Any, hints: tuple[Any, ...], tried: _Tried) -> Any:
     if value is None and _NONE in hints:
         return None
     faults = []
@@ -126,17 +136,54 @@ def _union(value: Any, hints: tuple[Any, ...]) -> Any:
     for hint in hints:
         if hint is not _NONE:
             try:
-                return _convert(value, hint)
+                return _try(value, hint, tried)
             except Fault as fault:
                 faults.append(fault)
     if len(faults) == 1:
         raise faults[0]
-    raise Fault(Mismatch, "fits none of " + "; ".join(fault.message for fault in faults))
+    message = "fits none of " + "; ".join(fault.message for fault in faults)
+    raise Fault(Mismatch, message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 3] + "...")
 
 
-def _class(value: Any, cls: type) -> Any:
+def _try(value: Any, hint: Any, tried: _Tried) -> Any:
+    """Converts a value once: unions inside of unions would try it twice at each level."""
+    if not isinstance(value, (list, dict, Tag)):
+        return _convert(value, hint, tried)
+    key = id(value), id(hint)
+    if key not in tried:
+        try:
+            tried[key] = _convert(value, hint, tried), value, hint
+        except Fault as fault:
+            tried[key] = _Failed(fault), value, hint
+    result, _, _ = tried[key]
+    if isinstance(result, _Failed):
+        raise result.fault()
+    return result
+
+
+class _Failed:
+    """A fault as it was where it occurred: on its way up, steps are added to it."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault, self._steps = fault, [*fault.steps]
+
+    def fault(self) -> Fault:
+        again = Fault(self._fault.kind, self._fault.message)
+        again.steps = [*self._steps]
+        return again
+
+
+def _is_optional(hint: Any) -> bool:
+    if hasattr(hint, "__value__"):
+        return _is_optional(hint.__value__)
+    if typing.get_origin(hint) is typing.Annotated:
+        return _is_optional(typing.get_args(hint)[0])
+    return typing.get_origin(hint) in _UNIONS and _NONE in typing.get_args(hint)
+
+
+def _class(value: Any, cls: type, tried: _Tried) -> Any:
     if dataclasses.is_dataclass(cls) and cls not in (Some, Raw):
-        return _dataclass(value, cls)
+        return _dataclass(value, cls, tried)
     if issubclass(cls, enum.Enum):
         fits = isinstance(value, str) and value in cls.__members__
         return _expect(fits, cls[value] if fits else None, value, f"a name of {cls.__name__}")
@@ -145,8 +192,8 @@ def _class(value: Any, cls: type) -> Any:
     if issubclass(cls, np.ndarray):
         return _array(value, np.generic) if cls is np.ndarray else _instance(value, cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        hints = typing.get_type_hints(cls)
-        return cls(*_tuple(value, tuple(hints.get(name, Any) for name in cls._fields)))
+        hints = _hints_of(cls)
+        return cls(*_tuple(value, tuple(hints.get(name, Any) for name in cls._fields), tried))
     if cls is list or cls is tuple:
         return cls(_sequence(value))
     if cls is dict:
@@ -160,20 +207,20 @@ def _instance(value: Any, cls: type) -> Any:
     return _expect(isinstance(value, cls), value, value, cls.__name__)
 
 
-def _dataclass(value: Any, cls: type) -> Any:
+def _dataclass(value: Any, cls: type, tried: _Tried) -> Any:
     """Fields by their names; those that the type does not know are passed over."""
     if not isinstance(value, Mapping):
         raise Fault(Mismatch, f"expected the fields of {cls.__name__}, found {_shown(value)}")
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = _hints_of(cls)
     found: dict[str, Any] = {}
     later: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
         if field.name in value:
-            item = _at(value[field.name], hint, field.name)
+            item = _at(value[field.name], hint, field.name, tried)
         elif field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING:
             continue
-        elif _NONE in typing.get_args(hint):
+        elif _is_optional(hint):
             item = None
         else:
             raise Fault(Mismatch, f"the field `{field.name}` of {cls.__name__} is missing")
@@ -184,9 +231,9 @@ def _dataclass(value: Any, cls: type) -> Any:
     return made
 
 
-def _at(value: Any, hint: Any, name: str) -> Any:
+def _at(value: Any, hint: Any, name: str, tried: _Tried) -> Any:
     try:
-        return _convert(value, hint)
+        return _convert(value, hint, tried)
     except Fault as fault:
         raise fault.at(0, name) from None
 
@@ -199,11 +246,11 @@ def _sequence(value: Any) -> list[Any]:
     return list(value)
 
 
-def _tuple(value: Any, hints: tuple[Any, ...]) -> list[Any]:
+def _tuple(value: Any, hints: tuple[Any, ...], tried: _Tried) -> list[Any]:
     items = _sequence(value)
     if len(items) != len(hints):
         raise Fault(Mismatch, f"expected {len(hints)} elements, found {len(items)}")
-    return [_at(item, hint, str(n)) for n, (item, hint) in enumerate(zip(items, hints, strict=True))]
+    return [_at(item, hint, str(n), tried) for n, (item, hint) in enumerate(zip(items, hints, strict=True))]
 
 
 def _array(value: Any, cls: Any) -> Any:
@@ -233,7 +280,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
     return _expect(float(number) == value or value != value, number, value, f"what {dtype} holds exactly")
 
 
-def _generic(value: Any, origin: Any, args: tuple[Any, ...], hint: Any) -> Any:
+def _generic(value: Any, origin: Any, args: tuple[Any, ...], hint: Any, tried: _Tried) -> Any:
     if origin is np.ndarray:
         elements = typing.get_args(args[1]) if len(args) > 1 else ()
         cls = elements[0] if elements else Any
@@ -241,14 +288,23 @@ def _generic(value: Any, origin: Any, args: tuple[Any, ...], hint: Any) -> Any:
         return _array(value, cls if known else np.generic)
     if origin is tuple:
         if len(args) == 2 and args[1] is Ellipsis:
-            return tuple(_at(v, args[0], str(n)) for n, v in enumerate(_sequence(value)))
-        return tuple(_tuple(value, args))
+            return tuple(_at(v, args[0], str(n), tried) for n, v in enumerate(_sequence(value)))
+        return tuple(_tuple(value, args, tried))
     if origin is typing.Literal:
         fits = any(type(value) is type(arg) and value == arg for arg in args)
         return _expect(fits, value, value, f"one of {args}")
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping) and issubclass(dict, origin):
         _expect(isinstance(value, Mapping), None, value, "a map")
-        return {_at(k, args[0], str(k)): _at(v, args[1], str(k)) for k, v in value.items()}
+        return {_key(k, args[0], tried): _at(v, args[1], str(k), tried) for k, v in value.items()}
     if isinstance(origin, type) and issubclass(list, origin):
-        return [_at(v, args[0], str(n)) for n, v in enumerate(_sequence(value))]
+        return [_at(v, args[0], str(n), tried) for n, v in enumerate(_sequence(value))]
     raise Fault(Mismatch, f"cannot read into {hint!r}")
+
+
+def _key(value: Any, hint: Any, tried: _Tried) -> Any:
+    key = _at(value, hint, str(value), tried)
+    try:
+        hash(key)
+    except TypeError:
+        raise Fault(Mismatch, f"Python has no map with a key of {type(key).__name__}") from None
+    return key

@@ -1,46 +1,45 @@
-"""From metadata to values.
-
-cbor2 decodes items; of tags it keeps number and content, which the resolver then gives their meaning.
-"""
+"""From metadata to values: what tags mean is put in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import Any, Protocol
 
 import cbor2
 import numpy as np
-import numpy.typing as npt
 
-from . import dtypes, scan
-from .dtypes import DType
-from .errors import Damaged, Error, Fault, Limit, Mismatch
-from .items import four_letters
+from . import dtypes
+from .dtypes import DType, Order, Payload
+from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
+from .fields import (
+    bignum,
+    check_length,
+    dtype_name,
+    fields_of,
+    kind_of,
+    listed,
+    order_of,
+    passed_over,
+    payload_of,
+)
 from .options import Limits
-from .values import Numbers, Order, Raw, Some, Tag
-
-BIGNUM, NEGATIVE_BIGNUM = 2, 3
-EMBEDDED = 24
-ROW_MAJOR, COLUMN_MAJOR = 40, 1040
-COMPLEX = 43001
-NAMED, SOME, REFERENCE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF"))
-# References to elsewhere are not passed over either (SPEC 4).
-_MEANINGS = frozenset(
-    (BIGNUM, NEGATIVE_BIGNUM, 25, 29, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, SOME, REFERENCE)
-) | frozenset(dtypes.BY_TAG)
-
-Payload = npt.NDArray[np.uint8]
+from .tags import (
+    BIGNUM,
+    COLUMN_MAJOR,
+    COMPLEX,
+    NAMED,
+    NEGATIVE_BIGNUM,
+    REFERENCE,
+    ROW_MAJOR,
+    SOME,
+)
+from .tree import located, parse
+from .values import Numbers, Raw, Some, Tag
 
 # What cbor2 makes of a map that is a key: a class of its own, or of later versions of Python.
 _FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
-# Tags that cbor2 would make objects of, some at great cost, or follow.
-_BUILT_IN = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261)
-_KEPT = {
-    number: lambda content, _, number=number: Tag(number, content) for number in (*_BUILT_IN, 1004, 43000, 55799)
-}
 
 
 class Buffers(Protocol):
@@ -54,36 +53,23 @@ class Buffers(Protocol):
         """The content of a buffer: in memory of its own, or wherever it is."""
 
 
-def parse(data: bytes, offset: int, limits: Limits, cut: type[Error] = Damaged) -> Any:
-    """The item that `data` is, tags as they are.
-
-    `offset` is where it stands, and `cut` what it is when it ends too early, for errors.
-    """
+def value_of(
+    metadata: bytes,
+    offset: int,
+    buffers: Buffers | None,
+    *,
+    owned: bool,
+    limits: Limits,
+    elements: bool = True,
+    cut: type[Error] = Damaged,
+) -> Any:
+    """The value that metadata makes of buffers, each of which must be a part of it."""
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements)
     try:
-        return _loads(data, limits, indefinite=False)
-    except (cbor2.CBORDecodeError, ValueError, OverflowError):
-        scan.check(data, offset, limits.max_depth, cut)
-    # Well-formed: then it is that lengths are indefinite, or something that Python does not hold.
-    try:
-        return _loads(data, limits, indefinite=True)
-    except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
-        raise Damaged(f"{error}", offset=offset) from error
-
-
-def _loads(data: bytes, limits: Limits, *, indefinite: bool) -> Any:
-    decoder = cbor2.CBORDecoder(
-        BytesIO(data),
-        semantic_decoders=_KEPT,
-        max_depth=limits.max_depth,
-        allow_indefinite=indefinite,
-        allow_duplicate_keys=False,
-    )
-    tree = decoder.decode()
-    try:
-        decoder.read(1)
-    except cbor2.CBORDecodeEOF:
-        return tree
-    raise ValueError("bytes behind the value")
+        with bounded_recursion():
+            return resolver.whole(parse(metadata, offset, limits, cut))
+    except Fault as fault:
+        raise located(fault, metadata, offset) from None
 
 
 class Resolver:
@@ -168,7 +154,7 @@ class Resolver:
         if number == NAMED:
             return self._named(node.value)
         if number in (BIGNUM, NEGATIVE_BIGNUM):
-            return _bignum(node)
+            return bignum(node)
         try:
             content = self.value(node.value)
         except Fault as fault:
@@ -181,24 +167,24 @@ class Resolver:
 
     def _tensor(self, node: Tag) -> Any:
         """`[shape, typed array]`, or a plain array of numbers in its place."""
-        dims, elements = _fields(node.value, (2,), "a tensor")
-        shape, elements = self._shape(dims), _passed_over(elements)
+        dims, elements = fields_of(node.value, (2,), "a tensor")
+        shape, elements = self._shape(dims), passed_over(elements)
         order: Order = "C" if node.tag == ROW_MAJOR else "F"
         if type(elements) is Tag:
             dtype, payload = self._typed(elements)
         else:
-            dtype, payload = _listed(elements)
+            dtype, payload = listed(elements)
         return self._array(dtype.name, shape, order, self._inline(payload))
 
     def _named(self, content: Any) -> Any:
-        name, dims, order, payload = _fields(content, (4,), "a tensor")
+        name, dims, order, payload = fields_of(content, (4,), "a tensor")
         if type(payload) is not bytes:
-            raise Fault(Damaged, f"a tensor's payload: expected bytes, found {_kind(payload)}")
+            raise Fault(Damaged, f"a tensor's payload: expected bytes, found {kind_of(payload)}")
         shape = self._shape(dims)
-        return self._array(_name(name), shape, _order(order), self._inline(_bytes(payload)))
+        return self._array(dtype_name(name), shape, order_of(order), self._inline(payload_of(payload)))
 
     def _reference(self, content: Any) -> Any:
-        fields = _fields(content, (1, 2, 4), "a reference to a buffer")
+        fields = fields_of(content, (1, 2, 4), "a reference to a buffer")
         number = fields[-1]
         if self.buffers is None:
             raise Fault(Damaged, "a reference to a buffer, where there are none")
@@ -209,7 +195,7 @@ class Resolver:
             return payload.tobytes() if self.owned else payload.data.toreadonly()
         if len(fields) == 1:
             return self._passed(number)
-        name, length = _name(fields[0]), self.buffers.lengths[number]
+        name, length = dtype_name(fields[0]), self.buffers.lengths[number]
         if len(fields) == 2:
             dtype = dtypes.BY_NAME.get(name)
             if dtype is None or dtype.tag is None:
@@ -219,9 +205,9 @@ class Resolver:
             if not self.elements:
                 return self._passed(number)
             return self._numbers(dtype, self._take(number))
-        shape, order = self._shape(fields[1]), _order(fields[2])
+        shape, order = self._shape(fields[1]), order_of(fields[2])
         # Before anything is read, and for every reference to it.
-        _check_length(name, shape, length)
+        check_length(name, shape, length)
         if not self.elements:
             return self._passed(number)
         return self._array(name, shape, order, self._take(number))
@@ -234,14 +220,14 @@ class Resolver:
     def describe(self, node: Tag) -> tuple[str, tuple[int, ...], Order, int] | None:
         """Dtype, shape, order and bytes of a tensor or sequence, without a look at its elements."""
         order: Order = "C"
-        if node.tag == REFERENCE and len(_fields(node.value, (1, 2, 4), "a reference")) == 4:
+        if node.tag == REFERENCE and len(fields_of(node.value, (1, 2, 4), "a reference")) == 4:
             name, dims, order, number = node.value
-            name, shape, order = _name(name), self._shape(dims), _order(order)
+            name, shape, order = dtype_name(name), self._shape(dims), order_of(order)
             assert self.buffers is not None
             if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
                 raise Fault(Damaged, f"buffer {number!r:.40} of {len(self.buffers.lengths)}")
             length = self.buffers.lengths[number]
-            _check_length(name, shape, length)
+            check_length(name, shape, length)
             return name, shape, order if len(shape) > 1 else "C", length
         value = Resolver(self.buffers, owned=False, limits=self.limits).value(node)
         if isinstance(value, Raw):
@@ -250,8 +236,7 @@ class Resolver:
             return None
         dtype = dtypes.of_numpy(value.dtype)
         assert dtype is not None
-        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        return dtype.name, value.shape, order, value.nbytes
+        return dtype.name, value.shape, dtypes.order_of(value), value.nbytes
 
     def _take(self, number: int) -> Payload:
         """A buffer; every owned value has its own copy."""
@@ -283,8 +268,8 @@ class Resolver:
             raise Fault(Damaged, f"expected a typed array, found tag {node.tag}")
         dtype, is_big = dtypes.BY_TAG[node.tag]
         if type(node.value) is not bytes:
-            raise Fault(Damaged, f"tag {node.tag}: expected bytes, found {_kind(node.value)}")
-        payload = _bytes(node.value)
+            raise Fault(Damaged, f"tag {node.tag}: expected bytes, found {kind_of(node.value)}")
+        payload = payload_of(node.value)
         width = dtype.bits // 8
         if payload.nbytes % width:
             raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes of {dtype.name}")
@@ -299,7 +284,7 @@ class Resolver:
 
     def _shape(self, dims: Any) -> tuple[int, ...]:
         if not isinstance(dims, (list, tuple)):
-            raise Fault(Damaged, f"a shape: expected an array, found {_kind(dims)}")
+            raise Fault(Damaged, f"a shape: expected an array, found {kind_of(dims)}")
         if len(dims) > self.limits.max_rank:
             found = f"{len(dims)} dimensions, at most {self.limits.max_rank} are read"
             raise Fault(Limit, found)
@@ -309,7 +294,7 @@ class Resolver:
         return tuple(dims)
 
     def _array(self, name: str, shape: tuple[int, ...], order: Order, payload: Payload) -> Any:
-        _check_length(name, shape, payload.nbytes)
+        check_length(name, shape, payload.nbytes)
         order = order if len(shape) > 1 else "C"
         known = dtypes.BY_NAME.get(name)
         if not self.elements:
@@ -325,13 +310,6 @@ class Resolver:
             raise Fault(Limit, f"numpy has no array of shape {list(shape)}: {error}") from None
 
 
-def located(error: Fault, data: bytes, offset: int, prefix: str = "") -> Error:
-    """The error that a fault in metadata is, with its place."""
-    path = ".".join(filter(None, (prefix, error.path())))
-    at = offset + scan.offset_of(data, error.children())
-    return error.kind(error.message, offset=at, path=path or None)
-
-
 def _frozen(key: Any) -> Any:
     """A value as the key of a map."""
     if isinstance(key, memoryview):
@@ -343,85 +321,3 @@ def _frozen(key: Any) -> Any:
     if type(key) is Tag:
         return Tag(key.tag, _frozen(key.value))
     return key
-
-
-def _passed_over(node: Any) -> Any:
-    """What tags without a meaning stand around (SPEC 4)."""
-    while type(node) is Tag and node.tag not in _MEANINGS:
-        node = node.value
-    return node
-
-
-def _fields(content: Any, counts: tuple[int, ...], what: str) -> Any:
-    if not isinstance(content, (list, tuple)):
-        raise Fault(Damaged, f"{what}: expected an array, found {_kind(content)}")
-    if len(content) not in counts:
-        wanted = " or ".join(map(str, counts))
-        raise Fault(Damaged, f"{what}: expected {wanted} fields, found {len(content)}")
-    return content
-
-
-def _name(name: Any) -> str:
-    if type(name) is not str or len(name.encode()) > dtypes.MAX_NAME:
-        raise Fault(Damaged, f"a dtype: {name!r:.40} is no name")
-    return name
-
-
-def _order(order: Any) -> Order:
-    if order == "C":
-        return "C"
-    if order == "F":
-        return "F"
-    raise Fault(Damaged, f"expected the order C or F, found {order!r:.40}")
-
-
-def _check_length(name: str, shape: tuple[int, ...], found: int) -> None:
-    try:
-        wanted = dtypes.payload_length(name, shape)
-    except ValueError as error:
-        raise Fault(Damaged, str(error)) from None
-    if wanted is not None and found != wanted:
-        what = f"{name} of shape {list(shape)}: expected {wanted} bytes, found {found}"
-        raise Fault(Damaged, what)
-
-
-def _listed(nodes: Any) -> tuple[DType, Payload]:
-    """The payload of a plain array of numbers: of integers where all are, else of doubles."""
-    if not isinstance(nodes, (list, tuple)):
-        raise Fault(Damaged, f"a tensor's elements: expected an array, found {_kind(nodes)}")
-    kinds = set(map(type, nodes))
-    if kinds <= {int} and nodes:
-        low, high = min(nodes), max(nodes)
-        name = "i64" if low >= -(1 << 63) and high < 1 << 63 else "u64"
-        exact = (low >= 0 and high < 1 << 64) or name == "i64"
-    else:
-        name = "f64"
-        exact = kinds <= {int, float} and all(type(node) is float or abs(node) <= 1 << 53 for node in nodes)
-    if not exact:
-        raise Fault(Mismatch, "a tensor's elements are not all numbers of one type")
-    dtype = dtypes.BY_NAME[name]
-    return dtype, np.array(nodes, dtype.numpy).view(np.uint8)
-
-
-def _bignum(node: Tag) -> Any:
-    """An integer of up to 128 bits; beyond them it stays a tag."""
-    if type(node.value) is not bytes:
-        raise Fault(Damaged, f"a bignum: expected bytes, found {_kind(node.value)}")
-    if len(node.value.lstrip(b"\0")) > 16:
-        return node
-    number = int.from_bytes(node.value, "big")
-    if node.tag == BIGNUM:
-        return number
-    return -1 - number if number < 1 << 127 else node
-
-
-def _bytes(payload: bytes) -> Payload:
-    return np.frombuffer(payload, np.uint8)
-
-
-def _kind(node: Any) -> str:
-    if isinstance(node, Tag):
-        return f"tag {node.tag}"
-    if isinstance(node, (list, tuple)):
-        return "an array"
-    return f"{type(node).__name__} {node!r:.40}"

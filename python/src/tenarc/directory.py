@@ -14,7 +14,8 @@ from .segment import BLOCK, END, digest, expect, opened, read_name, record
 MAGIC = bytes.fromhex("d9d9f8") + tag(int.from_bytes(b"TARC", "big"), b"\x43BOR")
 BRANCHES = 64
 TAIL_LEN = 34
-_TAIL = b"\x58\x20TARCTAIL"
+#: What every tail begins with.
+TAIL_START = b"\x58\x20TARCTAIL"
 #: 64^n segments; positions have 63 bits.
 _MAX_LEVELS = 10
 
@@ -59,7 +60,7 @@ class Directory:
         """The end mark and the tail at a position."""
         mark = self._mark(at)
         place = at + len(mark)
-        tail = _TAIL + at.to_bytes(8, "big") + place.to_bytes(8, "big")
+        tail = TAIL_START + at.to_bytes(8, "big") + place.to_bytes(8, "big")
         return mark + tail + digest(tail, place)
 
     def _mark(self, at: int) -> bytes:
@@ -186,7 +187,7 @@ def _read_entry(fields: Items) -> Entry:
 def read_tail(found: bytes, at: int) -> int | None:
     """The offset of the end mark, from what stands where the tail should; `None` if it is no tail."""
     mark = int.from_bytes(found[10:18], "big")
-    tail = _TAIL + found[10:18] + at.to_bytes(8, "big")
+    tail = TAIL_START + found[10:18] + at.to_bytes(8, "big")
     if found != tail + digest(tail, at) or mark >= at:
         return None
     return mark

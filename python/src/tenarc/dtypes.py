@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ except ImportError:  # pragma: no cover - depends on what is installed
 
 MAX_NAME = 256
 _MAX_PRODUCT = 1 << 63
+
+Order = Literal["C", "F"]
+#: The bytes of a tensor.
+Payload = npt.NDArray[np.uint8]
 
 
 class DType(NamedTuple):
@@ -107,6 +111,11 @@ def payload_length(name: str, shape: Sequence[int]) -> int | None:
     if total % 8:
         raise ValueError(f"{product} elements of {name} fill no whole number of bytes")
     return total // 8
+
+
+def order_of(array: npt.NDArray[Any]) -> Order:
+    """In which order the elements of an array are written."""
+    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
 def little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -17,7 +17,10 @@ import numpy.typing as npt
 import xxhash
 
 from . import dtypes, items
-from .decode import (
+from .dtypes import DType, Order, Payload
+from .errors import Fault, Limit, Unsupported, bounded_recursion
+from .options import SaveOptions
+from .tags import (
     BIGNUM,
     COLUMN_MAJOR,
     COMPLEX,
@@ -27,13 +30,9 @@ from .decode import (
     REFERENCE,
     ROW_MAJOR,
     SOME,
-    Payload,
 )
-from .dtypes import DType
-from .errors import Fault, Limit, Unsupported
-from .options import SaveOptions
 from .torch import from_torch
-from .values import Numbers, Order, Raw, Simple, Some, Tag
+from .values import Numbers, Raw, Simple, Some, Tag
 
 # Lists and maps of these only, of some length, are left to cbor2.
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -47,7 +46,8 @@ def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload
     """The metadata and the buffers of a value; without options all is metadata, a message."""
     encoder = _Encoder(options)
     try:
-        encoder.value(value, 0)
+        with bounded_recursion():
+            encoder.value(value, 0)
     except Fault as fault:
         raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
     return b"".join(encoder.out), encoder.buffers
@@ -223,7 +223,10 @@ class _Encoder:
     def write_array(self, value: npt.NDArray[Any], depth: int) -> None:
         dtype = dtypes.of_numpy(value.dtype)
         if dtype is None:
-            raise Fault(Unsupported, f"numpy's dtype {value.dtype} has no place in the format")
+            text = f"numpy's dtype {value.dtype} has no place in the format"
+            # ml_dtypes has one of them in each byte.
+            is_unpacked = value.dtype.name.startswith(("float4", "float6"))
+            raise Fault(Unsupported, text + "; pack them and give them as `Raw`" * is_unpacked)
         order, payload = _payload(value)
         if type(value) is Numbers and value.ndim == 1 and dtype.tag is not None:
             self.write_numbers(dtype, payload, depth)
@@ -233,6 +236,10 @@ class _Encoder:
     def write_raw(self, value: Raw, depth: int) -> None:
         order = value.order if len(value.shape) > 1 else "C"
         self.write_tensor(value.dtype, value.shape, order, value.data, depth)
+
+    def write_torch(self, value: Any, depth: int) -> None:
+        name, shape, bits = from_torch(value)
+        self.write_tensor(name, shape, *_payload(bits), depth)
 
     def write_tensor(self, name: str, shape: tuple[int, ...], order: str, payload: Payload, depth: int) -> None:
         known = dtypes.BY_NAME.get(name)
@@ -279,7 +286,7 @@ def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:
     """The order of an array and its bytes in that order, uncopied where they lie so."""
     # `numpy.matrix` and its like have two dimensions whatever they are asked for.
     value = dtypes.little_endian(np.asarray(value))
-    order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    order = dtypes.order_of(value)
     flat = value.reshape(-1, order=order)
     payload = np.ascontiguousarray(flat).view(np.uint8)
     if value.dtype.kind == "b" and payload.size and payload.max() > 1:
@@ -335,5 +342,6 @@ def _writer_of(value: Any) -> _Writer:
         return _Encoder.write_mapping
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return lambda encoder, tensor, depth: encoder.value(from_torch(tensor), depth)
-    raise Fault(Unsupported, f"a {type(value).__module__}.{type(value).__qualname__}")
+        return _Encoder.write_torch
+    kind = type(value)
+    raise Fault(Unsupported, f"a {kind.__module__}.{kind.__qualname__} has no place in the format")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 
 class Error(Exception):
     """Base of all errors of this package: what was found, what was expected, and where."""
@@ -19,12 +23,17 @@ class Error(Exception):
     def __str__(self) -> str:
         text = self.message
         if self.path:
-            text += f" at `{self.path}`"
+            text += f" at `{_escaped(self.path)}`"
         if self.offset is not None:
             text += f" (byte {self.offset})"
         if self.file is not None:
-            text += f" in {self.file}"
+            text += f" in {_escaped(self.file)}"
         return text
+
+
+def _escaped(name: str) -> str:
+    """A name that may have come with the input, fit for a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 class Damaged(Error):
@@ -57,6 +66,25 @@ class NotFound(Error, KeyError):
 
 class End(Error, EOFError):
     """There is no further value."""
+
+
+@contextlib.contextmanager
+def in_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the block name the file."""
+    try:
+        yield
+    except Error as error:
+        error.file = os.fsdecode(path)
+        raise
+
+
+@contextlib.contextmanager
+def bounded_recursion() -> Iterator[None]:
+    """Python bounds recursion too, which the caller may have used up, or a conversion uses up."""
+    try:
+        yield
+    except RecursionError:
+        raise Limit("more nesting than Python's recursion limit leaves room for") from None
 
 
 class Fault(Exception):

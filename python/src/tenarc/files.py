@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from types import TracebackType
 from typing import Any
 
-from .archive import Archive, in_file
-from .atomic import AtomicFile, try_lock
-from .errors import Error
-from .source import FileSource, open_regular
+from .archive import Archive
+from .atomic import AtomicFile, open_locked
+from .errors import in_file
+from .source import FileSource
 from .stream import Writer
 
 
@@ -32,17 +31,10 @@ def save(
     is synced. On any error what was there before stays. Without `sync` that holds for a crash of the
     process, but not for one of the machine. The other options are those of `Writer`.
     """
-    options: dict[str, Any] = {
-        "alignment": alignment,
-        "inline_below": inline_below,
-        "checksums": checksums,
-        "dedup": dedup,
-    }
-    try:
-        with AtomicFile(path, sync=sync) as file, Writer(file, **options) as out:
+    with in_file(path), AtomicFile(path, sync=sync) as file:
+        options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
+        with Writer(file, **options) as out:
             out.save(value, name=name)
-    except Error as error:
-        raise in_file(error, path) from error.__cause__
 
 
 def append(
@@ -59,23 +51,11 @@ def append(
     What is there is not written over: values count from `commit` or the end of the block on, and after
     an exception they are taken back. One writer at a time: `OSError` where there is another.
     """
-    file = open_regular(path, os.O_RDWR)
+    options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
+    file = open_locked(path)
     try:
-        if not try_lock(file):
-            raise OSError(errno.EBUSY, "another writer has it open", os.fsdecode(path))
-        if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-            raise OSError(errno.EBUSY, "it was replaced just now", os.fsdecode(path))
-        return Appender(
-            file,
-            sync,
-            alignment=alignment,
-            inline_below=inline_below,
-            checksums=checksums,
-            dedup=dedup,
-        )
-    except Error as error:
-        file.close()
-        raise in_file(error, path) from error.__cause__
+        with in_file(path):
+            return Appender(file, sync, **options)
     except BaseException:
         file.close()
         raise

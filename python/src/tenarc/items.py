@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .errors import Damaged, Error
+from .errors import Damaged, Error, Unsupported
 
 UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG, SIMPLE = range(8)
 NULL = b"\xf6"
@@ -36,6 +36,19 @@ def byte_string(content: bytes) -> bytes:
 def text(content: str) -> bytes:
     encoded = content.encode()
     return head(TEXT, len(encoded)) + encoded
+
+
+def encode_name(name: str, most: int, what: str) -> bytes:
+    """A name that a caller gives, as UTF-8."""
+    if not isinstance(name, str):
+        raise Unsupported(f"{what}: expected text, found {type(name).__name__}")
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError as error:
+        raise Unsupported(f"{what} that is not Unicode: {error}") from None
+    if len(encoded) > most:
+        raise Unsupported(f"{what} of more than {most} bytes")
+    return encoded
 
 
 def text_or_null(content: str | None) -> bytes:

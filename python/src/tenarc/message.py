@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .convert import convert
-from .decode import Resolver, located, parse
+from .decode import value_of
 from .encode import encode
-from .errors import Fault, Torn
+from .errors import Torn
 from .options import DEFAULT_LIMITS, Limits
 
 
@@ -29,12 +29,8 @@ def loads(
     Arrays can be written to; without `copy` they are read-only views of one copy. With `cls` the value
     is converted to that type, as by `load`.
     """
-    message = bytes(data)
+    # Of a number, `bytes` would make so many zeros.
+    message = data if type(data) is bytes else bytes(memoryview(data))
     if not message:
         raise Torn("an empty message", offset=0)
-    tree = parse(message, 0, limits, cut=Torn)
-    try:
-        value = Resolver(None, owned=copy, limits=limits).value(tree)
-    except Fault as fault:
-        raise located(fault, message, 0) from None
-    return value if cls is None else convert(value, cls)
+    return convert(value_of(message, 0, None, owned=copy, limits=limits, cut=Torn), cls)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .errors import Unsupported
 
+MAX_DEPTH = 1000
 MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 
 
@@ -16,13 +17,17 @@ class Limits:
     Lengths in the input allocate nothing ahead of the bytes that back them, whatever the limits.
     """
 
-    #: Nesting of arrays, maps and tags.
+    #: Nesting of arrays, maps and tags; at most 1,000, as reading is recursive.
     max_depth: int = 128
     #: Dimensions of a tensor.
     max_rank: int = 64
     #: Bytes of one value that are not bounded by the length of the input: what a stream sends, and
     #: further copies of a tensor that is referred to several times.
     max_alloc: int = 16 << 30
+
+    def __post_init__(self) -> None:
+        if self.max_depth > MAX_DEPTH:
+            raise Unsupported(f"expected a limit of at most {MAX_DEPTH} levels, found {self.max_depth}")
 
 
 DEFAULT_LIMITS = Limits()

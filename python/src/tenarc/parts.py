@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from .convert import convert
-from .decode import Payload, Resolver, located, parse
+from .decode import value_of
+from .dtypes import Payload
 from .encode import encode
-from .errors import Damaged, Fault, Torn
+from .errors import Damaged, Torn
 from .options import DEFAULT_LIMITS, Limits, SaveOptions
 from .segment import (
     HASH_ITEM,
     HEADER,
+    MAX_RECORD_HEAD,
     Header,
     check_buffer,
     check_name,
@@ -81,7 +83,7 @@ def to_parts(
 
 def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
     """The lengths of the buffers that belong to metadata, for who receives them one by one."""
-    return list(_Received(bytes(metadata)).lengths)
+    return list(_Received(bytes(memoryview(metadata))).lengths)
 
 
 def from_parts(
@@ -98,22 +100,17 @@ def from_parts(
     Views can be written to where the buffer can. With `copy` arrays are in memory of their own. Without
     `verify` the checksums of buffers are not compared. With `cls` the value is converted, as by `load`.
     """
-    received = _Received(bytes(metadata))
+    received = _Received(bytes(memoryview(metadata)))
     received.take(buffers, verify)
-    header, at = received.header, received.metadata_at
-    tree = parse(header.metadata, at, limits)
-    try:
-        value = Resolver(received, owned=copy, limits=limits).whole(tree)
-    except Fault as fault:
-        raise located(fault, header.metadata, at) from None
-    return value if cls is None else convert(value, cls)
+    metadata, at = received.header.metadata, received.metadata_at
+    return convert(value_of(metadata, at, received, owned=copy, limits=limits), cls)
 
 
 class _Received:
     """Metadata of parts, and the buffers that came with it."""
 
     def __init__(self, metadata: bytes) -> None:
-        _, total = record_length(metadata[:11], 0)
+        _, total = record_length(metadata[:MAX_RECORD_HEAD], 0)
         if total > len(metadata):
             raise Torn(f"metadata of {len(metadata)} bytes, {total} announced", offset=len(metadata))
         item, behind = metadata[:total], metadata[total:]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import dtypes
-from .decode import COLUMN_MAJOR, COMPLEX, NAMED, REFERENCE, ROW_MAJOR
-from .errors import NotFound
+from .errors import Mismatch, NotFound
+from .tags import PAYLOADS
 from .values import Tag
-
-_PAYLOADS = frozenset((ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE, COMPLEX, *dtypes.BY_TAG))
 
 
 class Step(NamedTuple):
@@ -37,6 +34,8 @@ def find(tree: Any, path: str) -> tuple[Any, list[Step]]:
     A path is dotted, as in `layers.3.weight`, or a JSON Pointer, as in `/layers/3/weight`. `NotFound`
     where it names nothing, or several values.
     """
+    if not isinstance(path, str):
+        raise Mismatch(f"a path is text, found {type(path).__name__}; values of an archive are found by `segment`")
     found: list[tuple[Any, list[Step]]] = []
     if path.startswith("/"):
         names = [name.replace("~1", "/").replace("~0", "~") for name in path[1:].split("/")]
@@ -84,7 +83,7 @@ def _keys(node: Any, name: str) -> Iterator[Any]:
 def inside(node: Any) -> tuple[Any, list[Step]]:
     """What the tags that paths do not see stand around."""
     trail = []
-    while type(node) is Tag and node.tag not in _PAYLOADS:
+    while type(node) is Tag and node.tag not in PAYLOADS:
         trail.append(Step(node, None))
         node = node.value
     return node, trail

@@ -7,9 +7,8 @@ through here a second time, head by head.
 from __future__ import annotations
 
 from .errors import Damaged, Error, Limit
-from .items import ARRAY, BYTES, MAP, SIMPLE, TAG, TEXT, Items, four_letters
-
-REFERENCE = four_letters("TBUF")
+from .items import ARRAY, BYTES, MAP, SIMPLE, TAG, TEXT, Items
+from .tags import REFERENCE
 
 
 def check(data: bytes, offset: int, max_depth: int, cut: type[Error]) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import xxhash
 
 from . import items
-from .errors import Damaged, Unsupported, Version
-from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, four_letters
+from .errors import Damaged, Version
+from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, encode_name, four_letters
 from .options import is_alignment
 
 VERSION = 1
@@ -19,6 +19,8 @@ HEADER, BLOCK, END = (four_letters(name) for name in ("TSEG", "TDIR", "TEND"))
 CHECK = "xxh3-64"
 
 RECORD = b"\xd8\x18"
+#: Bytes before the content of a record, at most.
+MAX_RECORD_HEAD = 11
 HASH_LEN = 8
 #: A hash with its head.
 HASH_ITEM = 9
@@ -45,7 +47,7 @@ def record(number: int, fields: Sequence[bytes], at: int) -> bytes:
 def record_length(start: bytes, at: int) -> tuple[int, int]:
     """The lengths of a record's heads and of all of it, its hash included.
 
-    `start` is the first 11 bytes of the record, or as many as there are.
+    `start` is the first `MAX_RECORD_HEAD` bytes of the record, or as many as there are.
     """
     head = Items(start, at)
     if head.take(2, "record") != RECORD:
@@ -56,13 +58,14 @@ def record_length(start: bytes, at: int) -> tuple[int, int]:
 
 def opened(item: bytes, at: int) -> tuple[int, Items]:
     """The kind of a whole record, and its content from behind the version on; its hash is checked."""
-    head, _ = record_length(item[:11], at)
+    head, total = record_length(item[:MAX_RECORD_HEAD], at)
+    if total != len(item):
+        raise Damaged(f"a record of {total} bytes where {len(item)} are", offset=at)
     content, stored = item[head:-HASH_ITEM], item[-HASH_ITEM:]
     inner = Items(content, at + head)
-    kind = _kind(inner)
-    if kind is not None:
-        # Another version may have other fields, and be hashed in another way: this comes first.
-        check_version(inner)
+    kind = kind_of(content)
+    # Another version may have other fields, and be hashed in another way: this comes first.
+    check_version(inner)
     if stored != _HASH_HEAD + digest(item[:-HASH_ITEM], at):
         raise Damaged("the hash of a record is another", offset=at + len(item) - HASH_ITEM)
     if kind is None:
@@ -73,13 +76,16 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
     return kind, inner
 
 
-def _kind(inner: Items) -> int | None:
+def kind_of(content: bytes) -> int | None:
+    """The tag of ours that the content of a record begins with."""
     known = (HEADER, BLOCK, END)
-    return next((k for k in known if inner.data[:5] == items.head(TAG, k)), None)
+    return next((k for k in known if content.startswith(items.head(TAG, k))), None)
 
 
 def check_version(inner: Items) -> None:
     """Refuses another version under a tag of ours (SPEC 5.1)."""
+    if kind_of(inner.data) is None:
+        return
     look = Items(inner.data, inner.offset)
     look.at = 5
     try:
@@ -146,6 +152,7 @@ class Header:
         return starts
 
     def body_length(self) -> int:
+        """The length of all buffers, with what stands between them."""
         return self.places()[-1] + self.lengths[-1] if self.lengths else 0
 
     def before_body(self, at: int) -> bytes:
@@ -175,8 +182,9 @@ def _zeros(total: int) -> bytes:
 
 
 def check_name(name: str | None) -> None:
-    if name is not None and len(name.encode()) > MAX_NAME:
-        raise Unsupported(f"a name of more than {MAX_NAME} bytes")
+    """Refuses what cannot be the name of a segment."""
+    if name is not None:
+        encode_name(name, MAX_NAME, "a name")
 
 
 def read_name(fields: Items) -> str | None:

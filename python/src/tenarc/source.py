@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import xxhash
 
-from .decode import Payload
+from .dtypes import Payload
 from .errors import Torn
 
 #: Read and hashed at a time: what stays in a cache.
@@ -99,6 +99,23 @@ class FileSource:
 
     def close(self) -> None:
         self._file.close()
+
+
+class SourceFile(io.RawIOBase):
+    """A source as a file that is read from a position on."""
+
+    def __init__(self, source: Source, at: int = 0) -> None:
+        self._source = source
+        self._at = at
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any) -> int:
+        length = min(len(out), self._source.length - self._at)
+        out[:length] = self._source.read(self._at, length)
+        self._at += length
+        return length
 
 
 _NOTHING: Payload = np.empty(0, np.uint8)

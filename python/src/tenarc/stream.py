@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 import xxhash
 
 from .convert import convert
-from .decode import Payload
 from .directory import MAGIC, Directory
+from .dtypes import Payload
 from .encode import encode
 from .errors import End
 from .options import DEFAULT_LIMITS, Limits, SaveOptions
@@ -107,17 +107,9 @@ class Writer:
     def _write(self, data: bytes | memoryview) -> None:
         if self._broken:
             raise OSError("an earlier write has failed, the archive is torn")
-        view = memoryview(data)
         self._broken = True
-        while len(view):
-            count = self._file.write(view)
-            if count is None:
-                if isinstance(self._file, io.RawIOBase):
-                    raise BlockingIOError("the file takes nothing now")
-                count = len(view)
-            # Raw files may take less than they are given.
-            view = view[count:]
-            self._at += count
+        write_all(self._file, data)
+        self._at += len(data)
         self._broken = False
 
     def _write_payload(self, payload: Payload) -> bytes:
@@ -129,6 +121,18 @@ class Writer:
                 state.update(piece)
             self._write(piece)
         return state.digest()
+
+
+def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
+    """Writes bytes to a file, also to a raw one that takes less than it is given."""
+    view = memoryview(data)
+    while len(view):
+        count = file.write(view)
+        if count is None:
+            if isinstance(file, io.RawIOBase):
+                raise BlockingIOError("the file takes nothing now")
+            count = len(view)
+        view = view[count:]
 
 
 class Reader:
@@ -161,8 +165,7 @@ class Reader:
         """
         if self.next_header() is None:
             raise End("there is no further value")
-        value = self._body(keep=True).value()
-        return value if cls is None else convert(value, cls)
+        return convert(self._body(keep=True).value(), cls)
 
     def skip(self) -> None:
         """Passes over the next value; its checksums are verified all the same."""

@@ -2,73 +2,134 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import dtypes
-from .errors import Fault, Unsupported
-from .values import Order, Raw
+from .errors import Fault, Mismatch, Unsupported
+from .values import Raw
 
-#: What torch calls dtypes that it shares with no numpy of its own.
+#: What torch calls the dtypes of the format.
 _NAMES = {
+    "bool": "bool",
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     "bf16": "bfloat16",
+    "c64": "complex64",
+    "c128": "complex128",
     "f8_e5m2": "float8_e5m2",
     "f8_e4m3": "float8_e4m3fn",
     "f8_e8m0": "float8_e8m0fnu",
     "f8_e5m2fnuz": "float8_e5m2fnuz",
     "f8_e4m3fnuz": "float8_e4m3fnuz",
+    # Two elements to a byte, which torch counts as one.
+    "f4": "float4_e2m1fn_x2",
 }
 
 
-def from_torch(tensor: Any) -> Any:
-    """A numpy array of a tensor's memory, or `Raw` where numpy has no such dtype.
+@functools.cache
+def _tables() -> tuple[dict[str, Any], dict[Any, str]]:
+    """This torch's dtypes by name, and the reverse."""
+    import torch
+
+    found = {name: getattr(torch, theirs, None) for name, theirs in _NAMES.items()}
+    known = {name: dtype for name, dtype in found.items() if dtype is not None}
+    return known, {dtype: name for name, dtype in known.items()}
+
+
+def from_torch(tensor: Any) -> tuple[str, tuple[int, ...], npt.NDArray[Any]]:
+    """Name of the dtype and shape of a tensor, and a numpy array of its bits in its memory.
 
     Tensors of other devices are copied to the host.
     """
     import torch
 
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    for name, theirs in _NAMES.items():
-        if tensor.dtype is getattr(torch, theirs, None):
-            payload = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
-            return Raw(name, tuple(tensor.shape), payload)
+    name = _tables()[1].get(tensor.dtype)
+    if name is None or tensor.layout is not torch.strided:
+        found = f"a tensor of {tensor.dtype} and layout {tensor.layout} has no place in the format"
+        raise Fault(Unsupported, found)
     try:
-        return tensor.numpy()
-    except (TypeError, RuntimeError) as error:
-        raise Fault(Unsupported, f"a tensor of torch that numpy cannot show: {error}") from error
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        if name == "f4":
+            *outer, last = tensor.shape
+            return name, (*outer, 2 * last), tensor.contiguous().view(torch.uint8).numpy()
+        if not (tensor.dtype.is_complex or tensor.dtype is torch.bool):
+            integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+            tensor = tensor.view(integers[tensor.dtype.itemsize])
+        return name, tuple(tensor.shape), tensor.numpy()
+    except (TypeError, ValueError, RuntimeError) as error:
+        what = f"a tensor of torch that numpy cannot show: {str(error).partition(chr(10))[0]}"
+        raise Fault(Unsupported, what) from error
 
 
-def to_torch(value: Any) -> Any:
-    """The value with a torch tensor for every array: of the same memory where torch can write there.
+def to_torch(value: Any, *, copy: bool = True) -> Any:
+    """The value with a torch tensor for every array: of the same memory where that can be written to.
 
-    Arrays inside dicts, lists and tuples are found; `Raw` tensors of dtypes that torch lacks stay.
+    Arrays inside dicts, lists and tuples are found; those of dtypes that torch lacks stay. Read-only arrays,
+    such as views of a file, are copied, as torch has no tensors that must not be written to. Without `copy`
+    they are shared, too: writing to such a tensor kills the process.
     """
-    import torch
-
     if isinstance(value, np.ndarray):
-        known = dtypes.of_numpy(value.dtype)
-        if known is not None and known.name in _NAMES:
-            order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-            payload = value.reshape(-1, order=order).view(np.uint8)
-            value = Raw(known.name, value.shape, payload, order)
-        else:
-            array = value.view(np.ndarray)
-            # torch has no tensors that cannot be written to.
-            return torch.from_numpy(array if array.flags.writeable else array.copy(order="K"))
+        return _of_array(value, copy)
     if isinstance(value, Raw):
-        dtype = getattr(torch, _NAMES.get(value.dtype, ""), None)
-        if dtype is None:
-            return value
-        payload = value.data if value.data.flags.writeable else value.data.copy()
-        flat = torch.from_numpy(payload).view(dtype)
-        if value.order == "C":
-            return flat.reshape(value.shape)
-        return flat.reshape(value.shape[::-1]).permute(*reversed(range(len(value.shape))))
+        return _of_raw(value, copy)
     if isinstance(value, Mapping):
-        return {key: to_torch(item) for key, item in value.items()}
+        return {key: to_torch(item, copy=copy) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        content = map(to_torch, value)
+        content = [to_torch(item, copy=copy) for item in value]
         return type(value)(*content) if hasattr(value, "_fields") else type(value)(content)
     return value
+
+
+def _of_array(array: npt.NDArray[Any], copy: bool) -> Any:
+    known = dtypes.of_numpy(array.dtype)
+    if known is None:
+        raise Mismatch(f"numpy's dtype {array.dtype} has no place in the format")
+    dtype = _tables()[0].get(known.name)
+    if dtype is None:
+        return array
+    bits = dtypes.little_endian(array.view(np.ndarray))
+    if bits.dtype.kind not in "bc":
+        # Of the others, torch takes some from numpy and some not.
+        bits = bits.view(f"<i{bits.itemsize}")
+    return _shared(bits, copy).view(dtype)
+
+
+def _of_raw(value: Raw, copy: bool) -> Any:
+    """Of a tensor that numpy has no elements for, as where ml_dtypes is not installed."""
+    dtype, shape = _tables()[0].get(value.dtype), value.shape
+    if dtype is None:
+        return value
+    if value.dtype == "f4":
+        if not shape or shape[-1] % 2 or value.order != "C":
+            return value
+        shape = (*shape[:-1], shape[-1] // 2)
+    flat = _shared(value.data, copy).view(dtype)
+    if value.order == "C":
+        return flat.reshape(shape)
+    return flat.reshape(shape[::-1]).permute(*reversed(range(len(shape))))
+
+
+class _Writable:
+    """Shows memory as if it could be written to, and keeps it."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        shown = dict(array.__array_interface__)
+        shown["data"] = (shown["data"][0], False)
+        self.array, self.__array_interface__ = array, shown
+
+
+def _shared(array: npt.NDArray[Any], copy: bool) -> Any:
+    """A tensor of the memory of an array, where torch takes it."""
+    import torch
+
+    if any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    elif not array.flags.writeable:
+        array = array.copy(order="K") if copy else np.asarray(_Writable(array))
+    return torch.from_numpy(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,11 @@ from cbor2 import CBORSimpleValue as Simple
 from cbor2 import CBORTag as Tag
 
 from . import dtypes
+from .dtypes import Order
 from .errors import Unsupported
+from .items import encode_name
 
 __all__ = ["Numbers", "Raw", "Simple", "Some", "Tag"]
-
-Order = Literal["C", "F"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,10 @@ class Numbers(np.ndarray):
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A tensor whose elements numpy does not know: nothing of it is lost when it is written again."""
+    """A tensor whose elements numpy does not know: nothing of it is lost when it is written again.
+
+    Elements of 6 and 4 bits (`f6_e2m3`, `f6_e3m2`, `f4`) stay packed in `data`, as whoever wrote them packed them.
+    """
 
     #: Name of the dtype, as in the format.
     dtype: str
@@ -55,8 +58,9 @@ class Raw:
             data = np.frombuffer(data, np.uint8)
         object.__setattr__(self, "data", data.reshape(-1).view(np.uint8))
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
-        if len(self.dtype.encode()) > dtypes.MAX_NAME:
-            raise Unsupported(f"a dtype's name of more than {dtypes.MAX_NAME} bytes")
+        encode_name(self.dtype, dtypes.MAX_NAME, "a dtype's name")
+        if any(dimension < 0 for dimension in self.shape):
+            raise Unsupported(f"a shape: {list(self.shape)} has a negative dimension")
         if self.order not in ("C", "F"):
             raise Unsupported(f"expected the order C or F, found {self.order!r}")
         try:

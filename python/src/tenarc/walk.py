@@ -10,9 +10,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import xxhash
 
-from .decode import Payload, Resolver, located, parse
+from .decode import value_of
 from .directory import MAGIC, TAIL_LEN, Directory, Entry
-from .errors import Damaged, Fault, Limit, Torn
+from .dtypes import Payload
+from .errors import Damaged, Limit, Torn
 from .options import Limits
 from .segment import (
     END,
@@ -25,7 +26,7 @@ from .segment import (
     read_hash_list,
     record_length,
 )
-from .source import CHUNK, Source
+from .source import CHUNK, Source, SourceFile
 
 # Memory for so much is asked for before it is received; of a file, for as much as it has.
 _AHEAD = 64 << 20
@@ -34,18 +35,19 @@ _AHEAD = 64 << 20
 class Input:
     """Bytes from a file object, one after the other."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, at: int = 0) -> None:
         self._file = file
         self._readinto = getattr(file, "readinto", None)
         self._peeked = b""
-        self.at = 0
+        #: Position in the archive of what comes next.
+        self.at = at
         self.ahead = max(_AHEAD, _size_of(file))
 
     def is_at_end(self) -> bool:
         if not self._peeked:
             self._peeked = self._file.read(1)
             if self._peeked is None:
-                raise BlockingIOError("the stream has nothing to read yet")
+                raise _would_block()
         return not self._peeked
 
     def take(self, length: int, what: str) -> bytes:
@@ -55,7 +57,9 @@ class Input:
         while missing:
             piece = self._file.read(min(missing, CHUNK))
             if piece is None:
-                raise BlockingIOError("the stream has nothing to read yet")
+                raise _would_block()
+            if isinstance(piece, str):
+                raise TypeError("expected a file that is opened in binary mode")
             if not piece:
                 there = self.at + length - missing
                 raise Torn(f"{what}: the stream ends, {missing} bytes are missing", offset=there)
@@ -78,7 +82,7 @@ class Input:
             else:
                 count = self._readinto(piece)
                 if count is None:
-                    raise BlockingIOError("the stream has nothing to read yet")
+                    raise _would_block()
                 if not count:
                     missing = len(out) - done
                     text = f"{what}: the stream ends, {missing} bytes are missing"
@@ -87,14 +91,61 @@ class Input:
             state.update(out[done : done + count])
             done += count
 
+    def receive(self, length: int, what: str, state: Any) -> Payload:
+        """So many bytes, hashed, in memory of their own, which grows with what is received."""
+        out: Payload = np.empty(min(length, self.ahead), np.uint8)
+        self.fill(out.data, what, state)
+        while out.nbytes < length:
+            done = out.nbytes
+            longer: Payload = np.empty(min(length, 2 * done), np.uint8)
+            longer[:done] = out
+            out = longer
+            self.fill(out.data[done:], what, state)
+        return out
 
-def _size_of(file: BinaryIO) -> int:
+    def skip(self, length: int, what: str, state: Any) -> None:
+        """Passes over so many bytes, and hashes them."""
+        scratch = memoryview(bytearray(min(length, CHUNK)))
+        while length:
+            piece = scratch[: min(length, CHUNK)]
+            self.fill(piece, what, state)
+            length -= len(piece)
+
+
+def _would_block() -> BlockingIOError:
+    return BlockingIOError("the stream has nothing to read yet")
+
+
+def _size_of(file: BinaryIO | io.RawIOBase) -> int:
     """The length of a regular file; 0 for others."""
     try:
         found = os.fstat(file.fileno())
     except (AttributeError, OSError):
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None) -> None:
+    """Reads what follows the record of a segment that has buffers, and checks it; buffers are added to `keep`."""
+    at = file.at
+    before = header.before_body(at)
+    expect(file.take(len(before), "padding"), before, at, "what stands before the body")
+    base, hashes, places = file.at, [], header.places()
+    for number, (place, length) in enumerate(zip(places, header.lengths, strict=True)):
+        at = file.at
+        gap = bytes(base + place - at)
+        expect(file.take(len(gap), "padding"), gap, at, "what stands between buffers")
+        state = xxhash.xxh3_64()
+        if keep is None:
+            file.skip(length, f"buffer {number}", state)
+        else:
+            keep.append(file.receive(length, f"buffer {number}", state))
+        hashes.append(state.digest())
+    at = file.at
+    found = file.take(header.hashes_length(), "list of hashes")
+    stored = read_hash_list(found, header, seed, at)
+    for number, wanted in enumerate(stored):
+        check_buffer(hashes[number], wanted, number, base + places[number])
 
 
 class _Next(NamedTuple):
@@ -109,7 +160,7 @@ class _Next(NamedTuple):
 class Walk:
     """Goes through an archive, and compares whatever can be written in one way only."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO | io.RawIOBase, limits: Limits) -> None:
         self.input = Input(file)
         self.limits = limits
         self._directory = Directory()
@@ -174,53 +225,14 @@ class Walk:
             if keep and header.body_length() > self.limits.max_alloc:
                 text = f"buffers of {header.body_length()} bytes, at most {self.limits.max_alloc}"
                 raise Limit(text, offset=at)
-            self._read_body(header, seed, body if keep else None)
+            payloads = body.payloads if keep else None
+            read_body(self.input, header, seed, payloads)
         blocks = self._directory.add(at, header.name, self.input.at)
         if blocks:
             start = self.input.at
             expect(self.input.take(len(blocks), "block"), blocks, start, "a block of the directory")
         self._next = None
         return body
-
-    def _read_body(self, header: Header, seed: bytes, keep: Body | None) -> None:
-        at = self.input.at
-        before = header.before_body(at)
-        expect(self.input.take(len(before), "padding"), before, at, "what stands before the body")
-        base, hashes, places = self.input.at, [], header.places()
-        for number, (place, length) in enumerate(zip(places, header.lengths, strict=True)):
-            at = self.input.at
-            gap = bytes(base + place - at)
-            expect(self.input.take(len(gap), "padding"), gap, at, "what stands between buffers")
-            state = xxhash.xxh3_64()
-            if keep is None:
-                self._pass(length, f"buffer {number}", state)
-            else:
-                keep.payloads.append(self._receive(length, f"buffer {number}", state))
-            hashes.append(state.digest())
-        at = self.input.at
-        found = self.input.take(header.hashes_length(), "list of hashes")
-        stored = read_hash_list(found, header, seed, at)
-        for number, wanted in enumerate(stored):
-            check_buffer(hashes[number], wanted, number, base + places[number])
-
-    def _receive(self, length: int, what: str, state: Any) -> Payload:
-        """A buffer in memory of its own, which grows with what is received."""
-        out: Payload = np.empty(min(length, self.input.ahead), np.uint8)
-        self.input.fill(out.data, what, state)
-        while out.nbytes < length:
-            done = out.nbytes
-            longer: Payload = np.empty(min(length, 2 * done), np.uint8)
-            longer[:done] = out
-            out = longer
-            self.input.fill(out.data[done:], what, state)
-        return out
-
-    def _pass(self, length: int, what: str, state: Any) -> None:
-        scratch = memoryview(bytearray(min(length, CHUNK)))
-        while length:
-            piece = scratch[: min(length, CHUNK)]
-            self.input.fill(piece, what, state)
-            length -= len(piece)
 
 
 class Body:
@@ -248,35 +260,13 @@ class Body:
         self._resolve(elements=False)
 
     def _resolve(self, elements: bool) -> Any:
-        tree = parse(self.header.metadata, self.metadata_at, self.limits)
-        resolver = Resolver(self, owned=True, limits=self.limits, elements=elements)
-        try:
-            return resolver.whole(tree)
-        except Fault as fault:
-            raise located(fault, self.header.metadata, self.metadata_at) from None
-
-
-class _SourceFile(io.RawIOBase):
-    """A source as a file that is read from its beginning."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, out: Any) -> int:
-        length = min(len(out), self._source.length - self._at)
-        out[:length] = self._source.read(self._at, length)
-        self._at += length
-        return length
+        metadata, limits = self.header.metadata, self.limits
+        return value_of(metadata, self.metadata_at, self, owned=True, limits=limits, elements=elements)
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:
     """Checks a whole archive; gives offset and name of each segment."""
-    file: Any = _SourceFile(source)
-    walk = Walk(file, limits)
+    walk = Walk(SourceFile(source), limits)
     found: list[Entry] = []
     while (header := walk.header()) is not None:
         offset = walk.offset

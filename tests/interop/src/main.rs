@@ -5,7 +5,7 @@
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
 //! `npy-read DIR` for npy and npz files; `ten DIR` copies files of tenbin,
-//! `packed DIR` those of MessagePack. Each names every mismatch, closes
+//! `packed DIR` those of MessagePack, and `recover DIR` mends torn archives. Each names every mismatch, closes
 //! with a line of counts and fails where there was one.
 
 mod archives;
@@ -78,9 +78,13 @@ fn main() -> ExitCode {
         ["npy-write", dir] => arrays::write(Path::new(dir)).map(|()| Tally::default()),
         ["npy-read", dir] => arrays::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
+        ["recover", dir] => copies(Path::new(dir), "torn", |from, to| {
+            tenarc::recover_to(from, to).map(drop).map_err(|error| error.to_string())
+        }),
         ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
-            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|ten|packed";
+            let modes =
+                "write|check|peers|save|load|split|join|npy-write|npy-read|ten|packed|recover";
             Err(format!("usage: tenarc-interop {modes} DIR").into())
         }
     };

@@ -1,0 +1,101 @@
+"""What tensors, references and bignums in metadata are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import DType, Order, Payload
+from .errors import Damaged, Fault, Mismatch
+from .tags import BIGNUM, MEANINGS
+from .values import Tag
+
+
+def passed_over(node: Any) -> Any:
+    """What tags without a meaning stand around (SPEC 4)."""
+    while type(node) is Tag and node.tag not in MEANINGS:
+        node = node.value
+    return node
+
+
+def fields_of(content: Any, counts: tuple[int, ...], what: str) -> Any:
+    """The fields of an array that has one of these numbers of them."""
+    if not isinstance(content, (list, tuple)):
+        raise Fault(Damaged, f"{what}: expected an array, found {kind_of(content)}")
+    if len(content) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise Fault(Damaged, f"{what}: expected {wanted} fields, found {len(content)}")
+    return content
+
+
+def dtype_name(name: Any) -> str:
+    """The name of a dtype."""
+    if type(name) is not str or len(name.encode()) > dtypes.MAX_NAME:
+        raise Fault(Damaged, f"a dtype: {name!r:.40} is no name")
+    return name
+
+
+def order_of(order: Any) -> Order:
+    """The order of the elements of a tensor."""
+    if order == "C":
+        return "C"
+    if order == "F":
+        return "F"
+    raise Fault(Damaged, f"expected the order C or F, found {order!r:.40}")
+
+
+def check_length(name: str, shape: tuple[int, ...], found: int) -> None:
+    """Compares the length of a payload with what its dtype and shape ask for."""
+    try:
+        wanted = dtypes.payload_length(name, shape)
+    except ValueError as error:
+        raise Fault(Damaged, str(error)) from None
+    if wanted is not None and found != wanted:
+        what = f"{name} of shape {list(shape)}: expected {wanted} bytes, found {found}"
+        raise Fault(Damaged, what)
+
+
+def listed(nodes: Any) -> tuple[DType, Payload]:
+    """The payload of a plain array of numbers: of integers where all are, else of doubles."""
+    if not isinstance(nodes, (list, tuple)):
+        raise Fault(Damaged, f"a tensor's elements: expected an array, found {kind_of(nodes)}")
+    kinds = set(map(type, nodes))
+    if kinds <= {int} and nodes:
+        low, high = min(nodes), max(nodes)
+        name = "i64" if low >= -(1 << 63) and high < 1 << 63 else "u64"
+        exact = (low >= 0 and high < 1 << 64) or name == "i64"
+    else:
+        name = "f64"
+        exact = kinds <= {int, float} and all(type(node) is float or abs(node) <= 1 << 53 for node in nodes)
+    if not exact:
+        raise Fault(Mismatch, "a tensor's elements are not all numbers of one type")
+    dtype = dtypes.BY_NAME[name]
+    return dtype, np.array(nodes, dtype.numpy).view(np.uint8)
+
+
+def bignum(node: Tag) -> Any:
+    """An integer of up to 128 bits; beyond them it stays a tag."""
+    if type(node.value) is not bytes:
+        raise Fault(Damaged, f"a bignum: expected bytes, found {kind_of(node.value)}")
+    if len(node.value.lstrip(b"\0")) > 16:
+        return node
+    number = int.from_bytes(node.value, "big")
+    if node.tag == BIGNUM:
+        return number
+    return -1 - number if number < 1 << 127 else node
+
+
+def payload_of(payload: bytes) -> Payload:
+    """Bytes as a payload, uncopied."""
+    return np.frombuffer(payload, np.uint8)
+
+
+def kind_of(node: Any) -> str:
+    """What an item is, in the words of an error."""
+    if isinstance(node, Tag):
+        return f"tag {node.tag}"
+    if isinstance(node, (list, tuple)):
+        return "an array"
+    return f"{type(node).__name__} {node!r:.40}"

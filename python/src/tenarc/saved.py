@@ -1,0 +1,222 @@
+"""One value of an archive that is read at any position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, overload
+
+import xxhash
+
+from . import paths
+from .convert import convert
+from .decode import Resolver
+from .directory import MAGIC
+from .dtypes import Payload
+from .errors import Damaged, Fault, Limit, Mismatch, NotFound, Torn, bounded_recursion
+from .options import Limits
+from .segment import (
+    HASH_ITEM,
+    HEADER,
+    MAX_RECORD_HEAD,
+    Header,
+    check_buffer,
+    expect,
+    opened,
+    read_hash_list,
+    record_length,
+)
+from .source import Source, SourceFile
+from .tree import located, parse
+from .values import Tag
+from .walk import Input, read_body
+
+T = TypeVar("T")
+
+
+class TensorInfo(NamedTuple):
+    """A tensor, or a sequence of numbers, of a segment; its elements have not been looked at."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    order: str
+    nbytes: int
+
+
+class Segment:
+    """One value of an archive."""
+
+    def __init__(self, source: Source, number: int, offset: int, before: int, limits: Limits):
+        self._source = source
+        self._limits = limits
+        item = read_record(source, offset, before, limits)
+        kind, fields = opened(item, offset)
+        if kind != HEADER:
+            raise Damaged("expected the header of a segment", offset=offset)
+        self._header, self._metadata_at = Header.read(fields)
+        #: Number in the archive, from 0.
+        self.number = number
+        #: Position of its first byte.
+        self.offset = offset
+        self._behind_header = offset + len(item)
+        self._seed = item[1 - HASH_ITEM :]
+        if self.end > before:
+            missing = self.end - before
+            raise Torn(f"a segment of which the last {missing} bytes are missing", offset=offset)
+
+    @property
+    def name(self) -> str | None:
+        """The name it was saved under."""
+        return self._header.name
+
+    @property
+    def alignment(self) -> int:
+        """What the positions of its buffers are multiples of."""
+        return self._header.alignment
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where each buffer starts."""
+        if not self._header.lengths:
+            return []
+        base = self._behind_header + len(self._header.before_body(self._behind_header))
+        return [base + place for place in self._header.places()]
+
+    @property
+    def buffers(self) -> list[tuple[int, int]]:
+        """Position and length of each buffer."""
+        return list(zip(self._places, self._header.lengths, strict=True))
+
+    @property
+    def end(self) -> int:
+        """Position behind its last byte."""
+        if not self._places:
+            return self._behind_header
+        return self._places[-1] + self._header.lengths[-1] + self._header.hashes_length()
+
+    @cached_property
+    def _tree(self) -> Any:
+        with bounded_recursion():
+            return parse(self._header.metadata, self._metadata_at, self._limits)
+
+    @cached_property
+    def hashes(self) -> list[bytes]:
+        """The stored hashes of the buffers, which are believed only once their own fits."""
+        if not self._places:
+            return []
+        length = self._header.hashes_length()
+        at = self.end - length
+        return read_hash_list(self._source.read(at, length), self._header, self._seed, at)
+
+    def _check_padding(self) -> None:
+        before = self._header.before_body(self._behind_header) if self._places else b""
+        found = self._source.read(self._behind_header, len(before))
+        expect(found, before, self._behind_header, "what stands before the body")
+
+    def verify_body(self) -> None:
+        """Checks paddings, and the hashes of all buffers."""
+        file = SourceFile(self._source, self._behind_header)
+        if self._places:
+            read_body(Input(file, self._behind_header), self._header, self._seed, None)
+
+    def load(self, cls: Any = None) -> Any:
+        """The value, in memory of its own, with all checksums verified.
+
+        With `cls`, converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
+        """
+        self._check_padding()
+        return convert(self._resolve(self._tree, [], owned=True, whole=True), cls)
+
+    def view(self, cls: Any = None) -> Any:
+        """The value with read-only views as arrays, whose checksums are not verified."""
+        return convert(self._resolve(self._tree, [], owned=False, whole=True), cls)
+
+    @overload
+    def get(self, path: str) -> Any | None: ...
+    @overload
+    def get(self, path: str, default: T) -> Any | T: ...
+    def get(self, path: str, default: Any = None) -> Any:
+        """The value at a path, as a view, or `default` where there is none."""
+        try:
+            node, trail = paths.find(self._tree, path)
+        except NotFound:
+            return default
+        return self._resolve(node, trail, owned=False, prefix=path)
+
+    def __getitem__(self, path: str) -> Any:
+        """The value at a path, as in `layers.3.weight` or `/layers/3/weight`; arrays are views."""
+        node, trail = paths.find(self._tree, path)
+        return self._resolve(node, trail, owned=False, prefix=path)
+
+    def tensor(self, path: str) -> Any:
+        """The array at a path, a view without a copy; `Mismatch` where there is something else."""
+        node, trail = paths.find(self._tree, path)
+        node, through = paths.inside(node)
+        if type(node) is not Tag or self._info(path, node) is None:
+            raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
+        return self._resolve(node, trail + through, owned=False, prefix=path)
+
+    def tensors(self) -> Iterator[TensorInfo]:
+        """All tensors and sequences of numbers, in the order of the metadata."""
+        for path, node in paths.payloads(self._tree):
+            info = self._info(path, node)
+            if info is not None:
+                yield info
+
+    def _info(self, path: str, node: Tag) -> TensorInfo | None:
+        try:
+            found = Resolver(self, owned=False, limits=self._limits).describe(node)
+        except Fault as fault:
+            raise fault.kind(fault.message, offset=self._metadata_at, path=path) from None
+        return None if found is None else TensorInfo(path, *found)
+
+    def _resolve(
+        self,
+        node: Any,
+        trail: list[paths.Step],
+        *,
+        owned: bool,
+        whole: bool = False,
+        prefix: str = "",
+    ) -> Any:
+        resolver = Resolver(self, owned=owned, limits=self._limits)
+        try:
+            with bounded_recursion():
+                return resolver.whole(node) if whole else resolver.value(node)
+        except Fault as fault:
+            fault.steps += [(step.child(), None) for step in reversed(trail)]
+            raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The length of each buffer, in bytes."""
+        return self._header.lengths
+
+    def payload(self, number: int, owned: bool) -> Payload:
+        """The bytes of a buffer: a view, or in memory of their own and verified."""
+        at, length = self._places[number], self._header.lengths[number]
+        payload, found = self._source.payload(at, length, owned)
+        if owned and self._header.checksums:
+            found = xxhash.xxh3_64_digest(payload.data) if found is None else found
+            check_buffer(found, self.hashes[number], number, at)
+        return payload
+
+
+def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
+    """The record at an offset, which must end before a position."""
+    if not len(MAGIC) <= at < before:
+        raise Damaged(f"an offset that does not lead to before byte {before}", offset=at)
+    start = source.read(at, min(MAX_RECORD_HEAD, before - at))
+    try:
+        _, total = record_length(start, at)
+    except Damaged:
+        if len(start) == MAX_RECORD_HEAD:
+            raise
+        raise Torn("the archive ends inside of a record", offset=at) from None
+    if total > before - at:
+        raise Torn(f"a record of {total} bytes, of which {before - at} are there", offset=at)
+    # Files can be sparse.
+    if total > limits.max_alloc:
+        raise Limit(f"a record of {total} bytes, at most {limits.max_alloc}", offset=at)
+    return source.read(at, total)

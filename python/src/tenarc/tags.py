@@ -1,0 +1,19 @@
+"""Numbers of the tags that values are written with (SPEC 1 to 5)."""
+
+from __future__ import annotations
+
+from . import dtypes
+from .items import four_letters
+
+BIGNUM, NEGATIVE_BIGNUM = 2, 3
+EMBEDDED = 24
+#: Tags that refer to values elsewhere in the input.
+ELSEWHERE = (25, 29)
+ROW_MAJOR, COLUMN_MAJOR = 40, 1040
+COMPLEX = 43001
+NAMED, SOME, REFERENCE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF"))
+
+#: What a tensor or a sequence of numbers begins with, wherever its elements are.
+PAYLOADS = frozenset((ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE, COMPLEX, *dtypes.BY_TAG))
+#: All tags that are not just passed over (SPEC 4).
+MEANINGS = PAYLOADS | {BIGNUM, NEGATIVE_BIGNUM, SOME, *ELSEWHERE}
