@@ -166,9 +166,21 @@ struct Encodings;
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;
 
+#[cfg(all(doctest, feature = "json"))]
+#[doc = include_str!("../docs/from-json.md")]
+struct FromJson;
+
 #[cfg(all(doctest, feature = "msgpack"))]
 #[doc = include_str!("../docs/from-msgpack.md")]
 struct FromMsgpack;
+
+#[cfg(all(doctest, feature = "npy"))]
+#[doc = include_str!("../docs/from-npz.md")]
+struct FromNpz;
+
+#[cfg(all(doctest, feature = "onnx"))]
+#[doc = include_str!("../docs/from-onnx.md")]
+struct FromOnnx;
 
 #[cfg(all(doctest, feature = "safetensors"))]
 #[doc = include_str!("../docs/from-safetensors.md")]

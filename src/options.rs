@@ -139,7 +139,11 @@ impl Limits {
     }
 
     pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
-        let default = if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC };
+        self.alloc_or(if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC })
+    }
+
+    /// What is allowed, or so much by default.
+    pub(crate) fn alloc_or(&self, default: u64) -> u64 {
         self.max_alloc.unwrap_or(default)
     }
 }

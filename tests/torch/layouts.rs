@@ -84,6 +84,36 @@ fn tensors_that_are_larger_than_their_storage_are_limited() {
 }
 
 #[test]
+fn many_small_tensors_do_not_mean_something_huge() {
+    let mut pickle = super::support::Pickler::new().op(b"}");
+    for number in 0..100 {
+        let pickle_of = pickle.text(&format!("a{number}"));
+        pickle = pickle_of.tensor("FloatStorage", 12, 0, &[1 << 20], &[0]).op(b"s");
+    }
+    let found = TorchFile::new(file(&pickle.end(), &floats(12))).unwrap();
+    assert!(found.dyn_tensor("a7").is_ok());
+    let error = says(found.flat(), "tensors of 419430400 bytes in a file of ");
+    assert_eq!(error.category(), Category::Limit);
+    says(found.nested(), "are allowed");
+    assert!(found.with_limits(Limits::default().with_max_alloc(1 << 30)).flat().is_ok());
+}
+
+#[test]
+fn a_changed_byte_is_found_where_a_view_reaches_over_its_storage() {
+    let axes = [(&[3, 4][..], &[1, 3][..]), (&[2, 3, 2], &[1, 4, 2]), (&[4, 2], &[3, 2])];
+    for (shape, strides) in axes {
+        let bytes = file(&of(0, shape, strides), &floats(12));
+        let at = bytes.windows(48).position(|window| window == floats(12)).unwrap();
+        let mut changed = bytes.clone();
+        changed[at + 20] ^= 1;
+        let whole = TorchFile::new(&bytes[..]).unwrap();
+        assert!(whole.dyn_tensor("a").is_ok());
+        let found = TorchFile::new(&changed[..]).unwrap();
+        assert_eq!(found.dyn_tensor("a").unwrap_err().category(), Category::Damaged);
+    }
+}
+
+#[test]
 fn storages_must_have_the_size_that_the_pickle_says() {
     for claimed in [0, 11, 13, i64::MAX] {
         let pickle = under_a(|pickle| pickle.tensor("FloatStorage", claimed, 0, &[0], &[1]));

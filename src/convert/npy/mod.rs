@@ -193,7 +193,3 @@ fn emit(tensor: &(impl ToTensor + ?Sized), put: &mut dyn FnMut(&[u8]) -> Result<
 fn not_as_told(expected: usize, found: &str) -> Error {
     Error::data(format!("expected {expected} bytes of a tensor, it gave {found}"))
 }
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/from-npz.md")]
-struct FromNpz;

@@ -125,7 +125,11 @@ fn open(external: &External, directory: &Path, expected: u64) -> Result<(File, R
         |path: &Path| path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", path));
     let found = real(&path)?;
     if !found.starts_with(real(directory)?) {
-        return Err(refused());
+        let shown = external.location.escape_debug();
+        let what = format!(
+            "file `{shown}` of elements is a link that leads out of the directory of the model"
+        );
+        return Err(Error::data(what));
     }
     let (file, size) = open_file(&found)?;
     let len = external.length.unwrap_or(expected);

@@ -265,7 +265,8 @@ impl Parts {
         // Negative ones are beyond every `usize` or too many elements.
         let shape = dims.collect::<Option<Vec<_>>>().filter(|dims| element_count(dims).is_some());
         let Some(shape) = shape else {
-            let what = format!("a shape of {:?}, which does not fit memory", self.dims);
+            let dims: Vec<i64> = self.dims.iter().map(|dim| dim.cast_signed()).collect();
+            let what = format!("a shape of {dims:?}, which does not fit memory");
             return Err(Error::limit(what));
         };
         let mut dtype = dtype_of(self.kind);

@@ -98,8 +98,9 @@ impl<S: ReadAt> TorchFile<S> {
         })
     }
 
-    /// Limits the dimensions and bytes of each tensor. By default one may take as many bytes as lie in its
-    /// storage; if it is more, as some are there several times, 16 GiB.
+    /// Limits the dimensions of each tensor, and what tensors take beyond the bytes that lie in their storages,
+    /// as some are there several times: by default 16 GiB for each; for all that [`flat`](Self::flat) gives together,
+    /// 64 MiB and 16 times the storages.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -142,8 +143,8 @@ impl<S: ReadAt> TorchFile<S> {
 
     /// The tensor of that name, whatever its dtype.
     ///
-    /// The checksum of its storage is compared where the tensor is all of it; for others, see
-    /// [`verify`](Self::verify).
+    /// The checksum of its storage is compared where the tensor reaches over all of it; for those in a part of one,
+    /// see [`verify`](Self::verify).
     ///
     /// # Errors
     /// Where there is no such tensor, it cannot be read, is larger than the limits allow, or a byte of a bool
@@ -169,8 +170,9 @@ impl<S: ReadAt> TorchFile<S> {
     /// What [`losses`](Self::losses) names is left out, or null in a sequence of plain values.
     ///
     /// # Errors
-    /// Where a tensor is larger than the limits allow.
+    /// Where a tensor, or all together, are larger than the limits allow.
     pub fn flat(&self) -> Result<AsValue<'_>> {
+        self.check_sum()?;
         let mut numbers = 0..self.infos.len();
         let part = |leaf: &Leaf| match leaf.what {
             What::Plain(value) => Ok(Part::Plain(value)),
@@ -251,6 +253,20 @@ impl<S: ReadAt> TorchFile<S> {
         Ok(())
     }
 
+    /// That a small file does not mean something huge.
+    fn check_sum(&self) -> Result<()> {
+        let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);
+        let stored = sum(&mut self.container.members.iter().map(Member::byte_len));
+        let meant = sum(&mut self.infos.iter().map(TensorInfo::byte_len));
+        let most = self.limits.alloc_or(stored.saturating_mul(16).saturating_add(64 << 20));
+        if meant.saturating_sub(stored) <= most {
+            return Ok(());
+        }
+        let what =
+            format!("tensors of {meant} bytes in a file of {stored}, {most} more are allowed");
+        Err(Error::limit(what))
+    }
+
     fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {
         let (info, place) = self.at(number)?;
         self.check_limits(info, place)?;
@@ -289,7 +305,12 @@ impl<S: ReadAt> TorchFile<S> {
         };
         match &place.strides {
             None => gather::direct(&self.source, start, info.byte_len(), &mut put),
-            Some(strides) => gather::strided(&self.source, start, info, place, strides, &mut put),
+            Some(strides) => {
+                if place.start == 0 && place.span == member.byte_len() {
+                    self.verify_member(member)?;
+                }
+                gather::strided(&self.source, start, info, place, strides, &mut put)
+            }
         }
     }
 
