@@ -132,7 +132,7 @@ pub use de::{
 pub use dtype::{DType, Element, OtherDType};
 pub use error::{Category, Error, Result};
 pub use io::at::ReadAt;
-pub use io::atomic::SyncLevel;
+pub use io::atomic::{AtomicFile, SyncLevel};
 pub use io::shared::SharedBytes;
 pub use io::source::{IoRead, Read, SliceRead};
 pub use multi::{Match, Unmatched, Variable, load_multi, load_multi_onto, save_multi};

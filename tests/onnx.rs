@@ -340,3 +340,21 @@ fn archives_hold_the_tensors_and_all_else_is_a_loss() {
     assert_eq!(tenarc::open(&to).unwrap().tensors().unwrap().len(), 1);
     assert!(onnx::to_archive(fixtures().join("external.onnx"), &to, &lossy).is_err());
 }
+
+#[test]
+fn deferred_tensors_are_those_that_are_read() {
+    for name in ["raw.onnx", "typed.onnx", "external.onnx"] {
+        let model = onnx::open_with_external(fixtures().join(name)).unwrap();
+        for entry in model.tensors().iter().filter(|entry| entry.refused().is_none()) {
+            let deferred = model.deferred(entry.name()).unwrap();
+            let found = tenarc::to_vec(&tenarc::Tensor(deferred)).unwrap();
+            let expected = model.dyn_tensor(entry.name()).unwrap();
+            assert_eq!(found, tenarc::to_vec(&tenarc::Tensor(expected)).unwrap(), "{name}");
+        }
+        assert!(model.deferred("no such").is_err());
+    }
+    let model = onnx::open(fixtures().join("refused.onnx")).unwrap();
+    let refused = model.tensors().iter().find(|entry| entry.refused().is_some()).unwrap();
+    let error = model.deferred(refused.name()).unwrap_err();
+    assert!(error.to_string().contains(refused.refused().unwrap()), "{error}");
+}

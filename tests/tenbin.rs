@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, ArrayD, ShapeBuilder, array};
 use proptest::prelude::*;
-use tenarc::convert::tenbin::{self, Layout};
+use tenarc::convert::tenbin::{self, Layout, TenFile};
 use tenarc::{Archive, Category, DType, DynTensor, Limits, OArchive, Order, Tensor, ToTensor};
 
 fn fixtures() -> PathBuf {
@@ -313,5 +313,22 @@ proptest! {
         prop_assert_eq!(tenbin::read_chunk(&chunk[..], 1 << 20).unwrap().unwrap(), bytes.clone());
         let _ = tenbin::decode_buffer(&chunk);
         let _ = tenbin::decode_frames(&[&bytes, &bytes]);
+    }
+}
+
+#[test]
+fn files_are_read_where_they_are() {
+    for name in ["many.ten", "no_infos.ten", "empty_0x3.ten", "zero_arrays.ten"] {
+        let bytes = fs::read(fixtures().join(name)).unwrap();
+        let file = TenFile::new(&bytes[..], bytes.len() as u64).unwrap();
+        let expected = tenbin::read(&bytes[..]).unwrap();
+        for (number, (_, array)) in expected.iter().enumerate() {
+            let found = tenarc::to_vec(&Tensor(file.deferred(number).unwrap())).unwrap();
+            assert_eq!(found, tenarc::to_vec(&Tensor(array)).unwrap(), "{name} {number}");
+            let at = usize::try_from(file.position(number).unwrap()).unwrap();
+            let elements = array.le_bytes();
+            assert_eq!(bytes[at..at + elements.len()], elements[..], "{name} {number}");
+        }
+        assert!(file.deferred(expected.len()).is_err() && file.position(expected.len()).is_err());
     }
 }

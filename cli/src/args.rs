@@ -14,11 +14,16 @@ Paths name what is in a value: field names, keys and positions joined by dots, a
 where that could mean several, a JSON Pointer, as in /layers/3/weight. In patterns, * stands for any \
 characters, dots included, ? for one, [ab] and {a,b} for one of several.
 
+Formats are told by the first bytes and the name of a file, or by --from and --to. Of a model of safetensors in \
+several files, name the index: model.safetensors.index.json. Tensors are read when they are asked for. What a \
+file holds that is not read, such as the graph of an ONNX model, is said on standard error, and stops what \
+writes another file, unless that is `convert --lossy`.
+
 A file named - is standard input or output. Pipes are read as files are. Colours are used where a \
 terminal watches and NO_COLOR is not set.";
 
 /// Looks into, checks, compares, edits and converts files of tensors: archives of tenarc, CBOR messages
-/// with typed arrays, and JSON.
+/// with typed arrays, JSON, MessagePack, safetensors, npz, npy, tenbin, and, to read, torch's files and ONNX models.
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -249,6 +254,9 @@ pub struct Diff {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Of archives every byte is checked; of npz, and of files of PyTorch that have them, all checksums; of other \
+formats, that they are well-formed, and what cannot be checked is said.")]
 pub struct Verify {
     /// The files to read, or - for standard input
     #[arg(required = true)]
@@ -295,6 +303,9 @@ pub struct Cat {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Each shard of one value is an archive with all of its metadata, and undefined in place of tensors that are in \
+another shard: paths stay the same, each can be read by itself, and `merge` puts them together.")]
 pub struct Split {
     /// The file to read, or - for standard input
     pub input: PathBuf,
@@ -317,6 +328,9 @@ pub struct Split {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Shards, as `split --max-size` makes them, become the value that they are of; maps are joined. Where two files \
+have different things at one place, nothing is written.")]
 pub struct Merge {
     /// The files to read, or - for standard input
     #[arg(required = true)]
@@ -376,7 +390,7 @@ pub struct Convert {
     /// The format to write; by default as the file's name ends
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
-    /// Leave out, or change, what the format has no place for, and say what it was
+    /// Leave out, or change, what cannot be read or the format has no place for, and say what it was
     #[arg(long)]
     pub lossy: bool,
     /// Do not wait until the file would survive a crash of the machine

@@ -28,8 +28,12 @@ use crate::output::{Out, say};
 
 /// Does what the command line asks.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(&cli) {
+    let result = match Cli::try_parse() {
+        Ok(cli) => dispatch(&cli),
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(help) => print(&help),
+    };
+    match result {
         Ok(status) => status.into(),
         Err(failure) => {
             if !matches!(failure, Failure::Closed) {
@@ -38,6 +42,15 @@ pub fn run() -> ExitCode {
             failure.status()
         }
     }
+}
+
+/// Prints the help, or the version.
+fn print(help: &clap::Error) -> Result<Status> {
+    let mut out = Out::new(ColorChoice::Auto);
+    let text = if out.is_coloured() { help.render().ansi().to_string() } else { help.to_string() };
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(Status::Good)
 }
 
 fn dispatch(cli: &Cli) -> Result<Status> {

@@ -6,9 +6,11 @@ use std::path::Path;
 use tenarc::{Archive, Segment};
 
 use crate::failure::{Failure, Of, Result};
+use crate::formats::fetched::Fetched;
 use crate::formats::{self, Format};
 use crate::input::{Input, Source};
 use crate::node::{self, Node};
+use crate::output::say;
 use crate::paths;
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
@@ -33,6 +35,7 @@ enum Held {
     Archive(Box<Archive<Source>>),
     /// Messages, and where each stands.
     Messages(Vec<u8>, Vec<Range<usize>>),
+    Fetched(Box<Fetched>),
 }
 
 impl Document {
@@ -67,11 +70,48 @@ impl Document {
         Ok(Self { name, format, held: Held::Messages(bytes, ranges) })
     }
 
+    pub fn of_fetched(name: String, format: Format, fetched: Fetched) -> Self {
+        Self { name, format, held: Held::Fetched(Box::new(fetched)) }
+    }
+
     /// The archive, if it is one.
     pub fn archive(&self) -> Option<&Archive<Source>> {
         match &self.held {
             Held::Archive(archive) => Some(archive),
-            Held::Messages(..) => None,
+            _ => None,
+        }
+    }
+
+    /// The value whose tensors are fetched, if it is one.
+    pub fn fetched(&self) -> Option<&Fetched> {
+        match &self.held {
+            Held::Fetched(fetched) => Some(fetched),
+            _ => None,
+        }
+    }
+
+    /// Says what the file holds that is not shown.
+    pub fn tell(&self) {
+        if let Some(fetched) = self.fetched().filter(|fetched| !fetched.lost.is_empty()) {
+            say(&format!("{}: not read: {}", self.name, fetched.lost));
+        }
+    }
+
+    /// That nothing of the file is lost, unless that is accepted, and so said.
+    ///
+    /// # Errors
+    /// Where something would be.
+    pub fn keep(&self, lossy: bool) -> Result<()> {
+        match self.fetched() {
+            Some(fetched) if !lossy && !fetched.lost.is_empty() => {
+                let hint = "`tenarc convert --lossy` goes on without";
+                Err(Failure::new(format!("cannot be kept: {}; {hint}", fetched.lost))
+                    .of(&self.name))
+            }
+            _ => {
+                self.tell();
+                Ok(())
+            }
         }
     }
 
@@ -82,21 +122,27 @@ impl Document {
 
     /// As [`watch`](Self::watch), of several together.
     pub fn watch_by(&self, progress: &Progress) {
-        if let Held::Archive(archive) = &self.held {
-            archive.source().watch(progress.clone());
+        match &self.held {
+            Held::Archive(archive) => archive.source().watch(progress.clone()),
+            Held::Fetched(fetched) => fetched.watch(progress.clone()),
+            Held::Messages(..) => {}
         }
     }
 
     /// The length of what is read as it is asked for.
     pub fn byte_len(&self) -> u64 {
-        self.archive().map_or(0, Archive::byte_len)
+        match &self.held {
+            Held::Archive(archive) => archive.byte_len(),
+            Held::Fetched(fetched) => fetched.byte_len(),
+            Held::Messages(..) => 0,
+        }
     }
 
     /// The bytes of messages.
     pub fn messages(&self) -> Option<&[u8]> {
         match &self.held {
-            Held::Archive(_) => None,
             Held::Messages(bytes, _) => Some(bytes),
+            _ => None,
         }
     }
 
@@ -105,6 +151,7 @@ impl Document {
         match &self.held {
             Held::Archive(archive) => archive.len(),
             Held::Messages(_, ranges) => ranges.len() as u64,
+            Held::Fetched(_) => 1,
         }
     }
 
@@ -123,16 +170,22 @@ impl Document {
             }
             Held::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
-                let range = range.ok_or_else(|| {
-                    let count = counted(ranges.len() as u64, "value");
-                    Failure::new(format!("it holds {count}, none of number {number}"))
-                })?;
+                let range = range.ok_or_else(|| self.none_of(number))?;
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
                 let root = node::parse(bytes, &|_| None)?;
                 paths::check(&root)?;
                 Ok(Section { number, item: Item::Message(bytes), root })
             }
+            Held::Fetched(fetched) if number == 0 => {
+                Ok(Section { number, item: Item::Fetched(fetched), root: fetched.root()? })
+            }
+            Held::Fetched(_) => Err(self.none_of(number)),
         }
+    }
+
+    fn none_of(&self, number: u64) -> Failure {
+        let count = counted(self.len(), "value");
+        Failure::new(format!("it holds {count}, none of number {number}"))
     }
 
     /// The values meant: the one chosen, or all.
@@ -196,6 +249,7 @@ pub struct Section<'a> {
 enum Item<'a> {
     Segment(Segment<'a, Source>, &'a Source),
     Message(&'a [u8]),
+    Fetched(&'a Fetched),
 }
 
 impl<'a> Section<'a> {
@@ -209,7 +263,7 @@ impl<'a> Section<'a> {
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment, _) => segment.name(),
-            Item::Message(_) => None,
+            _ => None,
         }
     }
 
@@ -217,14 +271,28 @@ impl<'a> Section<'a> {
     pub fn stored(&self) -> Option<(&Segment<'a, Source>, &'a Source)> {
         match &self.item {
             Item::Segment(segment, source) => Some((segment, *source)),
-            Item::Message(_) => None,
+            _ => None,
         }
     }
 
     pub fn segment(&self) -> Option<&Segment<'a, Source>> {
+        self.stored().map(|(segment, _)| segment)
+    }
+
+    /// What its tensors are fetched from, if that is another format.
+    pub fn fetched(&self) -> Option<&'a Fetched> {
         match &self.item {
-            Item::Segment(segment, _) => Some(segment),
-            Item::Message(_) => None,
+            Item::Fetched(fetched) => Some(fetched),
+            _ => None,
+        }
+    }
+
+    /// Bytes that are read where all of it is.
+    pub fn byte_len(&self) -> u64 {
+        match &self.item {
+            Item::Segment(segment, _) => segment.byte_len(),
+            Item::Message(bytes) => bytes.len() as u64,
+            Item::Fetched(fetched) => fetched.byte_len(),
         }
     }
 
@@ -233,6 +301,7 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment, _) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
+            Item::Fetched(fetched) => fetched.metadata(),
         }
     }
 

@@ -4,7 +4,7 @@ mod cast;
 mod small;
 
 use half::{bf16, f16};
-use tenarc::{DType, Value};
+use tenarc::DType;
 
 pub use cast::Cast;
 
@@ -21,11 +21,6 @@ pub enum Element {
 /// Bytes that an element takes, where that is a whole number and known.
 pub fn size(dtype: &DType) -> Option<usize> {
     dtype.bits().filter(|bits| bits % 8 == 0).map(|bits| bits / 8)
-}
-
-/// Whether Rust has a type for the elements, so that they are shown by formats for people.
-pub fn is_native(dtype: &DType) -> bool {
-    is_decoded(dtype) && size(dtype).is_some() && !small::is_small(dtype) && *dtype != DType::F128
 }
 
 /// Whether the elements can be told as numbers.
@@ -147,50 +142,6 @@ pub fn integer_json(value: i128) -> serde_json::Value {
 fn float(value: f64, bits: u8) -> String {
     let shown = if bits == 64 { format!("{value:?}") } else { format!("{:?}", value as f32) };
     shown.trim_end_matches(".0").to_owned() + if shown.ends_with(".0") { "." } else { "" }
-}
-
-/// Adds the bytes of an element that a document for people has; `None` where it is none of the dtype.
-pub fn encode(dtype: &DType, element: &Value, bytes: &mut Vec<u8>) -> Option<()> {
-    macro_rules! integer {
-        ($type:ty) => {
-            bytes.extend(<$type>::try_from(element.as_integer()?).ok()?.to_le_bytes())
-        };
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
-    let number = |element: &Value| match element {
-        Value::Integer(value) => Some(*value as f64),
-        Value::F64(value) => Some(*value),
-        Value::F32(value) => Some((*value).into()),
-        Value::Text(text) => text.parse().ok().filter(|value: &f64| !value.is_finite()),
-        _ => None,
-    };
-    match dtype {
-        DType::Bool => match element {
-            Value::Bool(value) => bytes.push((*value).into()),
-            _ => return None,
-        },
-        DType::U8 => integer!(u8),
-        DType::U16 => integer!(u16),
-        DType::U32 => integer!(u32),
-        DType::U64 => integer!(u64),
-        DType::I8 => integer!(i8),
-        DType::I16 => integer!(i16),
-        DType::I32 => integer!(i32),
-        DType::I64 => integer!(i64),
-        DType::F16 => bytes.extend(f16::from_f64(number(element)?).to_le_bytes()),
-        DType::BF16 => bytes.extend(bf16::from_f64(number(element)?).to_le_bytes()),
-        #[allow(clippy::cast_possible_truncation)]
-        DType::F32 => bytes.extend((number(element)? as f32).to_le_bytes()),
-        DType::F64 => bytes.extend(number(element)?.to_le_bytes()),
-        DType::C64 | DType::C128 => {
-            let [re, im] = element.as_array()? else { return None };
-            let part = if *dtype == DType::C64 { DType::F32 } else { DType::F64 };
-            encode(&part, re, bytes)?;
-            encode(&part, im, bytes)?;
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 #[cfg(test)]

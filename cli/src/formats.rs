@@ -1,17 +1,27 @@
 //! File formats: each a module that reads one into a [`Document`] and writes values as one.
 
 mod archive;
+pub mod fetched;
 mod json;
 mod message;
-mod tensors;
+mod msgpack;
+mod npy;
+mod onnx;
+mod safetensors;
+mod tenbin;
+mod torch;
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
+
+use tenarc::convert::Losses;
+use tenarc::{Archive, OArchive, Segment};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Result};
-use crate::input::Input;
-use crate::output::Target;
+use crate::input::{Input, Source};
+use crate::output::{Target, say};
+use crate::written::Written;
 
 /// A format that is read and written. Where one is added: here, in [`FORMATS`], and as a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -24,7 +34,9 @@ pub enum Format {
     Message,
     /// JSON, tensors as {"dtype": …, "shape": …, "data": …}
     Json,
-    /// safetensors: tensors by name
+    /// MessagePack, arrays as msgpack-numpy has them
+    Msgpack,
+    /// safetensors: tensors by name; of a model in several files, its index
     Safetensors,
     /// numpy's npz: arrays by name
     Npz,
@@ -35,7 +47,12 @@ pub enum Format {
     Tenbin,
     /// What torch.save writes, read only
     Torch,
+    /// Initializers of ONNX models, read only
+    Onnx,
 }
+
+/// Values to be written, one after the other.
+pub type Sections<'a, 's> = &'a mut dyn Iterator<Item = Result<Section<'s>>>;
 
 /// Whether what a format has no place for may be left out, or changed so that it fits.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +66,7 @@ pub trait Codec: Sync {
     /// Whether a file that starts so is one.
     fn starts(&self, start: &[u8]) -> bool;
 
-    /// What the input holds: an archive, or messages. A format that is far from both is read by way of an
-    /// archive in a temporary file.
+    /// What the input holds: an archive, messages, or a value whose tensors are fetched from the file.
     ///
     /// # Errors
     /// Where it cannot be read, or is none of this format.
@@ -61,22 +77,20 @@ pub trait Codec: Sync {
     /// # Errors
     /// Where a value cannot be read, or not be kept in this format without loss, and where the target
     /// cannot be written.
-    fn write(
-        &self,
-        sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
-        target: &Target,
-        lossy: Lossy,
-    ) -> Result<()>;
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()>;
 }
 
-const FORMATS: [(Format, &dyn Codec); 8] = [
+/// The first that may have written the start of a file is taken to have.
+const FORMATS: [(Format, &dyn Codec); 10] = [
     (Format::Archive, &archive::Archives),
-    (Format::Safetensors, &tensors::Safetensors),
-    (Format::Npz, &tensors::NpzFiles),
-    (Format::Npy, &tensors::Npy),
-    (Format::Tenbin, &tensors::Tenbin),
-    (Format::Torch, &tensors::Torch),
+    (Format::Safetensors, &safetensors::Safetensors),
+    (Format::Torch, &torch::Torch),
+    (Format::Npz, &npy::NpzFiles),
+    (Format::Npy, &npy::Npy),
+    (Format::Tenbin, &tenbin::Tenbin),
+    (Format::Onnx, &onnx::OnnxModels),
     (Format::Json, &json::Json),
+    (Format::Msgpack, &msgpack::Msgpack),
     (Format::Message, &message::Messages),
 ];
 
@@ -87,6 +101,9 @@ pub fn codec(format: Format) -> &'static dyn Codec {
 
 /// The format that a name ends in.
 pub fn by_extension(path: &Path) -> Option<Format> {
+    if safetensors::is_index(path) {
+        return Some(Format::Safetensors);
+    }
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let found = FORMATS.iter().find(|(_, codec)| codec.extensions().contains(&&*extension));
     found.map(|(format, _)| *format)
@@ -97,7 +114,7 @@ pub fn by_extension(path: &Path) -> Option<Format> {
 /// # Errors
 /// Where it cannot be read.
 pub fn detect(path: &Path, input: &Input) -> Result<Format> {
-    let start = input.start(64)?;
+    let start = input.start(256)?;
     if start.is_empty() {
         return Err(Failure::new(format!("{}: it is empty", input.name)));
     }
@@ -120,4 +137,32 @@ pub fn write_stream(
     let mut writer = target.writer()?;
     write(&mut writer)?;
     writer.finish()
+}
+
+/// The one value that there must be, as a segment of an archive: its own, or one in a temporary file that has
+/// no name.
+fn only(
+    sections: Sections<'_, '_>,
+    write: impl FnOnce(&Segment<'_, Source>) -> Result<()>,
+) -> Result<()> {
+    let several = || Failure::new("expected one value: choose it by --segment");
+    let section = sections.next().ok_or_else(several)??;
+    if sections.next().is_some() {
+        return Err(several());
+    }
+    if let Some(segment) = section.segment() {
+        return write(segment);
+    }
+    let file = tempfile::tempfile()?;
+    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
+    out.save(&Written::whole(&section))?;
+    drop(out.finish()?);
+    write(&Archive::new(Source::new(file))?.segment(0)?)
+}
+
+/// Says what was lost, which was allowed.
+fn tell(losses: &Losses) {
+    if !losses.is_empty() {
+        say(&losses.to_string());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use tenarc::ReadAt;
@@ -16,6 +16,8 @@ pub struct Input {
     pub file: File,
     /// As it was named.
     pub name: String,
+    /// Where it is, if it is a file, beside which there may be others.
+    pub path: Option<PathBuf>,
 }
 
 impl Input {
@@ -28,7 +30,7 @@ impl Input {
         let name = shown(path);
         if path == Path::new("-") {
             let file = spooled(&mut io::stdin().lock()).of(&name)?;
-            return Ok(Self { file, name });
+            return Ok(Self { file, name, path: None });
         }
         let found = std::fs::metadata(path).of(&name)?;
         if found.is_dir() {
@@ -41,7 +43,8 @@ impl Input {
         if !found.is_file() {
             file = spooled(&mut file).of(&name)?;
         }
-        Ok(Self { file, name })
+        let path = found.is_file().then(|| path.to_path_buf());
+        Ok(Self { file, name, path })
     }
 
     /// The first bytes.
@@ -61,14 +64,22 @@ impl Input {
         Ok(start)
     }
 
+    /// All bytes, one after the other.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn reader(&self) -> Result<&File> {
+        (&self.file).rewind().of(&self.name)?;
+        Ok(&self.file)
+    }
+
     /// All bytes.
     ///
     /// # Errors
     /// Where they cannot be read.
-    pub fn contents(mut self) -> Result<Vec<u8>> {
+    pub fn contents(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.file.rewind().of(&self.name)?;
-        self.file.read_to_end(&mut bytes).of(&self.name)?;
+        self.reader()?.read_to_end(&mut bytes).of(&self.name)?;
         Ok(bytes)
     }
 }

@@ -8,7 +8,6 @@ mod failure;
 mod formats;
 mod input;
 mod node;
-mod npy;
 mod output;
 mod paths;
 mod payload;

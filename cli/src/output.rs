@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use tempfile::NamedTempFile;
-use tenarc::{ArchiveFile, OArchive, SaveOptions, Segment, SyncLevel};
+use tenarc::{ArchiveFile, AtomicFile, OArchive, SaveOptions, Segment, SyncLevel};
 
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Source, shown};
 use crate::text::{escaped, is_unsafe};
+
+/// How standard output is called.
+const STDOUT: &str = "standard output";
 
 /// Standard output, for text.
 pub struct Out {
@@ -36,6 +38,10 @@ impl Out {
         Self { writer: BufWriter::with_capacity(64 << 10, io::stdout()), coloured }
     }
 
+    pub fn is_coloured(&self) -> bool {
+        self.coloured
+    }
+
     /// The text in a style, if colours are on.
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
@@ -49,14 +55,14 @@ impl Out {
         match serde_json::to_value(value)? {
             serde_json::Value::Array(rows) if !rows.is_empty() => {
                 for (at, row) in rows.iter().enumerate() {
-                    self.writer.write_all(if at == 0 { b"[\n" } else { b",\n" })?;
-                    write_json(&mut self.writer, row)?;
+                    self.write_all(if at == 0 { b"[\n" } else { b",\n" })?;
+                    write_json(self, row)?;
                 }
-                self.writer.write_all(b"\n]\n")?;
+                self.write_all(b"\n]\n")?;
             }
             other => {
-                write_json(&mut self.writer, &other)?;
-                self.writer.write_all(b"\n")?;
+                write_json(self, &other)?;
+                self.write_all(b"\n")?;
             }
         }
         Ok(())
@@ -93,11 +99,11 @@ impl serde_json::ser::Formatter for Escaping {
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes)
+        self.writer.write(bytes).map_err(|error| in_output(&error, STDOUT))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.writer.flush().map_err(|error| in_output(&error, STDOUT))
     }
 }
 
@@ -113,15 +119,15 @@ pub struct Target {
     /// None: standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
-    sync: bool,
+    sync: SyncLevel,
 }
 
 impl Target {
     /// A target, `-` being standard output.
     pub fn new(path: &Path, sync: bool) -> Self {
-        let level = if sync { SyncLevel::Full } else { SyncLevel::Off };
+        let sync = if sync { SyncLevel::Full } else { SyncLevel::Off };
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
-        Self { path, options: SaveOptions::default().with_sync(level), sync }
+        Self { path, options: SaveOptions::default().with_sync(sync), sync }
     }
 
     pub fn path(&self) -> Option<&Path> {
@@ -129,7 +135,7 @@ impl Target {
     }
 
     pub fn name(&self) -> String {
-        self.path().map_or_else(|| "standard output".into(), shown)
+        self.path().map_or_else(|| STDOUT.into(), shown)
     }
 
     /// What is written takes its place when it is finished.
@@ -138,17 +144,18 @@ impl Target {
     /// Where the target cannot be written, and where bytes would go to a terminal.
     pub fn writer(&self) -> Result<TargetWriter> {
         let Some(path) = self.path() else {
-            return Ok(TargetWriter { to: To::Stdout(not_a_terminal()?), sync: false });
+            let to = To::Stdout(not_a_terminal()?);
+            return Ok(TargetWriter { to, name: self.name(), sync: self.sync });
         };
         let to = match std::fs::metadata(path) {
             // A device or pipe cannot be replaced.
             Ok(found) if !found.is_file() => {
                 let file = File::options().write(true).open(path).of(self.name())?;
-                To::Direct(BufWriter::new(file))
+                To::Direct(buffered(file))
             }
-            found => To::File(Box::new(beside(path, found.ok()).of(self.name())?), path.into()),
+            _ => To::File(Box::new(buffered(AtomicFile::replacing(path)?))),
         };
-        Ok(TargetWriter { to, sync: self.sync })
+        Ok(TargetWriter { to, name: self.name(), sync: self.sync })
     }
 }
 
@@ -158,38 +165,31 @@ fn not_a_terminal() -> Result<BufWriter<io::Stdout>> {
         let what = "standard output is a terminal: name a file by -o, or redirect it";
         return Err(Failure::new(what));
     }
-    Ok(BufWriter::with_capacity(1 << 20, io::stdout()))
+    Ok(buffered(io::stdout()))
 }
 
-/// A new file in the directory of `path`, with the mode of what is there.
-fn beside(
-    path: &Path,
-    replaced: Option<std::fs::Metadata>,
-) -> io::Result<BufWriter<NamedTempFile>> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tenarc-");
-    #[cfg(unix)]
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    #[cfg(unix)]
-    builder.permissions(permissions);
-    let file = builder.tempfile_in(directory.unwrap_or(Path::new(".")))?;
-    if let Some(replaced) = replaced {
-        file.as_file().set_permissions(replaced.permissions())?;
-    }
-    Ok(BufWriter::with_capacity(1 << 20, file))
+fn buffered<W: Write>(writer: W) -> BufWriter<W> {
+    BufWriter::with_capacity(1 << 20, writer)
+}
+
+/// An error of writing, with the name of what was written to.
+fn in_output(error: &io::Error, name: &str) -> io::Error {
+    let message = error.to_string();
+    let told = message.contains(&format!("`{name}`"));
+    io::Error::new(error.kind(), if told { message } else { format!("{name}: {message}") })
 }
 
 /// What is written to a [`Target`].
 pub struct TargetWriter {
     to: To,
-    sync: bool,
+    name: String,
+    sync: SyncLevel,
 }
 
 enum To {
     Stdout(BufWriter<io::Stdout>),
     Direct(BufWriter<File>),
-    File(Box<BufWriter<NamedTempFile>>, PathBuf),
+    File(Box<BufWriter<AtomicFile>>),
 }
 
 impl TargetWriter {
@@ -197,37 +197,29 @@ impl TargetWriter {
     /// Where what was written cannot take its place.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
-        let To::File(file, path) = self.to else { return Ok(()) };
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error).of(shown(&path))?;
-        if self.sync {
-            file.as_file().sync_all().of(shown(&path))?;
-        }
-        file.persist(&path).map_err(|error| error.error).of(shown(&path))?;
-        #[cfg(unix)]
-        if self.sync {
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let directory = File::open(directory.unwrap_or(Path::new(".")));
-            directory.and_then(|directory| directory.sync_all()).of(shown(&path))?;
+        if let To::File(file) = self.to {
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.commit(self.sync)?;
         }
         Ok(())
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.to {
+            To::Stdout(writer) => writer,
+            To::Direct(writer) => writer,
+            To::File(writer) => &mut **writer,
+        }
     }
 }
 
 impl Write for TargetWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.to {
-            To::Stdout(writer) => writer.write(bytes),
-            To::Direct(writer) => writer.write(bytes),
-            To::File(writer, _) => writer.write(bytes),
-        }
+        self.writer().write(bytes).map_err(|error| in_output(&error, &self.name))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::Stdout(writer) => writer.flush(),
-            To::Direct(writer) => writer.flush(),
-            To::File(writer, _) => writer.flush(),
-        }
+        self.writer().flush().map_err(|error| in_output(&error, &self.name))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Reading the bytes of payloads, wherever they stand.
 
-use tenarc::{DynTensor, ReadAt, Tensor, Value};
+use std::ops::Range;
+
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::document::Section;
 use crate::failure::{Failure, Result};
+use crate::formats::fetched::fill;
 use crate::node::{Form, Node, Payload};
 
 impl Section<'_> {
@@ -14,21 +17,21 @@ impl Section<'_> {
     /// Where they cannot be read, are damaged, or `each` fails.
     pub fn blocks(&self, node: &Node, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let payload = node.payload().ok_or_else(|| Failure::new("expected a tensor"))?;
-        let (Some(segment), Some(number)) = (self.segment(), payload.buffer) else {
-            return each(&self.inline(node, payload)?);
-        };
+        let Some(number) = payload.buffer else { return each(&self.inline(node, payload)?) };
         let mut failed = None;
-        let read = segment.read_buffer(number, |block| {
+        let mut each = |block: &[u8]| {
             each(block).map_err(|failure| {
                 let error = std::io::Error::other("the block was not taken");
                 failed = Some(failure);
                 serde::ser::Error::custom(error)
             })
-        });
-        match failed {
-            Some(failure) => Err(failure),
-            None => Ok(read?),
-        }
+        };
+        let read = match (self.segment(), self.fetched()) {
+            (Some(segment), _) => segment.read_buffer(number, each).map_err(Failure::from),
+            (_, Some(fetched)) => fetched.blocks(number, &mut each),
+            _ => return Err(Failure::new("a reference to a buffer, of which there are none")),
+        };
+        failed.map_or(read, Err)
     }
 
     /// All bytes of a payload, in memory.
@@ -56,22 +59,42 @@ impl Section<'_> {
         if end as u64 > payload.byte_len {
             return Err(beyond());
         }
-        let (Some((segment, source)), Some(number)) = (self.stored(), payload.buffer) else {
+        let Some(number) = payload.buffer else {
             let bytes = self.inline(node, payload)?;
             return Ok(bytes.get(start..end).ok_or_else(beyond)?.to_vec());
         };
-        let &(buffer, _) = segment.buffers().get(number).ok_or_else(beyond)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|error| Failure::new(error.to_string()))?;
         bytes.resize(len, 0);
-        let mut done = 0;
-        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match source.read_at(rest, buffer + (start + done) as u64)? {
-                0 => return Err(Failure::Damage("the file ended inside a tensor".into())),
-                read => done += read,
-            }
+        if let Some((segment, source)) = self.stored() {
+            let &(buffer, _) = segment.buffers().get(number).ok_or_else(beyond)?;
+            fill(source, &mut bytes, buffer + start as u64)?;
+        } else if !self
+            .fetched()
+            .map_or(Ok(false), |from| from.part(number, start as u64, &mut bytes))?
+        {
+            bytes = self.cut(node, start..end)?;
         }
         Ok(bytes)
+    }
+
+    /// Some bytes of a payload that is read from its start on, up to the last of them.
+    fn cut(&self, node: &Node, wanted: Range<usize>) -> Result<Vec<u8>> {
+        let (mut at, mut bytes) = (0, Vec::new());
+        let enough = |bytes: &Vec<u8>| bytes.len() == wanted.len();
+        let read = self.blocks(node, &mut |block| {
+            let [start, end] = [wanted.start, wanted.end].map(|edge| edge.saturating_sub(at));
+            let range = start.min(block.len())..end.min(block.len());
+            bytes.extend_from_slice(block.get(range).unwrap_or_default());
+            at += block.len();
+            // What follows is not wanted.
+            if enough(&bytes) { Err(Failure::Closed) } else { Ok(()) }
+        });
+        match read {
+            Err(Failure::Closed) | Ok(()) if enough(&bytes) => Ok(bytes),
+            Err(failure) => Err(failure),
+            Ok(()) => Err(Failure::Damage("the file ended inside a tensor".into())),
+        }
     }
 
     fn inline(&self, node: &Node, payload: &Payload) -> Result<Vec<u8>> {

@@ -71,16 +71,9 @@ impl Serialize for WrittenKey<'_> {
     }
 }
 
-/// An item without payloads, as it is encoded; to formats for people, its value.
+/// An item without payloads, as it is encoded.
 fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    if !serializer.is_human_readable() {
-        return RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer);
-    }
-    match tenarc::from_slice(item).map_err(S::Error::custom)? {
-        // In digits that a double keeps.
-        Value::F32(value) => serializer.serialize_f64(value.into()),
-        value => value.serialize(serializer),
-    }
+    RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer)
 }
 
 fn same<S: Serializer>(
@@ -90,7 +83,7 @@ fn same<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     match &node.kind {
         Kind::Leaf => leaf(section.item(&node.range), serializer),
-        Kind::Array(items) if is_numeric(section, items) && !serializer.is_human_readable() => {
+        Kind::Array(items) if is_numeric(section, items) => {
             // Through their values, so that an archive can store them as one block.
             let value: Value =
                 tenarc::from_slice(section.item(&node.range)).map_err(S::Error::custom)?;

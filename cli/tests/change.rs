@@ -213,6 +213,7 @@ fn refuses_edits_that_make_no_sense() {
         (["--cast", "*.weight=u8"], "u8 cannot hold the f32 256."),
         (["--drop", "["], "pattern"),
         (["--align", "3"], "alignment"),
+        (["--set", "x={\"dtype\":\"u8\",\"shape\":[2],\"data\":[1]}"], "1 elements do not make"),
     ] {
         run(&dir, &["edit", "a.tenarc", "-i", change[0], change[1]]).failed(2, why);
     }
@@ -307,20 +308,23 @@ fn refuses_to_lose_anything_to_json() {
     let text = |text: &str| Value::Text(text.into());
     let inside = |value: Value| Value::Map(vec![(text("k"), Value::Array(vec![value]))]);
     let floats = Numbers::from(vec![1.0f64, f64::NAN, 1.0, 1.0]);
-    let small = DynTensor::new(DType::F8E4M3, &[1], Order::C, vec![0]).unwrap();
+    let columns = DynTensor::new(DType::U8, &[2, 2], Order::F, vec![0; 4]).unwrap();
     for (value, what) in [
-        (inside(Value::Bytes(vec![1])), "bytes at \"k.0\""),
-        (inside(Value::F64(f64::NAN)), "NaN and infinities at \"k.0\""),
-        (inside(Value::Integer(i128::from(u64::MAX) + 1)), "an integer beyond 64 bits"),
-        (inside(Value::Tag(99, Box::new(Value::Null))), "tag 99"),
-        (inside(Value::Simple(23)), "a simple value"),
-        (inside(Value::Numbers(Box::new(floats))), "NaN and infinities"),
-        (inside(Value::Tensor(Box::new(small))), "a tensor of \"f8_e4m3\""),
-        (Value::Map(vec![(Value::Integer(1), Value::Null)]), "a key that is no text"),
+        (inside(Value::Bytes(vec![1])), "`k.0`: a byte string"),
+        (inside(Value::F64(f64::NAN)), "`k.0`: NaN"),
+        (inside(Value::Tag(99, Box::new(Value::Null))), "`k.0`: tag 99"),
+        (inside(Value::Simple(23)), "`k.0`: simple value 23"),
+        (inside(Value::Numbers(Box::new(floats))), "`k.0.1`: NaN"),
+        (inside(Value::Tensor(Box::new(columns))), "`k.0`: the order"),
+        (Value::Map(vec![(Value::Integer(1), Value::Null)]), "`1`: a key that is no text"),
     ] {
         dir.save("a.tenarc", &value);
-        run(&dir, &["convert", "a.tenarc", "a.json"])
-            .failed(2, &format!("JSON cannot hold {what}"));
+        let ran = run(&dir, &["convert", "a.tenarc", "a.json"]);
+        ran.failed(2, &format!("cannot be kept: {what}"));
+        assert!(ran.err.ends_with("unless losses are accepted, by --lossy\n"), "{ran:?}");
+        let ran = run(&dir, &["convert", "--lossy", "a.tenarc", "-", "--to", "json"]);
+        assert!(ran.status == 0 && ran.err.contains(what), "{ran:?}");
+        serde_json::from_str::<serde_json::Value>(ran.out()).unwrap();
     }
     assert_eq!(dir.names(), ["a.tenarc"]);
     // Tensors have names for them.
@@ -329,6 +333,12 @@ fn refuses_to_lose_anything_to_json() {
     run(&dir, &["convert", "a.json", "b.tenarc"]).good();
     let back: Tensor<Vec<f32>> = tenarc::load(dir.file("b.tenarc")).unwrap();
     assert!(back[0].is_nan() && back[1..] == [f32::NEG_INFINITY, 0.1]);
+    // Singles come back as such, though JSON has doubles.
+    dir.save("a.tenarc", &(0.1f32, vec![0.1f32; 100], u128::MAX >> 1));
+    run(&dir, &["convert", "a.tenarc", "a.json"]).good();
+    run(&dir, &["convert", "a.json", "b.tenarc"]).good();
+    let back: (f32, Vec<f32>, u128) = tenarc::load(dir.file("b.tenarc")).unwrap();
+    assert_eq!(back, (0.1, vec![0.1; 100], u128::MAX >> 1));
 }
 
 #[test]
@@ -345,9 +355,12 @@ fn reads_json_as_it_is() {
     let config: Config = tenarc::load(dir.file("a.tenarc")).unwrap();
     assert_eq!(config, Config { rate: 0.5, seed: u64::MAX, dtype: "f32".into() });
     for (json, why) in [
-        (&b"{\"a\": "[..], "EOF"),
-        (b"{\"dtype\": \"u8\", \"shape\": [2], \"data\": [1]}", "1 bytes do not make"),
-        (b"{\"dtype\": \"u8\", \"shape\": [1], \"data\": [256]}", "element 256, which is none"),
+        (&b"{\"a\": "[..], "input ended, expected a JSON value at `a` (byte 6)"),
+        (
+            b"{\"dtype\": \"u8\", \"shape\": [2], \"data\": [1]}",
+            "1 elements do not make a u8 tensor of shape [2]",
+        ),
+        (b"{\"dtype\": \"u8\", \"shape\": [1], \"data\": [256]}", "256"),
     ] {
         dir.write("b.json", json);
         run(&dir, &["convert", "b.json", "b.tenarc"]).failed(2, why);

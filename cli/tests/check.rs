@@ -162,7 +162,7 @@ fn verifies_archives_and_messages() {
     let reports = run(&dir, &["verify", "--json", "a.tenarc"]).json();
     let expected = json!([{
         "file": "a.tenarc", "good": true, "segments": 1, "bytes": len,
-        "error": null, "offset": null, "path": null,
+        "error": null, "offset": null, "path": null, "unchecked": null,
     }]);
     assert_eq!(reports, expected);
 }

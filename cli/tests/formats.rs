@@ -69,12 +69,17 @@ fn what_would_be_lost_stops_unless_it_may_be() {
 #[test]
 fn broken_files_are_refused() {
     let dir = Dir::new();
-    for file in ["safetensors/bad/hole.safetensors", "npy/bad/crc.npz", "tenbin/bad/neg_dim.ten"] {
+    for (file, command) in [
+        ("safetensors/bad/hole.safetensors", "ls"),
+        ("npy/bad/crc.npz", "stats"),
+        ("tenbin/bad/neg_dim.ten", "ls"),
+    ] {
         let from = fixture(file);
         let name = from.file_name().unwrap().to_str().unwrap().to_owned();
         fs::copy(&from, dir.file(&name)).unwrap();
-        let ran = run(&dir, &["ls", &name]);
+        let ran = run(&dir, &[command, &name]);
         assert!(ran.status > 0 && ran.err.contains(&name), "{file}: {}", ran.err);
+        assert_eq!(run(&dir, &["verify", &name]).status, 1, "{file}");
     }
 }
 

@@ -5,6 +5,7 @@
 //! are being written.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, IoSlice, Write};
@@ -45,6 +46,21 @@ const ATTEMPTS: usize = 100;
 /// links keep the old content. The mode of the file replaced is kept (of the file a link leads to,
 /// if there is one); owner, group and extended attributes are those of a new file. Until it is
 /// committed, a file that replaces another one is readable by its owner only.
+///
+/// So [`save`](crate::save) and all conversions write files; here it is for files of other kinds.
+///
+/// ```
+/// use std::io::Write;
+/// use tenarc::{AtomicFile, SyncLevel};
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-atomic-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// let mut file = AtomicFile::replacing(&dir.join("notes.txt"))?;
+/// file.write_all(b"whole")?;
+/// file.commit(SyncLevel::Full)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct AtomicFile {
     file: File,
     temp: PathBuf,
@@ -52,6 +68,12 @@ pub struct AtomicFile {
     #[cfg_attr(not(unix), allow(dead_code))]
     replaced: Option<Metadata>,
     committed: bool,
+}
+
+impl fmt::Debug for AtomicFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtomicFile").field("target", &self.target).finish_non_exhaustive()
+    }
 }
 
 impl AtomicFile {

@@ -262,6 +262,12 @@ impl PartsInfo {
         &self.metadata
     }
 
+    /// The value without what is in buffers, an item of CBOR: what
+    /// [`Segment::metadata`](crate::Segment::metadata) is of a segment.
+    pub fn item(&self) -> &[u8] {
+        self.parsed.item(&self.metadata)
+    }
+
     /// The buffers, in the order in which they are sent.
     pub fn buffers(&self) -> &[BufferInfo] {
         &self.buffers
@@ -277,7 +283,7 @@ impl PartsInfo {
     /// # Errors
     /// Where the metadata is no such value as can be saved.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
-        path::list(self.parsed.item(&self.metadata), &self.parsed.header, self.options.limits)
+        path::list(self.item(), &self.parsed.header, self.options.limits)
     }
 }
 

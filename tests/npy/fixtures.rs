@@ -3,7 +3,7 @@
 use ndarray::{ArrayViewD, Ix0, Ix1, Ix2, IxDyn};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::convert::npy::{self, Npz};
+use tenarc::convert::npy::{self, NpyFile, Npz};
 use tenarc::{Category, DType, DynTensor, Element, Order};
 
 use super::support::{fixture, fixtures, says};
@@ -186,4 +186,36 @@ fn arrays_that_follow_each_other_in_a_stream_are_read_one_by_one() {
     let scalar = npy::read_as::<f64, Ix0>(&mut stream).unwrap();
     assert_eq!(scalar.into_scalar(), 2.5);
     assert!(stream.is_empty());
+}
+
+#[test]
+fn files_are_read_where_they_are() {
+    for entry in std::fs::read_dir(fixtures()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !is_npy(name) {
+            continue;
+        }
+        let (bytes, expected) = (fixture(name), npy::load(&path).unwrap());
+        let file = NpyFile::new(&bytes[..]).unwrap();
+        let found = tenarc::to_vec(&tenarc::Tensor(file.deferred())).unwrap();
+        assert_eq!(found, tenarc::to_vec(&tenarc::Tensor(&expected)).unwrap(), "{name}");
+        let elements = expected.le_bytes();
+        // Those that are big-endian do not lie as they are read.
+        let there = file.position().map(|at| &bytes[usize::try_from(at).unwrap()..]);
+        assert_eq!(there, (!name.starts_with("be_")).then_some(&elements[..]), "{name}");
+        for cut in [&bytes[..bytes.len().saturating_sub(1)], &[&bytes[..], b"x"].concat()] {
+            assert!(NpyFile::new(cut).is_err(), "{name}");
+        }
+    }
+    let bytes = fixture("plain.npz");
+    let npz = Npz::new(&bytes[..]).unwrap();
+    for name in npz.names() {
+        let elements = npz.dyn_tensor(name).unwrap().le_bytes().into_owned();
+        let at = usize::try_from(npz.position(name).unwrap().unwrap()).unwrap();
+        assert_eq!(bytes[at..at + elements.len()], elements, "{name}");
+    }
+    let deflated = fixture("compressed.npz");
+    let npz = Npz::new(&deflated[..]).unwrap();
+    assert!(npz.names().all(|name| npz.position(name).unwrap().is_none()));
 }

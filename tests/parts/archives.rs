@@ -97,6 +97,7 @@ fn parts_of_an_archive_of_parts_are_the_same() {
         let archive = Archive::new(&bytes[..]).unwrap();
         archive.verify().unwrap();
         assert!(archive.segment(1).unwrap().load::<Model>().unwrap() == model(3), "{name}");
+        assert_eq!(parts.info().item(), archive.segment(1).unwrap().metadata().unwrap(), "{name}");
         let back = archive.segment(1).unwrap().to_parts().unwrap();
         assert!(back.metadata() == metadata, "{name}");
         assert!(back.buffers().iter().map(|buffer| &buffer[..]).eq(buffers.iter()), "{name}");

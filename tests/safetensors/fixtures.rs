@@ -182,3 +182,15 @@ fn four_bit_elements_keep_their_bytes() {
     assert_eq!((tensor.dtype(), tensor.shape()), (&DType::F4, &[4][..]));
     assert_eq!(&*tensor.le_bytes(), [0, 1]);
 }
+
+#[test]
+fn positions_are_those_of_the_elements() {
+    let bytes = std::fs::read(dir().join("all_numpy_dtypes.safetensors")).unwrap();
+    let file = SafeTensors::new(&bytes[..]).unwrap();
+    for info in file.tensors() {
+        let elements = file.dyn_tensor(info.path()).unwrap().le_bytes().into_owned();
+        let at = usize::try_from(file.position(info.path()).unwrap()).unwrap();
+        assert_eq!(bytes[at..at + elements.len()], elements, "{}", info.path());
+    }
+    assert!(file.position("no such").is_err());
+}

@@ -167,3 +167,25 @@ fn other_formats_of_the_same_name_are_refused_with_a_way_out() {
     says(TorchFile::new(b"GGUF".to_vec()), "expected a zip file");
     says(TorchFile::new(Vec::new()), "expected a zip file");
 }
+
+#[test]
+fn positions_are_those_of_elements_that_lie_as_they_are_read() {
+    let (mut direct, mut others) = (0, 0);
+    for name in ["checkpoint.pt", "views.pt", "dtypes.pt", "tensor.pt", "no_checksums.pt"] {
+        let bytes = fixture(name);
+        let file = TorchFile::new(&bytes[..]).unwrap();
+        for info in file.tensors() {
+            let elements = file.dyn_tensor(info.path()).unwrap().le_bytes().into_owned();
+            match file.position(info.path()).unwrap() {
+                Some(at) => {
+                    let at = usize::try_from(at).unwrap();
+                    assert_eq!(bytes[at..at + elements.len()], elements, "{name} {}", info.path());
+                    direct += 1;
+                }
+                None => others += 1,
+            }
+        }
+        assert!(file.position("no such").is_err());
+    }
+    assert!(direct > 20 && others > 0, "{direct} {others}");
+}

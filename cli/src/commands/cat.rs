@@ -11,6 +11,7 @@ pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
     let mut out = ArchiveTarget::new(&target)?;
     for input in &args.inputs {
         let document = Document::open(input, &args.read.reading())?;
+        document.keep(false)?;
         document.watch("copying", quiet);
         for section in document.sections(None)? {
             let section = section?;

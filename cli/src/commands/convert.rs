@@ -11,6 +11,7 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         Failure::new("the name of the output does not tell the format: give it by --to")
     })?;
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.keep(args.lossy)?;
     document.watch("converting", quiet);
     let target = Target::new(&args.output, !args.no_sync);
     let mut sections = document.sections(args.choose.segment.as_deref())?;

@@ -19,6 +19,7 @@ struct Row {
 
 pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.tell();
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;

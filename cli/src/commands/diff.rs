@@ -60,6 +60,8 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
     let reading: Reading = args.read.reading();
     let a = Document::open(&args.a, &reading)?;
     let b = Document::open(&args.b, &reading)?;
+    a.tell();
+    b.tell();
     let globs = Globs::new(&args.patterns)?;
     let mut found = Vec::new();
     let pairs = pairs(&a, &b, args.choose.segment.as_deref())?;
@@ -79,7 +81,7 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
             (None, None) => {}
             (Some(from), Some(to)) => {
                 let (from, to) = (a.section(from)?, b.section(to)?);
-                let total = from.segment().map_or(0, tenarc::Segment::byte_len);
+                let total = from.byte_len();
                 let comparison = Comparison {
                     a: &from,
                     b: &to,

@@ -15,6 +15,7 @@ use changes::Changes;
 
 pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.keep(false)?;
     document.watch("copying", quiet);
     if args.in_place && document.format != Format::Archive {
         let what = "what is edited in place must be an archive: name another file by -o";

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::DType;
+use tenarc::convert::npy;
+use tenarc::{Category, DType, Deferred, Order};
 
 use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
@@ -11,7 +12,6 @@ use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
 use crate::node::{Form, Node};
-use crate::npy;
 use crate::output::{Out, Target};
 use crate::paths;
 use crate::slices::{self, Selection, Slice};
@@ -49,10 +49,13 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
         GetFormat::Text => write_stream(&target, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
         GetFormat::Npy => {
-            let header = npy::header(&taken.dtype, &taken.shape)?;
+            let Taken { dtype, shape, bytes } = &taken;
+            let tensor = Deferred::from_blocks(dtype.clone(), shape, Order::C, |put| put(bytes));
             write_stream(&target, &mut |writer| {
-                writer.write_all(&header)?;
-                Ok(writer.write_all(&taken.bytes)?)
+                npy::write(writer, &tensor).map_err(|error| match error.category() {
+                    Category::Data => Failure::new(format!("{error}: --cast f32, or use --as raw")),
+                    _ => error.into(),
+                })
             })?;
         }
     }

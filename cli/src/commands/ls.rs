@@ -30,6 +30,7 @@ struct Row {
 
 pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.tell();
     let globs = Globs::new(&args.patterns)?;
     let chosen = args.choose.segment.as_deref();
     if args.tree {

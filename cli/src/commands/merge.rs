@@ -21,6 +21,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     let total = documents.iter().fold(0, |sum: u64, one| sum.saturating_add(one.byte_len()));
     let progress = Progress::new(total, "merging", quiet);
     for document in &documents {
+        document.keep(false)?;
         document.watch_by(&progress);
     }
     let sections =

@@ -30,6 +30,7 @@ const LINE: usize = 90;
 
 pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.tell();
     let chosen = args.choose.segment.as_deref();
     let mut values = Vec::new();
     let several = document.len() > 1;

@@ -19,6 +19,7 @@ pub const ELSEWHERE: u8 = 23;
 
 pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.keep(false)?;
     document.watch("splitting", quiet);
     std::fs::create_dir_all(&args.directory).of(crate::input::shown(&args.directory))?;
     let stem = args.input.file_stem().map_or("value".into(), |stem| stem.to_string_lossy());

@@ -50,6 +50,7 @@ struct Numbers {
 
 pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
+    document.tell();
     let globs = Globs::new(&args.patterns)?;
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {

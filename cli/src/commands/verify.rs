@@ -1,4 +1,4 @@
-//! `verify`: every byte of archives; that messages are well-formed.
+//! `verify`: every byte of archives; that messages are well-formed; of other formats, what they let one check.
 
 use std::io::Write;
 use std::path::Path;
@@ -30,6 +30,8 @@ struct Report {
     offset: Option<u64>,
     /// The tensor there.
     path: Option<String>,
+    /// What the format gives no way to check.
+    unchecked: Option<String>,
 }
 
 pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
@@ -55,7 +57,9 @@ fn print(report: &Report, out: &mut Out) -> Result<()> {
     let Some(error) = &report.error else {
         let values = counted(report.segments.unwrap_or(0), "value");
         let size = bytes(report.bytes.unwrap_or(0));
-        writeln!(out, "{file}: {}, {values}, {size}", out.styled(GOOD, "good"))?;
+        let but = report.unchecked.as_ref().map(|what| format!("; {}", escaped(what)));
+        let but = but.unwrap_or_default();
+        writeln!(out, "{file}: {}, {values}, {size}{but}", out.styled(GOOD, "good"))?;
         return Ok(());
     };
     if report.read {
@@ -79,6 +83,7 @@ fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
         error: None,
         offset: None,
         path: None,
+        unchecked: None,
     };
     let result = Document::open(input, reading).and_then(|document| {
         report.segments = Some(document.len());
@@ -113,17 +118,21 @@ fn is_readable(input: &Path) -> bool {
 }
 
 fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
+    let what = "verifying";
     if let Some(archive) = document.archive() {
         let len = archive.source().size()?;
         report.bytes = Some(len);
-        let progress = Progress::new(len, "verifying", quiet);
+        let progress = Progress::new(len, what, quiet);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
-            if error.category() == Category::Io {
-                report.read = false;
-            }
-            report.offset = error.offset();
+            report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
-            report.error = Some(error.to_string());
+        }
+    } else if let Some(fetched) = document.fetched() {
+        report.bytes = Some(fetched.byte_len());
+        let progress = Progress::new(fetched.byte_len(), what, quiet);
+        match fetched.verify(&document.section(0)?.root, &progress, &mut report.path) {
+            Ok(unchecked) => report.unchecked = unchecked,
+            Err(error) => report.fault(&error),
         }
     } else if let Some(messages) = document.messages() {
         report.bytes = Some(messages.len() as u64);
@@ -133,6 +142,14 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+impl Report {
+    fn fault(&mut self, error: &tenarc::Error) {
+        self.read = error.category() != Category::Io;
+        self.offset = error.offset();
+        self.error = Some(error.to_string());
+    }
 }
 
 /// The path of the tensor whose bytes are at an offset of an archive.

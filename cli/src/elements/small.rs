@@ -30,11 +30,6 @@ fn layout(dtype: &DType) -> Option<Layout> {
     })
 }
 
-/// Whether it is a float of 8 bits.
-pub fn is_small(dtype: &DType) -> bool {
-    layout(dtype).is_some() || *dtype == DType::F8E8M0
-}
-
 /// A float of 8 bits, exactly.
 pub fn decode(dtype: &DType, byte: u8) -> Option<f64> {
     if *dtype == DType::F8E8M0 {

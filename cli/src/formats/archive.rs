@@ -2,8 +2,8 @@
 
 use tenarc::Archive;
 
-use super::{Codec, Format, Lossy};
-use crate::document::{Document, Reading, Section};
+use super::{Codec, Format, Lossy, Sections};
+use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::output::{ArchiveTarget, Target, say};
@@ -24,7 +24,7 @@ impl Codec for Archives {
     }
 
     fn read(&self, input: Input, reading: &Reading) -> Result<Document> {
-        let Input { file, name } = input;
+        let Input { file, name, .. } = input;
         let archive = if reading.torn {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
@@ -37,12 +37,7 @@ impl Codec for Archives {
         Ok(Document::of_archive(name, Format::Archive, archive))
     }
 
-    fn write(
-        &self,
-        sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
-        target: &Target,
-        _: Lossy,
-    ) -> Result<()> {
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
         let mut out = ArchiveTarget::new(target)?;
         for section in sections {
             let section = section?;

@@ -1,7 +1,7 @@
 //! Messages: one item of CBOR each, one behind the other.
 
-use super::{Codec, Format, Lossy, write_stream};
-use crate::document::{Document, Reading, Section};
+use super::{Codec, Format, Lossy, Sections, write_stream};
+use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
 use crate::output::Target;
@@ -20,16 +20,11 @@ impl Codec for Messages {
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        let name = input.name.clone();
-        Document::of_messages(name, Format::Message, input.contents()?)
+        let messages = input.contents()?;
+        Document::of_messages(input.name, Format::Message, messages)
     }
 
-    fn write(
-        &self,
-        sections: &mut dyn Iterator<Item = Result<Section<'_>>>,
-        target: &Target,
-        _: Lossy,
-    ) -> Result<()> {
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;

@@ -41,6 +41,7 @@
 
 mod archive;
 mod dtype;
+mod file;
 mod header;
 mod input;
 mod literal;
@@ -55,6 +56,7 @@ use std::path::Path;
 use ndarray::{Array, Dimension};
 
 pub use archive::{ConvertOptions, archive_to_npz, from_segment, into_archive, npz_to_archive};
+pub use file::NpyFile;
 pub use npz::{Npz, TensorEntry};
 pub use write::{Compression, NpzWriter, save_npz};
 

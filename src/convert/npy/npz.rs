@@ -124,6 +124,11 @@ impl<S: ReadAt> Npz<S> {
         self
     }
 
+    /// What the file is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
     /// All members of the zip file, in the order listed: arrays, and whatever else there is.
     pub fn members(&self) -> &[Member] {
         &self.members
@@ -183,6 +188,18 @@ impl<S: ReadAt> Npz<S> {
         Ok(Deferred::from_blocks(dtype, entry.shape(), order, move |put| {
             self.blocks(&name, put).map_err(|error| error.in_field(&*name))
         }))
+    }
+
+    /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
+    /// other; `None` where they do not.
+    ///
+    /// # Errors
+    /// As [`info`](Self::info).
+    pub fn position(&self, name: &str) -> Result<Option<u64>> {
+        let deflated = self.member(name).is_ok_and(Member::is_deflated);
+        let (header, input) = self.started(name).map_err(|error| error.in_field(name))?;
+        let direct = !deflated && !header.big_endian;
+        Ok(direct.then(|| input.into_inner().position()))
     }
 
     fn blocks(&self, name: &str, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {

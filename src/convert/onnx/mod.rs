@@ -113,10 +113,32 @@ impl<S: ReadAt> Onnx<S> {
     /// # Errors
     /// Where there is none, it is refused, or what there is does not make it.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
+        self.read(self.entry(name)?).map_err(|error| error.in_field(name))
+    }
+
+    /// A tensor by its name, whose elements are read when it is written, in steps.
+    ///
+    /// # Errors
+    /// Where there is none, or it is refused.
+    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        let tensor = self.entry(name)?;
+        self.deferred_of(tensor)
+            .ok_or_else(|| Error::data(tensor.refused().unwrap_or_default()).in_field(name))
+    }
+
+    fn entry(&self, name: &str) -> Result<&TensorEntry> {
         let number = self.found.by_name.get(name).copied();
         let tensor = number.and_then(|number| self.found.tensors.get(number));
-        let tensor = tensor.ok_or_else(|| Error::data("no such tensor").in_field(name))?;
-        self.read(tensor).map_err(|error| error.in_field(name))
+        tensor.ok_or_else(|| Error::data("no such tensor").in_field(name))
+    }
+
+    /// None of a tensor that is refused.
+    fn deferred_of<'a>(&'a self, tensor: &'a TensorEntry) -> Option<Deferred<'a>> {
+        let dtype = tensor.dtype()?.clone();
+        let (source, directory) = (&self.source, self.directory.as_deref());
+        Some(Deferred::from_blocks(dtype, &tensor.shape, Order::C, move |put| {
+            elements::blocks(tensor, source, directory, put)
+        }))
     }
 
     fn read(&self, tensor: &TensorEntry) -> Result<DynTensor> {
@@ -149,13 +171,9 @@ impl<S: ReadAt> Serialize for Flat<'_, S> {
         let model = self.0;
         let mut map = serializer.serialize_map(None)?;
         for tensor in model.tensors() {
-            let Ok(dtype) = &tensor.dtype else { continue };
-            let (source, directory) = (&model.source, model.directory.as_deref());
-            let deferred =
-                Deferred::from_blocks(dtype.clone(), &tensor.shape, Order::C, move |put| {
-                    elements::blocks(tensor, source, directory, put)
-                });
-            map.serialize_entry(&tensor.name, &Tensor(deferred))?;
+            if let Some(deferred) = model.deferred_of(tensor) {
+                map.serialize_entry(&tensor.name, &Tensor(deferred))?;
+            }
         }
         map.end()
     }

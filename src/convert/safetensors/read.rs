@@ -114,6 +114,14 @@ impl<S: ReadAt> SafeTensors<S> {
         self.deferred_at(self.header.find(name)?)
     }
 
+    /// Where in the source the elements of that tensor start: they lie there as they are read.
+    ///
+    /// # Errors
+    /// Where there is no such tensor.
+    pub fn position(&self, name: &str) -> Result<u64> {
+        self.place(self.header.find(name)?).map(|(_, start)| start)
+    }
+
     /// The file as a value to be saved: a map of its tensors by name, and its metadata, if there are
     /// any, under `__metadata__`. Its tensors are read as they are written.
     ///

@@ -1,6 +1,7 @@
 //! Between tenbin and archives.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::io::Write;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -50,20 +51,93 @@ pub fn into_archive<S: ReadAt, W: Write>(
     len: u64,
     out: &mut OArchive<W>,
 ) -> Result<Layout> {
-    let found = scan(&source, len)?;
-    let mut names = HashSet::new();
-    let layout = if found.iter().all(|(header, _)| header.name.is_empty()) {
-        Layout::Sequence
-    } else if found
-        .iter()
-        .all(|(header, _)| !header.name.is_empty() && names.insert(header.name.as_str()))
-    {
-        Layout::Map
-    } else {
-        Layout::Pairs
-    };
-    out.save(&Arrays { source: &source, found: &found, layout })?;
-    Ok(layout)
+    let file = TenFile::new(source, len)?;
+    out.save(&file)?;
+    Ok(file.layout)
+}
+
+/// A file whose arrays are read when they are asked for. It is a value that can be saved, laid out as
+/// [`layout`](Self::layout) says; its arrays are read as they are written, in steps.
+pub struct TenFile<S> {
+    source: S,
+    found: Vec<(Header, u64)>,
+    layout: Layout,
+}
+
+impl<S> fmt::Debug for TenFile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenFile").field("arrays", &self.found.len()).finish_non_exhaustive()
+    }
+}
+
+impl<S: ReadAt> TenFile<S> {
+    /// Reads the headers of all arrays in a source, `len` bytes of it, and checks what stands around them.
+    ///
+    /// # Errors
+    /// Where the source cannot be read, or holds something else than whole arrays.
+    pub fn new(source: S, len: u64) -> Result<Self> {
+        let found = scan(&source, len)?;
+        let mut names = HashSet::new();
+        let mut unique = |name: &'_ str| !name.is_empty() && names.insert(name.to_owned());
+        let layout = if found.iter().all(|(header, _)| header.name.is_empty()) {
+            Layout::Sequence
+        } else if found.iter().all(|(header, _)| unique(&header.name)) {
+            Layout::Map
+        } else {
+            Layout::Pairs
+        };
+        Ok(Self { source, found, layout })
+    }
+
+    /// What the file is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// How the arrays are saved.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Where in the source the elements of an array start, counted from zero: they lie there as they are read.
+    ///
+    /// # Errors
+    /// Where there is no such array.
+    pub fn position(&self, number: usize) -> Result<u64> {
+        self.at(number).map(|(_, start)| *start)
+    }
+
+    /// An array, counted from zero, which is read when it is written.
+    ///
+    /// # Errors
+    /// Where there is no such array.
+    pub fn deferred(&self, number: usize) -> Result<Deferred<'_>> {
+        self.at(number).map(|(header, start)| self.array(header, *start))
+    }
+
+    fn at(&self, number: usize) -> Result<&(Header, u64)> {
+        let found = self.found.get(number);
+        found.ok_or_else(|| Error::data(format!("there is no array {number}")))
+    }
+
+    fn array(&self, header: &Header, start: u64) -> Deferred<'_> {
+        let source = &self.source;
+        let end = start + header.len;
+        let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
+        let shape = ndarray::Dimension::slice(&header.meta.shape).to_vec();
+        Deferred::from_blocks(dtype, &shape, order, move |put| {
+            let mut input = Input::new(Section { source, at: start, end });
+            let mut step = vec![0; crate::io::source::STEP];
+            while start + input.at < end {
+                let left = usize::try_from(end - start - input.at).unwrap_or(usize::MAX);
+                let len = step.len().min(left);
+                let part = step.get_mut(..len).unwrap_or_default();
+                input.fill(part, "an array").map_err(|error| error.moved_by(start))?;
+                put(part)?;
+            }
+            Ok(())
+        })
+    }
 }
 
 /// The headers of all arrays, and where their elements start.
@@ -107,46 +181,19 @@ impl<S: ReadAt> std::io::Read for Section<'_, S> {
     }
 }
 
-struct Arrays<'a, S> {
-    source: &'a S,
-    found: &'a [(Header, u64)],
-    layout: Layout,
-}
-
-impl<'a, S: ReadAt> Arrays<'a, S> {
-    fn tensor(&self, header: &Header, start: u64) -> Tensor<Deferred<'a>> {
-        let source = self.source;
-        let end = start + header.len;
-        let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
-        let shape = ndarray::Dimension::slice(&header.meta.shape).to_vec();
-        Tensor(Deferred::from_blocks(dtype, &shape, order, move |put| {
-            let mut input = Input::new(Section { source, at: start, end });
-            let mut step = vec![0; crate::io::source::STEP];
-            while start + input.at < end {
-                let left = usize::try_from(end - start - input.at).unwrap_or(usize::MAX);
-                let len = step.len().min(left);
-                let part = step.get_mut(..len).unwrap_or_default();
-                input.fill(part, "an array").map_err(|error| error.moved_by(start))?;
-                put(part)?;
-            }
-            Ok(())
-        }))
-    }
-}
-
-impl<S: ReadAt> Serialize for Arrays<'_, S> {
+impl<S: ReadAt> Serialize for TenFile<S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         let count = Some(self.found.len());
         if self.layout == Layout::Map {
             let mut map = serializer.serialize_map(count)?;
-            for (header, start) in self.found {
-                map.serialize_entry(&header.name, &self.tensor(header, *start))?;
+            for (header, start) in &self.found {
+                map.serialize_entry(&header.name, &Tensor(self.array(header, *start)))?;
             }
             return map.end();
         }
         let mut seq = serializer.serialize_seq(count)?;
-        for (header, start) in self.found {
-            let tensor = self.tensor(header, *start);
+        for (header, start) in &self.found {
+            let tensor = Tensor(self.array(header, *start));
             match self.layout {
                 Layout::Sequence => seq.serialize_element(&tensor)?,
                 _ => seq.serialize_element(&(&header.name, tensor))?,

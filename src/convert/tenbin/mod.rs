@@ -44,7 +44,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-pub use archive::{Layout, from_archive, into_archive};
+pub use archive::{Layout, TenFile, from_archive, into_archive};
 pub use chunk::{read_chunk, write_chunk};
 pub use frames::{decode_frames, encode_frames};
 

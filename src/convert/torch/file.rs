@@ -164,6 +164,20 @@ impl<S: ReadAt> TorchFile<S> {
         self.deferred_at(number).map_err(|error| error.in_field(name))
     }
 
+    /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
+    /// other; `None` where they do not.
+    ///
+    /// # Errors
+    /// Where there is no such tensor, or the file contradicts itself.
+    pub fn position(&self, name: &str) -> Result<Option<u64>> {
+        let (info, place) = self.at(self.number(name)?)?;
+        if place.strides.is_some() || self.container.big_endian && info.dtype().word() > 1 {
+            return Ok(None);
+        }
+        let start = stored(&self.source, self.member(place)?)?.position();
+        Ok(Some(start.saturating_add(place.start)))
+    }
+
     /// The file as a value to be saved: a map of its tensors, and of the plain values beside them, by name.
     /// Tensors are read as they are written. A file that is one tensor, or has none, is that value itself.
     ///
@@ -240,6 +254,11 @@ impl<S: ReadAt> TorchFile<S> {
         found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
     }
 
+    fn member(&self, place: &Place) -> Result<&Member> {
+        let member = self.container.members.get(place.member);
+        member.ok_or_else(|| Error::data("there is no such member"))
+    }
+
     fn check_limits(&self, info: &TensorInfo, place: &Place) -> Result<()> {
         let (found, most) = (info.shape().len(), self.limits.max_rank);
         if found > most {
@@ -292,8 +311,7 @@ impl<S: ReadAt> TorchFile<S> {
         place: &Place,
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let member = self.container.members.get(place.member);
-        let member = member.ok_or_else(|| Error::data("there is no such member"))?;
+        let member = self.member(place)?;
         let swapped = if self.container.big_endian { info.dtype().word() } else { 1 };
         if place.whole {
             return self.whole(member, swapped, put);

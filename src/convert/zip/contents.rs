@@ -88,7 +88,6 @@ impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
     }
 
     /// Where the next byte stands, of a member that is stored as it is.
-    #[cfg(feature = "torch")]
     pub fn position(&self) -> u64 {
         self.at
     }

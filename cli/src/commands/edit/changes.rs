@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use tenarc::{DType, Value};
+use tenarc::convert::json;
+use tenarc::{Category, DType, Value};
 
 use super::tree::{self, expanded};
 use crate::args::Edit;
 use crate::document::Section;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Of, Result};
 use crate::node::Kind;
 use crate::paths::{Ambiguous, Globs, walk};
 use crate::text::quoted;
@@ -43,15 +44,20 @@ impl Changes {
             cast.push((pattern, compiled, dtype));
         }
         let set = pairs(&args.set)?.into_iter().map(|(path, text)| {
-            let value = serde_json::from_str(&text).unwrap_or(Value::Text(text));
-            (path, value)
+            let value = match json::read(text.as_bytes()) {
+                Err(error) if matches!(error.category(), Category::Syntax | Category::Eof) => {
+                    Value::Text(text)
+                }
+                read => read.of(quoted(&path))?,
+            };
+            Ok((path, value))
         });
         Ok(Self {
             drop: globs(&args.drop)?,
             keep: globs(&args.keep)?,
             cast,
             rename: pairs(&args.rename)?,
-            set: set.collect(),
+            set: set.collect::<Result<_>>()?,
             used: RefCell::default(),
         })
     }

@@ -1,0 +1,44 @@
+//! MessagePack, with arrays as msgpack-numpy has them: values one after the other.
+
+use tenarc::Limits;
+use tenarc::convert::msgpack::{self, Options};
+
+use super::{Codec, Format, Lossy, Sections, tell, write_stream};
+use crate::document::{Document, Reading};
+use crate::failure::{Of, Result};
+use crate::input::Input;
+use crate::output::Target;
+use crate::written;
+
+pub struct Msgpack;
+
+impl Codec for Msgpack {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["msgpack", "mpk"]
+    }
+
+    fn starts(&self, _: &[u8]) -> bool {
+        // Any byte may start a value.
+        false
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let mut messages = Vec::new();
+        for value in msgpack::values(input.reader()?, Limits::default()) {
+            tenarc::append_to(&mut messages, &value.of("MessagePack")?)?;
+        }
+        Document::of_messages(input.name, Format::Msgpack, messages)
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        let options = Options::default().with_losses(lossy.0);
+        write_stream(target, &mut |mut writer| {
+            for section in &mut *sections {
+                let section = section?;
+                let value = written::value(&section, &section.root)?;
+                tell(&msgpack::write_with(&mut writer, &value, &options)?);
+            }
+            Ok(())
+        })
+    }
+}

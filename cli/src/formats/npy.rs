@@ -1,0 +1,142 @@
+//! numpy's npy and npz: one array, and arrays by name.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek as _};
+
+use serde::ser::{Serialize, Serializer};
+use tenarc::convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
+use tenarc::{Category, Deferred, DynTensor, Tensor, ToTensor};
+
+use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::safetensors::NO_CHECKSUMS;
+use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result};
+use crate::input::Input;
+use crate::output::Target;
+use crate::text::quoted;
+
+pub struct NpzFiles;
+pub struct Npy;
+
+/// Members that are arrays, under their names.
+struct Arrays<'a>(Vec<(&'a str, Tensor<Deferred<'a>>)>);
+
+impl Serialize for Arrays<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, tensor)| (name, tensor)))
+    }
+}
+
+/// The arrays of a file, and what else it holds.
+fn arrays(npz: &Npz<File>) -> Result<(Arrays<'_>, Lost)> {
+    let (mut arrays, mut lost) = (Vec::new(), Lost::default());
+    for member in npz.members() {
+        let name = member.name().strip_suffix(".npy");
+        match name.map(|name| (name, npz.deferred(name))) {
+            Some((name, Ok(tensor))) => arrays.push((name, Tensor(tensor))),
+            // What a damaged file holds is nothing to be left out.
+            Some((_, Err(error))) if error.category() != Category::Data => return Err(error.into()),
+            Some((_, Err(error))) => lost.add(error.to_string()),
+            None => lost.add(format!("{}: a member that is no array", quoted(member.name()))),
+        }
+    }
+    Ok((Arrays(arrays), lost))
+}
+
+impl Codec for NpzFiles {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["npz"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06")
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let npz = Npz::new(input.file)?;
+        let (arrays, lost) = arrays(&npz)?;
+        let structure = Structure::of(&arrays)?;
+        drop(arrays);
+        let fetched = Fetched::named(Box::new(npz), structure, lost)?;
+        Ok(Document::of_fetched(input.name, Format::Npz, fetched))
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        only(sections, |segment| {
+            let options = ConvertOptions::default().with_flattened(true).with_losses(lossy.0);
+            // Sizes in front of members are known behind them.
+            let mut file = tempfile::tempfile()?;
+            let mut out = NpzWriter::new(BufWriter::new(&file))?;
+            tell(&npy::from_segment(segment, &mut out, &options)?);
+            drop(out.finish()?);
+            file.rewind()?;
+            write_stream(target, &mut |writer| {
+                io::copy(&mut file, writer)?;
+                Ok(())
+            })
+        })
+    }
+}
+
+impl Reader for Npz<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        Ok(self.position(key)?.map(|at| (self.source(), at)))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        // Those of arrays were compared as they were read.
+        let arrays = self.names().filter(|name| self.info(name).is_ok()).count();
+        let others = self.members().len() - arrays;
+        let unchecked = || match others {
+            1 => "1 member is no array, and is not checked".to_owned(),
+            _ => format!("{others} members are no arrays, and are not checked"),
+        };
+        Ok((others > 0).then(unchecked))
+    }
+}
+
+impl Codec for Npy {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["npy"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        start.starts_with(b"\x93NUMPY")
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let file = NpyFile::new(input.file)?;
+        let structure = Structure::of(&Tensor(file.deferred()))?;
+        let fetched = Fetched::named(Box::new(file), structure, Lost::default())?;
+        Ok(Document::of_fetched(input.name, Format::Npy, fetched))
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
+        only(sections, |segment| {
+            let tensor: Tensor<DynTensor> = segment.load().map_err(|error| {
+                Failure::new(format!("an npy file holds one tensor, and nothing else: {error}"))
+            })?;
+            let tensor: &dyn ToTensor = &*tensor;
+            write_stream(target, &mut |writer| Ok(npy::write(writer, &tensor)?))
+        })
+    }
+}
+
+impl Reader for NpyFile<File> {
+    fn tensor(&self, _: &str) -> tenarc::Result<Deferred<'_>> {
+        Ok(self.deferred())
+    }
+
+    fn place(&self, _: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        Ok(self.position().map(|at| (self.source(), at)))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}

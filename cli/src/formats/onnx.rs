@@ -1,0 +1,59 @@
+//! The initializers of ONNX models.
+
+use std::fs::File;
+
+use tenarc::Deferred;
+use tenarc::convert::onnx::{Onnx, open_with_external};
+
+use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::safetensors::NO_CHECKSUMS;
+use super::{Codec, Format, Lossy, Sections};
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result};
+use crate::input::Input;
+use crate::output::Target;
+use crate::text::quoted;
+
+pub struct OnnxModels;
+
+impl Codec for OnnxModels {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["onnx"]
+    }
+
+    fn starts(&self, _: &[u8]) -> bool {
+        // Nothing is at their start that others could not have.
+        false
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        // Of files beside it, only those in the directory of the model are read.
+        let model = match &input.path {
+            Some(path) => open_with_external(path)?,
+            None => Onnx::new(input.file)?,
+        };
+        let mut lost = Lost::from(model.losses());
+        for tensor in model.tensors() {
+            if let Some(why) = tensor.refused() {
+                lost.add(format!("{}: {why}", quoted(tensor.name())));
+            }
+        }
+        let structure = Structure::of(&model.flat())?;
+        let fetched = Fetched::named(Box::new(model), structure, lost)?;
+        Ok(Document::of_fetched(input.name, Format::Onnx, fetched))
+    }
+
+    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+        Err(Failure::new("ONNX models are read, and not written: write safetensors"))
+    }
+}
+
+impl Reader for Onnx<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}

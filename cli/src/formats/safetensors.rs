@@ -1,0 +1,96 @@
+//! safetensors: tensors by name, in one file or in several with an index.
+
+use std::fs::File;
+use std::path::Path;
+
+use tenarc::Deferred;
+use tenarc::convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
+
+use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result};
+use crate::input::Input;
+use crate::output::Target;
+
+pub struct Safetensors;
+
+/// Whether a file is named as the index of a model in several files: `model.safetensors.index.json`.
+pub fn is_index(path: &Path) -> bool {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    is_json && format!("{stem}.").contains(".safetensors.index.")
+}
+
+impl Codec for Safetensors {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["safetensors"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        // The length of a header below 100 MB, and the header.
+        matches!(start, [_, _, _, len, 0, 0, 0, 0, b'{', ..] if *len < 6)
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        // The length that a file starts with ends in zeros.
+        let is_text = matches!(input.start(8)?[..], [b'{' | b' ' | b'\n', .., last] if last != 0);
+        let fetched = if is_text {
+            let path = input.path.as_deref().ok_or_else(|| {
+                Failure::new("an index names files beside it, and so is read by its own name")
+            })?;
+            let model = open_sharded(path)?;
+            let structure = Structure::of(&model.flat()?)?;
+            let lost = Lost::from(model.losses());
+            Fetched::named(Box::new(model), structure, lost)?
+        } else {
+            let file = SafeTensors::new(input.file)?;
+            let structure = Structure::of(&file.flat()?)?;
+            Fetched::named(Box::new(file), structure, Lost::default())?
+        };
+        Ok(Document::of_fetched(input.name, Format::Safetensors, fetched))
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        only(sections, |segment| {
+            let export = Export::new(segment)?;
+            let options = Options::default().with_losses(lossy.0);
+            write_stream(target, &mut |writer| {
+                tell(&export.to_writer(writer, &options)?);
+                Ok(())
+            })
+        })
+    }
+}
+
+/// What is said of files without checksums.
+pub const NO_CHECKSUMS: &str = "the format has no checksums: a changed element is not noticed";
+
+impl Reader for SafeTensors<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        Ok(Some((self.source(), self.position(key)?)))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}
+
+impl Reader for Sharded {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        let mut shards = self.shards().iter().map(|(_, shard)| shard);
+        shards.find(|shard| shard.info(key).is_ok()).map_or(Ok(None), |shard| shard.place(key))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}

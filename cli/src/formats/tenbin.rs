@@ -1,0 +1,58 @@
+//! webdataset's tenbin.
+
+use std::fs::File;
+
+use tenarc::Deferred;
+use tenarc::convert::tenbin::{self, TenFile};
+
+use super::fetched::{Fetched, Reader, Structure};
+use super::safetensors::NO_CHECKSUMS;
+use super::{Codec, Format, Lossy, Sections, only, write_stream};
+use crate::document::{Document, Reading};
+use crate::failure::Result;
+use crate::input::Input;
+use crate::output::Target;
+
+pub struct Tenbin;
+
+impl Codec for Tenbin {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["ten"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        start.starts_with(b"~TenBin~")
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let len = input.file.metadata()?.len();
+        let file = TenFile::new(input.file, len)?;
+        let structure = Structure::of(&file)?;
+        let fetched = Fetched::numbered(Box::new(file), structure)?;
+        Ok(Document::of_fetched(input.name, Format::Tenbin, fetched))
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
+        only(sections, |segment| {
+            write_stream(target, &mut |writer| Ok(tenbin::from_archive(segment, writer)?))
+        })
+    }
+}
+
+fn number(key: &str) -> tenarc::Result<usize> {
+    key.parse().map_err(serde::ser::Error::custom)
+}
+
+impl Reader for TenFile<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(number(key)?)
+    }
+
+    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        Ok(Some((self.source(), self.position(number(key)?)?)))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}

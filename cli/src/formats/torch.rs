@@ -1,0 +1,65 @@
+//! What `torch.save` writes.
+
+use std::collections::HashSet;
+use std::fs::File;
+
+use tenarc::Deferred;
+use tenarc::convert::torch::TorchFile;
+
+use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::{Codec, Format, Lossy, Sections};
+use crate::document::{Document, Reading};
+use crate::failure::{Failure, Result};
+use crate::input::Input;
+use crate::output::Target;
+
+pub struct Torch;
+
+impl Codec for Torch {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["pt", "pth", "bin"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        // A zip file, as npz are, whose first member is the pickle.
+        let pickle = b"/data.pkl";
+        start.starts_with(b"PK\x03\x04")
+            && start.windows(pickle.len()).any(|window| window == pickle)
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let file = TorchFile::new(input.file)?;
+        let names = file.tensors().iter().map(|tensor| tensor.path().to_owned());
+        let names: HashSet<String> = names.collect();
+        // What is no tensor stands in the metadata, however long it is. A name that could be mistaken is
+        // given as a JSON Pointer of one step.
+        let structure = Structure::with(&file.flat()?, move |tensor| {
+            let step = |path: &str| path.replace("~1", "/").replace("~0", "~");
+            names.contains(tensor.path())
+                || tensor.path().strip_prefix('/').is_some_and(|path| names.contains(&step(path)))
+        })?;
+        let lost = Lost::from(file.losses());
+        let fetched = Fetched::named(Box::new(file), structure, lost)?;
+        Ok(Document::of_fetched(input.name, Format::Torch, fetched))
+    }
+
+    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+        Err(Failure::new("files of PyTorch are read, and not written: write safetensors"))
+    }
+}
+
+impl Reader for TorchFile<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
+        Ok(self.position(key)?.map(|at| (self.source(), at)))
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        TorchFile::verify(self)?;
+        let what = "it was written without checksums: a changed element is not noticed";
+        Ok((!self.has_checksums()).then(|| what.to_owned()))
+    }
+}

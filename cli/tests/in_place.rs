@@ -1,0 +1,245 @@
+//! Files of other formats are read where they are, as far as is asked for.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use support::{Dir, Ran, command, flip, run, run_with};
+use tenarc::convert::{npy, safetensors};
+use tenarc::{DType, Deferred, DynTensor, Order};
+
+fn fixture(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+}
+
+fn copied(dir: &Dir, path: &str) -> String {
+    let from = fixture(path);
+    let name = from.file_name().unwrap().to_str().unwrap().to_owned();
+    fs::copy(&from, dir.file(&name)).unwrap();
+    name
+}
+
+/// 4 GiB and more of zeros behind a header, in a file that takes no room.
+const ROWS: usize = (1 << 14) + 1;
+const LAST: u64 = (ROWS * (1 << 18)) as u64 - 4;
+
+fn sparse(path: &Path, header: &[u8]) {
+    let mut file = File::create(path).unwrap();
+    file.write_all(header).unwrap();
+    file.set_len(header.len() as u64 + LAST + 4).unwrap();
+    let last = header.len() as u64 + LAST;
+    std::os::unix::fs::FileExt::write_all_at(&file, &7f32.to_le_bytes(), last).unwrap();
+}
+
+/// As [`run`], where nothing can be written but standard output and error.
+fn without_temporary_files(dir: &Dir, args: &[&str]) -> Ran {
+    let output = command(dir).args(args).env("TMPDIR", "/nowhere").output().unwrap();
+    Ran {
+        status: output.status.code().unwrap(),
+        bytes: output.stdout,
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn large_files_are_not_copied_and_not_read_as_a_whole() {
+    let dir = Dir::new();
+    let end = LAST + 4;
+    let header = format!(
+        "{{\"x\":{{\"dtype\":\"F32\",\"shape\":[{ROWS},65536],\"data_offsets\":[0,{end}]}}}}"
+    );
+    let header = format!("{header:width$}", width = header.len().next_multiple_of(8));
+    let len = (header.len() as u64).to_le_bytes();
+    sparse(&dir.file("x.safetensors"), &[&len, header.as_bytes()].concat());
+    let mut header = Vec::new();
+    let small = Deferred::from_blocks(DType::F32, &[ROWS, 65536], Order::C, |_| {
+        Err(serde::ser::Error::custom("only the header is wanted"))
+    });
+    npy::write(&mut header, &small).unwrap_err();
+    sparse(&dir.file("x.npy"), &header);
+    let started = Instant::now();
+    for (name, path) in [("x.safetensors", "x"), ("x.npy", "")] {
+        let seen = |args: &[&str]| without_temporary_files(&dir, args).good().to_owned();
+        assert!(seen(&["ls", name]).contains("f32    [16385, 65536]  4.0 GiB"));
+        assert!(seen(&["show", name]).contains("[0. 0. 0. … 0. 0. 7.]"));
+        assert!(seen(&["show", name, path]).contains("[0. 0. 0. … 0. 0. 7.]"));
+        let slice = |slice: &str| seen(&["get", name, &format!("{path}[{slice}]")]);
+        assert_eq!(slice("0:2, 1"), "0.0\n0.0\n".replace('\n', " ").trim_end().to_owned() + "\n");
+        assert_eq!(slice("-1, -2:"), "0.0 7.0\n");
+    }
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn models_in_several_files_are_read_by_their_index() {
+    let dir = Dir::new();
+    let tensor = |value: u8| DynTensor::new(DType::U8, &[3000], Order::C, vec![value; 3000]);
+    let tensors =
+        ["a.w", "b.w", "c"].iter().zip(1..).map(|(name, at)| (*name, tensor(at).unwrap()));
+    let tensors: Vec<(&str, DynTensor)> = tensors.collect();
+    let index = dir.file("model.safetensors.index.json");
+    safetensors::save_sharded(&index, &tensors, 4000, &safetensors::Options::default()).unwrap();
+    let name = "model.safetensors.index.json";
+    let rows = run(&dir, &["ls", "--json", name]).json();
+    let paths: Vec<&str> =
+        rows.as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["a.w", "b.w", "c"]);
+    assert_eq!(run(&dir, &["get", name, "b.w[2999:]"]).good(), "2\n");
+    run(&dir, &["convert", name, "model.tenarc"]).good();
+    assert_eq!(run(&dir, &["diff", name, "model.tenarc"]).good(), "");
+    let verified = run(&dir, &["verify", name]);
+    assert!(verified.good().contains("good, 1 value, 8.8 KiB; the format has no checksums"));
+    // Its text alone does not say where the files are.
+    let text = fs::read(&index).unwrap();
+    run_with(&dir, &["ls", "-", "--from", "safetensors"], &text).failed(2, "by its own name");
+    fs::rename(&index, dir.file("renamed.json")).unwrap();
+    assert_eq!(run(&dir, &["get", "renamed.json", "--from", "safetensors", "c[0]"]).good(), "3\n");
+    let shard = dir.names().into_iter().find(|name| name.ends_with(".safetensors")).unwrap();
+    fs::remove_file(dir.file(&shard)).unwrap();
+    run(&dir, &["ls", "renamed.json", "--from", "safetensors"]).failed(2, &shard);
+}
+
+#[test]
+fn every_format_gives_the_same_in_place_as_by_an_archive() {
+    let dir = Dir::new();
+    for file in [
+        "safetensors/all_numpy_dtypes.safetensors",
+        "safetensors/names.safetensors",
+        "safetensors/scalar_and_empty.safetensors",
+        "npy/plain.npz",
+        "npy/compressed.npz",
+        "npy/nested.npz",
+        "npy/be_f4_fortran.npy",
+        "npy/f8_fortran_3d.npy",
+        "npy/empty_0x3.npy",
+        "tenbin/many.ten",
+        "tenbin/no_infos.ten",
+        "tenbin/info_same.ten",
+        "torch/checkpoint.pt",
+        "torch/views.pt",
+        "torch/tensor.pt",
+        "torch/list.pt",
+        "torch/dtypes.pt",
+        "torch/state_dict_protocol_4.bin",
+    ] {
+        let name = copied(&dir, file);
+        let ran = run(&dir, &["convert", &name, "a.tenarc"]);
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{file}");
+        assert_eq!(run(&dir, &["diff", &name, "a.tenarc"]).good(), "", "{file}");
+        assert_eq!(run(&dir, &["diff", "a.tenarc", &name]).good(), "", "{file}");
+        for args in [&["ls"][..], &["show"], &["show", "--full"], &["stats"], &["ls", "--json"]] {
+            let [here, there] = [&name, "a.tenarc"]
+                .map(|name| run(&dir, &[args, &[name]].concat()).good().to_owned());
+            assert_eq!(here, there, "{file} {args:?}");
+        }
+        // Each tensor from the middle on, where it can be cut.
+        let rows = run(&dir, &["ls", "--json", "a.tenarc"]).json();
+        for row in rows.as_array().unwrap() {
+            let count = row["shape"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap());
+            if row["shape"] == json!([]) || count.product::<u64>() == 0 {
+                continue;
+            }
+            let path = format!("{}[-1:]", row["path"].as_str().unwrap());
+            let [here, there] = [&name, "a.tenarc"]
+                .map(|name| run(&dir, &["get", name, &path, "--as", "raw"]).bytes);
+            assert!(here == there && !here.is_empty(), "{file} {path}");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_holds_beside_its_tensors_is_told_and_stops_a_conversion() {
+    let dir = Dir::new();
+    for (file, told) in [
+        ("torch/objects.pt", "torch"),
+        ("onnx/raw.onnx", "graph"),
+        ("npy/refuse/structured_member.npz", "structured"),
+    ] {
+        let name = copied(&dir, file);
+        for args in [&["ls"][..], &["show"], &["stats"], &["diff", &name]] {
+            let ran = run(&dir, &[args, &[&name]].concat());
+            assert_eq!(ran.status, 0, "{ran:?}");
+            assert!(ran.err.starts_with(&format!("tenarc: {name}: not read: ")), "{ran:?}");
+            assert!(ran.err.contains(told), "{ran:?}");
+        }
+        for args in [&["convert", &name, "a.tenarc"][..], &["cat", &name, "-o", "a.tenarc"]] {
+            let ran = run(&dir, args);
+            ran.failed(2, &format!("{name}: cannot be kept: "));
+            assert!(ran.err.contains("--lossy"), "{ran:?}");
+            assert!(!dir.file("a.tenarc").exists());
+        }
+        let ran = run(&dir, &["convert", "--lossy", &name, "a.tenarc"]);
+        assert!(ran.status == 0 && ran.err.contains("not read: "), "{ran:?}");
+        assert_eq!(run(&dir, &["diff", "a.tenarc", &name]).status, 0, "{file}");
+        fs::remove_file(dir.file("a.tenarc")).unwrap();
+    }
+    run(&dir, &["convert", "--lossy", "raw.onnx", "b.onnx"]).failed(2, "read, and not written");
+}
+
+#[test]
+fn elements_of_onnx_models_beside_them_are_read() {
+    let dir = Dir::new();
+    let name = copied(&dir, "onnx/external.onnx");
+    copied(&dir, "onnx/external.data");
+    let ran = run(&dir, &["stats", &name]);
+    assert!(ran.status == 0 && ran.out().lines().count() > 1, "{ran:?}");
+    fs::remove_file(dir.file("external.data")).unwrap();
+    run(&dir, &["stats", &name]).failed(2, "external.data");
+}
+
+#[test]
+fn verify_checks_what_each_format_lets_it_check() {
+    let dir = Dir::new();
+    for (file, said) in [
+        ("safetensors/f32_2x3.safetensors", "; the format has no checksums"),
+        ("npy/f4.npy", "; the format has no checksums"),
+        ("tenbin/many.ten", "; the format has no checksums"),
+        ("onnx/raw.onnx", "; the format has no checksums"),
+        ("torch/no_checksums.pt", "; it was written without checksums"),
+        ("npy/refuse/structured_member.npz", "; 1 member is no array, and is not checked"),
+    ] {
+        let ran = run(&dir, &["verify", &copied(&dir, file)]);
+        assert!(ran.good().contains("good, 1 value, ") && ran.good().contains(said), "{ran:?}");
+    }
+    for file in ["npy/plain.npz", "torch/checkpoint.pt"] {
+        assert!(!run(&dir, &["verify", &copied(&dir, file)]).good().contains(';'));
+    }
+    let npz = npy::Npz::open(dir.file("plain.npz")).unwrap();
+    let name = npz.names().next().unwrap();
+    flip(&dir.file("plain.npz"), npz.position(name).unwrap().unwrap());
+    let ran = run(&dir, &["verify", "plain.npz", "--json"]);
+    assert_eq!((ran.status, &ran.json()[0]["good"]), (1, &json!(false)), "{ran:?}");
+    let report = &ran.json()[0];
+    assert!(report["path"] == name && report["offset"].is_u64(), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("CRC-32"), "{report}");
+    run(&dir, &["ls", "plain.npz"]).good();
+    run(&dir, &["get", "plain.npz", name]).failed(1, "CRC-32");
+}
+
+#[test]
+fn messagepack_is_read_and_written() {
+    let dir = Dir::new();
+    // {"lr": 0.5, "w": array([1, 2], dtype=int16)} by msgpack_numpy
+    let bytes = b"\x82\xa2lr\xcb\x3f\xe0\0\0\0\0\0\0\xa1w\x85\xc4\x02nd\xc3\xc4\x04type\xa3<i2\
+        \xc4\x04kind\xc4\0\xc4\x05shape\x91\x02\xc4\x04data\xc4\x04\x01\0\x02\0";
+    dir.write("a.msgpack", bytes);
+    assert_eq!(run(&dir, &["show", "a.msgpack", "w"]).good(), "i16 [2] [1 2]\n");
+    run(&dir, &["convert", "a.msgpack", "a.tenarc"]).good();
+    run(&dir, &["convert", "a.tenarc", "b.mpk"]).good();
+    assert_eq!(fs::read(dir.file("b.mpk")).unwrap(), bytes);
+    dir.save("c.tenarc", &(u128::MAX >> 1));
+    run(&dir, &["convert", "c.tenarc", "c.mpk"])
+        .failed(2, "unless losses are accepted, by --lossy");
+    let ran = run(&dir, &["convert", "--lossy", "c.tenarc", "c.mpk"]);
+    assert!(ran.status == 0 && ran.err.contains("cannot be kept"), "{ran:?}");
+    dir.write("cut.mpk", &bytes[..bytes.len() - 1]);
+    run(&dir, &["ls", "cut.mpk"]).failed(2, "cut.mpk: MessagePack: input ended");
+    assert_eq!(run(&dir, &["verify", "cut.mpk"]).status, 1);
+}

@@ -1,0 +1,93 @@
+//! Where results go: full devices, interrupted runs, files that were there.
+#![allow(missing_docs)]
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs::{self, File};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::{Dir, command, model, run, run_with};
+
+#[test]
+fn a_full_device_is_named() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    for args in [
+        &["ls", "a.tenarc"][..],
+        &["ls", "--json", "a.tenarc"],
+        &["show", "a.tenarc"],
+        &["stats", "a.tenarc"],
+        &["diag", "a.tenarc"],
+        &["verify", "a.tenarc"],
+        &["get", "a.tenarc", "curve"],
+        &["get", "a.tenarc", "curve", "--as", "npy"],
+        &["convert", "a.tenarc", "-", "--to", "json"],
+        &["convert", "a.tenarc", "-", "--to", "tenarc"],
+        &["cat", "a.tenarc", "-o", "-"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["ls", "--help"],
+        &["--version"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = command(&dir).args(args).stdout(full).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.contains("standard output: No space left on device"), "{args:?}: {err}");
+    }
+    let ran = run(&dir, &["get", "a.tenarc", "curve", "-o", "/dev/full", "--as", "raw"]);
+    ran.failed(2, "/dev/full: No space left on device");
+}
+
+#[test]
+fn an_interrupted_run_leaves_what_was_there_and_the_next_one_sweeps() {
+    let dir = Dir::new();
+    // Zeros that take long to write, in a file that takes no room.
+    let header = br#"{"x":{"dtype":"U8","shape":[17179869184],"data_offsets":[0,17179869184]}}"#;
+    let len = (header.len() as u64).to_le_bytes();
+    let large = dir.write("large.safetensors", &[&len[..], header].concat());
+    let file = File::options().write(true).open(large).unwrap();
+    file.set_len(8 + header.len() as u64 + (1 << 34)).unwrap();
+    for name in ["a.cbor", "a.tenarc"] {
+        let before = dir.write(name, b"what was there");
+        let mut command = command(&dir);
+        command.args(["convert", "large.safetensors", name]).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let started = Instant::now();
+        let is_left = || dir.names().iter().any(|name| name.ends_with(".tenarc-tmp"));
+        while !is_left() && started.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_left(), "it was killed while it wrote");
+        assert_eq!(fs::read(&before).unwrap(), b"what was there");
+        dir.write("small.json", b"[1, 2]");
+        run(&dir, &["convert", "small.json", name]).good();
+        assert!(!is_left(), "{:?}", dir.names());
+    }
+}
+
+#[test]
+fn what_is_empty_or_not_to_be_read_is_told_in_every_format() {
+    let dir = Dir::new();
+    for format in
+        ["tenarc", "cbor", "json", "msgpack", "safetensors", "npz", "npy", "ten", "torch", "onnx"]
+    {
+        let name = format!("empty.{format}");
+        dir.write(&name, b"");
+        let ran = run(&dir, &["verify", &name]);
+        assert!(ran.status == 1 && ran.out().contains(": bad: "), "{ran:?}");
+        // Whatever it is, it is no panic.
+        for bytes in [&b"\0"[..], b"{", b"PK\x03\x04", b"\x93NUMPY\x01\0", b"~TenBin~", &[0xff; 99]]
+        {
+            let ran = run_with(&dir, &["verify", "--from", format, "-"], bytes);
+            assert!(ran.status <= 1 && ran.err.is_empty(), "{format} {bytes:?}: {ran:?}");
+        }
+        fs::create_dir(dir.file(&format!("dir.{format}"))).unwrap();
+        run(&dir, &["ls", &format!("dir.{format}")]).failed(2, "it is a directory");
+    }
+}
