@@ -191,7 +191,7 @@ impl Elements {
 
     /// Elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
     /// `len` bytes together, which are sure to come.
-    #[cfg(feature = "torch")]
+    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
     pub fn collected(
         dtype: &DType,
         len: usize,
@@ -279,7 +279,7 @@ impl Elements {
     }
 
     /// Hands over the elements as numbers; those of a dtype without a Rust type as bytes.
-    #[cfg(any(feature = "json", feature = "msgpack"))]
+    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     pub fn for_each(&self, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
         each!(self, values => {
             values.iter().try_for_each(|value| put(value.to_number()))

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, ArrayD, ShapeBuilder, array};
 use proptest::prelude::*;
-use tenarc::convert::tenbin::{self, Layout, TenFile};
-use tenarc::{Archive, Category, DType, DynTensor, Limits, OArchive, Order, Tensor, ToTensor};
+use tenarc::convert::tenbin::{self, Layout, Options, TenFile};
+use tenarc::{
+    Archive, Category, DType, DynTensor, Limits, OArchive, Order, SaveOptions, Tensor, ToTensor,
+};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tenbin")
@@ -244,7 +246,7 @@ fn there_and_back<T: ToTensor>(arrays: &[(&str, T)], layout: Layout, paths: &[&s
     let infos = archive.tensors().unwrap();
     assert_eq!(infos.iter().map(tenarc::TensorInfo::path).collect::<Vec<_>>(), paths);
     let mut back = Vec::new();
-    tenbin::from_archive(&archive.segment(0).unwrap(), &mut back).unwrap();
+    tenbin::from_segment(&archive.segment(0).unwrap(), &mut back, &Options::default()).unwrap();
     assert_eq!(back, bytes);
 }
 
@@ -266,7 +268,8 @@ fn files_become_archives_and_come_back_to_the_bit() {
             let archive = Archive::new(out.finish().unwrap()).unwrap();
             archive.verify().unwrap();
             let mut back = Vec::new();
-            tenbin::from_archive(&archive.segment(0).unwrap(), &mut back).unwrap();
+            tenbin::from_segment(&archive.segment(0).unwrap(), &mut back, &Options::default())
+                .unwrap();
             assert_eq!(back, bytes, "{}", path.display());
         }
     }
@@ -285,7 +288,8 @@ fn other_values_in_archives_are_not_lost_silently() {
         value(&mut out);
         let archive = Archive::new(out.finish().unwrap()).unwrap();
         let mut written = Vec::new();
-        let error = tenbin::from_archive(&archive.segment(0).unwrap(), &mut written).unwrap_err();
+        let segment = archive.segment(0).unwrap();
+        let error = tenbin::from_segment(&segment, &mut written, &Options::default()).unwrap_err();
         assert!(written.is_empty());
         error.to_string()
     };
@@ -294,14 +298,62 @@ fn other_values_in_archives_are_not_lost_silently() {
         refused(&|out| assert!(out.save(&Step { step: 1, x: x() }).is_ok())),
         refused(&|out| assert!(out.save(&vec![("a", 1, x())]).is_ok())),
         refused(&|out| assert!(out.save(&vec![vec![x()]]).is_ok())),
-        refused(&|out| assert!(out.save(&"text").is_ok())),
-        refused(&|out| assert!(out.save(&x()).is_ok())),
         refused(&|out| assert!(out.save(&(x(), serde_bytes::Bytes::new(&[0; 5000]))).is_ok())),
     ] {
-        assert!(error.contains("tenbin cannot hold other values"), "{error}");
+        assert!(error.contains("it is no tensor, nor a pair"), "{error}");
+    }
+    for error in [
+        refused(&|out| assert!(out.save(&"text").is_ok())),
+        refused(&|out| assert!(out.save(&x()).is_ok())),
+    ] {
+        assert!(error.contains("expected a map or a sequence of tensors"), "{error}");
     }
     let error = refused(&|out| assert!(out.save(&[("a", Tensor(vec![true; 9]))]).is_ok()));
     assert!(error.contains("no elements of bool"), "{error}");
+}
+
+#[test]
+fn files_become_files_and_what_is_lost_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name| dir.path().join(name);
+    let arrays = [("x", vec![1.0f32; 3000]), ("y", vec![2.0])];
+    tenbin::save(path("in.ten"), &arrays).unwrap();
+    let layout = tenbin::to_archive(path("in.ten"), path("a"), SaveOptions::default()).unwrap();
+    assert_eq!(layout, Layout::Map);
+    let plain = Options::default();
+    assert!(tenbin::from_archive(path("a"), path("out.ten"), &plain).unwrap().is_empty());
+    assert_eq!(fs::read(path("in.ten")).unwrap(), fs::read(path("out.ten")).unwrap());
+
+    let turned = Array2::from_shape_vec((2, 3).f(), vec![0i32, 10, 1, 11, 2, 12]).unwrap();
+    let value = (
+        Tensor(turned.clone()),
+        Tensor(vec![true; 9]),
+        3,
+        ("long name of it", Tensor(vec![1u8])),
+        ("z", Tensor(vec![7u8; 3000])),
+    );
+    tenarc::save(path("mixed"), &value).unwrap();
+    let error = tenbin::from_archive(path("mixed"), path("out.ten"), &plain).unwrap_err();
+    assert!(error.to_string().contains("column-major"), "{error}");
+    assert_eq!(fs::read(path("in.ten")).unwrap(), fs::read(path("out.ten")).unwrap());
+    let lossy = Options::default().with_losses(true);
+    let lost = tenbin::from_archive(path("mixed"), path("out.ten"), &lossy).unwrap();
+    let paths: Vec<&str> = lost.listed().iter().map(tenarc::convert::Loss::path).collect();
+    assert_eq!(paths, ["0", "1", "2", "3"]);
+    let found = tenbin::load(path("out.ten")).unwrap();
+    let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["", "z"]);
+    assert_eq!(found[0].1.view::<i32>().unwrap(), turned.into_dyn());
+
+    // A broken file makes none.
+    fs::write(path("broken.ten"), &fs::read(path("in.ten")).unwrap()[..100]).unwrap();
+    assert!(tenbin::to_archive(path("broken.ten"), path("none"), SaveOptions::default()).is_err());
+    assert!(!path("none").exists());
+    let mut out = OArchive::create(path("two"), SaveOptions::default()).unwrap();
+    out.save(&1).unwrap().save(&2).unwrap();
+    out.finish().unwrap();
+    let error = tenbin::from_archive(path("two"), path("none"), &plain).unwrap_err();
+    assert!(error.to_string().contains("one value, found 2"), "{error}");
 }
 
 proptest! {

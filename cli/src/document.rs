@@ -279,6 +279,14 @@ impl<'a> Section<'a> {
         self.stored().map(|(segment, _)| segment)
     }
 
+    /// The item, if it is a message.
+    pub fn message(&self) -> Option<&'a [u8]> {
+        match &self.item {
+            Item::Message(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// What its tensors are fetched from, if that is another format.
     pub fn fetched(&self) -> Option<&'a Fetched> {
         match &self.item {

@@ -139,8 +139,7 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// The one value that there must be, as a segment of an archive: its own, or one in a temporary file that has
-/// no name.
+/// The one value that there must be, as a segment of an archive.
 fn only(
     sections: Sections<'_, '_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<()>,
@@ -150,12 +149,20 @@ fn only(
     if sections.next().is_some() {
         return Err(several());
     }
+    stored(&section, write)
+}
+
+/// Does something with a value as a segment of an archive: its own, or one in a temporary file that has no name.
+fn stored<T>(
+    section: &Section<'_>,
+    write: impl FnOnce(&Segment<'_, Source>) -> Result<T>,
+) -> Result<T> {
     if let Some(segment) = section.segment() {
         return write(segment);
     }
     let file = tempfile::tempfile()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
-    out.save(&Written::whole(&section))?;
+    out.save(&Written::whole(section))?;
     drop(out.finish()?);
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }

@@ -16,21 +16,17 @@ pub trait Source {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize>;
 
     /// Passes over bytes, if they can be read again later.
-    #[cfg(any(feature = "msgpack", feature = "onnx"))]
     fn pass(&mut self, len: u64) -> bool;
 }
 
 /// A reader.
-#[cfg(any(feature = "json", feature = "msgpack"))]
 pub struct Stream<R>(pub R);
 
-#[cfg(any(feature = "json", feature = "msgpack"))]
 impl<R: io::Read> Source for Stream<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.0.read(out)
     }
 
-    #[cfg(any(feature = "msgpack", feature = "onnx"))]
     fn pass(&mut self, _: u64) -> bool {
         false
     }
@@ -59,7 +55,6 @@ impl<S: ReadAt + ?Sized> Source for Positions<'_, S> {
         Ok(read)
     }
 
-    #[cfg(any(feature = "msgpack", feature = "onnx"))]
     fn pass(&mut self, len: u64) -> bool {
         match self.at.checked_add(len) {
             Some(end) if end <= self.end => {
@@ -72,14 +67,12 @@ impl<S: ReadAt + ?Sized> Source for Positions<'_, S> {
 }
 
 /// Bytes that were read, or where they are.
-#[cfg(feature = "msgpack")]
 #[derive(Clone, Debug)]
 pub enum Stretch {
     Held(Vec<u8>),
     At { start: u64, len: u64 },
 }
 
-#[cfg(feature = "msgpack")]
 impl Stretch {
     pub fn len(&self) -> u64 {
         match self {
@@ -90,7 +83,6 @@ impl Stretch {
 }
 
 /// Shorter stretches are held in any case.
-#[cfg(feature = "msgpack")]
 const MIN_PASSED: u64 = 4096;
 
 /// Buffered bytes, counted, within limits.
@@ -103,7 +95,6 @@ pub struct Input<S> {
     read: u64,
     /// Bytes that may still be allocated.
     left: u64,
-    #[cfg(any(feature = "json", feature = "msgpack"))]
     depth: usize,
 }
 
@@ -117,13 +108,11 @@ impl<S: Source> Input<S> {
             filled: 0,
             read: 0,
             left: limits.alloc_budget(false),
-            #[cfg(any(feature = "json", feature = "msgpack"))]
             depth: limits.max_depth,
         }
     }
 
     /// Starts a value, which has the limits for itself.
-    #[cfg(any(feature = "json", feature = "msgpack"))]
     pub fn renew(&mut self, limits: Limits) {
         self.left = limits.alloc_budget(false);
     }
@@ -160,7 +149,6 @@ impl<S: Source> Input<S> {
     }
 
     /// Fills `out`; `what` is expected.
-    #[cfg(any(feature = "msgpack", feature = "onnx"))]
     pub fn fill(&mut self, out: &mut [u8], what: &str) -> Result<()> {
         let held = self.buffer.get(self.next..self.filled).unwrap_or_default();
         let mut done = held.len().min(out.len());
@@ -186,7 +174,6 @@ impl<S: Source> Input<S> {
     }
 
     /// So many bytes; memory follows those received.
-    #[cfg(any(feature = "msgpack", feature = "onnx"))]
     pub fn bytes(&mut self, len: u64, what: &str) -> Result<Vec<u8>> {
         self.charge(len)?;
         let mut bytes = Vec::new();
@@ -206,7 +193,6 @@ impl<S: Source> Input<S> {
     }
 
     /// So many bytes, left where they are if they can be had later.
-    #[cfg(feature = "msgpack")]
     pub fn stretch(&mut self, len: u64, what: &str) -> Result<Stretch> {
         let start = self.at();
         let held = (self.filled - self.next) as u64;
@@ -219,7 +205,6 @@ impl<S: Source> Input<S> {
     }
 
     /// Passes over bytes, of what is read at positions.
-    #[cfg(feature = "onnx")]
     pub fn pass(&mut self, len: u64, what: &str) -> Result<()> {
         let held = (self.filled - self.next) as u64;
         if len <= held {
@@ -249,7 +234,6 @@ impl<S: Source> Input<S> {
         }
     }
 
-    #[cfg(any(feature = "json", feature = "msgpack"))]
     pub fn enter(&mut self) -> Result<()> {
         match self.depth.checked_sub(1) {
             Some(depth) => {
@@ -260,7 +244,6 @@ impl<S: Source> Input<S> {
         }
     }
 
-    #[cfg(any(feature = "json", feature = "msgpack"))]
     pub fn leave(&mut self) {
         self.depth += 1;
     }

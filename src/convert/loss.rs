@@ -67,12 +67,10 @@ impl Losses {
     }
 
     /// Whether the next one will be listed.
-    #[cfg_attr(not(feature = "safetensors"), allow(dead_code))]
     pub(crate) fn lists_more(&self) -> bool {
         self.listed.len() < Self::MOST
     }
 
-    #[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
     pub(crate) fn extend(&mut self, other: Self) {
         let listed = other.listed.len() as u64;
         self.count += other.count - listed;

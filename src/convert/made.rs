@@ -3,14 +3,11 @@
 use std::fs::File;
 use std::path::Path;
 
-#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
 use crate::archive::source;
 use crate::archive::{Archive, OArchive};
 use crate::error::{Error, Result};
-#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
-use crate::io::at::ReadAt as _;
+use crate::io::at::{ReadAt as _, open_file};
 use crate::io::atomic::AtomicFile;
-#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
 use crate::io::checksum::{Hasher, STEP};
 use crate::segment::options::SaveOptions;
 
@@ -44,8 +41,20 @@ fn verified(file: &File, segments: u64) -> Result<Archive<&File>> {
     }
 }
 
+/// Opens an archive of one value.
+pub fn open_single(path: &Path) -> Result<Archive<File>> {
+    let archive = Archive::new(open_file(path)?.0).map_err(|error| error.in_file(path))?;
+    match archive.len() {
+        1 => Ok(archive),
+        found => {
+            let what =
+                format!("expected an archive of one value, found {found}; convert each segment");
+            Err(Error::data(what).in_file(path))
+        }
+    }
+}
+
 /// That a file holds just the bytes of this length and hash.
-#[cfg(any(feature = "json", feature = "msgpack", feature = "safetensors"))]
 pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
     let mut hasher = Hasher::new();
     let mut block = vec![0; STEP];
@@ -66,7 +75,6 @@ pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
 }
 
 /// Makes a file of what `write` writes, which is read back and compared, and then given to `check`.
-#[cfg(any(feature = "json", feature = "msgpack"))]
 pub fn file<T>(
     path: &Path,
     sync: crate::io::atomic::SyncLevel,
@@ -84,7 +92,6 @@ pub fn file<T>(
     Ok(made)
 }
 
-#[cfg(any(feature = "json", feature = "msgpack"))]
 mod hashed {
     use std::io::{self, Write};
 

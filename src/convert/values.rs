@@ -7,10 +7,10 @@ use std::path::Path;
 use super::made;
 use super::options::Options;
 use super::saved::{Fetch, Saved, Tree, nowhere};
-use crate::archive::Archive;
+use crate::archive::{Archive, Segment};
 use crate::convert::Losses;
 use crate::error::{Error, Result};
-use crate::io::at::open_file;
+use crate::io::at::{ReadAt, open_file};
 use crate::value::Value;
 
 /// Reads value after value.
@@ -75,6 +75,26 @@ pub fn write<F: WriteValue>(
     Ok(losses)
 }
 
+/// Writes a value of an archive, one tensor at a time in memory; what was lost, if that is accepted.
+pub fn from_segment<F: WriteValue, S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    writer: impl Write,
+    options: &Options,
+) -> Result<Losses> {
+    let mut out = io::BufWriter::new(writer);
+    let losses = put::<F, S>(segment, &mut out)?;
+    losses.check(options.accept_losses)?;
+    out.flush().map_err(Error::io)?;
+    Ok(losses)
+}
+
+fn put<F: WriteValue, S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    out: &mut dyn Write,
+) -> Result<Losses> {
+    F::write(out, &|range| segment.decode(range), &Saved::of(segment)?)
+}
+
 /// Converts an archive to a file of one value for each segment, with `end` behind it. What was written is
 /// given to `check`, with the number of values.
 pub fn from_archive<F: WriteValue>(
@@ -88,9 +108,7 @@ pub fn from_archive<F: WriteValue>(
     let write = |out: &mut dyn Write| {
         let mut losses = Losses::default();
         for segment in archive.segments() {
-            let segment = segment?;
-            let fetch = |range| segment.decode(range);
-            losses.extend(F::write(out, &fetch, &Saved::of(&segment)?)?);
+            losses.extend(put::<F, _>(&segment?, out)?);
             out.write_all(end).map_err(Error::io)?;
         }
         losses.check(options.accept_losses)?;

@@ -1,5 +1,6 @@
 //! What is written: whole or not at all, and nothing that numpy has not.
 
+use std::fs;
 use std::io::{Cursor, Seek as _, SeekFrom, Write as _};
 
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _, array, s};
@@ -158,4 +159,25 @@ fn errors_name_the_file() {
     let bad: Error = Npz::open(fixtures().join("bad/trunc.npz")).unwrap_err();
     assert!(bad.to_string().contains("trunc.npz"));
     says(npy::save(fixtures().join("no/such/dir"), &array![1u8]), "such");
+}
+
+#[test]
+fn npy_files_become_archives_and_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name| dir.path().join(name);
+    let turned =
+        ndarray::Array2::from_shape_fn((30, 40).f(), |(row, column)| (row * column) as f64);
+    npy::save(path("in.npy"), &turned).unwrap();
+    npy::npy_to_archive(path("in.npy"), path("archive")).unwrap();
+    let loaded: tenarc::Tensor<ndarray::Array2<f64>> = tenarc::load(path("archive")).unwrap();
+    assert_eq!(loaded.0, turned);
+    npy::archive_to_npy(path("archive"), path("out.npy")).unwrap();
+    assert_eq!(fs::read(path("in.npy")).unwrap(), fs::read(path("out.npy")).unwrap());
+
+    tenarc::save(path("archive"), &("text", 1)).unwrap();
+    assert!(npy::archive_to_npy(path("archive"), path("out.npy")).is_err());
+    assert_eq!(fs::read(path("in.npy")).unwrap(), fs::read(path("out.npy")).unwrap());
+    fs::write(path("in.npy"), b"\x93NUMPY\x01").unwrap();
+    assert!(npy::npy_to_archive(path("in.npy"), path("none")).is_err());
+    assert!(!path("none").exists());
 }

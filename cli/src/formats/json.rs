@@ -1,14 +1,13 @@
 //! JSON: values one after the other, tensors as `{"dtype": …, "shape": …, "data": …}`.
 
+use tenarc::Limits;
 use tenarc::convert::json::{self, Options};
-use tenarc::{Limits, Numbers, Value};
 
-use super::{Codec, Format, Lossy, Sections, tell, write_stream};
+use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Of, Result};
 use crate::input::Input;
 use crate::output::Target;
-use crate::written;
 
 pub struct Json;
 
@@ -38,31 +37,18 @@ impl Codec for Json {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;
-                let value = widened(written::value(&section, &section.root)?);
-                tell(&json::write_with(&mut writer, &value, &options)?);
+                let lost = match section.message() {
+                    Some(item) => {
+                        json::write_with(&mut writer, &tenarc::from_slice(item)?, &options)?
+                    }
+                    None => stored(&section, |segment| {
+                        Ok(json::from_segment(segment, &mut writer, &options)?)
+                    })?,
+                };
+                tell(&lost);
                 writer.write_all(b"\n")?;
             }
             Ok(())
         })
-    }
-}
-
-/// With singles as doubles: as which they are read, and in whose digits they are then the same numbers.
-fn widened(value: Value) -> Value {
-    match value {
-        Value::F32(value) => Value::F64(value.into()),
-        Value::Numbers(numbers) => match numbers.as_slice::<f32>() {
-            Some(singles) => {
-                let doubles = singles.iter().copied().map(f64::from);
-                Value::Numbers(Box::new(Numbers::from(doubles.collect::<Vec<_>>())))
-            }
-            None => Value::Numbers(numbers),
-        },
-        Value::Array(items) => Value::Array(items.into_iter().map(widened).collect()),
-        Value::Map(entries) => {
-            Value::Map(entries.into_iter().map(|(key, value)| (key, widened(value))).collect())
-        }
-        Value::Tag(tag, inner) => Value::Tag(tag, Box::new(widened(*inner))),
-        other => other,
     }
 }

@@ -3,12 +3,11 @@
 use tenarc::Limits;
 use tenarc::convert::msgpack::{self, Options};
 
-use super::{Codec, Format, Lossy, Sections, tell, write_stream};
+use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Of, Result};
 use crate::input::Input;
 use crate::output::Target;
-use crate::written;
 
 pub struct Msgpack;
 
@@ -35,8 +34,15 @@ impl Codec for Msgpack {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;
-                let value = written::value(&section, &section.root)?;
-                tell(&msgpack::write_with(&mut writer, &value, &options)?);
+                let lost = match section.message() {
+                    Some(item) => {
+                        msgpack::write_with(&mut writer, &tenarc::from_slice(item)?, &options)?
+                    }
+                    None => stored(&section, |segment| {
+                        Ok(msgpack::from_segment(segment, &mut writer, &options)?)
+                    })?,
+                };
+                tell(&lost);
             }
             Ok(())
         })

@@ -3,11 +3,11 @@
 use std::fs::File;
 
 use tenarc::Deferred;
-use tenarc::convert::tenbin::{self, TenFile};
+use tenarc::convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, only, write_stream};
+use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -32,9 +32,13 @@ impl Codec for Tenbin {
         Ok(Document::of_fetched(input.name, Format::Tenbin, fetched))
     }
 
-    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        let options = Options::default().with_losses(lossy.0);
         only(sections, |segment| {
-            write_stream(target, &mut |writer| Ok(tenbin::from_archive(segment, writer)?))
+            write_stream(target, &mut |writer| {
+                tell(&tenbin::from_segment(segment, writer, &options)?);
+                Ok(())
+            })
         })
     }
 }

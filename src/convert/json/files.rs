@@ -1,15 +1,17 @@
 //! JSON files to archives, and back.
 
+use std::io::Write;
 use std::path::Path;
 
 use super::Options;
 use super::read::Reader;
 use super::write::Format;
+use crate::archive::Segment;
 use crate::convert::input::Positions;
 use crate::convert::values::{self, ReadValues as _};
 use crate::convert::{Losses, made};
 use crate::error::Result;
-use crate::io::at::open_file;
+use crate::io::at::{ReadAt, open_file};
 use crate::options::Limits;
 use crate::segment::options::SaveOptions;
 
@@ -54,6 +56,19 @@ pub fn to_archive_with(
         },
         |_| Ok(()),
     )
+}
+
+/// Writes a value of an archive, one tensor at a time in memory; what was not kept, where that is accepted.
+///
+/// # Errors
+/// Where the archive is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// that is found out while the value is written.
+pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
+    segment: &Segment<'_, S>,
+    writer: W,
+    options: &Options,
+) -> Result<Losses> {
+    values::from_segment::<Format, S>(segment, writer, options)
 }
 
 /// Converts an archive to a file of JSON lines, one for each segment; what was not kept, where that is

@@ -1,5 +1,6 @@
 //! MessagePack files to archives, and back.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
@@ -7,7 +8,7 @@ use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
 use super::Options;
 use super::read::{Found, Item, Reader, not_utf8};
 use super::write::Format;
-use crate::archive::source;
+use crate::archive::{Segment, source};
 use crate::convert::input::{Positions, STEP, Stretch};
 use crate::convert::{Losses, made, values};
 use crate::error::{Error, Result};
@@ -129,6 +130,19 @@ fn blocks<S: ReadAt>(
             Ok(())
         }
     }
+}
+
+/// Writes a value of an archive, one tensor at a time in memory; what was not kept, where that is accepted.
+///
+/// # Errors
+/// Where the archive is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// that is found out while the value is written.
+pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
+    segment: &Segment<'_, S>,
+    writer: W,
+    options: &Options,
+) -> Result<Losses> {
+    values::from_segment::<Format, S>(segment, writer, options)
 }
 
 /// Converts an archive to a file of MessagePack values, one after the other; what was not kept, where that is

@@ -7,10 +7,11 @@ use std::path::Path;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::dtype;
+use super::file::NpyFile;
 use super::npz::Npz;
 use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
-use crate::archive::{Archive, OArchive, Segment};
+use crate::archive::{OArchive, Segment};
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
@@ -205,12 +206,7 @@ pub fn archive_to_npz(
     options: &ConvertOptions,
 ) -> Result<Losses> {
     let (from, to) = (archive.as_ref(), npz.as_ref());
-    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    if archive.len() != 1 {
-        let found = archive.len();
-        let what = format!("expected an archive of one value, found {found}; convert each segment");
-        return Err(Error::data(what).in_file(from));
-    }
+    let archive = made::open_single(from)?;
     let file = AtomicFile::replacing(to)?;
     let out = NpzWriter::new(BufWriter::new(file.file()))?;
     let mut out = out.with_compression(options.compression);
@@ -222,8 +218,36 @@ pub fn archive_to_npz(
     Ok(lost)
 }
 
+/// Converts an npy file to an archive of one tensor. The archive is read again and verified before it takes its
+/// name; on any error, what was there stays.
+///
+/// # Errors
+/// As [`load`](super::load), and where the archive cannot be written.
+pub fn npy_to_archive(npy: impl AsRef<Path>, archive: impl AsRef<Path>) -> Result<()> {
+    let from = npy.as_ref();
+    let file = NpyFile::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
+    let tensor = Tensor(file.deferred());
+    let save = |out: &mut OArchive<&mut AtomicFile>| {
+        out.save(&tensor).map(drop).map_err(|error| error.in_file(from))
+    };
+    made::archive(archive.as_ref(), SaveOptions::default(), save, |_| Ok(()))
+}
+
+/// Converts an archive of one tensor, and nothing else, to an npy file. The npy file is read again and compared
+/// before it takes its name; on any error, what was there stays.
+///
+/// # Errors
+/// Where the archive cannot be read or holds something else, numpy has no such dtype, or the file cannot be
+/// written.
+pub fn archive_to_npy(archive: impl AsRef<Path>, npy: impl AsRef<Path>) -> Result<()> {
+    let from = archive.as_ref();
+    let of_source = |error: Error| error.in_file(from);
+    let tensor: Tensor<DynTensor> = made::open_single(from)?.load().map_err(of_source)?;
+    super::save(npy, &tensor.0)
+}
+
 /// Reads all arrays, whose checksums are those of what was handed over.
-fn verify(file: &File) -> Result<()> {
+pub fn verify(file: &File) -> Result<()> {
     let npz = Npz::new(file)?;
     for name in npz.names() {
         crate::tensor::ToTensor::write_blocks(&npz.deferred(name)?, &mut |_| Ok(()))?;

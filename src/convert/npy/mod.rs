@@ -50,22 +50,27 @@ mod payload;
 mod tree;
 mod write;
 
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
 
-pub use archive::{ConvertOptions, archive_to_npz, from_segment, into_archive, npz_to_archive};
+pub use archive::{
+    ConvertOptions, archive_to_npy, archive_to_npz, from_segment, into_archive, npy_to_archive,
+    npz_to_archive,
+};
 pub use file::NpyFile;
 pub use npz::{Npz, TensorEntry};
 pub use write::{Compression, NpzWriter, save_npz};
 
 pub use super::zip::Member;
 
+use super::made;
+
 use crate::dtype::Element;
 use crate::error::{Category, Error, Result};
 use crate::io::at::open_file;
-use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::atomic::SyncLevel;
 use crate::options::Limits;
 use crate::tensor::{DynTensor, ToTensor};
 use header::Header;
@@ -126,18 +131,15 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
     payload::tensor(header, &mut input, proven)
 }
 
-/// Saves a tensor as an npy file, which appears whole or not at all, as that of [`save`](crate::save).
+/// Saves a tensor as an npy file, which appears whole or not at all, as that of [`save`](crate::save). It is read
+/// back and compared before it takes its name.
 ///
 /// # Errors
 /// As [`write()`], and where the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let path = path.as_ref();
-    let file = AtomicFile::replacing(path)?;
-    let mut writer = BufWriter::new(file.file());
-    write(&mut writer, tensor).map_err(|error| error.in_file(path))?;
-    writer.flush().map_err(|error| Error::io_at(error, "cannot write", path))?;
-    drop(writer);
-    file.commit(SyncLevel::Full)
+    let write = |out: &mut dyn io::Write| write(out, tensor).map_err(|error| error.in_file(path));
+    made::file(path, SyncLevel::Full, write, |_, ()| Ok(()))
 }
 
 /// That header and elements are all there is of `len` bytes.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
+use super::archive::verify;
 use super::npz::SUFFIX;
 use super::{emit, header};
 use crate::convert::zip::ZipWriter;
@@ -120,7 +121,8 @@ impl<W: Write + Seek> NpzWriter<W> {
 
 /// Saves named tensors as an npz file, which appears whole or not at all, as that of
 /// [`save`](crate::save). Tensors of several types go together as `&dyn ToTensor`; of a
-/// [`Deferred`](crate::Deferred) one, nothing is in memory but what is being written.
+/// [`Deferred`](crate::Deferred) one, nothing is in memory but what is being written. The file is read again, and its
+/// checksums are compared, before it takes its name.
 ///
 /// # Errors
 /// Where numpy has no such dtype, two tensors have one name, or the file cannot be written.
@@ -134,6 +136,7 @@ pub fn save_npz<N: AsRef<str>, T: ToTensor>(
     let mut out = NpzWriter::new(BufWriter::new(file.file()))?.with_compression(compression);
     let written =
         tensors.iter().try_for_each(|(name, tensor)| out.add(name.as_ref(), tensor).map(drop));
-    written.and_then(|()| out.finish().map(drop)).map_err(|error| error.in_file(path))?;
+    let written = written.and_then(|()| out.finish().map(drop));
+    written.and_then(|()| verify(file.file())).map_err(|error| error.in_file(path))?;
     file.commit(SyncLevel::Full)
 }

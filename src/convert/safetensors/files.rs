@@ -8,7 +8,7 @@ use super::open_sharded;
 use super::options::Options;
 use super::read::SafeTensors;
 use super::value::AsValue;
-use crate::archive::{Archive, open};
+use crate::archive::Archive;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::segment::options::SaveOptions;
@@ -102,12 +102,7 @@ pub fn from_archive(
     options: &Options,
 ) -> Result<Losses> {
     let from = from.as_ref();
-    let archive = open(from)?;
-    if archive.len() != 1 {
-        let count = archive.len();
-        let what = format!("expected an archive of one value, found {count}: export one of them");
-        return Err(Error::data(what).in_file(from));
-    }
+    let archive = made::open_single(from)?;
     let segment = archive.segment(0).map_err(|error| error.in_file(from))?;
     let export = Export::new(&segment).map_err(|error| error.in_file(from))?;
     export.save(to, options)

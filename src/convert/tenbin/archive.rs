@@ -3,15 +3,24 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Write;
+use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::array::Header;
 use super::chunk::Input;
 use crate::archive::{OArchive, Segment};
+use crate::convert::options::Options;
+use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
+use crate::io::atomic::AtomicFile;
+use crate::meta::{Order, TensorMeta};
+use crate::segment::find::find;
+use crate::segment::options::SaveOptions;
+use crate::segment::path::tensor_at;
 use crate::tensor::{Deferred, Tensor};
+use crate::wire::tensor::Kind;
 
 /// How the arrays of a file are saved in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +47,7 @@ pub enum Layout {
 /// assert_eq!(archive.tensor::<i32, ndarray::Ix1>("x")?.sum(), 6);
 ///
 /// let mut back = Vec::new();
-/// tenbin::from_archive(&archive.segment(0)?, &mut back)?;
+/// tenbin::from_segment(&archive.segment(0)?, &mut back, &tenbin::Options::default())?;
 /// assert_eq!(back, ten);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -203,44 +212,121 @@ impl<S: ReadAt> Serialize for TenFile<S> {
     }
 }
 
-/// Writes the tensors of a value in an archive as tenbin, one at a time in memory. The value is laid out
-/// as [`Layout`] says.
+/// Converts a file to an archive of one value; how that is laid out. Nothing is lost.
+///
+/// One array at a time is in memory. The archive has checksums, whatever the options say; it is read back and
+/// verified by them before it takes its name.
 ///
 /// # Errors
-/// Where the value is something else, so that it would be lost, a tensor cannot be said in tenbin (see
-/// [`write`](fn@super::write)), the archive is damaged, or the writer fails.
-pub fn from_archive<S: ReadAt + ?Sized, W: Write>(
+/// As [`into_archive`], and where a file cannot be read or written.
+pub fn to_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: SaveOptions,
+) -> Result<Layout> {
+    let from = from.as_ref();
+    let of_source = |error: Error| error.in_file(from);
+    let (file, len) = open_file(from)?;
+    let file = TenFile::new(file, len).map_err(of_source)?;
+    let save = |out: &mut OArchive<&mut AtomicFile>| out.save(&file).map(drop).map_err(of_source);
+    made::archive(to.as_ref(), options, save, |_| Ok(()))?;
+    Ok(file.layout)
+}
+
+/// Converts an archive of one value to a file; what was not kept, where that is accepted.
+///
+/// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it
+/// takes its name.
+///
+/// # Errors
+/// As [`from_segment`], where the archive holds several values, and where a file cannot be read or written.
+pub fn from_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &Options,
+) -> Result<Losses> {
+    let from = from.as_ref();
+    let of_source = |error: Error| error.in_file(from);
+    let archive = made::open_single(from)?;
+    let segment = archive.segment(0).map_err(of_source)?;
+    let write = |out: &mut dyn Write| from_segment(&segment, out, options).map_err(of_source);
+    made::file(to.as_ref(), options.sync, write, |_, _| Ok(()))
+}
+
+/// Writes the tensors of a value in an archive, one at a time in memory; what was not kept, where that is
+/// accepted. The value is laid out as [`Layout`] says.
+///
+/// What tenbin cannot say is left out: what is no tensor, and tensors that [`write`](fn@super::write) refuses; but
+/// those in column-major order are written in row-major order.
+///
+/// # Errors
+/// Where something cannot be kept and that is not accepted, or the value is neither a map nor a sequence: then,
+/// nothing was written. Where the archive is damaged, or the writer fails.
+pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
     segment: &Segment<'_, S>,
     mut writer: W,
-) -> Result<()> {
-    let keys = segment.keys("").map_err(|_| lost())?;
-    let tensors = segment.tensors()?;
+    options: &Options,
+) -> Result<Losses> {
+    let mut losses = Losses::default();
+    let planned = plan(segment, &mut losses)?;
+    losses.check(options.accept_losses)?;
+    for (name, path) in planned {
+        let tensor = segment.dyn_tensor(&path)?.into_row_major()?;
+        super::write(&mut writer, &[(name, tensor)])?;
+    }
+    Ok(losses)
+}
+
+/// The name and the path of each tensor that is written. All are looked at before anything is written.
+fn plan<S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    losses: &mut Losses,
+) -> Result<Vec<(String, String)>> {
+    let keys = segment.keys("").map_err(|_| {
+        let what = "expected a map or a sequence of tensors, or of pairs of name and tensor";
+        Error::data(what)
+    })?;
     let mut planned = Vec::with_capacity(keys.len());
     // A map has keys that name tensors; a sequence has numbers, which name tensors or pairs.
     let named = segment.get::<Sequence>("").is_err();
     for key in &keys {
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        let (name, path) = match segment.info(&pointer) {
-            Ok(_) if named => (key.clone(), pointer),
-            Ok(_) => (String::new(), pointer),
-            Err(_) if !named && segment.keys(&pointer).is_ok_and(|keys| keys == ["0", "1"]) => {
-                let name = segment.get(&format!("{pointer}/0")).map_err(|_| lost())?;
-                (name, format!("{pointer}/1"))
-            }
-            Err(_) => return Err(lost().in_field(&**key)),
+        let found = meta(segment, &pointer).map(|meta| (String::new(), pointer.clone(), meta));
+        let found = found.or_else(|| pair(segment, &pointer).filter(|_| !named));
+        let Some((name, path, mut meta)) = found else {
+            losses.add(key, "it is no tensor, nor a pair of name and tensor: it is left out");
+            continue;
         };
-        let info = segment.info(&path).map_err(|_| lost().in_field(&**key))?;
-        // All of it is looked at before anything is written.
-        Header::new(&name, info.meta().clone())?;
-        planned.push((name, path));
+        let name = if named { key.clone() } else { name };
+        if std::mem::take(&mut meta.order) == Order::F {
+            losses.add(key, "column-major order: it is written in row-major order");
+        }
+        match Header::new(&name, meta) {
+            Ok(_) => planned.push((name, path)),
+            Err(error) => losses.add(key, format!("{}: it is left out", error.message())),
+        }
     }
-    if planned.len() != tensors.len() {
-        return Err(lost());
-    }
-    for (name, path) in planned {
-        super::write(&mut writer, &[(name, segment.dyn_tensor(&path)?)])?;
-    }
-    Ok(())
+    Ok(planned)
+}
+
+/// Name, path and meta, if a pair of name and tensor is there.
+fn pair<S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    pointer: &str,
+) -> Option<(String, String, TensorMeta)> {
+    segment.keys(pointer).ok().filter(|keys| keys == &["0", "1"])?;
+    let path = format!("{pointer}/1");
+    let meta = meta(segment, &path)?;
+    Some((segment.get(&format!("{pointer}/0")).ok()?, path, meta))
+}
+
+/// Meta of the tensor that is there, if one is: byte strings are none.
+fn meta<S: ReadAt + ?Sized>(segment: &Segment<'_, S>, path: &str) -> Option<TensorMeta> {
+    let limits = segment.options.limits;
+    let range = find(segment.metadata().ok()?, path, limits).ok()?;
+    let (base, item) = segment.item(range).ok()?;
+    let (item, _) = tensor_at(item, base, segment.header(), limits).ok()?;
+    (item.kind != Kind::Bytes).then_some(item.meta)
 }
 
 /// A sequence, whatever is in it.
@@ -252,12 +338,4 @@ impl<'de> serde::Deserialize<'de> for Sequence {
         drop(ignored);
         Ok(Self)
     }
-}
-
-#[cold]
-fn lost() -> Error {
-    Error::data(
-        "expected a map or a sequence of tensors, or a sequence of pairs of name and tensor; \
-         tenbin cannot hold other values",
-    )
 }

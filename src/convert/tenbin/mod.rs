@@ -44,12 +44,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-pub use archive::{Layout, TenFile, from_archive, into_archive};
+pub use super::options::Options;
+pub use archive::{Layout, TenFile, from_archive, from_segment, into_archive, to_archive};
 pub use chunk::{read_chunk, write_chunk};
 pub use frames::{decode_frames, encode_frames};
 
+use super::made;
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::atomic::SyncLevel;
 use crate::io::sink::write_slices;
 use crate::options::Limits;
 use crate::tensor::{DynTensor, ToTensor};
@@ -155,7 +157,7 @@ impl<R: Read> Iterator for Reader<R> {
 }
 
 /// Saves named arrays as a file whose name ends in `.ten`, whole or not at all, in place of what is
-/// there.
+/// there. It is read back and compared before it takes its name.
 ///
 /// # Errors
 /// As [`write()`], where the name ends in something else, and where the file cannot be written.
@@ -174,9 +176,8 @@ pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
     arrays: &[(N, T)],
 ) -> Result<()> {
     let path = path.as_ref();
-    let mut file = AtomicFile::replacing(path)?;
-    write(&mut file, arrays).map_err(|error| error.in_file(path))?;
-    file.commit(SyncLevel::Full)
+    let write = |out: &mut dyn Write| write(out, arrays).map_err(|error| error.in_file(path));
+    made::file(path, SyncLevel::Full, write, |_, ()| Ok(()))
 }
 
 /// Loads all arrays of a file whose name ends in `.ten`.

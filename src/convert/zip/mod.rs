@@ -8,13 +8,11 @@
 mod bytes;
 mod contents;
 mod directory;
-#[cfg(feature = "npy")]
 mod write;
 
 pub use bytes::Bytes;
 pub use contents::Contents;
 pub use directory::Directory;
-#[cfg(feature = "npy")]
 pub use write::ZipWriter;
 
 use contents::read_at;
@@ -79,7 +77,6 @@ impl Member {
     }
 
     /// Bytes it takes in the file.
-    #[cfg(feature = "npy")]
     pub fn compressed_len(&self) -> u64 {
         self.compressed
     }
@@ -90,13 +87,11 @@ impl Member {
     }
 
     /// Whether the place of the checksum is empty, as far as can be told.
-    #[cfg(feature = "torch")]
     pub(super) fn may_lack_checksum(&self) -> bool {
         self.crc == 0
     }
 
     /// Takes it that there is no checksum.
-    #[cfg(feature = "torch")]
     pub(super) fn without_checksum(&mut self) {
         self.checked = false;
     }
