@@ -191,7 +191,7 @@ impl Elements {
 
     /// Elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
     /// `len` bytes together, which are sure to come.
-    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "arrow", feature = "torch")), allow(dead_code))]
     pub fn collected(
         dtype: &DType,
         len: usize,

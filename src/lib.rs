@@ -68,6 +68,7 @@
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `arrow` | `convert::arrow`: Arrow IPC files and streams, tensors in columns |
 //! | `json` | `convert::json`: JSON and JSON lines, tensors as objects |
 //! | `msgpack` | `convert::msgpack`: MessagePack, arrays as msgpack-numpy writes them |
 //! | `npy` | `convert::npy`: numpy's npy and npz files |
@@ -92,6 +93,7 @@
 mod archive;
 mod checkpoint;
 #[cfg(any(
+    feature = "arrow",
     feature = "json",
     feature = "msgpack",
     feature = "npy",
@@ -161,6 +163,10 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
+
+#[cfg(all(doctest, feature = "arrow"))]
+#[doc = include_str!("../docs/from-arrow.md")]
+struct FromArrow;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]

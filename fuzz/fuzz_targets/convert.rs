@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use tenarc::convert::{npy, safetensors, tenbin, torch};
+use tenarc::convert::{arrow, npy, safetensors, tenbin, torch};
 use tenarc::{DynTensor, Limits, OArchive};
 
 /// An array, without what could be no number.
@@ -75,14 +75,49 @@ fn read_torch(input: &[u8]) {
     }
 }
 
+fn read_arrow(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    for batch in arrow::Batches::with_limits(input, limits).into_iter().flatten().take(100) {
+        let Ok(batch) = batch else { break };
+        for info in batch.tensors() {
+            let _ = batch.dyn_tensor(info.path());
+        }
+    }
+    let Ok(file) = arrow::ArrowFile::new(input).map(|file| file.with_limits(limits)) else {
+        return;
+    };
+    let mut tensors = Vec::new();
+    for info in file.tensors() {
+        let Ok(tensor) = file.dyn_tensor(info.path()) else { continue };
+        if info.path() != "__metadata__" {
+            tensors.push((info.path(), tensor));
+        }
+    }
+    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    for value in [file.flat(), file.nested()].into_iter().flatten() {
+        let _ = out.save(&value);
+    }
+    let options = arrow::Options::default().with_layout(arrow::Layout::OneRow);
+    let mut written = Vec::new();
+    // Only a cell can be too large.
+    if arrow::to_writer_with(&mut written, &tensors, &options).is_ok() {
+        let again = arrow::ArrowFile::new(&written[..]).expect("what was written is read");
+        for (name, tensor) in &tensors {
+            let again = again.dyn_tensor(name).expect("what was written is read");
+            assert_eq!(bytes(&again), bytes(tensor));
+        }
+    }
+}
+
 fuzz_target!(|input: &[u8]| -> Corpus {
     let Some((format, input)) = input.split_first() else { return Corpus::Reject };
-    match format % 5 {
+    match format % 6 {
         0 => read_npy(input),
         1 => read_npz(input),
         2 => read_safetensors(input),
         3 => read_tenbin(input),
-        _ => read_torch(input),
+        4 => read_torch(input),
+        _ => read_arrow(input),
     }
     // What fails may be on the way to a header, which is hard to hit upon.
     Corpus::Keep

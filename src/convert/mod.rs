@@ -7,6 +7,7 @@
 // What several formats share. Each uses a part of it.
 #![cfg_attr(
     not(all(
+        feature = "arrow",
         feature = "json",
         feature = "msgpack",
         feature = "npy",
@@ -18,6 +19,9 @@
     allow(dead_code)
 )]
 
+#[cfg(feature = "arrow")]
+#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+pub mod arrow;
 #[cfg(feature = "json")]
 #[cfg_attr(docsrs, doc(cfg(feature = "json")))]
 pub mod json;
@@ -40,14 +44,17 @@ pub mod tenbin;
 #[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
 pub mod torch;
 
+mod exported;
 mod input;
 mod loss;
 mod made;
 mod nested;
 mod numpy;
 mod options;
+mod order;
 mod saved;
 mod shown;
+mod strict_json;
 mod values;
 #[cfg(any(feature = "npy", feature = "torch"))]
 mod zip;

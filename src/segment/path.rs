@@ -186,7 +186,7 @@ pub fn tensor_at<'de>(
 
 impl TensorInfo {
     /// What is to be written at `path`.
-    pub(super) fn to_come(path: String, meta: TensorMeta, len: usize) -> Self {
+    pub(crate) fn to_come(path: String, meta: TensorMeta, len: usize) -> Self {
         Self { path, meta, byte_len: len as u64, buffer: None }
     }
 

@@ -2,13 +2,10 @@
 //! the format, is refused rather than passed over, as it would be lost.
 
 use super::dtype;
-use super::header::Metadata;
-use super::json::{Json, put_text};
+use crate::convert::exported::{METADATA, Metadata};
+use crate::convert::strict_json::{Json, put_text};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-
-/// The one key of a header that is no tensor's name.
-pub const METADATA: &str = "__metadata__";
 
 /// A header as it stands there.
 #[derive(Default)]

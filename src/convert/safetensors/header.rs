@@ -3,9 +3,10 @@
 use ndarray::{Dimension as _, IxDyn};
 
 use super::dtype;
-use super::fields::{self, Entry, METADATA, Parsed};
-use super::json;
+use super::fields::{self, Entry, Parsed};
 use crate::archive::source;
+use crate::convert::exported::{METADATA, Metadata, check_keys};
+use crate::convert::strict_json as json;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -18,9 +19,6 @@ const MAX_LEN: u64 = 100_000_000;
 
 /// Bytes in front of the header, which say how long it is.
 const LEN_BYTES: u64 = 8;
-
-/// Names and their texts.
-pub type Metadata = Vec<(String, String)>;
 
 /// A header that was checked against the file it is of.
 #[derive(Debug)]
@@ -132,20 +130,6 @@ fn by_name(tensors: &[Entry]) -> Result<Vec<usize>> {
             Err(Error::data(what).in_field(name(number)))
         }
         None => Ok(numbers),
-    }
-}
-
-/// Refuses keys that stand there twice.
-pub fn check_keys(metadata: &[(String, String)]) -> Result<()> {
-    let mut keys: Vec<&str> = metadata.iter().map(|(key, _)| key.as_str()).collect();
-    keys.sort_unstable();
-    let twice = keys.iter().zip(keys.iter().skip(1)).find(|(a, b)| a == b);
-    match twice {
-        Some((key, _)) => {
-            let what = "expected each key once, found one twice";
-            Err(Error::data(what).in_field(*key))
-        }
-        None => Ok(()),
     }
 }
 

@@ -43,9 +43,9 @@ mod export;
 mod fields;
 mod files;
 mod header;
-mod json;
+
 mod options;
-mod order;
+
 mod read;
 mod save_sharded;
 mod shard_name;

@@ -1,6 +1,6 @@
 //! How files are written.
 
-use super::header::Metadata;
+use crate::convert::exported::Metadata;
 use crate::io::atomic::SyncLevel;
 
 /// How safetensors files are written.

@@ -7,12 +7,12 @@ use std::path::Path;
 use ndarray::{Array, Dimension};
 
 use super::fields::{self, Index};
-use super::header::{Metadata, check_keys};
 use super::read::SafeTensors;
 use super::shard_name;
 use super::value::{AsValue, Named};
 use crate::archive::source;
 use crate::convert::Losses;
+use crate::convert::exported::{Metadata, check_keys};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::at::open_file;

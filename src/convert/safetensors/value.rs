@@ -3,7 +3,7 @@
 use ndarray::Dimension as _;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::fields::METADATA;
+use crate::convert::exported::{AsTexts, METADATA};
 use crate::convert::nested::{self, Node};
 use crate::error::{Error, Result};
 use crate::options::Limits;
@@ -71,7 +71,7 @@ impl Serialize for AsValue<'_> {
         let count = count + usize::from(self.metadata.is_some());
         let mut map = serializer.serialize_map(Some(count))?;
         if let Some(metadata) = self.metadata {
-            map.serialize_entry(METADATA, &Texts(metadata))?;
+            map.serialize_entry(METADATA, &AsTexts(metadata))?;
         }
         match &self.tree {
             None => {
@@ -86,14 +86,6 @@ impl Serialize for AsValue<'_> {
             }
         }
         map.end()
-    }
-}
-
-struct Texts<'a>(&'a [(String, String)]);
-
-impl Serialize for Texts<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
     }
 }
 

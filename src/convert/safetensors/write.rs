@@ -6,10 +6,11 @@ use std::path::Path;
 
 use ndarray::Dimension as _;
 
-use super::fields::METADATA;
+use super::dtype;
 use super::header::{self, Header};
 use super::options::Options;
-use super::{dtype, order};
+use crate::convert::exported::METADATA;
+use crate::convert::order;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, SyncLevel};

@@ -38,7 +38,7 @@ fn signed(n: u8) -> i8 {
     if n % 2 == 1 { -n } else { n }
 }
 
-fn sample(dtype: &str, shape: &[usize], order: Order) -> Option<DynTensor> {
+pub fn sample(dtype: &str, shape: &[usize], order: Order) -> Option<DynTensor> {
     Some(match dtype {
         "bool" => array(shape, order, |n| n % 2 == 1),
         "u8" => array(shape, order, |n| n),
@@ -58,15 +58,21 @@ fn sample(dtype: &str, shape: &[usize], order: Order) -> Option<DynTensor> {
     })
 }
 
+/// The name from which follows what an array holds.
+pub fn named(dtype: &str, shape: &[usize], order: Order) -> String {
+    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let letter = if order == Order::F { "F" } else { "C" };
+    format!("{dtype}-{}-{letter}", dims.join("x"))
+}
+
 pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(dir)?;
     let mut arrays = Vec::new();
     for dtype in DTYPES {
         for shape in SHAPES {
-            for (order, letter) in [(Order::C, "C"), (Order::F, "F")] {
-                let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
-                let name = format!("{dtype}-{}-{letter}", dims.join("x"));
-                arrays.push((name, sample(dtype, shape, order).ok_or("no such dtype")?));
+            for order in [Order::C, Order::F] {
+                let array = sample(dtype, shape, order).ok_or("no such dtype")?;
+                arrays.push((named(dtype, shape, order), array));
             }
         }
     }
@@ -95,7 +101,7 @@ pub fn check(dir: &Path) -> Result<Tally, Box<dyn Error>> {
     Ok(tally)
 }
 
-fn compare(name: &str, found: tenarc::Result<DynTensor>) -> Result<(), String> {
+pub fn compare(name: &str, found: tenarc::Result<DynTensor>) -> Result<(), String> {
     let found = found.map_err(|error| error.to_string())?;
     let parts: Vec<&str> = name.split('-').collect();
     let [dtype, dims, order, ..] = parts[..] else { return Err("a name that says nothing".into()) };

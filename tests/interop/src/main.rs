@@ -4,13 +4,14 @@
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
-//! `npy-read DIR` for npy and npz files; `ten DIR` copies files of tenbin,
-//! `packed DIR` those of MessagePack, and `recover DIR` mends torn archives. Each names every mismatch, closes
+//! `npy-read DIR` for npy and npz files, `arrow-write DIR` and `arrow-read DIR` for Arrow's; `ten DIR` copies files
+//! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` mends torn archives. Each names every mismatch, closes
 //! with a line of counts and fails where there was one.
 
 mod archives;
 mod arrays;
 mod check;
+mod columns;
 mod data;
 mod got;
 mod packed;
@@ -77,14 +78,15 @@ fn main() -> ExitCode {
         ["join", dir] => parts::check(Path::new(dir)),
         ["npy-write", dir] => arrays::write(Path::new(dir)).map(|()| Tally::default()),
         ["npy-read", dir] => arrays::check(Path::new(dir)),
+        ["arrow-write", dir] => columns::write(Path::new(dir)).map(|()| Tally::default()),
+        ["arrow-read", dir] => columns::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
         ["recover", dir] => copies(Path::new(dir), "torn", |from, to| {
             tenarc::recover_to(from, to).map(drop).map_err(|error| error.to_string())
         }),
         ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
-            let modes =
-                "write|check|peers|save|load|split|join|npy-write|npy-read|ten|packed|recover";
+            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|arrow-write|arrow-read|ten|packed|recover";
             Err(format!("usage: tenarc-interop {modes} DIR").into())
         }
     };

@@ -1,4 +1,4 @@
-//! JSON (RFC 8259), as far as headers and indices need it: read strictly, from front to back, into nothing
+//! JSON (RFC 8259), as far as headers, indices and types need it: read strictly, from front to back, into nothing
 //! but what is asked for.
 //!
 //! No general library does: an object's key that stands there twice must be seen, and a crate that brings

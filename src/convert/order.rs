@@ -1,4 +1,4 @@
-//! From column-major to row-major order.
+//! From other orders to row-major order.
 
 use ndarray::Dimension as _;
 
@@ -48,6 +48,18 @@ pub fn row_major(
     if stride != bytes.len() {
         return Err(other_length(stride));
     }
+    gather(bytes, shape, &strides, width, put)
+}
+
+/// Hands over the elements of a tensor that is not empty in row-major order of its shape; all of them must lie
+/// in the bytes.
+pub fn gather(
+    bytes: &[u8],
+    shape: &[usize],
+    strides: &[usize],
+    width: usize,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let mut block = Vec::with_capacity(BLOCK + width);
     let mut index = vec![0; shape.len()];
     let mut at = 0;
@@ -58,7 +70,7 @@ pub fn row_major(
             block.clear();
         }
         // The last axis changes fastest; those that are through start again.
-        let mut axes = index.iter_mut().zip(shape.iter().zip(&strides)).rev();
+        let mut axes = index.iter_mut().zip(shape.iter().zip(strides)).rev();
         loop {
             let Some((step, (&dim, &stride))) = axes.next() else { return put(&block) };
             *step += 1;
