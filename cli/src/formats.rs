@@ -1,6 +1,7 @@
 //! File formats: each a module that reads one into a [`Document`] and writes values as one.
 
 mod archive;
+mod arrow;
 pub mod fetched;
 mod json;
 mod message;
@@ -42,6 +43,8 @@ pub enum Format {
     Npz,
     /// numpy's npy: one array
     Npy,
+    /// Arrow's IPC files and streams: tensors in columns
+    Arrow,
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
@@ -81,12 +84,13 @@ pub trait Codec: Sync {
 }
 
 /// The first that may have written the start of a file is taken to have.
-const FORMATS: [(Format, &dyn Codec); 10] = [
+const FORMATS: [(Format, &dyn Codec); 11] = [
     (Format::Archive, &archive::Archives),
     (Format::Safetensors, &safetensors::Safetensors),
     (Format::Torch, &torch::Torch),
     (Format::Npz, &npy::NpzFiles),
     (Format::Npy, &npy::Npy),
+    (Format::Arrow, &arrow::Arrow),
     (Format::Tenbin, &tenbin::Tenbin),
     (Format::Onnx, &onnx::OnnxModels),
     (Format::Json, &json::Json),

@@ -128,6 +128,11 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
         "torch/list.pt",
         "torch/dtypes.pt",
         "torch/state_dict_protocol_4.bin",
+        "arrow/tensors.arrow",
+        "arrow/lz4.arrow",
+        "arrow/zstd.arrows",
+        "arrow/structs.arrow",
+        "arrow/strings.arrow",
     ] {
         let name = copied(&dir, file);
         let ran = run(&dir, &["convert", &name, "a.tenarc"]);
@@ -161,6 +166,7 @@ fn what_a_file_holds_beside_its_tensors_is_told_and_stops_a_conversion() {
         ("torch/objects.pt", "torch"),
         ("onnx/raw.onnx", "graph"),
         ("npy/refuse/structured_member.npz", "structured"),
+        ("arrow/lost.arrow", "null"),
     ] {
         let name = copied(&dir, file);
         for args in [&["ls"][..], &["show"], &["stats"], &["diff", &name]] {

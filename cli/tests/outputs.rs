@@ -74,9 +74,19 @@ fn an_interrupted_run_leaves_what_was_there_and_the_next_one_sweeps() {
 #[test]
 fn what_is_empty_or_not_to_be_read_is_told_in_every_format() {
     let dir = Dir::new();
-    for format in
-        ["tenarc", "cbor", "json", "msgpack", "safetensors", "npz", "npy", "ten", "torch", "onnx"]
-    {
+    for format in [
+        "tenarc",
+        "cbor",
+        "json",
+        "msgpack",
+        "safetensors",
+        "npz",
+        "npy",
+        "arrow",
+        "ten",
+        "torch",
+        "onnx",
+    ] {
         let name = format!("empty.{format}");
         dir.write(&name, b"");
         let ran = run(&dir, &["verify", &name]);

@@ -1,6 +1,6 @@
 //! Files whose structure is known as metadata, and whose tensors are read when they are asked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use crate::progress::Progress;
 
 /// What reads tensors from a file.
 pub trait Reader {
-    /// The tensor under a key of the value; of a value that is one tensor, under the empty one.
+    /// The tensor of that name; of a value that is one tensor, the empty one.
     ///
     /// # Errors
     /// Where there is none, or it cannot be read.
@@ -53,11 +53,28 @@ impl Structure {
         Self::with(value, |_| true)
     }
 
-    /// As [`of`](Self::of), of a value that holds other things as well: `is_tensor` tells.
+    /// As [`of`](Self::of), of a map that holds other things as well, of which the tensors have these names.
+    /// What is no tensor stands in the metadata, however long it is.
     ///
     /// # Errors
     /// As [`of`](Self::of).
-    pub fn with(
+    pub fn among<'a>(
+        value: &impl Serialize,
+        names: impl Iterator<Item = &'a TensorInfo>,
+    ) -> Result<Self> {
+        let names: HashSet<String> = names.map(|tensor| tensor.path().to_owned()).collect();
+        Self::with(value, move |tensor| {
+            // A name that could be mistaken is given as a JSON Pointer.
+            let step = |path: &str| path.replace("~1", "/").replace("~0", "~");
+            let pointer = tensor.path().strip_prefix('/');
+            names.contains(tensor.path())
+                || pointer.is_some_and(|path| {
+                    names.contains(&step(path)) || names.contains(&step(&path.replace('/', ".")))
+                })
+        })
+    }
+
+    fn with(
         value: &impl Serialize,
         is_tensor: impl Fn(&TensorInfo) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -125,26 +142,14 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// A value that is a map of tensors and other things by their names, or one tensor.
+    /// A value that is a map of tensors and other things by their names, with maps inside where the names have dots,
+    /// or one tensor.
     ///
     /// # Errors
     /// Where the structure is none.
     pub fn named(reader: Box<dyn Reader>, structure: Structure, lost: Lost) -> Result<Self> {
-        let root = structure.root()?;
         let mut keys = HashMap::new();
-        let mut add = |key: &str, node: &Node| {
-            if let Some(buffer) = node.payload().and_then(|payload| payload.buffer) {
-                keys.insert(buffer, key.to_owned());
-            }
-        };
-        match &root.kind {
-            Kind::Map(entries) => {
-                for (key, node) in entries {
-                    add(key.step.as_deref().unwrap_or_default(), node);
-                }
-            }
-            _ => add("", &root),
-        }
+        named("", &structure.root()?, &mut keys);
         Ok(Self { reader, structure, keys, lost, watched: OnceLock::new() })
     }
 
@@ -246,6 +251,19 @@ impl Fetched {
         }
         *path = None;
         self.reader.verify()
+    }
+}
+
+/// The name of each buffer's tensor: the keys that lead to it, joined by dots.
+fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
+    if let Some(buffer) = node.payload().and_then(|payload| payload.buffer) {
+        keys.insert(buffer, name.to_owned());
+    }
+    let Kind::Map(entries) = &node.kind else { return };
+    for (key, node) in entries {
+        let step = key.step.as_deref().unwrap_or_default();
+        let dot = if name.is_empty() { "" } else { "." };
+        named(&format!("{name}{dot}{step}"), node, keys);
     }
 }
 

@@ -1,6 +1,5 @@
 //! What `torch.save` writes.
 
-use std::collections::HashSet;
 use std::fs::File;
 
 use tenarc::Deferred;
@@ -29,15 +28,7 @@ impl Codec for Torch {
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = TorchFile::new(input.file)?;
-        let names = file.tensors().iter().map(|tensor| tensor.path().to_owned());
-        let names: HashSet<String> = names.collect();
-        // What is no tensor stands in the metadata, however long it is. A name that could be mistaken is
-        // given as a JSON Pointer of one step.
-        let structure = Structure::with(&file.flat()?, move |tensor| {
-            let step = |path: &str| path.replace("~1", "/").replace("~0", "~");
-            names.contains(tensor.path())
-                || tensor.path().strip_prefix('/').is_some_and(|path| names.contains(&step(path)))
-        })?;
+        let structure = Structure::among(&file.flat()?, file.tensors().iter())?;
         let lost = Lost::from(file.losses());
         let fetched = Fetched::named(Box::new(file), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Torch, fetched))

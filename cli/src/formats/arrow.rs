@@ -1,0 +1,58 @@
+//! Arrow's IPC files and streams: tensors in columns.
+
+use std::fs::File;
+use std::path::Path;
+
+use tenarc::Deferred;
+use tenarc::convert::arrow::{self, ArrowFile, Export, Options};
+
+use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::safetensors::NO_CHECKSUMS;
+use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use crate::document::{Document, Reading};
+use crate::failure::Result;
+use crate::input::Input;
+use crate::output::Target;
+
+pub struct Arrow;
+
+impl Codec for Arrow {
+    fn extensions(&self) -> &'static [&'static str] {
+        &["arrow", "arrows", "feather"]
+    }
+
+    fn starts(&self, start: &[u8]) -> bool {
+        start.starts_with(b"ARROW1\0\0") || start.starts_with(&[0xff; 4])
+    }
+
+    fn read(&self, input: Input, _: &Reading) -> Result<Document> {
+        let file = ArrowFile::new(input.file)?;
+        let structure = Structure::among(&file.flat()?, file.tensors().iter())?;
+        let lost = Lost::from(file.losses());
+        let fetched = Fetched::named(Box::new(file), structure, lost)?;
+        Ok(Document::of_fetched(input.name, Format::Arrow, fetched))
+    }
+
+    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        let stream = target.path().and_then(Path::extension).is_some_and(|end| end == "arrows");
+        let format = if stream { arrow::Format::Stream } else { arrow::Format::File };
+        let options = Options::default().with_losses(lossy.0).with_format(format);
+        only(sections, |segment| {
+            let export = Export::new(segment)?;
+            write_stream(target, &mut |writer| {
+                tell(&export.to_writer(writer, &options)?);
+                Ok(())
+            })
+        })
+    }
+}
+
+impl Reader for ArrowFile<File> {
+    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
+        self.deferred(key)
+    }
+
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some(NO_CHECKSUMS.into()))
+    }
+}
