@@ -60,4 +60,3 @@ mod values;
 mod zip;
 
 pub use loss::{Loss, Losses};
-use shown::shown;

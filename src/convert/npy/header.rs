@@ -7,7 +7,7 @@ use ndarray::{Dimension as _, IxDyn};
 use super::dtype;
 use super::input::{Bytes, Input};
 use super::literal::{self, Literal};
-use crate::convert::shown;
+use crate::convert::shown::shown;
 use crate::error::{Category, Error, Result};
 use crate::meta::{Order, TensorMeta, element_count};
 use crate::options::Limits;

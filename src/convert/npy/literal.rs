@@ -1,6 +1,6 @@
 //! The part of Python's literals that headers are written in: read as data, never run.
 
-use crate::convert::shown;
+use crate::convert::shown::shown;
 use crate::error::{Error, Result};
 
 /// Nesting of tuples, lists and dicts; numpy's structured types take three levels for each of theirs.

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::archive::verify;
 use super::npz::SUFFIX;
 use super::{emit, header};
-use crate::convert::zip::ZipWriter;
+use crate::convert::zip::write::ZipWriter;
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::tensor::ToTensor;

@@ -71,7 +71,7 @@ impl Container {
             None | Some(b"little") => false,
             Some(b"big") => true,
             Some(other) => {
-                let found = crate::convert::shown(other);
+                let found = crate::convert::shown::shown(other);
                 let what = format!("expected `little` or `big`, found {found}");
                 return Err(Error::data(what).in_field("byteorder"));
             }
@@ -86,7 +86,7 @@ impl Container {
         match number {
             Some(1..=MAX_VERSION) => Ok(()),
             _ => {
-                let found = crate::convert::shown(&note);
+                let found = crate::convert::shown::shown(&note);
                 let what = format!("version {found} of the format, 1 to {MAX_VERSION} are read");
                 Err(Error::new(Category::Version, what))
             }

@@ -6,7 +6,7 @@ use super::{
     CENTRAL_LEN, END_LEN, END64_LEN, Fields, LOCAL_LEN, LOCATOR64_LEN, Member, flag, read_at,
     signature, widened,
 };
-use crate::convert::shown;
+use crate::convert::shown::shown;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 

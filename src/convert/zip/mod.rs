@@ -8,12 +8,11 @@
 mod bytes;
 mod contents;
 mod directory;
-mod write;
+pub mod write;
 
 pub use bytes::Bytes;
 pub use contents::Contents;
 pub use directory::Directory;
-pub use write::ZipWriter;
 
 use contents::read_at;
 
