@@ -2,10 +2,33 @@
 
 use std::collections::HashMap;
 
+use serde::ser::{Error as _, Serialize, Serializer};
+
 use crate::error::{Error, Result};
+
+/// How the names of tensors are taken into an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Names {
+    /// As they are: the value is that of `flat`.
+    #[default]
+    Flat,
+    /// Taken apart at their dots: the value is that of `nested`.
+    Nested,
+}
 
 /// Steps that a name is taken apart into. Each is a level of nesting, of which readers allow 128.
 const MAX_STEPS: usize = 64;
+
+impl Names {
+    /// One value or the other.
+    pub(super) fn value<T>(self, flat: impl FnOnce() -> T, nested: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Flat => flat(),
+            Self::Nested => nested(),
+        }
+    }
+}
 
 /// A part of a tree of names; what is named is given by its number.
 #[derive(Debug)]
@@ -13,6 +36,29 @@ pub enum Node<'a> {
     Leaf(usize),
     Map(Vec<(&'a str, Node<'a>)>),
     List(Vec<Node<'a>>),
+}
+
+/// A part of a tree as a value; what is named is had by its number.
+pub struct Inside<'v, 'a, F> {
+    pub node: &'v Node<'a>,
+    pub leaf: F,
+}
+
+impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let inside = |node| Inside { node, leaf: self.leaf };
+        match self.node {
+            // Not as an option: of null, it would be another one.
+            Node::Leaf(number) => match (self.leaf)(*number) {
+                Some(leaf) => leaf.serialize(serializer),
+                None => Err(S::Error::custom("there is nothing of this number")),
+            },
+            Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
+            Node::Map(entries) => {
+                serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
+            }
+        }
+    }
 }
 
 /// The tree that names make, which is a map; inside, steps that count from zero make a list.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::export::Export;
-use super::options::{ArchiveOptions, Names, Options};
+use super::options::{ArchiveOptions, Options};
 use super::read::ArrowFile;
 use super::value::AsValue;
 use crate::archive::Archive;
@@ -29,11 +29,7 @@ pub fn to_archive(
     let of_source = |error: Error| error.in_file(from);
     let file = ArrowFile::open(from)?;
     file.losses().check(options.accept_losses).map_err(of_source)?;
-    let value = match options.names {
-        Names::Flat => file.flat(),
-        Names::Nested => file.nested(),
-    };
-    let value = value.map_err(of_source)?;
+    let value = options.names.value(|| file.flat(), || file.nested()).map_err(of_source)?;
     made::archive(
         to.as_ref(),
         options.save.clone(),

@@ -73,9 +73,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+pub use super::nested::Names;
 pub use export::Export;
 pub use files::{from_archive, to_archive};
-pub use options::{ArchiveOptions, Format, Layout, Names, Options};
+pub use options::{ArchiveOptions, Format, Layout, Options};
 pub use read::ArrowFile;
 pub use stream::{Batches, Body};
 pub use value::AsValue;

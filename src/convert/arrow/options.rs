@@ -1,6 +1,7 @@
 //! How files and archives are written.
 
 use crate::convert::exported::Metadata;
+use crate::convert::nested::Names;
 use crate::io::atomic::SyncLevel;
 use crate::segment::options::SaveOptions;
 
@@ -105,17 +106,6 @@ impl Options {
         self.rows_per_batch = Some(rows.max(1));
         self
     }
-}
-
-/// How the names of columns are taken into an archive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Names {
-    /// As they are: see [`ArrowFile::flat`](super::ArrowFile::flat).
-    #[default]
-    Flat,
-    /// Taken apart at their dots: see [`ArrowFile::nested`](super::ArrowFile::nested).
-    Nested,
 }
 
 /// How a file is converted to an archive.

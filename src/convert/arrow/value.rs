@@ -5,7 +5,7 @@ use std::fmt;
 use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 
 use crate::convert::exported::{AsTexts, METADATA};
-use crate::convert::nested::Node;
+use crate::convert::nested::{Inside, Node};
 use crate::error::{Error, Result};
 use crate::tensor::{Deferred, Tensor};
 
@@ -69,31 +69,17 @@ impl Serialize for AsValue<'_> {
             map.serialize_entry(METADATA, &AsTexts(metadata))?;
         }
         for (step, node) in &self.tree {
-            map.serialize_entry(step, &Inside { value: self, node })?;
+            map.serialize_entry(step, &Inside { node, leaf: |number| self.parts.get(number) })?;
         }
         map.end()
     }
 }
 
-/// A part of the tree.
-struct Inside<'v, 'a> {
-    value: &'v AsValue<'a>,
-    node: &'v Node<'a>,
-}
-
-impl Serialize for Inside<'_, '_> {
+impl Serialize for Part<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let inside = |node| Inside { value: self.value, node };
-        match self.node {
-            Node::Leaf(number) => match self.value.parts.get(*number) {
-                Some(Part::Tensor(tensor)) => Tensor(tensor).serialize(serializer),
-                Some(Part::Strings(strings)) => strings.serialize(serializer),
-                None => Err(S::Error::custom("there is no such column")),
-            },
-            Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
-            Node::Map(entries) => {
-                serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
-            }
+        match self {
+            Self::Tensor(tensor) => Tensor(tensor).serialize(serializer),
+            Self::Strings(strings) => strings.serialize(serializer),
         }
     }
 }

@@ -9,34 +9,11 @@ use super::options::Options;
 use super::read::SafeTensors;
 use super::value::AsValue;
 use crate::archive::Archive;
+use crate::convert::nested::Names;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::segment::options::SaveOptions;
 use crate::tensor::ToTensor as _;
-
-/// How the names of tensors are taken into an archive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Names {
-    /// As they are: see [`SafeTensors::flat`].
-    #[default]
-    Flat,
-    /// Taken apart at their dots: see [`SafeTensors::nested`].
-    Nested,
-}
-
-impl Names {
-    fn value<'a>(
-        self,
-        flat: impl FnOnce() -> Result<AsValue<'a>>,
-        nested: impl FnOnce() -> Result<AsValue<'a>>,
-    ) -> Result<AsValue<'a>> {
-        match self {
-            Self::Flat => flat(),
-            Self::Nested => nested(),
-        }
-    }
-}
 
 /// Converts a file, or a model in several files given by its index (a name that ends in `.json`), to an
 /// archive of one value.

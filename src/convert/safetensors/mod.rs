@@ -57,8 +57,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+pub use super::nested::Names;
 pub use export::Export;
-pub use files::{Names, from_archive, to_archive};
+pub use files::{from_archive, to_archive};
 pub use options::Options;
 pub use read::SafeTensors;
 pub use save_sharded::save_sharded;

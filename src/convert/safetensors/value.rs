@@ -4,7 +4,7 @@ use ndarray::Dimension as _;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::convert::exported::{AsTexts, METADATA};
-use crate::convert::nested::{self, Node};
+use crate::convert::nested::{self, Inside, Node};
 use crate::error::{Error, Result};
 use crate::options::Limits;
 use crate::tensor::{Deferred, Tensor, ToTensor as _};
@@ -81,29 +81,13 @@ impl Serialize for AsValue<'_> {
             }
             Some(entries) => {
                 for (step, node) in entries {
-                    map.serialize_entry(step, &Inside { value: self, node })?;
+                    map.serialize_entry(
+                        step,
+                        &Inside { node, leaf: |number| self.tensor(number) },
+                    )?;
                 }
             }
         }
         map.end()
-    }
-}
-
-/// A part of the tree.
-struct Inside<'v, 'a> {
-    value: &'v AsValue<'a>,
-    node: &'v Node<'a>,
-}
-
-impl Serialize for Inside<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let inside = |node| Inside { value: self.value, node };
-        match self.node {
-            Node::Leaf(number) => self.value.tensor(*number).serialize(serializer),
-            Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
-            Node::Map(entries) => {
-                serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
-            }
-        }
     }
 }

@@ -6,21 +6,11 @@ use std::path::Path;
 
 use super::file::TorchFile;
 use crate::archive::Archive;
+use crate::convert::nested::Names;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::segment::options::SaveOptions;
-
-/// How the names of tensors are taken into an archive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Names {
-    /// As they are: see [`TorchFile::flat`].
-    #[default]
-    Flat,
-    /// Taken apart at their dots: see [`TorchFile::nested`].
-    Nested,
-}
 
 /// How a file is converted.
 ///
@@ -82,11 +72,7 @@ pub fn to_archive(
     let of_source = |error: Error| error.in_file(from);
     let file = TorchFile::open(from)?;
     file.losses().check(options.losses).map_err(of_source)?;
-    let value = match options.names {
-        Names::Flat => file.flat(),
-        Names::Nested => file.nested(),
-    };
-    let value = value.map_err(of_source)?;
+    let value = options.names.value(|| file.flat(), || file.nested()).map_err(of_source)?;
     // Before anything is written: those of whole storages are verified on the way.
     file.verify_parts().map_err(of_source)?;
     let save = options.save.clone();

@@ -38,7 +38,8 @@ mod value;
 use std::fs::File;
 use std::path::Path;
 
-pub use convert::{Names, Options, to_archive};
+pub use super::nested::Names;
+pub use convert::{Options, to_archive};
 pub use file::TorchFile;
 pub use value::AsValue;
 

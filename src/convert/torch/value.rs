@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::pickle::{Object, Value};
 use super::tree::{lost, object, step};
-use crate::convert::nested::{self, Node};
+use crate::convert::nested::{self, Inside, Node};
 use crate::error::Result;
 use crate::tensor::{Deferred, Tensor};
 
@@ -60,31 +60,10 @@ impl Serialize for AsValue<'_> {
                 self.leaves.iter().map(|(name, part)| (name, Leaf { objects: self.objects, part })),
             ),
             Some(entries) => serializer.collect_map(
-                entries.iter().map(|(step, node)| (step, Inside { value: self, node })),
+                entries
+                    .iter()
+                    .map(|(step, node)| (step, Inside { node, leaf: |number| self.leaf(number) })),
             ),
-        }
-    }
-}
-
-/// A part of the tree.
-struct Inside<'v, 'a> {
-    value: &'v AsValue<'a>,
-    node: &'v Node<'a>,
-}
-
-impl Serialize for Inside<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let inside = |node| Inside { value: self.value, node };
-        match self.node {
-            // Not as an option: of null, it would be another one.
-            Node::Leaf(number) => match self.value.leaf(*number) {
-                Some(leaf) => leaf.serialize(serializer),
-                None => serializer.serialize_none(),
-            },
-            Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
-            Node::Map(entries) => {
-                serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
-            }
         }
     }
 }
