@@ -23,7 +23,7 @@ A file named - is standard input or output. Pipes are read as files are. Colours
 terminal watches and NO_COLOR is not set.";
 
 /// Looks into, checks, compares, edits and converts files of tensors: archives of tenarc, CBOR messages
-/// with typed arrays, JSON, MessagePack, safetensors, npz, npy, tenbin, and, to read, torch's files and ONNX models.
+/// with typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, tenbin, and, to read, torch's files and ONNX models.
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -67,7 +67,7 @@ pub enum Command {
     Verify(Verify),
     /// Print the items as CBOR diagnostic notation
     Diag(Diag),
-    /// Make a torn archive whole: keep every whole value
+    /// Make a torn archive whole: keep what was saved before the tear
     Recover(Recover),
     /// Put the values of several files into one archive, one behind the other
     Cat(Cat),

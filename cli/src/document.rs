@@ -108,10 +108,11 @@ impl Document {
                 Err(Failure::new(format!("cannot be kept: {}; {hint}", fetched.lost))
                     .of(&self.name))
             }
-            _ => {
-                self.tell();
+            Some(fetched) => {
+                fetched.lost.tell(&self.name);
                 Ok(())
             }
+            None => Ok(()),
         }
     }
 
@@ -164,9 +165,10 @@ impl Document {
     }
 
     fn at(&self, number: u64) -> Result<Section<'_>> {
+        let file = &*self.name;
         match &self.held {
             Held::Archive(archive) => {
-                Section::of_segment(number, archive.segment(number)?, archive.source())
+                Section::of_segment(number, file, archive.segment(number)?, archive.source())
             }
             Held::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
@@ -174,10 +176,10 @@ impl Document {
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
                 let root = node::parse(bytes, &|_| None)?;
                 paths::check(&root)?;
-                Ok(Section { number, item: Item::Message(bytes), root })
+                Ok(Section { number, file, item: Item::Message(bytes), root })
             }
             Held::Fetched(fetched) if number == 0 => {
-                Ok(Section { number, item: Item::Fetched(fetched), root: fetched.root()? })
+                Ok(Section { number, file, item: Item::Fetched(fetched), root: fetched.root()? })
             }
             Held::Fetched(_) => Err(self.none_of(number)),
         }
@@ -242,6 +244,8 @@ impl Document {
 /// One value of a document.
 pub struct Section<'a> {
     pub number: u64,
+    /// The document's name.
+    pub file: &'a str,
     item: Item<'a>,
     pub root: Node,
 }
@@ -253,11 +257,16 @@ enum Item<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn of_segment(number: u64, segment: Segment<'a, Source>, source: &'a Source) -> Result<Self> {
+    fn of_segment(
+        number: u64,
+        file: &'a str,
+        segment: Segment<'a, Source>,
+        source: &'a Source,
+    ) -> Result<Self> {
         let buffers = segment.buffers();
         let root = node::parse(segment.metadata()?, &|number| Some(buffers.get(number)?.1))?;
         paths::check(&root)?;
-        Ok(Self { number, item: Item::Segment(segment, source), root })
+        Ok(Self { number, file, item: Item::Segment(segment, source), root })
     }
 
     pub fn name(&self) -> Option<&str> {

@@ -12,6 +12,7 @@ mod safetensors;
 mod tenbin;
 mod torch;
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use tenarc::convert::Losses;
 use tenarc::{Archive, OArchive, Segment};
 
 use crate::document::{Document, Reading, Section};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Of, Result};
 use crate::input::{Input, Source};
 use crate::output::{Target, say};
 use crate::written::Written;
@@ -164,16 +165,29 @@ fn stored<T>(
     if let Some(segment) = section.segment() {
         return write(segment);
     }
-    let file = tempfile::tempfile()?;
+    let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
     out.save(&Written::whole(section))?;
     drop(out.finish()?);
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }
 
+/// A file that has no name, and is gone with the process.
+fn temporary() -> Result<File> {
+    tempfile::tempfile().of("a temporary file, which TMPDIR says where to make")
+}
+
+/// Says that there are more than were listed.
+pub fn more(count: u64, listed: usize) {
+    if let Some(more) = count.checked_sub(listed as u64).filter(|more| *more > 0) {
+        say(&format!("and {more} more"));
+    }
+}
+
 /// Says what was lost, which was allowed.
 fn tell(losses: &Losses) {
-    if !losses.is_empty() {
-        say(&losses.to_string());
+    for loss in losses.listed() {
+        say(&format!("cannot be kept: {loss}"));
     }
+    more(losses.count(), losses.listed().len());
 }

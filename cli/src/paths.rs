@@ -3,6 +3,7 @@
 //! As the library has them: keys and positions joined by dots, or, where that could mean several
 //! values, a JSON Pointer (RFC 6901).
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
@@ -237,7 +238,12 @@ fn by_dots<'a>(node: &'a Node, path: &str, found: &mut Vec<&'a Node>) {
 /// Patterns for paths: `*` any run of characters, dots included, `?` one, `[a-z]` one of several,
 /// `{a,b}` one of several texts. None given means every path.
 #[derive(Debug)]
-pub struct Globs(Vec<GlobMatcher>);
+pub struct Globs {
+    compiled: Vec<GlobMatcher>,
+    patterns: Vec<String>,
+    /// Whether something was matched.
+    used: Cell<bool>,
+}
 
 impl Globs {
     /// # Errors
@@ -248,16 +254,31 @@ impl Globs {
             let refused = |error| Failure::new(format!("pattern {}: {error}", quoted(pattern)));
             glob.map(|glob| glob.compile_matcher()).map_err(refused)
         });
-        Ok(Self(compiled.collect::<Result<_>>()?))
+        let compiled = compiled.collect::<Result<_>>()?;
+        Ok(Self { compiled, patterns: patterns.to_vec(), used: Cell::new(false) })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.compiled.is_empty()
+    }
+
+    /// That there was something to match.
+    ///
+    /// # Errors
+    /// Where there was not, which a mistyped pattern is the most likely reason for.
+    pub fn check(&self) -> Result<()> {
+        if self.is_empty() || self.used.get() {
+            return Ok(());
+        }
+        let patterns: Vec<String> = self.patterns.iter().map(|pattern| quoted(pattern)).collect();
+        Err(Failure::new(format!("nothing matches {}", patterns.join(" or "))))
     }
 
     /// Whether one of the patterns matches.
     pub fn any(&self, path: &str) -> bool {
-        self.0.iter().any(|glob| glob.is_match(path))
+        let found = self.compiled.iter().any(|glob| glob.is_match(path));
+        self.used.set(self.used.get() || found);
+        found
     }
 
     /// As [`any`](Self::any), and everything where there are no patterns.

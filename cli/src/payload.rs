@@ -5,7 +5,7 @@ use std::ops::Range;
 use tenarc::{DynTensor, Tensor, Value};
 
 use crate::document::Section;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::fill;
 use crate::node::{Form, Node, Payload};
 
@@ -31,7 +31,7 @@ impl Section<'_> {
             (_, Some(fetched)) => fetched.blocks(number, &mut each),
             _ => return Err(Failure::new("a reference to a buffer, of which there are none")),
         };
-        failed.map_or(read, Err)
+        failed.map_or(read.of(self.file), Err)
     }
 
     /// All bytes of a payload, in memory.

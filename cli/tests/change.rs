@@ -126,6 +126,28 @@ fn merges_maps_and_refuses_contradictions() {
 }
 
 #[test]
+fn paths_that_lead_through_something_are_no_new_keys() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    for (option, change) in [
+        ("--set", "layers.5=1"),
+        ("--set", "curve.x=1"),
+        ("--set", "name.first=1"),
+        ("--rename", "curve=layers.7"),
+        ("--rename", "curve=rate.x"),
+    ] {
+        run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", option, change])
+            .failed(2, "no map to put");
+    }
+    let args =
+        ["edit", "a.tenarc", "-o", "b.tenarc", "--set", "new={\"a\": 1}", "--set", "new.b=[2, 3]"];
+    run(&dir, &args).good();
+    assert_eq!(run(&dir, &["show", "b.tenarc", "new.b"]).good(), "[2, 3]\n");
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", "/curve.x=1"]).good();
+    assert_eq!(run(&dir, &["show", "b.tenarc", "/curve.x"]).good(), "1\n");
+}
+
+#[test]
 fn drops_keeps_casts_renames_and_sets() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());

@@ -252,7 +252,7 @@ fn recovers_what_is_whole() {
     assert_eq!(ran.good(), "new.tenarc: 1 value kept, 100 B behind them dropped\n");
     assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");
     let ran = run(&dir, &["recover", "--json", "torn.tenarc"]);
-    assert_eq!(ran.json(), json!({"segments": 1, "dropped": 100}));
+    assert_eq!(ran.json(), json!({"segments": 1, "damaged": 0, "dropped": 100}));
     for name in ["torn.tenarc", "new.tenarc"] {
         assert_eq!(run(&dir, &["verify", name]).status, 0);
         assert_eq!(run(&dir, &["ls", name]).good().lines().count(), 3);

@@ -96,6 +96,25 @@ fn broken_files_are_refused() {
 }
 
 #[test]
+fn of_several_inputs_the_broken_one_is_named() {
+    let dir = Dir::new();
+    for (from, to) in [("npy/plain.npz", "good.npz"), ("npy/bad/crc.npz", "bad.npz")] {
+        fs::copy(fixture(from), dir.file(to)).unwrap();
+    }
+    for args in [
+        &["merge", "good.npz", "bad.npz", "-o", "x.tenarc"][..],
+        &["cat", "good.npz", "bad.npz", "-o", "x.tenarc"],
+        &["diff", "bad.npz", "bad.npz"],
+    ] {
+        let ran = run(&dir, args);
+        assert!(ran.status > 0 && ran.err.contains("bad.npz: "), "{args:?}: {ran:?}");
+    }
+    assert!(!dir.file("x.tenarc").exists());
+    run(&dir, &["convert", "good.npz", "x.safetensors.index.json"]).failed(2, "as one file");
+    run(&dir, &["convert", "good.npz", "x.npy"]).failed(2, "`tenarc get` takes one out");
+}
+
+#[test]
 fn pipes_take_every_format() {
     let dir = Dir::new();
     let ten = tenbin::encode_buffer(&[("x", vec![1.5f32, 2.0])]).unwrap();

@@ -181,8 +181,12 @@ fn what_a_file_holds_beside_its_tensors_is_told_and_stops_a_conversion() {
             assert!(ran.err.contains("--lossy"), "{ran:?}");
             assert!(!dir.file("a.tenarc").exists());
         }
+        let ran = run(&dir, &["verify", &name]);
+        assert!(ran.status == 0 && ran.out().contains("not read: "), "{ran:?}");
         let ran = run(&dir, &["convert", "--lossy", &name, "a.tenarc"]);
         assert!(ran.status == 0 && ran.err.contains("not read: "), "{ran:?}");
+        // Each by itself.
+        assert!(!ran.err.contains(" more"), "{ran:?}");
         assert_eq!(run(&dir, &["diff", "a.tenarc", &name]).status, 0, "{file}");
         fs::remove_file(dir.file("a.tenarc")).unwrap();
     }

@@ -253,3 +253,18 @@ fn finds_keys_with_dots_and_brackets() {
     get("a.b").failed(2, "could mean several values");
     assert_eq!((get("/a.b").good(), get("/a/b").good(), get("w[0]").good()), ("1\n", "2\n", "3\n"));
 }
+
+#[test]
+fn patterns_that_match_nothing_are_told() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    for args in [
+        &["ls", "a.tenarc", "zz*"][..],
+        &["ls", "--tree", "a.tenarc", "zz*"],
+        &["stats", "a.tenarc", "zz*"],
+        &["diff", "a.tenarc", "a.tenarc", "zz*"],
+    ] {
+        run(&dir, args).failed(2, "nothing matches \"zz*\"");
+    }
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.tenarc", "zz*", "cur*"]).good(), "");
+}

@@ -72,7 +72,7 @@ def test_what_is_whole_is_read_and_kept_whatever_the_cut(path, tmp_path, counts,
         except tenarc.Torn as error:
             assert error.offset == end and f"{count} whole values" in str(error)
         assert values(path, torn=True) == [*range(count)]
-        wanted = tenarc.Recovered(count, length - end)
+        wanted = tenarc.Recovered(count, 0, length - end)
         assert tenarc.recover_to(path, new) == wanted
         assert path.read_bytes() == whole[:length] and new.read_bytes().startswith(whole[:end])
         assert tenarc.recover(path) == wanted
@@ -80,7 +80,7 @@ def test_what_is_whole_is_read_and_kept_whatever_the_cut(path, tmp_path, counts,
         with tenarc.open(path) as archive:
             archive.verify()
         assert values(path) == [*range(count)]
-        assert tenarc.recover(path) == (count, 0)
+        assert tenarc.recover(path) == (count, 0, 0)
         assert path.read_bytes() == new.read_bytes()
 
 
@@ -162,7 +162,7 @@ def test_damage_before_an_end_mark_is_not_cut_off(path, tmp_path):
     data = bytearray(path.read_bytes())
     data[ends[1][0] + 20] ^= 1
     path.write_bytes(data)
-    assert tenarc.recover(path) == (5, 0) and path.read_bytes() == data
+    assert tenarc.recover(path) == (5, 0, 0) and path.read_bytes() == data
     path.write_bytes(data[:-1])
     with pytest.raises(tenarc.Damaged, match=r"would lose what follows.*a\.tenarc") as caught:
         tenarc.recover(path)
@@ -215,7 +215,7 @@ def test_what_is_no_archive_is_left_alone(path, tmp_path):
                 call(path)
         assert path.read_bytes() == content and not (tmp_path / "new").exists()
     path.write_bytes(NOTHING)
-    assert tenarc.recover(path) == (0, 0) and values(path) == []
+    assert tenarc.recover(path) == (0, 0, 0) and values(path) == []
     for wrong in (tmp_path, tmp_path / "missing"):
         with pytest.raises(OSError):
             tenarc.recover(wrong)
@@ -260,3 +260,21 @@ def test_a_reader_of_a_torn_stream_says_the_same():
     assert reader.load() == 1
     with pytest.raises(tenarc.Torn, match="no end mark"):
         reader.load()
+
+
+def test_damage_before_a_whole_value_takes_nothing_with_it(path):
+    file = io.BytesIO()
+    with tenarc.Writer(file) as out:
+        for n in range(5):
+            out.save(np.full(4000, n, "<u2"))
+    whole = file.getvalue()
+    places = [whole.index(np.full(4000, n, "<u2").tobytes()) for n in range(1, 5)]
+    torn = bytearray(whole[: places[3] + 100])
+    torn[places[1] + 77] ^= 4
+    path.write_bytes(torn)
+    found = tenarc.recover(path)
+    assert (found.segments, found.damaged) == (4, 1)
+    with tenarc.open(path) as archive:
+        assert len(archive) == 4 and archive.segment(3).load()[0] == 3
+        with pytest.raises(tenarc.Damaged):
+            archive.segment(2).load()

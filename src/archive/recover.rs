@@ -16,8 +16,10 @@ use crate::io::checksum::STEP;
 /// What became of a torn archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// How many whole segments it has.
+    /// How many segments it has.
     pub segments: u64,
+    /// How many of them are damaged, of those that no end mark vouched for: whole ones follow them.
+    pub damaged: u64,
     /// How many bytes behind them were cut off.
     pub dropped: u64,
 }
@@ -25,8 +27,9 @@ pub struct Recovered {
 /// Cuts off what stands behind the last whole segment of a torn archive, and writes an end mark there.
 /// A whole archive is left as it is.
 ///
-/// Segments behind the last end mark count as whole where every byte of them is; of those before it only
-/// the headers are looked at, and [`Archive::verify`](crate::Archive::verify) tells about the rest.
+/// Segments behind the last end mark count as whole where every byte of them is; damaged ones before a whole one
+/// stay, and are counted. Of those before the end mark only the headers are looked at, and
+/// [`Archive::verify`](crate::Archive::verify) tells about the rest.
 ///
 /// # Errors
 /// Where the file is no archive, cannot be changed, or is open for appending; and where it is not
@@ -85,14 +88,31 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
     let len = file.size().map_err(Error::io)?;
     scan::check_magic(file, len)?;
     if let Some((directory, _)) = scan::read_end(file, len)? {
-        let result = Recovered { segments: directory.count(), dropped: 0 };
+        let result = Recovered { segments: directory.count(), damaged: 0, dropped: 0 };
         return Ok((Plan { scan: None, result }, len));
     }
     let vouched = scan(file, len, |_| Ok(()))?.vouched;
     // A crash may have lost any part of what no end mark vouches for.
+    let (mut last, mut damaged, mut behind) = (None, 0, 0);
     let mut step = vec![0; STEP];
+    scan(file, len, |segment| {
+        let offset = segment.header.offset;
+        if offset < vouched {
+            return Ok(());
+        }
+        match verify::body(file, segment, &mut step, &mut |_| ()) {
+            Ok(()) => {
+                last = Some(offset);
+                damaged += std::mem::take(&mut behind);
+            }
+            Err(error) if scan::is_fault(&error) => behind += 1,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    })?;
     let scan = scan(file, len, |segment| {
-        if segment.header.offset < vouched {
+        let offset = segment.header.offset;
+        if offset < vouched || Some(offset) <= last {
             return Ok(());
         }
         verify::body(file, segment, &mut step, &mut |_| ())
@@ -106,7 +126,7 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
         ))
         .at(scan.end));
     }
-    let result = Recovered { segments: scan.directory.count(), dropped: len - scan.end };
+    let result = Recovered { segments: scan.directory.count(), damaged, dropped: len - scan.end };
     Ok((Plan { scan: Some(scan), result }, len))
 }
 

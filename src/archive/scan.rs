@@ -46,15 +46,19 @@ pub fn scan<S: ReadAt + ?Sized>(
     };
     while scan.end < len {
         if let Err(fault) = scan.step(source, len, &mut each) {
-            match fault.category() {
-                // These say nothing about the archive, or not that it ends here.
-                Category::Io | Category::Limit | Category::Version => return Err(fault),
-                _ => scan.fault = Some(fault),
+            if !is_fault(&fault) {
+                return Err(fault);
             }
+            scan.fault = Some(fault);
             break;
         }
     }
     Ok(scan)
+}
+
+/// Whether an error says that the archive ends here; others say nothing about it.
+pub fn is_fault(error: &Error) -> bool {
+    !matches!(error.category(), Category::Io | Category::Limit | Category::Version)
 }
 
 impl Scan {

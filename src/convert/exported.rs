@@ -1,6 +1,6 @@
 //! What of a value in an archive can stand under a name in a flat file: tensors, and arrays of texts.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -55,6 +55,8 @@ pub struct Exported<'a> {
     pub tensors: Vec<(String, Deferred<'a>)>,
     /// Arrays of nothing but texts, where they were asked for.
     pub texts: Vec<(String, Vec<String>)>,
+    /// Where each stands in the metadata, by which tensors and texts have an order.
+    pub starts: HashMap<String, usize>,
     /// The map of texts under [`METADATA`].
     pub metadata: Option<Metadata>,
     /// All the rest.
@@ -80,9 +82,9 @@ impl<'a> Exported<'a> {
         let Walk { found, mut losses, .. } = walk;
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
-        let mut names = HashSet::with_capacity(found.tensors.len() + found.texts.len());
-        let mut once = |name: &String| {
-            if names.insert(name.clone()) {
+        let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
+        let mut once = |name: &String, range: &Range<usize>| {
+            if starts.insert(name.clone(), range.start).is_none() {
                 return Ok(());
             }
             let what = "there are two tensors of this name, by paths that read alike";
@@ -97,7 +99,7 @@ impl<'a> Exported<'a> {
                 losses.add(&name, "a byte string is no tensor: it is left out");
                 continue;
             }
-            once(&name)?;
+            once(&name, &range)?;
             let (meta, len) = (&item.meta, item.payload.len());
             let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
                 let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
@@ -109,10 +111,10 @@ impl<'a> Exported<'a> {
         }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
-            once(&name)?;
+            once(&name, &range)?;
             texts.push((name, segment.decode(range)?));
         }
-        Ok(Self { tensors, texts, metadata, losses })
+        Ok(Self { tensors, texts, starts, metadata, losses })
     }
 }
 

@@ -93,10 +93,17 @@ fn check(path: &Path, image: &[u8], old: &[u32], all: &[u32]) {
         }
     }
     fs::write(path, image).unwrap();
-    // What lost tensors is cut off with what is behind it: the rest is whole to the last byte.
-    let kept = tenarc::recover(path).unwrap().segments;
+    // What lost tensors is cut off, unless something whole is behind it: then it is counted.
+    let tenarc::Recovered { segments: kept, damaged, .. } = tenarc::recover(path).unwrap();
     assert!((old.len() as u64..=whole).contains(&kept), "{kept} of {whole}");
-    tenarc::open(path).unwrap().verify().unwrap();
+    let file = tenarc::open(path).unwrap();
+    assert_eq!(file.verify().is_err(), damaged > 0);
+    let broken = (0..kept).filter(|&index| file.segment(index).unwrap().load::<Record>().is_err());
+    assert_eq!(broken.count() as u64, damaged);
+    if let Some(last) = kept.checked_sub(1) {
+        file.segment(last).unwrap().load::<Record>().unwrap();
+    }
+    drop(file);
     append(path, [77], 4);
     let file = tenarc::open(path).unwrap();
     assert_eq!(file.len(), kept + 1);

@@ -91,7 +91,7 @@ impl Sample {
         let (end, segments) = self.last_end(cut);
         fs::write(path, torn).unwrap();
         assert_eq!(OArchive::append(path).unwrap_err().category(), Category::Torn);
-        let expected = Recovered { segments, dropped: (torn.len() - end) as u64 };
+        let expected = Recovered { segments, damaged: 0, dropped: (torn.len() - end) as u64 };
 
         let new = path.with_extension("new");
         assert_eq!(tenarc::recover_to(path, &new).unwrap(), expected);
@@ -102,7 +102,7 @@ impl Sample {
         assert!(mended.starts_with(&self.bytes[..end]));
         assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
 
-        assert_eq!(tenarc::recover(path).unwrap(), Recovered { segments, dropped: 0 });
+        assert_eq!(tenarc::recover(path).unwrap(), Recovered { segments, damaged: 0, dropped: 0 });
         assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
         append(path, [segments as u32], self.len);
         assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), Self::expected(segments + 1));
@@ -243,7 +243,10 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
         // With its end mark it is not torn, and left as it is.
         fs::write(&path, &bytes).unwrap();
         assert!(tenarc::open(&path).unwrap().verify().is_err());
-        assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 7, dropped: 0 });
+        assert_eq!(
+            tenarc::recover(&path).unwrap(),
+            Recovered { segments: 7, damaged: 0, dropped: 0 }
+        );
         assert_eq!(fs::read(&path).unwrap(), bytes);
         // Torn as well, with an end mark between: nothing is cut off.
         let last_mark = sample.ends[sample.ends.len() - 2].0;
@@ -302,7 +305,7 @@ fn what_recover_refuses() {
     }
     dir.holds_only(NAME);
     fs::write(&path, b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR").unwrap();
-    assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 0, dropped: 0 });
+    assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 0, damaged: 0, dropped: 0 });
     assert_eq!(read(&path), []);
     assert!(tenarc::recover(dir.path()).is_err());
     assert!(tenarc::recover(dir.at("missing")).is_err());
@@ -310,4 +313,40 @@ fn what_recover_refuses() {
     fs::write(&path, &fs::read(&path).unwrap()[..20]).unwrap();
     assert_eq!(tenarc::recover_to(&path, &path).unwrap().segments, 0);
     assert_eq!(read(&path), []);
+}
+
+/// A byte that changed on disk is no reason to drop what stands whole behind it.
+#[test]
+fn damage_before_a_whole_value_takes_nothing_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for n in 0..5u16 {
+        out.save(&tenarc::Tensor(vec![n; 4000])).unwrap();
+    }
+    let whole = out.finish().unwrap();
+    let places: Vec<usize> = (0..5u16)
+        .map(|n| {
+            let tensor: Vec<u8> = n.to_le_bytes().repeat(4000);
+            whole.windows(8000).position(|window| window == tensor).unwrap()
+        })
+        .collect();
+    // In the third value, and torn in the fifth.
+    let mut torn = whole[..places[4] + 100].to_vec();
+    torn[places[2] + 77] ^= 4;
+    std::fs::write(&path, &torn).unwrap();
+    let found = tenarc::recover(&path).unwrap();
+    assert_eq!((found.segments, found.damaged), (4, 1));
+    let archive = tenarc::open(&path).unwrap();
+    for n in [0, 1, 3u16] {
+        let loaded: tenarc::Tensor<Vec<u16>> = archive.segment(n.into()).unwrap().load().unwrap();
+        assert_eq!(loaded.0, vec![n; 4000]);
+    }
+    let error = archive.segment(2).unwrap().load::<tenarc::Tensor<Vec<u16>>>().unwrap_err();
+    assert_eq!(error.category(), tenarc::Category::Damaged);
+    // What is damaged with nothing whole behind it is cut off.
+    torn[places[3] + 77] ^= 4;
+    std::fs::write(&path, &torn).unwrap();
+    let found = tenarc::recover(&path).unwrap();
+    assert_eq!((found.segments, found.damaged), (2, 0));
 }

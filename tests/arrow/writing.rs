@@ -186,3 +186,30 @@ fn a_writer_that_fails_is_told() {
     }
     arrow::to_writer(Full(whole), &tensors).unwrap();
 }
+
+#[test]
+fn columns_keep_the_order_of_the_value() {
+    #[derive(serde::Serialize)]
+    struct Table {
+        name: Vec<String>,
+        x: tenarc::Tensor<Vec<f32>>,
+        note: Vec<String>,
+        y: tenarc::Tensor<Vec<i64>>,
+    }
+
+    let texts = || vec!["a".to_owned(), "b".to_owned()];
+    let (x, y) = (vec![1.0f32, 2.0].into(), vec![3i64, 4].into());
+    let table = Table { name: texts(), x, note: texts(), y };
+    let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+    out.save(&table).unwrap();
+    let archive = tenarc::Archive::new(out.finish().unwrap()).unwrap();
+    let segment = archive.segment(0).unwrap();
+    let mut bytes = Vec::new();
+    arrow::Export::new(&segment).unwrap().to_writer(&mut bytes, &Options::default()).unwrap();
+    let file = ArrowFile::new(bytes).unwrap();
+    let tenarc::Value::Map(entries) = tenarc::to_value(&file.flat().unwrap()).unwrap() else {
+        panic!("expected a map");
+    };
+    let names: Vec<_> = entries.iter().map(|(name, _)| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["name", "x", "note", "y"]);
+}

@@ -96,6 +96,7 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
             }
         }
     }
+    globs.check()?;
     if args.json.json {
         out.json(&found)?;
     } else {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::args::{Ls, Sort};
 use crate::document::Document;
-use crate::failure::{Result, Status};
+use crate::failure::{Of, Result, Status};
 use crate::node::Payload;
 use crate::output::{DTYPE, FAINT, HEADING, Out};
 use crate::paths::{self, Globs};
@@ -56,6 +56,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
             }
         }
     }
+    globs.check().of(&document.name)?;
     match args.sort {
         Sort::Stored => {}
         Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
@@ -134,6 +135,14 @@ struct Branch<'a> {
 }
 
 fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out) -> Result<()> {
+    // A pattern that matches nothing is told before anything is printed.
+    for section in document.sections(chosen)? {
+        let section = section?;
+        for named in paths::tensors(&section.root) {
+            globs.admits(&named.path);
+        }
+    }
+    globs.check().of(&document.name)?;
     for section in document.sections(chosen)? {
         let section = section?;
         let mut root = Branch::default();

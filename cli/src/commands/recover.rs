@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use tenarc::Recovered;
+
 use crate::args::Recover;
 use crate::failure::{Result, Status};
 use crate::input::shown;
@@ -13,14 +15,20 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
         None => tenarc::recover(&args.file)?,
         Some(output) => tenarc::recover_to(&args.file, output)?,
     };
-    let (segments, dropped) = (recovered.segments, recovered.dropped);
+    let Recovered { segments, damaged, dropped } = recovered;
     if args.json.json {
-        out.json(&serde_json::json!({"segments": segments, "dropped": dropped}))?;
+        let found =
+            serde_json::json!({"segments": segments, "damaged": damaged, "dropped": dropped});
+        out.json(&found)?;
     } else {
         let file = shown(args.output.as_ref().unwrap_or(&args.file));
         let kept = counted(segments, "value");
         let dropped = bytes(dropped);
-        writeln!(out, "{file}: {kept} kept, {dropped} behind them dropped")?;
+        let but = match damaged {
+            0 => String::new(),
+            _ => format!(" ({damaged} of them damaged: see verify)"),
+        };
+        writeln!(out, "{file}: {kept} kept{but}, {dropped} behind them dropped")?;
     }
     Ok(Status::Good)
 }

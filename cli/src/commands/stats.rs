@@ -65,6 +65,7 @@ pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
             progress.add(named.payload.byte_len);
         }
     }
+    globs.check().of(&document.name)?;
     if args.json.json {
         out.json(&rows)?;
     } else {

@@ -131,7 +131,12 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
         report.bytes = Some(fetched.byte_len());
         let progress = Progress::new(fetched.byte_len(), what, quiet);
         match fetched.verify(&document.section(0)?.root, &progress, &mut report.path) {
-            Ok(unchecked) => report.unchecked = unchecked,
+            Ok(unchecked) => {
+                let lost =
+                    (!fetched.lost.is_empty()).then(|| format!("not read: {}", fetched.lost));
+                let told: Vec<String> = unchecked.into_iter().chain(lost).collect();
+                report.unchecked = (!told.is_empty()).then(|| told.join("; "));
+            }
             Err(error) => report.fault(&error),
         }
     } else if let Some(messages) = document.messages() {

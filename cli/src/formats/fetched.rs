@@ -9,8 +9,10 @@ use serde::Serialize;
 use tenarc::convert::{Loss, Losses};
 use tenarc::{Deferred, ReadAt, SaveOptions, Split, TensorInfo, ToTensor};
 
+use super::more;
 use crate::failure::{Failure, Result};
 use crate::node::{self, Kind, Node};
+use crate::output::say;
 use crate::paths;
 use crate::progress::Progress;
 
@@ -107,6 +109,14 @@ impl Lost {
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Says all of it, of a file.
+    pub fn tell(&self, file: &str) {
+        for what in &self.listed {
+            say(&format!("{file}: not read: {what}"));
+        }
+        more(self.count, self.listed.len());
     }
 }
 

@@ -9,7 +9,7 @@ use tenarc::{Category, Deferred, DynTensor, Tensor, ToTensor};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use super::{Codec, Format, Lossy, Sections, only, tell, temporary, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
@@ -66,7 +66,7 @@ impl Codec for NpzFiles {
         only(sections, |segment| {
             let options = ConvertOptions::default().with_flattened(true).with_losses(lossy.0);
             // Sizes in front of members are known behind them.
-            let mut file = tempfile::tempfile()?;
+            let mut file = temporary()?;
             let mut out = NpzWriter::new(BufWriter::new(&file))?;
             tell(&npy::from_segment(segment, &mut out, &options)?);
             drop(out.finish()?);
@@ -118,9 +118,9 @@ impl Codec for Npy {
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
         only(sections, |segment| {
-            let tensor: Tensor<DynTensor> = segment.load().map_err(|error| {
-                Failure::new(format!("an npy file holds one tensor, and nothing else: {error}"))
-            })?;
+            let what = "an npy file holds one tensor, and nothing else: `tenarc get` takes one out";
+            segment.info("").map_err(|_| Failure::new(what))?;
+            let tensor: Tensor<DynTensor> = segment.load()?;
             let tensor: &dyn ToTensor = &*tensor;
             write_stream(target, &mut |writer| Ok(npy::write(writer, &tensor)?))
         })

@@ -52,6 +52,9 @@ impl Codec for Safetensors {
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        if target.path().is_some_and(is_index) {
+            return Err(Failure::new("a model is written as one file: models in several are read"));
+        }
         only(sections, |segment| {
             let export = Export::new(segment)?;
             let options = Options::default().with_losses(lossy.0);

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from .atomic import AtomicFile, open_locked
-from .errors import Damaged, in_file
+from .errors import Damaged, Torn, in_file
 from .options import DEFAULT_LIMITS
 from .saved import Segment
 from .source import CHUNK, FileSource, Source, open_regular
@@ -17,8 +17,10 @@ from .torn import Scan, check_magic, read_end, scan, tail_behind
 class Recovered(NamedTuple):
     """What became of a torn archive."""
 
-    #: How many whole values it has.
+    #: How many values it has.
     segments: int
+    #: How many of them are damaged, of those that no end mark vouched for: whole ones follow them.
+    damaged: int
     #: How many bytes behind them were cut off.
     dropped: int
 
@@ -27,7 +29,8 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     """Cuts off what stands behind the last whole value of a torn archive file, and writes an end mark there.
 
     A whole archive is left as it is. Values behind the last end mark count as whole where every byte of them is;
-    of those before it only the headers are looked at, and `Archive.verify` tells about the rest.
+    damaged ones before a whole one stay, and are counted. Of those before the end mark only the headers are looked
+    at, and `Archive.verify` tells about the rest.
 
     `Damaged` where the file is no archive, or where an end mark stands behind the damage: cutting there would
     lose what that vouches for. `OSError` where it cannot be changed, or another writer has it open.
@@ -65,21 +68,34 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     check_magic(source)
     end = read_end(source)
     if end is not None:
-        return None, Recovered(end[0].count, 0)
+        return None, Recovered(end[0].count, 0, 0)
     vouched = scan(source, DEFAULT_LIMITS).vouched
+    last, damaged, behind = -1, 0, 0
+
+    def look(segment: Segment) -> None:
+        # A crash may have lost any part of what no end mark vouches for.
+        nonlocal last, damaged, behind
+        if segment.offset < vouched:
+            return
+        try:
+            segment.verify_body()
+        except (Damaged, Torn):
+            behind += 1
+        else:
+            last, damaged, behind = segment.offset, damaged + behind, 0
 
     def check(segment: Segment) -> None:
-        # A crash may have lost any part of what no end mark vouches for.
-        if segment.offset >= vouched:
+        if segment.offset >= vouched and segment.offset > last:
             segment.verify_body()
 
+    scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
     tail = tail_behind(source, found.end, found.end + len(found.missing))
     if tail is not None:
         why = "" if found.fault is None else f" ({found.fault})"
         what = f"the archive is damaged{why}, and goes on to an end mark at byte {tail}"
         raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
-    return found, Recovered(len(found.entries), source.length - found.end)
+    return found, Recovered(len(found.entries), damaged, source.length - found.end)
 
 
 def _end(found: Scan) -> bytes:

@@ -169,9 +169,7 @@ fn decoded(
 /// What a decoder found wrong is no failure to read.
 fn damaged(error: Error) -> Error {
     match error.category() {
-        crate::Category::Io => {
-            Error::damaged(format!("cannot decompress a buffer: {}", error.message()))
-        }
+        crate::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
         _ => error,
     }
 }
@@ -187,7 +185,7 @@ fn zstd<S: ReadAt + ?Sized>(
     // The decoder allocates the window that a frame states.
     let window = MIN_WINDOW.max(packed.saturating_mul(16));
     let mut decoder = StreamingDecoder::new_with_max_window_size(part, window)
-        .map_err(|error| Error::damaged(format!("cannot decompress a buffer: {error}")))?;
+        .map_err(|_| Error::damaged("a buffer is not what zstd makes"))?;
     decoded(&mut decoder, need, stated, step, put)?;
     let decoder = decoder.into_frame_decoder();
     let stated = decoder.get_checksum_from_data();

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::options::Options;
+use super::plan::Texts;
 use super::write;
 use crate::archive::Segment;
 use crate::convert::Losses;
@@ -83,7 +84,7 @@ impl<'a> Export<'a> {
     /// accepted.
     pub fn save(&self, path: impl AsRef<Path>, options: &Options) -> Result<Losses> {
         let path = path.as_ref();
-        self.saved(options, |options| write::save(path, &self.0.tensors, &self.0.texts, options))
+        self.saved(options, |options| write::save(path, &self.0.tensors, self.columns(), options))
     }
 
     /// As [`save`](Self::save), to any writer.
@@ -92,8 +93,13 @@ impl<'a> Export<'a> {
     /// As [`to_writer_with`](super::to_writer_with), and where there are [`losses`](Self::losses) that
     /// are not accepted.
     pub fn to_writer<W: Write>(&self, writer: W, options: &Options) -> Result<Losses> {
-        let Exported { tensors, texts, .. } = &self.0;
-        self.saved(options, |options| write::to_writer(writer, tensors, texts, options))
+        self.saved(options, |options| {
+            write::to_writer(writer, &self.0.tensors, self.columns(), options)
+        })
+    }
+
+    fn columns(&self) -> Texts<'_> {
+        Texts { texts: &self.0.texts, starts: Some(&self.0.starts) }
     }
 
     fn saved(

@@ -84,6 +84,7 @@ pub use value::AsValue;
 use super::Losses;
 use crate::error::Result;
 use crate::tensor::ToTensor;
+use plan::Texts;
 
 /// Opens a file or a stream, to read what is asked for of it: see [`ArrowFile::new`].
 ///
@@ -115,7 +116,7 @@ pub fn save_with<N: AsRef<str>, T: ToTensor>(
     tensors: &[(N, T)],
     options: &Options,
 ) -> Result<Losses> {
-    write::save(path.as_ref(), tensors, &[], options)
+    write::save(path.as_ref(), tensors, Texts::default(), options)
 }
 
 /// Writes named tensors as a stream, to any writer; nothing seeks.
@@ -138,5 +139,5 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     tensors: &[(N, T)],
     options: &Options,
 ) -> Result<Losses> {
-    write::to_writer(writer, tensors, &[], options)
+    write::to_writer(writer, tensors, Texts::default(), options)
 }

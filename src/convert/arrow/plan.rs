@@ -1,6 +1,6 @@
 //! What is written: columns, and how many rows they have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ndarray::{Dimension as _, IxDyn};
 
@@ -20,6 +20,13 @@ pub struct Plan<'a> {
     pub rows: usize,
     pub rows_per_batch: usize,
     pub metadata: Option<Metadata>,
+}
+
+/// Columns of texts that go with tensors, and where each column stands among the others.
+#[derive(Clone, Copy, Default)]
+pub struct Texts<'a> {
+    pub texts: &'a [(String, Vec<String>)],
+    pub starts: Option<&'a HashMap<String, usize>>,
 }
 
 pub struct Column<'a> {
@@ -49,7 +56,7 @@ pub struct Cells<'a> {
 impl<'a> Plan<'a> {
     pub fn new<N: AsRef<str>, T: ToTensor>(
         tensors: &'a [(N, T)],
-        texts: &'a [(String, Vec<String>)],
+        Texts { texts, starts }: Texts<'a>,
         options: &Options,
     ) -> Result<(Self, Losses)> {
         let mut losses = Losses::default();
@@ -103,6 +110,9 @@ impl<'a> Plan<'a> {
             } else {
                 columns.push(Column { name, data: Data::Texts(texts) });
             }
+        }
+        if let Some(starts) = starts {
+            columns.sort_by_key(|column| starts.get(column.name));
         }
         let metadata = metadata(options.metadata.as_deref(), one_row)?;
         let rows_per_batch = options.rows_per_batch.unwrap_or(usize::MAX);

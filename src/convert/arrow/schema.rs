@@ -155,7 +155,7 @@ impl Reader {
             }
         }
         let what = match field.dictionary() {
-            Some(_) => "a dictionary",
+            Some(_) => "Dictionary",
             None => field.type_type().variant_name().unwrap_or_default(),
         };
         self.losses

@@ -11,7 +11,7 @@ use super::container::HEAD;
 use super::encode;
 use super::message::{self, CONTINUATION, MAGIC, PREFIX};
 use super::options::{Format, Options};
-use super::plan::{Column, Data, Plan};
+use super::plan::{Column, Data, Plan, Texts};
 use super::read::ArrowFile;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ pub fn is_large(texts: &[String]) -> bool {
 pub fn save<N: AsRef<str>, T: ToTensor>(
     path: &Path,
     tensors: &[(N, T)],
-    texts: &[(String, Vec<String>)],
+    texts: Texts<'_>,
     options: &Options,
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;
@@ -49,7 +49,7 @@ pub fn save<N: AsRef<str>, T: ToTensor>(
 pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
-    texts: &[(String, Vec<String>)],
+    texts: Texts<'_>,
     options: &Options,
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;

@@ -61,6 +61,8 @@ impl Comparison<'_> {
         path: &mut String,
         found: &mut Vec<Difference>,
     ) -> Result<()> {
+        // What is the same was looked at, too.
+        self.globs.any(path);
         match (&a.kind, &b.kind) {
             (node::Kind::Payload(from), node::Kind::Payload(to)) => {
                 return self.payload((a, from), (b, to), path, found);

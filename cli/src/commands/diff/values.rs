@@ -39,11 +39,46 @@ impl fmt::Display for Values {
 }
 
 /// Whether two numbers are the same, within tolerance; NaN is the same as NaN.
-#[allow(clippy::float_cmp)]
 pub fn is_close(a: f64, b: f64, atol: f64, rtol: f64) -> bool {
-    // Infinities are equal or are not: no tolerance makes up for them.
-    let within = (a - b).abs() <= atol + rtol * b.abs() && a.is_finite() && b.is_finite();
-    a == b || within || a.is_nan() && b.is_nan()
+    Pair::of(a, b).is_close(atol, rtol)
+}
+
+/// Two numbers, and how far they are apart.
+#[derive(Clone, Copy)]
+struct Pair {
+    a: f64,
+    b: f64,
+    apart: f64,
+}
+
+impl Pair {
+    #[allow(clippy::float_cmp)]
+    fn of(a: f64, b: f64) -> Self {
+        // Of equal infinities there is no difference.
+        Self { a, b, apart: if a == b { 0.0 } else { (a - b).abs() } }
+    }
+
+    /// Integers are told apart where doubles are not.
+    #[allow(clippy::cast_precision_loss)]
+    fn of_integers(a: i128, b: i128) -> Self {
+        Self { a: a as f64, b: b as f64, apart: a.abs_diff(b) as f64 }
+    }
+
+    /// That of numbers, or those of real and imaginary parts.
+    fn each(a: Element, b: Element) -> [Self; 2] {
+        let ((re, im), (other, other_im)) = (parts(a), parts(b));
+        match (a, b) {
+            (Element::Int(a), Element::Int(b)) => [Self::of_integers(a, b), Self::of(0.0, 0.0)],
+            _ => [Self::of(re, other), Self::of(im, other_im)],
+        }
+    }
+
+    fn is_close(self, atol: f64, rtol: f64) -> bool {
+        // Infinities are equal or are not: no tolerance makes up for them.
+        let finite = self.a.is_finite() && self.b.is_finite();
+        let within = finite && self.apart <= atol + rtol * self.b.abs();
+        self.apart == 0.0 || within || self.a.is_nan() && self.b.is_nan()
+    }
 }
 
 type Side<'a> = (&'a Section<'a>, &'a Node, &'a Payload);
@@ -142,13 +177,11 @@ impl<'a> Seen<'a> {
         let pair = (elements::decode(self.dtype, a), elements::decode(self.dtype, b));
         let (atol, rtol) = self.tolerance;
         if let (Some(a), Some(b)) = pair {
-            let parts = [(parts(a).0, parts(b).0), (parts(a).1, parts(b).1)];
-            let exact = matches!((a, b), (Element::Int(_), _)) && atol == 0.0 && rtol == 0.0;
-            if !exact && parts.iter().all(|&(a, b)| is_close(a, b, atol, rtol)) {
+            let pairs = Pair::each(a, b);
+            if pairs.iter().all(|pair| pair.is_close(atol, rtol)) {
                 return;
             }
-            for (a, b) in parts {
-                let abs = (a - b).abs();
+            for Pair { b, apart: abs, .. } in pairs {
                 let rel = if b == 0.0 { f64::INFINITY } else { abs / b.abs() };
                 let rel = if abs == 0.0 { 0.0 } else { rel };
                 self.finite &= abs.is_finite();
@@ -217,6 +250,13 @@ mod tests {
         assert!(!is_close(f64::INFINITY, f64::NEG_INFINITY, 1e9, 1e9));
         assert!(is_close(f64::INFINITY, f64::INFINITY, 0.0, 0.0) && is_close(0.0, -0.0, 0.0, 0.0));
         assert!(!is_close(f64::INFINITY, 1.0, 0.0, 1.0) && !is_close(1.0, f64::INFINITY, 0.0, 1.0));
+    }
+
+    #[test]
+    fn tells_integers_apart_that_doubles_do_not() {
+        let (a, b) = (Element::Int(i64::MAX.into()), Element::Int((i64::MAX - 1).into()));
+        assert!(!Pair::each(a, b)[0].is_close(1e-3, 0.0) && Pair::each(a, b)[0].is_close(1.0, 0.0));
+        assert!(Pair::each(a, b)[0].is_close(0.0, 1e-18) && Pair::each(a, a)[0].is_close(0.0, 0.0));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Changes {
             }
         }
         for (path, new) in &self.set {
-            tree::set(&mut value, path, Written::Value(new.clone()))?;
+            tree::set(&mut value, path, new.clone())?;
             changed = true;
         }
         Ok(changed.then_some(value))

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tenarc::DType;
+use tenarc::{DType, Value};
 
 use crate::document::Section;
 use crate::failure::{Failure, Result};
@@ -139,7 +139,7 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     if !taken.is_empty() {
         return Err(Failure::new(format!("there is something at {} already", quoted(new))));
     }
-    let (target, key) = deepest(near, new)?;
+    let (target, key) = new_key(value, near, new)?;
     let Some((&last, parent)) = place.split_last() else { return Ok(false) };
     if target.starts_with(&place) {
         return Err(Failure::new(format!("{} cannot move into itself", quoted(old))));
@@ -173,11 +173,12 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
 ///
 /// # Errors
 /// Where no map is there to put it into.
-pub fn set<'a>(value: &mut Written<'a>, path: &str, new: Written<'a>) -> Result<()> {
+pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
+    let new = opened(new);
     let (found, near) = look(value, path);
     match &found[..] {
         [] => {
-            let (place, key) = deepest(near, path)?;
+            let (place, key) = new_key(value, near, path)?;
             if let Some(Written::Map(entries)) = at(value, &place) {
                 entries.push((WrittenKey::text(&key), new));
             }
@@ -192,10 +193,37 @@ pub fn set<'a>(value: &mut Written<'a>, path: &str, new: Written<'a>) -> Result<
     Ok(())
 }
 
-/// The map that something new goes into, and its key there.
-fn deepest(near: Vec<(Place, String)>, path: &str) -> Result<(Place, String)> {
+/// A value with its maps and arrays open to changes.
+fn opened<'a>(value: Value) -> Written<'a> {
+    match value {
+        Value::Array(items) => Written::Array(items.into_iter().map(opened).collect()),
+        Value::Map(entries) if entries.iter().all(|(key, _)| key.as_str().is_some()) => {
+            let entries = entries.into_iter().map(|(key, value)| {
+                (WrittenKey::text(key.as_str().unwrap_or_default()), opened(value))
+            });
+            Written::Map(entries.collect())
+        }
+        other => Written::Value(other),
+    }
+}
+
+/// The map that something new goes into, and its key there, which has the dots that lead nowhere.
+fn new_key(
+    value: &mut Written<'_>,
+    near: Vec<(Place, String)>,
+    path: &str,
+) -> Result<(Place, String)> {
     let deepest = near.into_iter().max_by_key(|(place, _)| place.len());
-    deepest.ok_or_else(|| Failure::new(format!("there is no map to put {} into", quoted(path))))
+    let refused = || Failure::new(format!("there is no map to put {} into", quoted(path)));
+    let (place, key) = deepest.ok_or_else(refused)?;
+    let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
+    // Nothing that is there already is on the way.
+    let leads = |step: &str| key.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'));
+    let mut keys = entries.iter().filter_map(|(key, _)| key.step.as_deref());
+    if path.starts_with('/') || !keys.any(leads) {
+        return Ok((place, key));
+    }
+    Err(refused())
 }
 
 fn ambiguous(path: &str) -> Failure {
