@@ -25,7 +25,7 @@ pub const DTYPES: [DType; 12] = [
 ];
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrow")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/arrow")
 }
 
 pub fn fixture(name: &str) -> Vec<u8> {

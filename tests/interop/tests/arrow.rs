@@ -12,7 +12,7 @@ mod fixtures;
 mod memory;
 #[path = "arrow/oracle.rs"]
 mod oracle;
-#[path = "common/peak.rs"]
+#[path = "../../common/peak.rs"]
 mod peak;
 #[path = "arrow/random.rs"]
 mod random;
