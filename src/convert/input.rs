@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::part::Part;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::read_some;
@@ -32,37 +33,22 @@ impl<R: io::Read> Source for Stream<R> {
     }
 }
 
-/// A file, or another thing that is read at positions.
-pub struct Positions<'a, S: ?Sized> {
-    source: &'a S,
-    at: u64,
-    /// What comes behind it later is not read.
-    end: u64,
-}
+/// A file, or another thing that is read at positions. What comes behind it later is not read.
+pub struct Positions<'a, S: ?Sized>(Part<'a, S>);
 
 impl<'a, S: ReadAt + ?Sized> Positions<'a, S> {
     pub fn new(source: &'a S) -> Result<Self> {
-        Ok(Self { source, at: 0, end: source.size().map_err(Error::io)? })
+        Ok(Self(Part::new(source, 0..source.size().map_err(Error::io)?)))
     }
 }
 
 impl<S: ReadAt + ?Sized> Source for Positions<'_, S> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let most = out.len().min(left);
-        let read = self.source.read_at(out.get_mut(..most).unwrap_or_default(), self.at)?;
-        self.at = self.at.saturating_add(read as u64);
-        Ok(read)
+        io::Read::read(&mut self.0, out)
     }
 
     fn pass(&mut self, len: u64) -> bool {
-        match self.at.checked_add(len) {
-            Some(end) if end <= self.end => {
-                self.at = end;
-                true
-            }
-            _ => false,
-        }
+        self.0.pass(len)
     }
 }
 

@@ -52,6 +52,7 @@ mod nested;
 mod numpy;
 mod options;
 mod order;
+mod part;
 mod saved;
 mod shown;
 mod strict_json;

@@ -135,14 +135,16 @@ struct Branch<'a> {
 }
 
 fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out) -> Result<()> {
-    // A pattern that matches nothing is told before anything is printed.
-    for section in document.sections(chosen)? {
-        let section = section?;
-        for named in paths::tensors(&section.root) {
-            globs.admits(&named.path);
+    // A pattern that matches nothing is told before anything is printed; without one, nothing is looked at twice.
+    if !globs.is_empty() {
+        for section in document.sections(chosen)? {
+            let section = section?;
+            for named in paths::tensors(&section.root) {
+                globs.admits(&named.path);
+            }
         }
+        globs.check().of(&document.name)?;
     }
-    globs.check().of(&document.name)?;
     for section in document.sections(chosen)? {
         let section = section?;
         let mut root = Branch::default();

@@ -1,12 +1,13 @@
 //! The bytes of buffers, which may be compressed, in blocks.
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
 
 use lz4_flex::frame::FrameDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
 use crate::archive::source;
+use crate::convert::part::Part;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::STEP;
@@ -68,11 +69,12 @@ impl Buffer {
             return Ok(());
         }
         self.check(need)?;
-        let part = Part { source, range: self.range.clone() };
+        let part = Part::new(source, self.range.clone());
         let Some(codec) = self.codec else { return whole(part, need, step, put, |error| error) };
         let stated = self.stated(source)?;
-        let part = Part { source, range: self.range.start + LEN_BYTES..self.range.end };
-        let packed = part.range.end - part.range.start;
+        let range = self.range.start + LEN_BYTES..self.range.end;
+        let packed = range.end - range.start;
+        let part = Part::new(source, range);
         let len = stated.unwrap_or(packed);
         if len < need {
             let what = format!("expected a buffer of {need} bytes or more, found one of {len}");
@@ -193,21 +195,4 @@ fn zstd<S: ReadAt + ?Sized>(
         return Err(Error::damaged("the checksum of a compressed buffer is wrong"));
     }
     Ok(())
-}
-
-/// A part of a source, read from front to back.
-struct Part<'a, S: ?Sized> {
-    source: &'a S,
-    range: Range<u64>,
-}
-
-impl<S: ReadAt + ?Sized> Read for Part<'_, S> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
-        let most = out.len().min(left);
-        let read =
-            self.source.read_at(out.get_mut(..most).unwrap_or_default(), self.range.start)?;
-        self.range.start += read.min(most) as u64;
-        Ok(read)
-    }
 }

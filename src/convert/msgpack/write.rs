@@ -93,13 +93,13 @@ impl Writer<'_> {
         let mut keys = HashSet::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, item) in entries {
-            let before = self.path.enter(|| key.to_string());
             if keys.insert(crate::to_vec(key)?) {
                 once.push((key, item));
             } else {
+                let before = self.path.enter(|| key.to_string());
                 self.lose("an entry whose key stood there before is left out");
+                self.path.leave(before);
             }
-            self.path.leave(before);
         }
         self.head(once.len(), MAP)?;
         for (key, item) in once {

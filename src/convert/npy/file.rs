@@ -5,9 +5,9 @@ use std::fmt;
 use ndarray::Dimension as _;
 
 use super::header::Header;
-use super::input::{Bytes, Input};
+use super::input::{Input, Stream};
 use super::{check_len, payload};
-use crate::archive::source;
+use crate::convert::part::Part;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::meta::TensorMeta;
@@ -46,10 +46,11 @@ impl<S: ReadAt> NpyFile<S> {
     /// Where reading fails, the header is none, the array is no tensor, and where the source holds more or less
     /// than it.
     pub fn new(source: S) -> Result<Self> {
-        let mut input = Input::new(From { source: &source, at: 0 });
+        let size = source.size().map_err(Error::io)?;
+        let mut input = Input::new(Stream(Part::new(&source, 0..size)));
         let header = Header::read(&mut input, Limits::default())?;
         let start = input.position();
-        check_len(&header, start, source.size().map_err(Error::io)?)?;
+        check_len(&header, start, size)?;
         Ok(Self { source, header, start })
     }
 
@@ -72,26 +73,10 @@ impl<S: ReadAt> NpyFile<S> {
     pub fn deferred(&self) -> Deferred<'_> {
         let TensorMeta { dtype, shape, order } = &self.header.meta;
         Deferred::from_blocks(dtype.clone(), shape.slice(), *order, |put| {
-            let mut input = Input::new(From { source: &self.source, at: self.start });
+            let end = self.start.saturating_add(self.header.byte_len as u64);
+            let mut input = Input::new(Stream(Part::new(&self.source, self.start..end)));
             let read = payload::blocks(&self.header, &mut input, put);
             read.map_err(|error| error.moved_by(self.start))
         })
-    }
-}
-
-/// A source from some position on.
-struct From<'a, S> {
-    source: &'a S,
-    at: u64,
-}
-
-impl<S: ReadAt> Bytes for From<'_, S> {
-    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
-        let size = self.source.size().map_err(Error::io)?;
-        let left = usize::try_from(size.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let out = out.get_mut(..left.min(out.len())).unwrap_or_default();
-        source::read_exact(self.source, out, self.at)?;
-        self.at += out.len() as u64;
-        Ok(out.len())
     }
 }

@@ -11,6 +11,7 @@ use super::array::Header;
 use super::chunk::Input;
 use crate::archive::{OArchive, Segment};
 use crate::convert::options::Options;
+use crate::convert::part::Part;
 use crate::convert::{Losses, made};
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
@@ -135,7 +136,7 @@ impl<S: ReadAt> TenFile<S> {
         let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
         let shape = ndarray::Dimension::slice(&header.meta.shape).to_vec();
         Deferred::from_blocks(dtype, &shape, order, move |put| {
-            let mut input = Input::new(Section { source, at: start, end });
+            let mut input = Input::new(Part::new(source, start..end));
             let mut step = vec![0; crate::io::source::STEP];
             while start + input.at < end {
                 let left = usize::try_from(end - start - input.at).unwrap_or(usize::MAX);
@@ -154,7 +155,7 @@ fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < len {
-        let mut input = Input::new(Section { source, at, end: len });
+        let mut input = Input::new(Part::new(source, at..len));
         let header = input.header().map_err(|error| error.moved_by(at))?;
         let Some(header) = header else { break };
         let start = at + input.at;
@@ -165,29 +166,12 @@ fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
                 .at(start)
                 .in_field(header.name));
         };
-        let mut behind = Input::new(Section { source, at: end, end: len });
+        let mut behind = Input::new(Part::new(source, end..len));
         behind.padding(header.len).map_err(|error| error.moved_by(end))?;
         at = end + behind.at;
         found.push((header, start));
     }
     Ok(found)
-}
-
-/// Part of a source, read from front to end.
-struct Section<'a, S> {
-    source: &'a S,
-    at: u64,
-    end: u64,
-}
-
-impl<S: ReadAt> std::io::Read for Section<'_, S> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
-        let len = out.len().min(left);
-        let read = self.source.read_at(out.get_mut(..len).unwrap_or_default(), self.at)?;
-        self.at += (read as u64).min(self.end - self.at);
-        Ok(read)
-    }
 }
 
 impl<S: ReadAt> Serialize for TenFile<S> {
