@@ -55,7 +55,7 @@
 //! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
 //! | hold tensors that lie elsewhere | [`Deferred`] until they are written, [`SharedTensor`] in received buffers |
 //! | save and load lists of named tensors | [`save_multi`], [`load_multi`], [`load_multi_onto`] |
-//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
+//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`], [`inspect`] |
 //! | keep checkpoints of a training run | [`Checkpoints`] |
 //! | read from strangers | [`Limits`] |
 //!
@@ -68,15 +68,9 @@
 //!
 //! | feature | gives |
 //! |---|---|
-//! | `arrow` | `convert::arrow`: Arrow IPC files and streams, tensors in columns |
-//! | `json` | `convert::json`: JSON and JSON lines, tensors as objects |
-//! | `msgpack` | `convert::msgpack`: MessagePack, arrays as msgpack-numpy writes them |
-//! | `npy` | `convert::npy`: numpy's npy and npz files |
-//! | `onnx` | `convert::onnx`: the initializers of ONNX models, read |
-//! | `safetensors` | `convert::safetensors`: safetensors files, sharded ones too |
-//! | `tenbin` | `convert::tenbin`: webdataset's `.ten` files |
-//! | `torch` | `convert::torch`: files of `PyTorch`, read |
 //! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
+//!
+//! Conversions from and to other formats are a crate of their own, `tenarc-convert`.
 //!
 //! # What serde itself leaves out
 //!
@@ -92,23 +86,13 @@
 
 mod archive;
 mod checkpoint;
-#[cfg(any(
-    feature = "arrow",
-    feature = "json",
-    feature = "msgpack",
-    feature = "npy",
-    feature = "onnx",
-    feature = "safetensors",
-    feature = "tenbin",
-    feature = "torch"
-))]
-pub mod convert;
 mod de;
 pub mod diag;
 mod dtype;
 mod elements;
 mod error;
 mod handoff;
+pub mod inspect;
 mod io;
 mod mem;
 mod meta;
@@ -133,7 +117,7 @@ pub use de::{
 };
 pub use dtype::{DType, Element, OtherDType};
 pub use error::{Category, Error, Result};
-pub use io::at::ReadAt;
+pub use io::at::{ReadAt, open_file};
 pub use io::atomic::{AtomicFile, SyncLevel};
 pub use io::shared::SharedBytes;
 pub use io::source::{IoRead, Read, SliceRead};
@@ -164,38 +148,6 @@ struct Readme;
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
 
-#[cfg(all(doctest, feature = "arrow"))]
-#[doc = include_str!("../docs/from-arrow.md")]
-struct FromArrow;
-
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;
-
-#[cfg(all(doctest, feature = "json"))]
-#[doc = include_str!("../docs/from-json.md")]
-struct FromJson;
-
-#[cfg(all(doctest, feature = "msgpack"))]
-#[doc = include_str!("../docs/from-msgpack.md")]
-struct FromMsgpack;
-
-#[cfg(all(doctest, feature = "npy"))]
-#[doc = include_str!("../docs/from-npz.md")]
-struct FromNpz;
-
-#[cfg(all(doctest, feature = "onnx"))]
-#[doc = include_str!("../docs/from-onnx.md")]
-struct FromOnnx;
-
-#[cfg(all(doctest, feature = "safetensors"))]
-#[doc = include_str!("../docs/from-safetensors.md")]
-struct FromSafetensors;
-
-#[cfg(all(doctest, feature = "tenbin"))]
-#[doc = include_str!("../docs/from-tenbin.md")]
-struct FromTenbin;
-
-#[cfg(all(doctest, feature = "torch"))]
-#[doc = include_str!("../docs/from-torch.md")]
-struct FromTorch;

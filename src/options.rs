@@ -99,8 +99,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(crate) const DEFAULT_DEPTH: usize = 128;
-    pub(crate) const DEFAULT_RANK: usize = 64;
+    /// The deepest nesting that is read by default.
+    pub const DEFAULT_DEPTH: usize = 128;
+    /// The highest number of dimensions that is read by default.
+    pub const DEFAULT_RANK: usize = 64;
     const READER_ALLOC: u64 = 16 << 30;
 
     /// For documents from strangers: 64 levels, rank 16, 64 MiB.
@@ -138,12 +140,23 @@ impl Limits {
         self
     }
 
-    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
-        self.alloc_or(if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC })
+    /// What [`with_max_depth`](Self::with_max_depth) set.
+    pub fn max_depth(&self) -> usize {
+        self.max_depth
     }
 
-    /// What is allowed, or so much by default.
-    pub(crate) fn alloc_or(&self, default: u64) -> u64 {
+    /// What [`with_max_rank`](Self::with_max_rank) set.
+    pub fn max_rank(&self) -> usize {
+        self.max_rank
+    }
+
+    /// What [`with_max_alloc`](Self::with_max_alloc) set; `None` for its default, which depends on the input.
+    pub fn max_alloc(&self) -> Option<u64> {
+        self.max_alloc
+    }
+
+    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
+        let default = if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC };
         self.max_alloc.unwrap_or(default)
     }
 }

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use tenarc::convert::Losses;
 use tenarc::{Archive, OArchive, Segment};
+use tenarc_convert::Losses;
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};

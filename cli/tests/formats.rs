@@ -7,10 +7,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use support::{Dir, model, run, run_with};
-use tenarc::convert::{npy, safetensors, tenbin};
+use tenarc_convert::{npy, safetensors, tenbin};
 
 fn fixture(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures").join(path)
 }
 
 #[track_caller]

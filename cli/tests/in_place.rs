@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::{Dir, Ran, command, flip, run, run_with};
-use tenarc::convert::{npy, safetensors};
 use tenarc::{DType, Deferred, DynTensor, Order};
+use tenarc_convert::{npy, safetensors};
 
 fn fixture(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures").join(path)
 }
 
 fn copied(dir: &Dir, path: &str) -> String {

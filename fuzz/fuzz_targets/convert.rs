@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 #[cfg(feature = "arrow")]
-use tenarc::convert::arrow;
-use tenarc::convert::{npy, safetensors, tenbin, torch};
+use tenarc_convert::arrow;
+use tenarc_convert::{npy, safetensors, tenbin, torch};
 use tenarc::{DynTensor, Limits, OArchive};
 
 /// An array, without what could be no number.

@@ -15,6 +15,7 @@ use super::positioned::Positioned;
 use super::source;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
 use crate::options::{DecodeOptions, Limits};
@@ -97,7 +98,7 @@ impl Loaded {
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
     pub(super) loaded: Arc<Loaded>,
-    pub(crate) options: DecodeOptions,
+    pub(super) options: DecodeOptions,
 }
 
 impl<S: ?Sized> fmt::Debug for Segment<'_, S> {
@@ -141,7 +142,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self.header().layout.buffers
     }
 
-    pub(crate) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         &self.loaded.header
     }
 
@@ -351,15 +352,40 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         })
     }
 
-    /// The value of the item that is this part of the metadata.
-    pub(crate) fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
+    /// A walk over the items of the [metadata](Self::metadata), for which no type is needed.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn inspect(&self) -> Result<Items<'_>> {
+        self.items(0..self.metadata()?.len())
+    }
+
+    /// As [`inspect`](Self::inspect), of the value at `path`. Ranges are those of the whole metadata.
+    ///
+    /// # Errors
+    /// Where there is no such value.
+    pub fn inspect_at(&self, path: &str) -> Result<Items<'_>> {
+        self.items(find::find(self.metadata()?, path, self.options.limits)?)
+    }
+
+    fn items(&self, range: Range<usize>) -> Result<Items<'_>> {
+        let base = self.header().metadata_offset();
+        Ok(Items::of_segment(self.metadata()?, range, base, self.buffers(), self.options.limits))
+    }
+
+    /// The value of the item that stands at this range of the [metadata](Self::metadata), as
+    /// [`inspect`](Self::inspect) tells it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and where the range is not that of an item.
+    pub fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)
     }
 
     /// Part of the metadata, and where it stands in the archive.
-    pub(crate) fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
+    fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }

@@ -137,6 +137,9 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
 /// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
 /// never start: so that no pipe is waited for, opening does not block where that can be asked for.
+///
+/// # Errors
+/// Where the file cannot be opened, or is no regular file.
 pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::io_at(error, "cannot open", path);
     let refused = |found: &std::fs::Metadata| {

@@ -130,6 +130,11 @@ impl SaveOptions {
         self
     }
 
+    /// What [`with_sync`](Self::with_sync) set.
+    pub fn sync(&self) -> SyncLevel {
+        self.sync
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let range = format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT;
         if self.alignment.is_power_of_two() && range.contains(&self.alignment) {

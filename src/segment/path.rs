@@ -18,7 +18,7 @@ use crate::wire::reader::{Item, Left, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
-/// A tensor of an archive, without its elements. Sequences of numbers that are stored as one block,
+/// A tensor of an archive, or of another file, without its elements. Sequences of numbers that are stored as one block,
 /// such as a `Vec<f32>`, are listed as tensors of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
@@ -185,9 +185,9 @@ pub fn tensor_at<'de>(
 }
 
 impl TensorInfo {
-    /// What is to be written at `path`.
-    pub(crate) fn to_come(path: String, meta: TensorMeta, len: usize) -> Self {
-        Self { path, meta, byte_len: len as u64, buffer: None }
+    /// A tensor at `path` that is in no buffer of an archive: to be written, or in a file of another kind.
+    pub fn new(path: String, meta: TensorMeta, byte_len: u64) -> Self {
+        Self { path, meta, byte_len, buffer: None }
     }
 
     /// What an item is, which stands at `path`.

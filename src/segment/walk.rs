@@ -270,7 +270,7 @@ impl<'a> Choice<'a> {
             (Some(&answer), _) => answer,
             (None, Some(trail)) => {
                 let path = trail.path(written).text(false);
-                let answer = choose(&TensorInfo::to_come(path, meta(), len));
+                let answer = choose(&TensorInfo::new(path, meta(), len as u64));
                 given.push(answer);
                 answer
             }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
 
-use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
+use super::{FromTensor, Numbers, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::{DType, Element};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::meta::element_count;
+use crate::wire::payload::read_elements;
 
 /// A tensor of any dtype, shape and order.
 ///
@@ -40,6 +41,49 @@ impl DynTensor {
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
         let elements = Elements::from_le_bytes(&dtype, bytes)?;
         Self::from_parts(TensorMeta { dtype, shape: IxDyn(shape), order }, elements)
+    }
+
+    /// A tensor of elements in the order given, without a copy.
+    ///
+    /// # Errors
+    /// Where the number of elements is not that of the shape.
+    pub fn from_vec<A: Element>(shape: &[usize], order: Order, elements: Vec<A>) -> Result<Self> {
+        let meta = TensorMeta { dtype: A::DTYPE, shape: IxDyn(shape), order };
+        Self::from_parts(meta, A::into_elements(elements))
+    }
+
+    /// A tensor whose little-endian bytes `read` gives, straight into the memory of the elements. It is
+    /// called with pieces of that memory, from front to back, and must fill each.
+    ///
+    /// Of memory, `proven` bytes at most are taken ahead of what was read; give the number of bytes that are
+    /// sure to come, such as the length of a file.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use ndarray::IxDyn;
+    /// use tenarc::{DType, DynTensor, Order, TensorMeta};
+    ///
+    /// let mut file = &[1, 0, 2, 0][..];
+    /// let meta = TensorMeta { dtype: DType::U16, shape: IxDyn(&[2]), order: Order::C };
+    /// let tensor = DynTensor::read_with(meta, file.len(), |bytes| Ok(file.read_exact(bytes)?))?;
+    /// assert_eq!(tensor.view::<u16>()?.as_slice(), Some(&[1, 2][..]));
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where `read` fails, dtype and shape do not tell how many bytes there are, or these do not fit memory;
+    /// and where a byte of a bool tensor is neither 0 nor 1.
+    pub fn read_with(
+        meta: TensorMeta,
+        proven: usize,
+        read: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Self> {
+        let count = element_count(meta.shape.slice());
+        let Some(len) = count.and_then(|count| meta.dtype.byte_len(count)) else {
+            let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+            return Err(Error::data(format!("a {dtype} tensor of shape {shape:?} has no length")));
+        };
+        Self::from_parts(meta.clone(), read_elements(&meta.dtype, len, proven, read)?)
     }
 
     pub(crate) fn from_parts(mut meta: TensorMeta, elements: Elements) -> Result<Self> {
@@ -155,6 +199,14 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynT
             values.get(start..start + count).unwrap_or_default().to_vec()
         };
         Self { meta, elements: A::into_elements(values) }
+    }
+}
+
+impl From<Numbers> for DynTensor {
+    /// A tensor of one dimension.
+    fn from(numbers: Numbers) -> Self {
+        let (dtype, shape) = (numbers.dtype(), IxDyn(&[numbers.len()]));
+        Self { meta: TensorMeta { dtype, shape, order: Order::C }, elements: numbers.0 }
     }
 }
 

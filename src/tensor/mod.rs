@@ -57,13 +57,12 @@ pub use shared::SharedTensor;
 pub(crate) use visit::FIELDS;
 
 pub use crate::elements::Numbers;
-pub use crate::meta::{Order, TensorMeta};
+pub use crate::meta::{Order, TensorMeta, element_count};
 
 use crate::dtype::{DType, Element};
 use crate::elements::{self, Elements};
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
-use crate::meta::element_count;
 
 /// An array that is written and read as one block: the newtype that gives a field of a derived
 /// struct the fast path.

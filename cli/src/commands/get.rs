@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::convert::npy;
 use tenarc::{Category, DType, Deferred, Order};
+use tenarc_convert::npy;
 
 use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};

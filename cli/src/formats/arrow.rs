@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use tenarc::Deferred;
-use tenarc::convert::arrow::{self, ArrowFile, Export, Options};
+use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use tenarc::convert::{Loss, Losses};
 use tenarc::{Deferred, ReadAt, SaveOptions, Split, TensorInfo, ToTensor};
+use tenarc_convert::{Loss, Losses};
 
 use super::more;
 use crate::failure::{Failure, Result};

@@ -1,7 +1,7 @@
 //! JSON: values one after the other, tensors as `{"dtype": …, "shape": …, "data": …}`.
 
 use tenarc::Limits;
-use tenarc::convert::json::{self, Options};
+use tenarc_convert::json::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};

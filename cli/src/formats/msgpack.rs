@@ -1,7 +1,7 @@
 //! MessagePack, with arrays as msgpack-numpy has them: values one after the other.
 
 use tenarc::Limits;
-use tenarc::convert::msgpack::{self, Options};
+use tenarc_convert::msgpack::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};

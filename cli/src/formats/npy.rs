@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
 use serde::ser::{Serialize, Serializer};
-use tenarc::convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 use tenarc::{Category, Deferred, DynTensor, Tensor, ToTensor};
+use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

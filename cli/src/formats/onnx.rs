@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use tenarc::Deferred;
-use tenarc::convert::onnx::{Onnx, open_with_external};
+use tenarc_convert::onnx::{Onnx, open_with_external};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use tenarc::Deferred;
-use tenarc::convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
+use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};

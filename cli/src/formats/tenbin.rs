@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use tenarc::Deferred;
-use tenarc::convert::tenbin::{self, Options, TenFile};
+use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

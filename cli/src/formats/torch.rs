@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use tenarc::Deferred;
-use tenarc::convert::torch::TorchFile;
+use tenarc_convert::torch::TorchFile;
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};

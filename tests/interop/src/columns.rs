@@ -7,8 +7,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::convert::arrow::{self, ArrowFile, Batches, Layout, Options};
 use tenarc::{DynTensor, Order, ReadAt};
+use tenarc_convert::arrow::{self, ArrowFile, Batches, Layout, Options};
 
 use crate::Tally;
 use crate::arrays::{compare, named, sample};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use tenarc::SaveOptions;
-use tenarc::convert::msgpack::{self, Options};
+use tenarc_convert::msgpack::{self, Options};
 
 use crate::{Tally, copies};
 

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use tenarc::convert::json;
 use tenarc::{Category, DType, Value};
+use tenarc_convert::json;
 
 use super::tree::{self, expanded};
 use crate::args::Edit;

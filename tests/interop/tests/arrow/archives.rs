@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use ndarray::{Array1, Array2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
-use tenarc::convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
 use tenarc::{Archive, OArchive, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
 
 use super::support::{archived, fixtures, quick, says, value};
 

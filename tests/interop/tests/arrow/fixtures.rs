@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::convert::arrow::{self, ArrowFile, Batches};
 use tenarc::{DType, DynTensor, ReadAt, Value};
+use tenarc_convert::arrow::{self, ArrowFile, Batches};
 
 use super::support::{Slow, fixture, fixtures, says, value};
 

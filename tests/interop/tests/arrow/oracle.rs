@@ -17,8 +17,8 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use half::f16;
-use tenarc::convert::arrow::{ArrowFile, Layout, Options};
 use tenarc::{DType, DynTensor, Order};
+use tenarc_convert::arrow::{ArrowFile, Layout, Options};
 
 use super::support::{DTYPES, both, quick, tensor};
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use ndarray::{Array1, Array2, ShapeBuilder as _, arr0};
-use tenarc::convert::arrow::{self, ArrowFile, Batches, Format, Layout, Options};
 use tenarc::{DType, Deferred, DynTensor, Order, ToTensor};
+use tenarc_convert::arrow::{self, ArrowFile, Batches, Format, Layout, Options};
 
 use super::support::{quick, says, tensor, written};
 
@@ -88,7 +88,7 @@ fn what_arrow_has_not_is_lost() {
     let mut bytes = Vec::new();
     let options = quick().with_losses(true).with_rows_per_batch(2);
     let losses = arrow::to_writer_with(&mut bytes, &tensors, &options).unwrap();
-    let lost: Vec<&str> = losses.listed().iter().map(tenarc::convert::Loss::path).collect();
+    let lost: Vec<&str> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
     assert_eq!(lost, ["bf16", "f8", "complex", "other", "turned"]);
     let file = ArrowFile::new(bytes).unwrap();
     let singles = |name: &str| file.dyn_tensor(name).unwrap().into_array::<f32>().unwrap();

@@ -1,0 +1,191 @@
+//! Files that torch wrote, judged by the manifest beside them.
+
+use ndarray::{Array1, ArrayViewD, IxDyn};
+use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+use tenarc::{Category, DType, DynTensor, Order, Value};
+use tenarc_convert::torch::{self, TorchFile};
+
+use super::support::{Slow, all, fixture, fixtures, says, zip};
+
+fn dtype_of(name: &str) -> DType {
+    let name = name.trim_end_matches("fn");
+    if let Some(f8) = name.strip_prefix("float8_") {
+        return DType::from_name(&format!("f8_{}", f8.trim_end_matches("fnu")));
+    }
+    let short = name
+        .replace("bfloat", "bf")
+        .replace("uint", "u")
+        .replace("int", "i")
+        .replace("float", "f")
+        .replace("complex", "c");
+    DType::from_name(&short)
+}
+
+/// The elements in row-major order, little-endian, whatever the order in memory.
+fn row_major(tensor: DynTensor) -> Vec<u8> {
+    if tensor.order() == Order::C {
+        return tensor.le_bytes().into_owned();
+    }
+    tensor.into_row_major().unwrap().le_bytes().into_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |four: u8| char::from_digit(four.into(), 16).unwrap();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+#[test]
+fn every_file_holds_what_its_manifest_says() {
+    let manifest: Json = serde_json::from_slice(&fixture("MANIFEST.json")).unwrap();
+    assert_eq!(manifest["made_with"]["torch"], "2.15.0");
+    let mut tensors = 0;
+    for (name, expected) in manifest["files"].as_object().unwrap() {
+        let bytes = fixture(name);
+        let (file, slow) =
+            (TorchFile::new(&bytes[..]).unwrap(), TorchFile::new(Slow(&bytes)).unwrap());
+        assert!(file.losses().is_empty(), "{name}: {}", file.losses());
+        let expected = expected.as_object().unwrap();
+        assert_eq!(file.tensors().len(), expected.len());
+        for (path, expected) in expected {
+            let tensor = file.dyn_tensor(path).unwrap();
+            assert_eq!(tensor.dtype(), &dtype_of(expected["dtype"].as_str().unwrap()), "{path}");
+            let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).unwrap();
+            assert_eq!(tensor.shape(), shape, "{path}");
+            let info = file.info(path).unwrap();
+            assert_eq!((info.shape(), info.order()), (&shape[..], tensor.order()));
+            assert_eq!(
+                hex(&Sha256::digest(row_major(tensor))),
+                expected["sha256"],
+                "{name}: {path}"
+            );
+            let read = row_major(slow.dyn_tensor(path).unwrap());
+            assert_eq!(hex(&Sha256::digest(read)), expected["sha256"], "{name}: {path}");
+            tensors += 1;
+        }
+        all(&bytes).unwrap();
+    }
+    assert_eq!(tensors, 20 + 4 + 4 + 4 + 16 + 11 + 1 + 2 + 1);
+}
+
+#[test]
+fn views_keep_their_order_where_there_is_one() {
+    let file = torch::open(fixtures().join("views.pt")).unwrap();
+    let order = |name: &str| file.info(name).unwrap().order();
+    assert_eq!(order("transposed"), Order::F);
+    for name in ["base", "rows", "columns", "stepped", "expanded", "permuted", "channels_last"] {
+        assert_eq!(order(name), Order::C, "{name}");
+    }
+    let columns = file.dyn_tensor("columns").unwrap();
+    let columns: ArrayViewD<'_, f32> = columns.view().unwrap();
+    assert_eq!(columns[IxDyn(&[3, 0])], 20.0);
+    let rows: ndarray::Array2<f32> = file.tensor("expanded").unwrap();
+    assert!(rows.rows().into_iter().all(|row| row.to_vec() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
+}
+
+#[test]
+fn plain_values_beside_tensors_are_kept() {
+    let file = torch::open(fixtures().join("checkpoint.pt")).unwrap();
+    let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+    out.save(&file.flat().unwrap()).unwrap().save(&file.nested().unwrap()).unwrap();
+    let archive = tenarc::Archive::new(out.finish().unwrap()).unwrap();
+    for segment in archive.segments() {
+        let segment = segment.unwrap();
+        assert_eq!(segment.get::<u8>("epoch").unwrap(), 3);
+        assert_eq!(segment.get::<i128>("big").unwrap(), 1 << 70);
+        assert_eq!(segment.get::<f64>("loss").unwrap(), 0.5);
+        assert_eq!(segment.get::<String>("name").unwrap(), "für \u{1f980}");
+        assert_eq!(segment.get::<serde_bytes::ByteBuf>("raw").unwrap().as_ref(), b"\x00\xff");
+        assert_eq!(segment.get::<Option<u8>>("none").unwrap(), None);
+        assert_eq!(segment.get::<(bool, bool)>("flags").unwrap(), (true, false));
+        assert_eq!(segment.get::<Vec<u64>>("size").unwrap(), [2, 3]);
+        let step: ndarray::Array0<f32> = segment.tensor("optimizer.state.0.step").unwrap();
+        assert_eq!(step.into_scalar(), 1.0);
+        let weight: ndarray::Array2<f32> = segment.tensor("model.0.weight").unwrap();
+        assert_eq!(weight, file.tensor::<f32, ndarray::Ix2>("model.0.weight").unwrap());
+    }
+    // Nested, a list of dicts without tensors, and torch's own versions of modules.
+    let nested = archive.segment(1).unwrap();
+    assert_eq!(nested.get::<f64>("optimizer.param_groups.0.lr").unwrap(), 0.125);
+    let versions: Value = nested.get("model._metadata").unwrap();
+    assert_eq!(versions.pointer("/0/version"), Some(&tenarc::to_value(&1u8).unwrap()));
+}
+
+#[test]
+fn a_file_of_one_tensor_is_that_tensor() {
+    let file = torch::open(fixtures().join("tensor.pt")).unwrap();
+    assert_eq!(file.tensors()[0].path(), "");
+    let tensor: Array1<f64> = file.tensor("").unwrap();
+    assert_eq!(tensor.to_vec(), [0.0, 1.0, 2.0]);
+    for value in [file.flat().unwrap(), file.nested().unwrap()] {
+        let bytes = tenarc::to_vec(&value).unwrap();
+        let back: tenarc::Tensor<Array1<f64>> = tenarc::from_slice(&bytes).unwrap();
+        assert_eq!(back.0, tensor);
+    }
+}
+
+#[test]
+fn what_is_no_tensor_is_named() {
+    let losses = |name: &str| {
+        let file = torch::open(fixtures().join(name)).unwrap();
+        let listed = file.losses().listed().iter().map(ToString::to_string);
+        (file.tensors().len(), listed.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        losses("objects.pt"),
+        (
+            1,
+            vec![
+                "`args`: an object that `argparse.Namespace` would make".into(),
+                "`d`: `torch.float16` itself".into()
+            ]
+        )
+    );
+    let (tensors, listed) = losses("whole_model.pt");
+    assert_eq!((tensors, listed.len()), (0, 1));
+    assert!(listed[0].contains("torch.nn.modules.container.Sequential"), "{listed:?}");
+    assert!(losses("conjugate.pt").1[0].contains("resolve_conj()"));
+    assert!(losses("sparse.pt").1[0].contains("_rebuild_sparse_tensor"));
+}
+
+#[test]
+fn other_formats_of_the_same_name_are_refused_with_a_way_out() {
+    let error = says(torch::open(fixtures().join("legacy.pt")), "torch before 1.6");
+    assert!(error.to_string().contains("torch.save(torch.load(path, weights_only=True), path)"));
+    assert!(error.to_string().contains("legacy.pt"));
+    assert_eq!(error.category(), Category::Data);
+    let script = zip(&[
+        ("s/data.pkl", b"\x80\x02}."),
+        ("s/constants.pkl", b"\x80\x02)."),
+        ("s/version", b"3"),
+    ]);
+    says(TorchFile::new(script), "a TorchScript program");
+    let mut tar = vec![0; 1024];
+    tar[257..262].copy_from_slice(b"ustar");
+    says(TorchFile::new(tar), "a tar file");
+    says(TorchFile::new(b"\x80\x04}.".to_vec()), "a pickle without a zip file");
+    says(TorchFile::new(b"GGUF".to_vec()), "expected a zip file");
+    says(TorchFile::new(Vec::new()), "expected a zip file");
+}
+
+#[test]
+fn positions_are_those_of_elements_that_lie_as_they_are_read() {
+    let (mut direct, mut others) = (0, 0);
+    for name in ["checkpoint.pt", "views.pt", "dtypes.pt", "tensor.pt", "no_checksums.pt"] {
+        let bytes = fixture(name);
+        let file = TorchFile::new(&bytes[..]).unwrap();
+        for info in file.tensors() {
+            let elements = file.dyn_tensor(info.path()).unwrap().le_bytes().into_owned();
+            match file.position(info.path()).unwrap() {
+                Some(at) => {
+                    let at = usize::try_from(at).unwrap();
+                    assert_eq!(bytes[at..at + elements.len()], elements, "{name} {}", info.path());
+                    direct += 1;
+                }
+                None => others += 1,
+            }
+        }
+        assert!(file.position("no such").is_err());
+    }
+    assert!(direct > 20 && others > 0, "{direct} {others}");
+}
