@@ -1,4 +1,4 @@
-//! `recover`: a torn archive made whole.
+//! `recover`: repairs a truncated archive.
 
 use std::io::Write;
 
@@ -26,9 +26,9 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
         let dropped = bytes(dropped);
         let but = match damaged {
             0 => String::new(),
-            _ => format!(" ({damaged} of them damaged: see verify)"),
+            _ => format!(" ({damaged} of them damaged: run `tenarc verify`)"),
         };
-        writeln!(out, "{file}: {kept} kept{but}, {dropped} behind them dropped")?;
+        writeln!(out, "{file}: kept {kept}{but}, dropped {dropped} at the end")?;
     }
     Ok(Status::Good)
 }

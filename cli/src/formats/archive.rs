@@ -1,4 +1,4 @@
-//! Archives of tenarc.
+//! tenarc archives.
 
 use tenarc::Archive;
 
@@ -11,7 +11,7 @@ use crate::written::Written;
 
 pub struct Archives;
 
-/// `TARC`, tagged as CBOR: section 5 of the specification.
+/// The first bytes of an archive: section 5 of the specification.
 const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
 
 impl Codec for Archives {
@@ -28,7 +28,7 @@ impl Codec for Archives {
         let archive = if reading.torn {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
-                say(&format!("{name}: {error}; read is what is whole of it"));
+                say(&format!("{name}: {error}; reading only the complete values"));
             }
             archive
         } else {

@@ -1,4 +1,4 @@
-//! Arrow's IPC files and streams: tensors in columns.
+//! Arrow IPC files and streams: tensors in columns.
 
 use std::fs::File;
 use std::path::Path;
