@@ -49,7 +49,7 @@ pub enum Category {
     Data,
     /// The input ended inside a value.
     Eof,
-    /// A limit of [`Limits`](crate::Limits) was reached, or memory ran out.
+    /// A limit of [`Limits`](crate::de::Limits) was reached, or memory ran out.
     Limit,
     /// Stored and computed checksum differ, or bytes that must be fixed are not: the archive was
     /// damaged.
@@ -64,7 +64,8 @@ impl Error {
     /// An error of this category. For the most common ones there are functions of their own.
     ///
     /// ```
-    /// use tenarc::{Category, Error};
+    /// use tenarc::Error;
+    /// use tenarc::error::Category;
     ///
     /// let error = Error::data("expected f32, found f64").in_index(3).in_field("layers").at(17);
     /// assert_eq!(error.category(), Category::Data);

@@ -84,60 +84,36 @@
 //!   written, too, as numbers one by one: tensors survive that, but not at speed.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod archive;
-mod checkpoint;
-mod de;
+pub mod archive;
+pub mod checkpoint;
+pub mod de;
 pub mod diag;
 mod dtype;
 mod elements;
-mod error;
+pub mod error;
 mod handoff;
 pub mod inspect;
-mod io;
+pub mod io;
 mod mem;
 mod meta;
-mod multi;
+pub mod named;
 mod options;
-mod parts;
+pub mod parts;
 mod raw;
 mod segment;
-mod ser;
+pub mod ser;
 mod soft;
 pub mod tensor;
-mod value;
+pub mod value;
 mod wire;
 
-pub use archive::{
-    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, Segment, load, load_with,
-    open, open_torn, recover, recover_to, save, save_with,
-};
-pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
-pub use de::{
-    Deserializer, StreamDeserializer, from_reader, from_reader_with, from_slice, from_slice_with,
-};
-pub use dtype::{DType, Element, OtherDType};
-pub use error::{Category, Error, Result};
-pub use io::at::{ReadAt, open_file};
-pub use io::atomic::{AtomicFile, SyncLevel};
-pub use io::shared::SharedBytes;
-pub use io::source::{IoRead, Read, SliceRead};
-pub use multi::{Match, Unmatched, Variable, load_multi, load_multi_onto, save_multi};
-pub use options::{DecodeOptions, EncodeOptions, Limits};
-pub use parts::{
-    Buffer, BufferInfo, Parts, PartsInfo, Piece, Split, from_parts, from_parts_with, to_parts,
-    to_parts_with,
-};
-pub use raw::RawValue;
-pub use segment::options::SaveOptions;
-pub use segment::path::TensorInfo;
-pub use ser::{
-    Serializer, append_to, append_to_with, to_vec, to_vec_with, to_writer, to_writer_with,
-};
-pub use soft::SoftFail;
-pub use tensor::{
-    Deferred, DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, SharedTensor, Tensor,
-    TensorMeta, ToTensor,
-};
+pub use archive::{Archive, IArchive, Map, OArchive, load, open, save};
+pub use checkpoint::Checkpoints;
+pub use de::{Deserializer, from_reader, from_slice};
+pub use error::{Error, Result};
+pub use parts::{from_parts, to_parts};
+pub use ser::{Serializer, append_to, to_vec, to_writer};
+pub use tensor::{DType, DynTensor, Tensor};
 pub use value::{Value, from_value, to_value};
 
 #[cfg(doctest)]

@@ -21,7 +21,7 @@ use crate::wire::tag;
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use tenarc::RawValue;
+/// use tenarc::value::RawValue;
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Envelope<'a> {

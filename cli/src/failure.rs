@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenarc::Category;
+use tenarc::error::Category;
 
 /// The result of a run without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

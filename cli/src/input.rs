@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tenarc::ReadAt;
+use tenarc::io::ReadAt;
 
 use crate::failure::{Failure, Of, Result};
 use crate::progress::Progress;

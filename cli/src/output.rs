@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use tenarc::{ArchiveFile, AtomicFile, OArchive, SaveOptions, Segment, SyncLevel};
+use tenarc::OArchive;
+use tenarc::archive::{ArchiveFile, SaveOptions, Segment};
+use tenarc::io::{AtomicFile, SyncLevel};
 
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Source, shown};

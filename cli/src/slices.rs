@@ -1,6 +1,6 @@
 //! Slices of tensors, in numpy's notation: `w[0:10, :, -1]`.
 
-use tenarc::Order;
+use tenarc::tensor::Order;
 
 use crate::failure::{Failure, Result};
 use crate::text::{quoted, shape};

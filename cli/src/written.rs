@@ -1,7 +1,9 @@
 //! Values to be written to another file, unchanged or changed. A tensor is read only when it is written.
 
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use tenarc::{DType, Deferred, DynTensor, Numbers, RawValue, Value};
+use tenarc::tensor::Deferred;
+use tenarc::value::{Numbers, RawValue};
+use tenarc::{DType, DynTensor, Value};
 
 use crate::document::Section;
 use crate::elements::Cast;

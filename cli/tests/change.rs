@@ -7,7 +7,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 use support::{Dir, flat, model, ramp, run, run_with};
-use tenarc::{DType, DynTensor, Numbers, Order, SaveOptions, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::Order;
+use tenarc::value::Numbers;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 /// The paths that an archive lists.
 fn paths(path: &Path) -> Vec<String> {
@@ -44,7 +47,7 @@ fn cat_writes_values_one_after_the_other() {
 fn keeps_alignment_and_missing_checksums_of_what_it_copies() {
     let dir = Dir::new();
     let options = SaveOptions::default().with_alignment(4096).with_checksums(false);
-    tenarc::save_with(dir.file("a.tenarc"), &ramp(&[600]), options).unwrap();
+    tenarc::archive::save_with(dir.file("a.tenarc"), &ramp(&[600]), options).unwrap();
     run(&dir, &["cat", "a.tenarc", "a.tenarc", "-o", "b.tenarc"]).good();
     let b = tenarc::open(dir.file("b.tenarc")).unwrap();
     b.verify().unwrap();
@@ -92,7 +95,7 @@ fn keeps_tied_tensors_in_one_shard_and_stored_once() {
     let dir = Dir::new();
     let options = SaveOptions::default().with_dedup(true);
     let tied = [ramp(&[600]), ramp(&[700]), ramp(&[600])];
-    tenarc::save_with(dir.file("a.tenarc"), &tied, options).unwrap();
+    tenarc::archive::save_with(dir.file("a.tenarc"), &tied, options).unwrap();
     run(&dir, &["split", "a.tenarc", "--max-size", "2500"]).good();
     let shards = ["a-00001-of-00002.tenarc", "a-00002-of-00002.tenarc"];
     assert_eq!(paths(&dir.file(shards[0])), ["0", "2"]);

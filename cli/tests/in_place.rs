@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::{Dir, Ran, command, flip, run, run_with};
-use tenarc::{DType, Deferred, DynTensor, Order};
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DType, DynTensor};
 use tenarc_convert::{npy, safetensors};
 
 fn fixture(path: &str) -> PathBuf {

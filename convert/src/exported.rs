@@ -8,8 +8,11 @@ use std::ops::Range;
 use ndarray::Dimension as _;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
+use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Form, Item, Items, Payload, SOME};
-use tenarc::{Deferred, DynTensor, Error, ReadAt, Result, Segment, Tensor};
+use tenarc::io::ReadAt;
+use tenarc::tensor::Deferred;
+use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
 

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use tenarc::{Error, Limits, ReadAt, Result};
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::part::Part;
 use crate::support::{alloc_budget, read_some};

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::hash::Hasher as _;
 use std::path::Path;
 
-use tenarc::{Archive, AtomicFile, Error, OArchive, ReadAt as _, Result, SaveOptions, open_file};
+use tenarc::archive::SaveOptions;
+use tenarc::io::{AtomicFile, ReadAt as _, open_file};
+use tenarc::{Archive, Error, OArchive, Result};
 use twox_hash::XxHash3_64;
 
 use crate::source;
@@ -76,7 +78,7 @@ pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
 /// Makes a file of what `write` writes, which is read back and compared, and then given to `check`.
 pub fn file<T>(
     path: &Path,
-    sync: tenarc::SyncLevel,
+    sync: tenarc::io::SyncLevel,
     write: impl FnOnce(&mut dyn std::io::Write) -> Result<T>,
     check: impl FnOnce(&File, &T) -> Result<()>,
 ) -> Result<T> {

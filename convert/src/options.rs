@@ -1,6 +1,6 @@
 //! How files of other formats are written.
 
-use tenarc::SyncLevel;
+use tenarc::io::SyncLevel;
 
 /// How a conversion writes.
 ///

@@ -1,7 +1,8 @@
 //! From other orders to row-major order.
 
 use ndarray::Dimension as _;
-use tenarc::{Error, Result, TensorMeta, ToTensor};
+use tenarc::tensor::{TensorMeta, ToTensor};
+use tenarc::{Error, Result};
 
 /// Bytes gathered before they are handed on.
 const BLOCK: usize = 64 << 10;

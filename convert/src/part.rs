@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use tenarc::ReadAt;
+use tenarc::io::ReadAt;
 
 /// A reader of the bytes in a range.
 pub struct Part<'a, S: ?Sized> {

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Item, Items};
-use tenarc::{DType, Error, Numbers, ReadAt, Result, Segment, Value};
+use tenarc::io::ReadAt;
+use tenarc::value::Numbers;
+use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{self, Number};
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use crate::support::{read_some, reserve};
 

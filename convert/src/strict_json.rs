@@ -387,6 +387,6 @@ mod tests {
         }
         any(&format!("{}{}", "[".repeat(128), "]".repeat(128))).unwrap();
         let deep = any(&"[".repeat(1_000_000)).unwrap_err();
-        assert_eq!(deep.category(), tenarc::Category::Limit);
+        assert_eq!(deep.category(), tenarc::error::Category::Limit);
     }
 }

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use tenarc::{Error, Limits, Result};
+use tenarc::de::Limits;
+use tenarc::{Error, Result};
 
 /// How much is read and hashed at once: it stays in cache in between. So much memory is asked for at once
 /// for bytes that are only claimed, too.

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use tenarc::{Archive, Error, ReadAt, Result, Segment, Value, open_file};
+use tenarc::archive::Segment;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::{Archive, Error, Result, Value};
 
 use super::made;
 use super::options::Options;

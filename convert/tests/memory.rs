@@ -7,7 +7,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use tenarc::{Category, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
 use tenarc_convert::{json, msgpack, onnx};
 
 use peak::peak;

@@ -7,9 +7,11 @@ use half::bf16;
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _, array};
 use num_complex::Complex;
 use proptest::prelude::*;
-use tenarc::{
-    Category, DType, DynTensor, Limits, OArchive, Order, SaveOptions, Tensor, Value, to_value,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, OArchive, Tensor, Value, to_value};
 use tenarc_convert::msgpack::{self, Options};
 
 fn written(value: &Value) -> Vec<u8> {

@@ -5,7 +5,10 @@ mod peak;
 
 use std::io::{self, Cursor, Read as _};
 
-use tenarc::{Archive, Category, DType, Deferred, OArchive, Order, ReadAt};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{Archive, DType, OArchive};
 use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
 
 use peak::peak;
@@ -112,7 +115,7 @@ fn bombs_do_not_go_off() {
     let claims = file.windows(2).position(|bytes| bytes == b"PK").unwrap();
     assert!(claims == 0 && file.len() < 256 << 10, "{}", file.len());
     let npz = Npz::new(&file[..]).unwrap();
-    let limits = tenarc::Limits::strict().with_max_alloc(MIB as u64);
+    let limits = tenarc::de::Limits::strict().with_max_alloc(MIB as u64);
     let npz = npz.with_limits(limits);
     let (error, most) = peak(|| npz.dyn_tensor("a").unwrap_err());
     assert_eq!(error.category(), Category::Limit);

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tenarc::{Category, DType, DynTensor, Limits, Order};
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor};
 use tenarc_convert::onnx::{self, Onnx, Options};
 
 fn fixtures() -> PathBuf {

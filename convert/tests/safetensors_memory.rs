@@ -3,7 +3,9 @@
 #[path = "../../tests/common/peak.rs"]
 mod peak;
 
-use tenarc::{Deferred, SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::Deferred;
 use tenarc_convert::safetensors::{self, Names, Options, SafeTensors};
 
 use peak::peak;

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array2, ArrayD, ShapeBuilder, array};
 use proptest::prelude::*;
-use tenarc::{
-    Archive, Category, DType, DynTensor, Limits, OArchive, Order, SaveOptions, Tensor, ToTensor,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::{Order, ToTensor};
+use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
 use tenarc_convert::tenbin::{self, Layout, Options, TenFile};
 
 fn fixtures() -> PathBuf {
@@ -244,7 +246,7 @@ fn there_and_back<T: ToTensor>(arrays: &[(&str, T)], layout: Layout, paths: &[&s
     assert_eq!(found, layout);
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     let infos = archive.tensors().unwrap();
-    assert_eq!(infos.iter().map(tenarc::TensorInfo::path).collect::<Vec<_>>(), paths);
+    assert_eq!(infos.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(), paths);
     let mut back = Vec::new();
     tenbin::from_segment(&archive.segment(0).unwrap(), &mut back, &Options::default()).unwrap();
     assert_eq!(back, bytes);

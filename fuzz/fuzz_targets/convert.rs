@@ -5,7 +5,8 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
 use tenarc_convert::{npy, safetensors, tenbin, torch};
-use tenarc::{DynTensor, Limits, OArchive};
+use tenarc::{DynTensor, OArchive};
+use tenarc::de::Limits;
 
 /// An array, without what could be no number.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {

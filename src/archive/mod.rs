@@ -29,10 +29,11 @@ pub use segment::Segment;
 pub use stream::{IArchive, Records};
 pub use write::{ArchiveFile, OArchive};
 
+pub use crate::segment::options::SaveOptions;
+
 use crate::error::Result;
 use crate::io::at::open_file;
 use crate::options::DecodeOptions;
-use crate::segment::options::SaveOptions;
 
 /// Saves a value as an archive file, in place of what is at `path`.
 ///
@@ -94,7 +95,7 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 ///
 /// # Errors
 /// Where the file cannot be read, is no archive, or a damaged one, and with
-/// [`Category::Torn`](crate::Category::Torn) where it has no end mark: then
+/// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: then
 /// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
     opened(path.as_ref(), false)

@@ -31,7 +31,7 @@
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
 //! | `ArrayView` | no copy; an error where the payload does not lie aligned | an error |
 //! | `CowArray` | no copy where the payload lies aligned, else one | read in place |
-//! | [`SharedTensor`] | one copy; none from [shared parts](crate::Parts::load_shared) | read in place |
+//! | [`SharedTensor`] | one copy; none from [shared parts](crate::parts::Parts::load_shared) | read in place |
 //!
 //! Asking for another element type than the stored one is an error that names both; see [`cast`]
 //! for conversions.
@@ -56,10 +56,10 @@ pub use rows::Rows;
 pub use shared::SharedTensor;
 pub(crate) use visit::FIELDS;
 
-pub use crate::elements::Numbers;
+pub use crate::dtype::{DType, Element, OtherDType};
 pub use crate::meta::{Order, TensorMeta, element_count};
+pub use crate::segment::path::TensorInfo;
 
-use crate::dtype::{DType, Element};
 use crate::elements::{self, Elements};
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+pub use crate::elements::Numbers;
+pub use crate::raw::RawValue;
 pub use de::from_value;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
@@ -18,7 +20,7 @@ use crate::handoff::{self, Slot, name};
 use crate::io::apart::SegmentRead;
 use crate::io::source::{Bytes, Read};
 use crate::raw;
-use crate::tensor::{DynTensor, Numbers};
+use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Left, Text, Wire, unexpected_break};
@@ -29,7 +31,7 @@ use crate::wire::tensor::Kind;
 ///
 /// Maps keep their order, and entries with equal keys, as they stand in the document. Tags that
 /// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
-/// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::RawValue) for that.
+/// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::value::RawValue) for that.
 ///
 /// ```
 /// use tenarc::Value;

@@ -1,7 +1,8 @@
 //! Group I: archives cut short.
 
 use serde::de::DeserializeOwned;
-use tenarc::{Archive, Category, IArchive};
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive};
 
 use crate::common::OneByte;
 use crate::samples::{self, Model, ModelView, model};
@@ -149,14 +150,14 @@ fn cut_files_are_refused_by_name_and_mended() {
         assert!(error.to_string().contains("file.tenarc"), "{error}");
         assert!(tenarc::open(&path).is_err());
         let new = dir.0.join("new.tenarc");
-        match tenarc::recover_to(&path, &new) {
+        match tenarc::archive::recover_to(&path, &new) {
             Ok(recovered) => {
                 assert_eq!(recovered.segments, whole.count(len) as u64);
                 assert_eq!(recovered.dropped, (len - whole.end(len)) as u64);
                 let archive = tenarc::open(&new).unwrap();
                 archive.verify().unwrap();
                 assert_eq!(archive.len(), recovered.segments);
-                assert_eq!(tenarc::recover(&path).unwrap(), recovered);
+                assert_eq!(tenarc::archive::recover(&path).unwrap(), recovered);
                 let mended = std::fs::read(&path).unwrap();
                 assert!(mended == std::fs::read(&new).unwrap());
                 assert_eq!(values::<Model>(&mended[..]).0.len(), whole.count(len));

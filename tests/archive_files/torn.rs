@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tenarc::{Archive, Category, IArchive, OArchive, Recovered};
+use tenarc::archive::Recovered;
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive, OArchive};
 
 use crate::support::{
     Chance, Dir, Record, append, name, numbers, numbers_in, read, record, unsynced,
@@ -94,15 +96,18 @@ impl Sample {
         let expected = Recovered { segments, damaged: 0, dropped: (torn.len() - end) as u64 };
 
         let new = path.with_extension("new");
-        assert_eq!(tenarc::recover_to(path, &new).unwrap(), expected);
+        assert_eq!(tenarc::archive::recover_to(path, &new).unwrap(), expected);
         assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
-        assert_eq!(tenarc::recover(path).unwrap(), expected);
+        assert_eq!(tenarc::archive::recover(path).unwrap(), expected);
         let mended = fs::read(path).unwrap();
         assert!(fs::read(&new).unwrap() == mended, "{cut}: two ways, two results");
         assert!(mended.starts_with(&self.bytes[..end]));
         assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
 
-        assert_eq!(tenarc::recover(path).unwrap(), Recovered { segments, damaged: 0, dropped: 0 });
+        assert_eq!(
+            tenarc::archive::recover(path).unwrap(),
+            Recovered { segments, damaged: 0, dropped: 0 }
+        );
         assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
         append(path, [segments as u32], self.len);
         assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), Self::expected(segments + 1));
@@ -244,7 +249,7 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
         fs::write(&path, &bytes).unwrap();
         assert!(tenarc::open(&path).unwrap().verify().is_err());
         assert_eq!(
-            tenarc::recover(&path).unwrap(),
+            tenarc::archive::recover(&path).unwrap(),
             Recovered { segments: 7, damaged: 0, dropped: 0 }
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -255,11 +260,11 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
             let torn = &bytes[..bytes.len() - tail];
             fs::write(&path, torn).unwrap();
             if between {
-                let error = tenarc::recover(&path).unwrap_err();
+                let error = tenarc::archive::recover(&path).unwrap_err();
                 assert_eq!(error.category(), Category::Damaged, "{error}");
                 assert!(error.to_string().contains(NAME), "{error}");
                 assert_eq!(fs::read(&path).unwrap(), torn);
-                assert!(tenarc::recover_to(&path, dir.at("new")).is_err());
+                assert!(tenarc::archive::recover_to(&path, dir.at("new")).is_err());
                 assert!(!dir.at("new").exists());
             }
             assert_eq!(OArchive::append(&path).unwrap_err().category(), Category::Torn);
@@ -289,9 +294,9 @@ fn what_recover_refuses() {
     let path = dir.at(NAME);
     for bytes in [&b"something else"[..], b"{}", &tenarc::to_vec(&record(1, 600)).unwrap()] {
         fs::write(&path, bytes).unwrap();
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Syntax);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Syntax);
         assert_eq!(
-            tenarc::recover_to(&path, dir.at("new")).unwrap_err().category(),
+            tenarc::archive::recover_to(&path, dir.at("new")).unwrap_err().category(),
             Category::Syntax
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -299,19 +304,22 @@ fn what_recover_refuses() {
     // Not even the start of an archive is there: nothing of it can be kept.
     for len in 0..12 {
         fs::write(&path, &b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR"[..len]).unwrap();
-        assert_eq!(tenarc::open_torn(&path).unwrap_err().category(), Category::Torn);
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::open_torn(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
         assert_eq!(fs::metadata(&path).unwrap().len(), len as u64);
     }
     dir.holds_only(NAME);
     fs::write(&path, b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR").unwrap();
-    assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 0, damaged: 0, dropped: 0 });
+    assert_eq!(
+        tenarc::archive::recover(&path).unwrap(),
+        Recovered { segments: 0, damaged: 0, dropped: 0 }
+    );
     assert_eq!(read(&path), []);
-    assert!(tenarc::recover(dir.path()).is_err());
-    assert!(tenarc::recover(dir.at("missing")).is_err());
+    assert!(tenarc::archive::recover(dir.path()).is_err());
+    assert!(tenarc::archive::recover(dir.at("missing")).is_err());
     // Onto itself.
     fs::write(&path, &fs::read(&path).unwrap()[..20]).unwrap();
-    assert_eq!(tenarc::recover_to(&path, &path).unwrap().segments, 0);
+    assert_eq!(tenarc::archive::recover_to(&path, &path).unwrap().segments, 0);
     assert_eq!(read(&path), []);
 }
 
@@ -335,7 +343,7 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
     let mut torn = whole[..places[4] + 100].to_vec();
     torn[places[2] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (4, 1));
     let archive = tenarc::open(&path).unwrap();
     for n in [0, 1, 3u16] {
@@ -343,10 +351,10 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
         assert_eq!(loaded.0, vec![n; 4000]);
     }
     let error = archive.segment(2).unwrap().load::<tenarc::Tensor<Vec<u16>>>().unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Damaged);
+    assert_eq!(error.category(), tenarc::error::Category::Damaged);
     // What is damaged with nothing whole behind it is cut off.
     torn[places[3] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (2, 0));
 }

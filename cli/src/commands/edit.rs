@@ -65,7 +65,7 @@ fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
     let (mut tied, mut alignment) = (false, None);
     for section in document.sections(None)? {
         let section = section?;
-        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+        alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
         tied |= is_tied(&section);
     }
     Ok((tied, args.align.or(alignment).unwrap_or(256)))

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::{Category, DType, Deferred, Order};
+use tenarc::DType;
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, Order};
 use tenarc_convert::npy;
 
 use crate::args::{Get, GetFormat};

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use tenarc::{Category, ReadAt, Value};
+use tenarc::Value;
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::Deferred;
+use tenarc::tensor::Deferred;
 use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};

@@ -1,6 +1,6 @@
 //! JSON: values one after the other, tensors as `{"dtype": …, "shape": …, "data": …}`.
 
-use tenarc::Limits;
+use tenarc::de::Limits;
 use tenarc_convert::json::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};

@@ -28,8 +28,8 @@ impl Codec for Messages {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;
-                let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-                tenarc::to_writer_with(&mut writer, &Written::whole(&section), options)?;
+                let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+                tenarc::ser::to_writer_with(&mut writer, &Written::whole(&section), options)?;
             }
             Ok(())
         })

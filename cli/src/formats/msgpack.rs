@@ -1,6 +1,6 @@
 //! MessagePack, with arrays as in msgpack-numpy: values one after the other.
 
-use tenarc::Limits;
+use tenarc::de::Limits;
 use tenarc_convert::msgpack::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};

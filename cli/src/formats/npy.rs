@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
 use serde::ser::{Serialize, Serializer};
-use tenarc::{Category, Deferred, DynTensor, Tensor, ToTensor};
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, ToTensor};
+use tenarc::{DynTensor, Tensor};
 use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};

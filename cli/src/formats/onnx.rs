@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
+use tenarc::tensor::Deferred;
 use tenarc_convert::onnx::{Onnx, open_with_external};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::Deferred;
+use tenarc::tensor::Deferred;
 use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
+use tenarc::tensor::Deferred;
 use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};

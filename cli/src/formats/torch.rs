@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
+use tenarc::tensor::Deferred;
 use tenarc_convert::torch::TorchFile;
 
 use super::fetched::{Fetched, Lost, Reader, Structure};

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 
 use ndarray::{Array, IxDyn};
 use serde::Serialize;
-use tenarc::{DynTensor, OArchive, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{DynTensor, OArchive, Tensor, Value};
 
 /// A temporary directory for one test.
 pub struct Dir(tempfile::TempDir);

@@ -6,7 +6,8 @@ use arrow_ipc::{
     BodyCompressionMethod, Buffer as StoredBuffer, CompressionType, FieldNode, RecordBatch,
 };
 use flatbuffers::Vector;
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::body::{Buffer, Codec};
 use super::cells::Cells;

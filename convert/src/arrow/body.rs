@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use lz4_flex::frame::FrameDecoder;
 use ruzstd::decoding::StreamingDecoder;
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use crate::part::Part;
 use crate::source;
@@ -169,7 +170,7 @@ fn decoded(
 /// What a decoder found wrong is no failure to read.
 fn damaged(error: Error) -> Error {
     match error.category() {
-        tenarc::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
+        tenarc::error::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
         _ => error,
     }
 }

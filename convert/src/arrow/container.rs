@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_ipc::{Block, Footer, Message, MessageHeader};
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::contents::{Batches, Contents};
 use super::message::{self, MAGIC, PREFIX, Place};

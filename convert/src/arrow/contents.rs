@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use arrow_ipc::RecordBatch;
 use ndarray::IxDyn;
+use tenarc::io::ReadAt;
 use tenarc::tensor::element_count;
-use tenarc::{Error, Order, ReadAt, Result, TensorInfo, TensorMeta};
+use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::{Error, Result};
 
 use super::batch::{self, Found, Piece};
 use super::cells::Cells;

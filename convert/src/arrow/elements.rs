@@ -1,6 +1,8 @@
 //! The elements of columns, as tensors have them.
 
-use tenarc::{Error, Order, ReadAt, Result, TensorInfo};
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Order, TensorInfo};
+use tenarc::{Error, Result};
 
 use super::batch::Piece;
 use super::cells::{Cells, Form};

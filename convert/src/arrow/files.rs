@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::{Archive, Error, Result, ToTensor};
+use tenarc::tensor::ToTensor;
+use tenarc::{Archive, Error, Result};
 
 use super::export::Export;
 use super::options::{ArchiveOptions, Options};

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use arrow_ipc::{Footer, Message, MetadataVersion};
 use flatbuffers::{InvalidFlatbuffer, VerifierOptions};
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use crate::source;
 

@@ -1,6 +1,7 @@
 //! How files and archives are written.
 
-use tenarc::{SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
 
 use crate::exported::Metadata;
 use crate::nested::Names;
@@ -33,7 +34,7 @@ pub enum Format {
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
-/// use tenarc::ToTensor;
+/// use tenarc::tensor::ToTensor;
 /// use tenarc_convert::arrow::{self, ArrowFile, Format, Options};
 ///
 /// let (x, y) = (Array2::<f32>::zeros((1000, 28)), Array1::<u8>::zeros(1000));

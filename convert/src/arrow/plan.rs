@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use ndarray::{Dimension as _, IxDyn};
-use tenarc::{DType, Error, Order, Result, TensorMeta, ToTensor};
+use tenarc::tensor::{Order, TensorMeta, ToTensor};
+use tenarc::{DType, Error, Result};
 
 use super::options::{Layout, Options};
 use super::schema::{LAYOUT, ONE_ROW};

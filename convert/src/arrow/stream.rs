@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use tenarc::{Error, Limits, ReadAt, Result};
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::container;
 use super::contents;

@@ -1,6 +1,7 @@
 //! Columns of texts and byte strings.
 
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::batch::Piece;
 use super::schema::{Offsets, Strings};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
-use tenarc::{Deferred, Error, Result, Tensor};
+use tenarc::tensor::Deferred;
+use tenarc::{Error, Result, Tensor};
 
 use crate::exported::{AsTexts, METADATA};
 use crate::nested::{Inside, Node};

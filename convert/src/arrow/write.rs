@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use arrow_ipc::{Block, Buffer, FieldNode};
-use tenarc::{Error, Result, TensorMeta, ToTensor};
+use tenarc::tensor::{TensorMeta, ToTensor};
+use tenarc::{Error, Result};
 
 use super::container::HEAD;
 use super::encode;

@@ -3,7 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::{Limits, ReadAt, Result, SaveOptions, Segment, open_file};
+use tenarc::Result;
+use tenarc::archive::{SaveOptions, Segment};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
 
 use super::Options;
 use super::read::Reader;
@@ -32,7 +35,7 @@ pub fn to_archive(
 /// As [`to_archive`], with limits, which each value has for itself.
 ///
 /// # Errors
-/// As [`to_archive`], and with [`Category::Limit`](tenarc::Category::Limit) where there is more.
+/// As [`to_archive`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
 pub fn to_archive_with(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,

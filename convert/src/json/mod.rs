@@ -48,7 +48,8 @@ pub use files::{from_archive, from_segment, to_archive, to_archive_with};
 use super::Losses;
 use super::input::Stream;
 use super::values::{self, Each};
-use tenarc::{Limits, Result, Value};
+use tenarc::de::Limits;
+use tenarc::{Result, Value};
 
 /// Reads one value, which must be all there is.
 ///
@@ -64,7 +65,7 @@ pub fn read<R: io::Read>(reader: R) -> Result<Value> {
 /// As [`read`], with limits.
 ///
 /// # Errors
-/// As [`read`], and with [`Category::Limit`](tenarc::Category::Limit) where there is more.
+/// As [`read`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
     values::only(read::Reader::new(Stream(reader), limits), "a JSON value")
 }
@@ -74,7 +75,8 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
 ///
 /// ```
 /// use tenarc_convert::json;
-/// use tenarc::{Limits, Value};
+/// use tenarc::Value;
+/// use tenarc::de::Limits;
 ///
 /// let lines = b"1\n{}\n";
 /// let values: Vec<Value> = json::values(&lines[..], Limits::strict()).collect::<Result<_, _>>()?;

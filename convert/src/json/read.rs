@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use tenarc::{Error, Limits, Result, Value};
+use tenarc::de::Limits;
+use tenarc::{Error, Result, Value};
 
 use super::number;
 use super::tensor;

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use tenarc::{DType, DynTensor, Error, Limits, Order, Result, Value, from_value};
+use tenarc::de::Limits;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Error, Result, Value, from_value};
 
 use super::tensor::is_special;
 use crate::Losses;

@@ -4,7 +4,11 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
-use tenarc::{Deferred, Error, Limits, ReadAt, Result, SaveOptions, Segment, Tensor, open_file};
+use tenarc::archive::{SaveOptions, Segment};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::Deferred;
+use tenarc::{Error, Result, Tensor};
 
 use super::Options;
 use super::read::{Found, Item, Reader, not_utf8};
@@ -33,7 +37,7 @@ pub fn to_archive(
 /// As [`to_archive`], with limits, which each value has for itself.
 ///
 /// # Errors
-/// As [`to_archive`], and with [`Category::Limit`](tenarc::Category::Limit) where there is more.
+/// As [`to_archive`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
 pub fn to_archive_with(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,

@@ -50,7 +50,8 @@ pub use files::{from_archive, from_segment, to_archive, to_archive_with};
 use super::Losses;
 use super::input::Stream;
 use super::values::{self, Each};
-use tenarc::{Limits, Result, Value};
+use tenarc::de::Limits;
+use tenarc::{Result, Value};
 
 /// The field of an extension's type.
 const EXTENSION: &str = "msgpack_ext";
@@ -72,7 +73,7 @@ pub fn read<R: io::Read>(reader: R) -> Result<Value> {
 /// As [`read`], with limits.
 ///
 /// # Errors
-/// As [`read`], and with [`Category::Limit`](tenarc::Category::Limit) where there is more.
+/// As [`read`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
     values::only(read::Reader::new(Stream(reader), limits), "a MessagePack value")
 }
@@ -81,7 +82,8 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
 ///
 /// ```
 /// use tenarc_convert::msgpack;
-/// use tenarc::{Limits, Value};
+/// use tenarc::Value;
+/// use tenarc::de::Limits;
 ///
 /// let values: Vec<Value> = msgpack::values(&b"\x01\xc0"[..], Limits::strict()).collect::<Result<_, _>>()?;
 /// assert_eq!(values, [Value::Integer(1), Value::Null]);

@@ -1,8 +1,10 @@
 //! Arrays and scalars as msgpack-numpy says them: maps that hold dtype, shape and bytes.
 
 use ndarray::{Dimension as _, IxDyn};
+use tenarc::de::Limits;
 use tenarc::tensor::element_count;
-use tenarc::{DType, DynTensor, Error, Limits, Order, Result, TensorMeta, Value};
+use tenarc::tensor::{Order, TensorMeta};
+use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::read::{Found, Item};
 use crate::input::Stretch;

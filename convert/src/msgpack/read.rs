@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use tenarc::{Error, Limits, Result, TensorMeta, Value};
+use tenarc::de::Limits;
+use tenarc::tensor::TensorMeta;
+use tenarc::{Error, Result, Value};
 
 use super::numpy;
 use crate::input::{Input, Source, Stretch};

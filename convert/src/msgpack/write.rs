@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use tenarc::{DType, DynTensor, Error, Limits, Order, Result, Value};
+use tenarc::de::Limits;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::numpy::is_special;
 use crate::Losses;

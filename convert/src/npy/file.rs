@@ -3,7 +3,10 @@
 use std::fmt;
 
 use ndarray::Dimension as _;
-use tenarc::{Deferred, Error, Limits, ReadAt, Result, TensorMeta};
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Deferred, TensorMeta};
+use tenarc::{Error, Result};
 
 use super::header::Header;
 use super::input::{Input, Stream};

@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use ndarray::{Dimension as _, IxDyn};
+use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::tensor::element_count;
-use tenarc::{Category, Error, Limits, Order, Result, TensorMeta};
+use tenarc::tensor::{Order, TensorMeta};
+use tenarc::{Error, Result};
 
 use super::dtype;
 use super::input::{Bytes, Input};

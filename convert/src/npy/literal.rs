@@ -282,6 +282,9 @@ mod tests {
             assert_eq!(error.offset(), Some(10 + at), "{text}: {error}");
         }
         let deep = "(".repeat(100_000);
-        assert_eq!(parse(deep.as_bytes(), 0).unwrap_err().category(), tenarc::Category::Limit);
+        assert_eq!(
+            parse(deep.as_bytes(), 0).unwrap_err().category(),
+            tenarc::error::Category::Limit
+        );
     }
 }

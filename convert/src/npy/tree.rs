@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use tenarc::archive::Segment;
 use tenarc::inspect::{Event, Form, Item, Items, Key};
-use tenarc::{Error, ReadAt, Result, Segment};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 /// Something without keys inside of a map.
 pub enum Leaf {

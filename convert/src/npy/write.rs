@@ -5,7 +5,9 @@ use std::fmt;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use tenarc::{AtomicFile, Error, Result, SyncLevel, ToTensor};
+use tenarc::io::{AtomicFile, SyncLevel};
+use tenarc::tensor::ToTensor;
+use tenarc::{Error, Result};
 
 use super::archive::verify;
 use super::npz::SUFFIX;
@@ -120,7 +122,7 @@ impl<W: Write + Seek> NpzWriter<W> {
 
 /// Saves named tensors as an npz file, which appears whole or not at all, as that of
 /// [`save`](tenarc::save). Tensors of several types go together as `&dyn ToTensor`; of a
-/// [`Deferred`](tenarc::Deferred) one, nothing is in memory but what is being written. The file is read again, and its
+/// [`Deferred`](tenarc::tensor::Deferred) one, nothing is in memory but what is being written. The file is read again, and its
 /// checksums are compared, before it takes its name.
 ///
 /// # Errors

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Component, Path};
 
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::element_count;
-use tenarc::{DType, Error, Limits, ReadAt, Result, open_file};
+use tenarc::{DType, Error, Result};
 
 use super::tensor::{External, Payload, TensorEntry};
 use super::wire::Wire;

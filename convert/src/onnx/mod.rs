@@ -36,9 +36,11 @@ pub use tensor::TensorEntry;
 use super::{Losses, made};
 use crate::support::alloc_budget;
 use model::Found;
-use tenarc::{
-    Deferred, DynTensor, Error, Limits, Order, ReadAt, Result, SaveOptions, Tensor, open_file,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DynTensor, Error, Result, Tensor};
 
 /// A model, whose tensors are read when they are asked for.
 pub struct Onnx<S> {
@@ -90,7 +92,7 @@ impl<S: ReadAt> Onnx<S> {
     /// take, and the list of all.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and with [`Category::Limit`](tenarc::Category::Limit) where there is more.
+    /// As [`new`](Self::new), and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
     pub fn with_limits(source: S, limits: Limits) -> Result<Self> {
         let found = model::read(&source, limits)?;
         Ok(Self { source, found, limits, directory: None })

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use tenarc::{Error, Limits, ReadAt, Result};
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::tensor::{self, TensorEntry};
 use super::wire::{Field, Wire};

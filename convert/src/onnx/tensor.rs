@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
 use tenarc::tensor::element_count;
-use tenarc::{DType, Error, Limits, ReadAt, Result};
+use tenarc::{DType, Error, Result};
 
 use super::wire::{Field, Wire};
 

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use tenarc::{Error, Limits, ReadAt, Result};
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use crate::input::{Input, Positions};
 
@@ -89,7 +91,7 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
             Some(stop) => Ok(start..stop),
             None => {
                 let what = format!("a field of {len} bytes, where its message ends before that");
-                Err(Error::new(tenarc::Category::Eof, what).at(start))
+                Err(Error::new(tenarc::error::Category::Eof, what).at(start))
             }
         }
     }

@@ -4,7 +4,10 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::{Deferred, ReadAt, Result, Segment};
+use tenarc::Result;
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Deferred;
 
 use super::options::Options;
 use crate::Losses;
@@ -23,7 +26,7 @@ use crate::exported::{Exported, Metadata};
 /// # std::fs::create_dir_all(&dir)?;
 /// # let path = dir.join("model.safetensors");
 /// let mut archive = Vec::new();
-/// tenarc::save_multi(&mut archive, &[("fc.weight", vec![0.5f32; 9])])?;
+/// tenarc::named::save_multi(&mut archive, &[("fc.weight", vec![0.5f32; 9])])?;
 ///
 /// let archive = tenarc::Archive::new(archive)?;
 /// let segment = archive.segment(0)?;

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::{Archive, Error, Result, SaveOptions, ToTensor as _};
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::ToTensor as _;
+use tenarc::{Archive, Error, Result};
 
 use super::export::Export;
 use super::open_sharded;

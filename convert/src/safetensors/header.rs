@@ -1,7 +1,9 @@
 //! The header of a file: JSON that says what tensors there are, and where.
 
 use ndarray::{Dimension as _, IxDyn};
-use tenarc::{DType, Error, Order, ReadAt, Result, TensorInfo, TensorMeta};
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::{DType, Error, Result};
 
 use super::dtype;
 use super::fields::{self, Entry, Parsed};

@@ -1,6 +1,6 @@
 //! How files are written.
 
-use tenarc::SyncLevel;
+use tenarc::io::SyncLevel;
 
 use crate::exported::Metadata;
 

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
+use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::element_count;
-use tenarc::{DType, Deferred, DynTensor, Element, Error, ReadAt, Result, TensorInfo, open_file};
+use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::{Header, shown};
 use super::value::{AsValue, Named};

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use tenarc::{AtomicFile, Error, ReadAt as _, Result, ToTensor};
+use tenarc::io::{AtomicFile, ReadAt as _};
+use tenarc::tensor::ToTensor;
+use tenarc::{Error, Result};
 
 use super::fields;
 use super::options::Options;

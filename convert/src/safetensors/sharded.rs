@@ -5,7 +5,9 @@ use std::fs::File;
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
-use tenarc::{Deferred, DynTensor, Element, Error, Result, TensorInfo, open_file};
+use tenarc::io::open_file;
+use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::{DynTensor, Error, Result};
 
 use super::fields::{self, Index};
 use super::read::SafeTensors;

@@ -2,7 +2,9 @@
 
 use ndarray::Dimension as _;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tenarc::{Deferred, Error, Limits, Result, Tensor, ToTensor as _};
+use tenarc::de::Limits;
+use tenarc::tensor::{Deferred, ToTensor as _};
+use tenarc::{Error, Result, Tensor};
 
 use crate::exported::{AsTexts, METADATA};
 use crate::nested;

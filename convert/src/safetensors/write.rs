@@ -6,7 +6,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use ndarray::Dimension as _;
-use tenarc::{AtomicFile, Error, Order, Result, SyncLevel, TensorMeta, ToTensor};
+use tenarc::io::{AtomicFile, SyncLevel};
+use tenarc::tensor::{Order, TensorMeta, ToTensor};
+use tenarc::{Error, Result};
 use twox_hash::XxHash3_64;
 
 use super::dtype;
@@ -172,7 +174,7 @@ mod tests {
     use std::io::{Seek as _, SeekFrom};
 
     use super::*;
-    use tenarc::ReadAt as _;
+    use tenarc::io::ReadAt as _;
 
     /// A file in which one bit was changed between writing and reading back, or that was cut.
     #[test]

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use tenarc::archive::{SaveOptions, Segment};
 use tenarc::inspect::{Event, Form, SOME};
-use tenarc::{
-    AtomicFile, Deferred, Error, OArchive, Order, ReadAt, Result, SaveOptions, Segment, Tensor,
-    TensorMeta, open_file,
-};
+use tenarc::io::{AtomicFile, ReadAt, open_file};
+use tenarc::tensor::{Deferred, Order, TensorMeta};
+use tenarc::{Error, OArchive, Result, Tensor};
 
 use super::array::Header;
 use super::chunk::Input;

@@ -3,8 +3,10 @@
 use std::io::Read;
 
 use ndarray::{Dimension as _, IxDyn};
+use tenarc::de::Limits;
 use tenarc::tensor::element_count;
-use tenarc::{DType, DynTensor, Error, Limits, Order, Result, TensorMeta};
+use tenarc::tensor::{Order, TensorMeta};
+use tenarc::{DType, DynTensor, Error, Result};
 
 use super::chunk::{Input, cut};
 use crate::support::read_all;

@@ -1,6 +1,7 @@
 //! Arrays as lists of byte strings, for transports that keep them apart.
 
-use tenarc::{DynTensor, Error, Result, ToTensor};
+use tenarc::tensor::ToTensor;
+use tenarc::{DynTensor, Error, Result};
 
 use super::array::Header;
 

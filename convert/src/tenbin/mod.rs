@@ -53,7 +53,10 @@ use super::made;
 use crate::support::{alloc_budget, write_slices};
 use array::Header;
 use chunk::Input;
-use tenarc::{DynTensor, Error, Limits, Result, SyncLevel, ToTensor};
+use tenarc::de::Limits;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::ToTensor;
+use tenarc::{DynTensor, Error, Result};
 
 /// Writes named arrays; `""` is no name. Names need not be unique.
 ///

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use tenarc::{Category, Error, ReadAt, Result};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use crate::zip::{Bytes as _, Contents, Directory, Member};
 

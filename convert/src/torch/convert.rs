@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::{Archive, Error, ReadAt, Result, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, Error, Result};
 
 use super::file::TorchFile;
 use crate::nested::Names;
@@ -13,7 +15,7 @@ use crate::{Losses, made};
 /// How a file is converted.
 ///
 /// ```
-/// use tenarc::SaveOptions;
+/// use tenarc::archive::SaveOptions;
 /// use tenarc_convert::torch::{Names, Options};
 ///
 /// let options = Options::default()

@@ -6,7 +6,10 @@ use std::fs::File;
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
-use tenarc::{Deferred, DynTensor, Element, Error, Limits, ReadAt, Result, TensorInfo, open_file};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::{DynTensor, Error, Result};
 
 use super::container::{Container, stored};
 use super::gather;

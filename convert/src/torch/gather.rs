@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use tenarc::{Error, ReadAt, Result, TensorInfo};
+use tenarc::io::ReadAt;
+use tenarc::tensor::TensorInfo;
+use tenarc::{Error, Result};
 
 use super::layout::Place;
 use crate::source;

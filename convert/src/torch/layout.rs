@@ -2,7 +2,8 @@
 
 use ndarray::IxDyn;
 use tenarc::tensor::element_count;
-use tenarc::{DType, Error, Order, Result, TensorInfo, TensorMeta};
+use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::{DType, Error, Result};
 
 use super::container::{Container, storage_name};
 use super::pickle::{Kind, Rebuilt};

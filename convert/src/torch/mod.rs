@@ -21,10 +21,10 @@
 //!
 //! Tensors have the names that `state_dict` gives them: keys of dicts, and numbers of elements of lists, joined
 //! by dots. Views of a storage are read as the tensors they are: transposed ones in column-major
-//! [order](tenarc::Order), others gathered in row-major order. Plain values beside tensors, such as the number of
+//! [order](tenarc::tensor::Order), others gathered in row-major order. Plain values beside tensors, such as the number of
 //! an epoch, are kept. Not kept, and not counted as lost, is what is no value of a tensor: devices, strides,
 //! `requires_grad`, and which tensors share a storage
-//! ([`with_dedup`](tenarc::SaveOptions::with_dedup) stores equal ones once).
+//! ([`with_dedup`](tenarc::archive::SaveOptions::with_dedup) stores equal ones once).
 
 mod container;
 mod convert;

@@ -1,7 +1,8 @@
 //! A file as a value: flat, or with its names taken apart.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tenarc::{Deferred, Result, Tensor};
+use tenarc::tensor::Deferred;
+use tenarc::{Result, Tensor};
 
 use super::pickle::{Object, Value};
 use super::tree::{lost, object, step};

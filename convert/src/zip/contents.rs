@@ -1,7 +1,8 @@
 //! The contents of a member: read in order, inflated, and checked.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
-use tenarc::{Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::{Bytes, DEFLATED, Fields, LOCAL_LEN, Member, STORED, flag, signature, widened};
 use crate::source;

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use tenarc::{Category, Error, ReadAt, Result};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 
 use super::{
     CENTRAL_LEN, END_LEN, END64_LEN, Fields, LOCAL_LEN, LOCATOR64_LEN, Member, flag, read_at,

@@ -240,7 +240,7 @@ mod tests {
 
     /// So many zeros, and what follows them.
     struct Sparse(u64, Vec<u8>);
-    impl tenarc::ReadAt for Sparse {
+    impl tenarc::io::ReadAt for Sparse {
         fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
             match offset.checked_sub(self.0) {
                 Some(offset) => self.1[..].read_at(out, offset),

@@ -3,7 +3,9 @@
 use ndarray::{ArrayViewD, Ix0, Ix1, Ix2, IxDyn};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::{Category, DType, DynTensor, Element, Order};
+use tenarc::error::Category;
+use tenarc::tensor::{Element, Order};
+use tenarc::{DType, DynTensor};
 use tenarc_convert::npy::{self, NpyFile, Npz};
 
 use super::support::{fixture, fixtures, says};

@@ -1,6 +1,7 @@
 //! Headers that are none.
 
-use tenarc::{Category, Limits};
+use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc_convert::npy;
 
 use super::support::{fixture, npy as file, says};

@@ -1,6 +1,7 @@
 //! Members that are not what the directory says.
 
-use tenarc::{Category, Limits};
+use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc_convert::npy::Npz;
 
 use super::support::{Part, all, bytes, crc, deflated, npy, part, says, zip};

@@ -3,7 +3,8 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use tenarc::{DType, DynTensor, Order};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor};
 use tenarc_convert::npy::{self, Compression, NpzWriter};
 
 use super::support::all;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use tenarc::{DynTensor, Error, ReadAt, Result};
+use tenarc::io::ReadAt;
+use tenarc::{DynTensor, Error, Result};
 use tenarc_convert::npy::Npz;
 
 pub fn fixtures() -> PathBuf {

@@ -1,6 +1,6 @@
 //! Zip files whose directory lies.
 
-use tenarc::Category;
+use tenarc::error::Category;
 use tenarc_convert::npy::Npz;
 
 use super::support::{Part, Slow, all, body, bytes, end, fixture, part, says, zip, zip_at};

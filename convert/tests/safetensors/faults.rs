@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tenarc::{Category, DType, Deferred, Error, Order, SaveOptions, Tensor, ToTensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, Order, ToTensor};
+use tenarc::{DType, Error, Tensor};
 use tenarc_convert::safetensors::{self, Names, SafeTensors};
 
 use crate::support::{names, quick, raw, tensor, written};

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use tenarc::{DType, SaveOptions, SyncLevel, TensorInfo};
+use tenarc::DType;
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::TensorInfo;
 use tenarc_convert::safetensors::{self, Names, SafeTensors};
 
 use crate::support::{code, quick, rewritten};

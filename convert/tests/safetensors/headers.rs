@@ -2,7 +2,8 @@
 
 use std::io;
 
-use tenarc::{Category, ReadAt};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
 use tenarc_convert::safetensors::{SafeTensors, open};
 
 use crate::support::{raw, refused, tensor, written};

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, View};
-use tenarc::{DynTensor, Order, TensorInfo};
+use tenarc::DynTensor;
+use tenarc::tensor::{Order, TensorInfo};
 use tenarc_convert::safetensors::SafeTensors;
 
 use crate::support::{DTYPES, code, quick, raw, rewritten, written};

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use tenarc::{DType, DynTensor, Error, Order, SyncLevel, TensorInfo};
+use tenarc::io::SyncLevel;
+use tenarc::tensor::{Order, TensorInfo};
+use tenarc::{DType, DynTensor, Error};
 use tenarc_convert::safetensors::{self, Options, SafeTensors};
 
 /// Every dtype there is, with its name in headers.
@@ -71,7 +73,7 @@ pub fn written(tensors: &[(&str, DynTensor)], options: &Options) -> Vec<u8> {
 
 /// Everything in a file, written again.
 #[track_caller]
-pub fn rewritten<S: tenarc::ReadAt>(file: &SafeTensors<S>) -> Vec<u8> {
+pub fn rewritten<S: tenarc::io::ReadAt>(file: &SafeTensors<S>) -> Vec<u8> {
     let names = file.tensors().iter().map(TensorInfo::path);
     let tensors: Vec<_> = names.map(|name| (name, file.deferred(name).unwrap())).collect();
     let mut options = quick();

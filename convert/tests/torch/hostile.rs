@@ -1,6 +1,6 @@
 //! Files that mean harm.
 
-use tenarc::Category;
+use tenarc::error::Category;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Pickler, all, file, fixture, floats, refused, says, under_a};

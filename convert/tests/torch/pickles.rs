@@ -1,6 +1,6 @@
 //! What the machine understands, and what it does not.
 
-use tenarc::Category;
+use tenarc::error::Category;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Pickler, file, floats, refused, under_a};

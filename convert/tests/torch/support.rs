@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tenarc::{Category, Error, ReadAt, Result};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
 use tenarc_convert::torch::TorchFile;
 
 pub fn fixtures() -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use tenarc::Category;
+use tenarc::error::Category;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{all, file, fixture, floats, says, under_a, zip};

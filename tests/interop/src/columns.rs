@@ -7,7 +7,9 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::{DynTensor, Order, ReadAt};
+use tenarc::DynTensor;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Order;
 use tenarc_convert::arrow::{self, ArrowFile, Batches, Layout, Options};
 
 use crate::Tally;

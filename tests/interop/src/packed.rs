@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::SaveOptions;
+use tenarc::archive::SaveOptions;
 use tenarc_convert::msgpack::{self, Options};
 
 use crate::{Tally, copies};

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use serde::Serialize;
-use tenarc::{DType, Order};
+use tenarc::DType;
+use tenarc::tensor::Order;
 
 use crate::document::Section;
 use crate::elements::{self, Element};

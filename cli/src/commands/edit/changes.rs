@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use tenarc::{Category, DType, Value};
+use tenarc::error::Category;
+use tenarc::{DType, Value};
 use tenarc_convert::json;
 
 use super::tree::{self, expanded};

@@ -1,7 +1,7 @@
 //! Prints tensors as numpy does: for large ones, the first and last elements of each axis.
 
 use serde_json::Value as Json;
-use tenarc::Order;
+use tenarc::tensor::Order;
 
 use crate::document::Section;
 use crate::elements::{self, Element};

@@ -1,6 +1,9 @@
 //! Files that were cut, changed, or made to mislead.
 
-use tenarc::{Category, DType, Limits, Order, Value};
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, Value};
 use tenarc_convert::arrow::{ArrowFile, Batches, Layout};
 
 use super::peak::peak;

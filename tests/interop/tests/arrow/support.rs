@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tenarc::{
-    Archive, DType, DynTensor, Error, OArchive, Order, ReadAt, SyncLevel, ToTensor, Value,
-};
+use tenarc::io::{ReadAt, SyncLevel};
+use tenarc::tensor::{Order, ToTensor};
+use tenarc::{Archive, DType, DynTensor, Error, OArchive, Value};
 use tenarc_convert::arrow::{ArrowFile, Format, Options};
 
 /// Every dtype that Arrow has.

@@ -3,7 +3,8 @@
 use std::io;
 
 use ndarray::{Array1, Array2, ShapeBuilder as _, arr0};
-use tenarc::{DType, Deferred, DynTensor, Order, ToTensor};
+use tenarc::tensor::{Deferred, Order, ToTensor};
+use tenarc::{DType, DynTensor};
 use tenarc_convert::arrow::{self, ArrowFile, Batches, Format, Layout, Options};
 
 use super::support::{quick, says, tensor, written};
@@ -182,7 +183,7 @@ fn a_writer_that_fails_is_told() {
     let whole = written(&tensors, &quick()).len();
     for room in (0..whole).step_by(97) {
         let error = arrow::to_writer(Full(room), &tensors).unwrap_err();
-        assert_eq!(error.category(), tenarc::Category::Io);
+        assert_eq!(error.category(), tenarc::error::Category::Io);
     }
     arrow::to_writer(Full(whole), &tensors).unwrap();
 }

@@ -1,10 +1,11 @@
 //! What lists may hold: names, dtypes, shapes, many and none.
 
 use ndarray::{Array0, Array2, Array3, ArrayD, ArrayView2, IxDyn, ShapeBuilder, arr0, array, s};
-use tenarc::{
-    Archive, Category, DType, Deferred, DynTensor, Error, IArchive, OArchive, Order, SaveOptions,
-    ToTensor, load_multi, save_multi,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::named::{load_multi, save_multi};
+use tenarc::tensor::{Deferred, Order, ToTensor};
+use tenarc::{Archive, DType, DynTensor, Error, IArchive, OArchive};
 
 use super::common::DTYPES;
 use super::{names, ramp, saved};
@@ -50,11 +51,11 @@ fn names_are_any_text() {
     }
     // Onto variables in another order.
     let mut variables = vec![ramp(7, 999); strange.len()];
-    let mut named: Vec<(&str, &mut dyn tenarc::Variable)> = Vec::new();
+    let mut named: Vec<(&str, &mut dyn tenarc::named::Variable)> = Vec::new();
     for (name, variable) in strange.iter().rev().zip(&mut variables) {
         named.push((name, variable));
     }
-    tenarc::load_multi_onto(&stream[..], &mut named, tenarc::Match::Strict).unwrap();
+    tenarc::named::load_multi_onto(&stream[..], &mut named, tenarc::named::Match::Strict).unwrap();
     for (found, (name, expected)) in variables.iter().rev().zip(&tensors) {
         assert_eq!(found, expected, "{name:?}");
     }
@@ -127,9 +128,10 @@ fn tensors_of_many_types_go_together() {
 fn an_empty_list() {
     let stream = saved::<&str, Vec<f32>>(&[]);
     assert!(load_multi(&stream[..]).unwrap().is_empty());
-    let none: &mut [(&str, &mut dyn tenarc::Variable)] = &mut [];
-    let unmatched = tenarc::load_multi_onto(&stream[..], none, tenarc::Match::Strict).unwrap();
-    assert_eq!(unmatched, tenarc::Unmatched::default());
+    let none: &mut [(&str, &mut dyn tenarc::named::Variable)] = &mut [];
+    let unmatched =
+        tenarc::named::load_multi_onto(&stream[..], none, tenarc::named::Match::Strict).unwrap();
+    assert_eq!(unmatched, tenarc::named::Unmatched::default());
 }
 
 #[test]
@@ -158,11 +160,12 @@ fn ten_thousand_tensors_keep_their_order() {
         assert_eq!(tensor.view::<f32>().unwrap()[[0]], (at % 900 * 1000) as f32);
     }
     let mut arrays = vec![ramp(5, 1); 10_000];
-    let mut variables: Vec<(String, &mut dyn tenarc::Variable)> = Vec::new();
+    let mut variables: Vec<(String, &mut dyn tenarc::named::Variable)> = Vec::new();
     for (at, array) in arrays.iter_mut().enumerate().rev() {
         variables.push((name(at), array));
     }
-    tenarc::load_multi_onto(&stream[..], &mut variables, tenarc::Match::Strict).unwrap();
+    tenarc::named::load_multi_onto(&stream[..], &mut variables, tenarc::named::Match::Strict)
+        .unwrap();
     assert!(arrays.iter().zip(&tensors).all(|(found, (_, expected))| found == expected));
 }
 

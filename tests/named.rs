@@ -2,26 +2,27 @@
 // Sample values are small numbers made from an index, and floats come back bit for bit.
 #![allow(clippy::cast_precision_loss, clippy::float_cmp)]
 
-#[path = "multi/archives.rs"]
+#[path = "named/archives.rs"]
 mod archives;
 mod common;
-#[path = "multi/lists.rs"]
+#[path = "named/lists.rs"]
 mod lists;
-#[path = "multi/onto.rs"]
+#[path = "named/onto.rs"]
 mod onto;
 #[path = "common/peak.rs"]
 mod peak;
-#[path = "multi/streams.rs"]
+#[path = "named/streams.rs"]
 mod streams;
-#[path = "multi/variables.rs"]
+#[path = "named/variables.rs"]
 mod variables;
 
 use ndarray::Array1;
-use tenarc::{DynTensor, ToTensor};
+use tenarc::DynTensor;
+use tenarc::tensor::ToTensor;
 
 fn saved<N: AsRef<str>, T: ToTensor>(tensors: &[(N, T)]) -> Vec<u8> {
     let mut stream = Vec::new();
-    tenarc::save_multi(&mut stream, tensors).unwrap();
+    tenarc::named::save_multi(&mut stream, tensors).unwrap();
     stream
 }
 

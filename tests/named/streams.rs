@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 use std::thread;
 
 use ndarray::Array1;
-use tenarc::{Category, Match, Variable, load_multi, load_multi_onto, save_multi};
+use tenarc::error::Category;
+use tenarc::named::{Match, Variable, load_multi, load_multi_onto, save_multi};
 
 use super::common::{OneByte, Ragged};
 use super::peak::peak;

@@ -1,10 +1,10 @@
 //! Loading onto variables: what may differ in each mode, and what stays untouched.
 
 use ndarray::{Array1, Array2, ArrayD, IxDyn, array};
-use tenarc::{
-    Category, DType, DynTensor, IArchive, Match, OArchive, Order, Result, Unmatched, Variable,
-    load_multi_onto,
-};
+use tenarc::error::Category;
+use tenarc::named::{Match, Unmatched, Variable, load_multi_onto};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, IArchive, OArchive, Result};
 
 use super::{ramp, saved};
 
@@ -108,7 +108,7 @@ fn many_unmatched_names_are_told_shortly_in_errors_and_all_in_the_result() {
 fn another_dtype_or_shape_leaves_everything_untouched() {
     let square = Array2::<f32>::zeros((20, 40));
     let wide = ramp(800, 1).mapv(f64::from);
-    let list: [(&str, &dyn tenarc::ToTensor); 4] =
+    let list: [(&str, &dyn tenarc::tensor::ToTensor); 4] =
         [("a", &ramp(800, 1)), ("wide", &wide), ("square", &square), ("bits", &[1u32, 2])];
     let stream = saved(&list);
     for mode in MODES {
@@ -148,7 +148,7 @@ fn two_of_one_name() {
     let mut out = OArchive::new(Vec::new()).unwrap();
     out.save(&Twice).unwrap();
     let stream = out.finish().unwrap();
-    let error = tenarc::load_multi(&stream[..]).unwrap_err();
+    let error = tenarc::named::load_multi(&stream[..]).unwrap_err();
     assert!(error.to_string().contains("two tensors named `a`"), "{error}");
     for mode in MODES {
         for shapes in [&[("a", 800)][..], &[], &[("b", 1)]] {
@@ -192,7 +192,7 @@ fn entries_that_are_no_tensors() {
     let mut out = OArchive::new(Vec::new()).unwrap();
     out.save(&mixed).unwrap();
     let stream = out.finish().unwrap();
-    assert!(tenarc::load_multi(&stream[..]).unwrap_err().to_string().contains("step"));
+    assert!(tenarc::named::load_multi(&stream[..]).unwrap_err().to_string().contains("step"));
 
     for name in ["step", "nested", "text", "blob"] {
         let mut model = Model::new(&[("weight", 800), (name, 700)]);

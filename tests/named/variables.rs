@@ -1,7 +1,9 @@
 //! What can be a variable: arrays of any ownership and layout, dynamic tensors, own types.
 
 use ndarray::{ArcArray, Array1, Array2, Array3, CowArray, IxDyn, ShapeBuilder, array, s};
-use tenarc::{DType, DynTensor, Match, Order, Result, Variable, load_multi_onto};
+use tenarc::named::{Match, Variable, load_multi_onto};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Result};
 
 use super::{ramp, saved};
 
@@ -60,7 +62,7 @@ fn arrays_of_every_ownership_and_layout() {
 #[test]
 fn scalars_and_arrays_without_elements() {
     let none = Array3::<u8>::zeros((2, 0, 3));
-    let list: [(&str, &dyn tenarc::ToTensor); 2] =
+    let list: [(&str, &dyn tenarc::tensor::ToTensor); 2] =
         [("scalar", &ndarray::arr0(7i64)), ("none", &none)];
     let stream = saved(&list);
     let (mut scalar, mut empty) = (ndarray::arr0(0i64), none.clone());
