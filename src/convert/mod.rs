@@ -45,6 +45,7 @@ pub mod tenbin;
 pub mod torch;
 
 mod exported;
+mod honest;
 mod input;
 mod loss;
 mod made;

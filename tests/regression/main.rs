@@ -1,0 +1,3 @@
+//! One module for each defect that was once here.
+
+mod lying_writers;
