@@ -154,7 +154,16 @@ impl Value {
         }
     }
 
-    fn number(&self) -> Option<Numeric> {
+    /// An integer, beyond `i128` too.
+    pub(crate) fn unsigned(value: u128) -> Self {
+        i128::try_from(value).map_or_else(
+            |_| Self::Tag(tag::BIGNUM, Box::new(Self::Bytes(value.to_be_bytes().to_vec()))),
+            Self::Integer,
+        )
+    }
+
+    /// The number, if this is one; of bignums, those of up to 128 bits.
+    pub(crate) fn number(&self) -> Option<Numeric> {
         match self {
             Self::Integer(value) => {
                 let negative = *value < 0;
@@ -320,10 +329,13 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Integer(value) => write!(f, "{value}"),
-            other => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes)) {
-                Ok(text) => f.write_str(&text),
-                Err(_) => f.write_str("?"),
+            other => match other.number().and_then(Numeric::integer_digits) {
+                Some(digits) => f.write_str(&digits),
+                None => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes))
+                {
+                    Ok(text) => f.write_str(&text),
+                    Err(_) => f.write_str("?"),
+                },
             },
         }
     }
@@ -435,10 +447,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
-        Ok(i128::try_from(value).map_or_else(
-            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(value.to_be_bytes().to_vec()))),
-            Value::Integer,
-        ))
+        Ok(Value::unsigned(value))
     }
 
     fn visit_f32<E>(self, value: f32) -> Result<Value, E> {

@@ -27,18 +27,18 @@ untagged! {
 }
 
 #[track_caller]
-fn comes_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: T) {
+fn comes_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
     for packed in [false, true] {
         let options = EncodeOptions::default().with_typed_arrays(packed);
-        let bytes = tenarc::to_vec_with(&value, options).unwrap();
-        assert_eq!(tenarc::from_slice::<T>(&bytes).unwrap(), value);
-        assert_eq!(tenarc::from_reader::<_, T>(&bytes[..]).unwrap(), value);
+        let bytes = tenarc::to_vec_with(value, options).unwrap();
+        assert_eq!(tenarc::from_slice::<T>(&bytes).unwrap(), *value);
+        assert_eq!(tenarc::from_reader::<_, T>(&bytes[..]).unwrap(), *value);
     }
-    assert_eq!(tenarc::from_value::<T>(tenarc::to_value(&value).unwrap()).unwrap(), value);
-    let archive = tenarc::Archive::new(archived(&value)).unwrap();
-    assert_eq!(archive.load::<T>().unwrap(), value);
-    let json = serde_json::to_string(&value).unwrap();
-    assert_eq!(serde_json::from_str::<T>(&json).unwrap(), value);
+    assert_eq!(tenarc::from_value::<T>(tenarc::to_value(value).unwrap()).unwrap(), *value);
+    let archive = tenarc::Archive::new(archived(value)).unwrap();
+    assert_eq!(archive.load::<T>().unwrap(), *value);
+    let json = serde_json::to_string(value).unwrap();
+    assert_eq!(serde_json::from_str::<T>(&json).unwrap(), *value);
 }
 
 fn archived<T: Serialize>(value: &T) -> Vec<u8> {
@@ -53,23 +53,23 @@ fn sequences_and_tensors_come_back_as_what_they_were() {
         let plain: Vec<f32> = (0..len).map(|n: u16| f32::from(n) / 7.0).collect();
         let wide = || Array1::from_iter((0..len).map(|n| f64::from(n) / 8.0));
         let singles = || Array1::from_vec(plain.clone());
-        comes_back(DoublesFirst::Plain(plain.clone()));
-        comes_back(DoublesFirst::Tensor(wide().into()));
-        comes_back(DoublesLast::Plain(plain.clone()));
-        comes_back(DoublesLast::Tensor(wide().into()));
-        comes_back(SinglesFirst::Plain(plain.clone()));
-        comes_back(SinglesFirst::Tensor(singles().into()));
-        comes_back(SinglesLast::Plain(plain.clone()));
-        comes_back(SinglesLast::Tensor(singles().into()));
-        comes_back(AnyFirst::Plain(plain.clone()));
-        comes_back(AnyFirst::Tensor(Tensor(singles().into())));
-        comes_back(AnyLast::Plain(plain.clone()));
-        comes_back(AnyLast::Tensor(Tensor(wide().into())));
-        comes_back(VecFirst::Plain((0..len.into()).collect()));
-        comes_back(VecFirst::Tensor(Tensor((0..len.into()).collect())));
+        comes_back(&DoublesFirst::Plain(plain.clone()));
+        comes_back(&DoublesFirst::Tensor(wide().into()));
+        comes_back(&DoublesLast::Plain(plain.clone()));
+        comes_back(&DoublesLast::Tensor(wide().into()));
+        comes_back(&SinglesFirst::Plain(plain.clone()));
+        comes_back(&SinglesFirst::Tensor(singles().into()));
+        comes_back(&SinglesLast::Plain(plain.clone()));
+        comes_back(&SinglesLast::Tensor(singles().into()));
+        comes_back(&AnyFirst::Plain(plain.clone()));
+        comes_back(&AnyFirst::Tensor(Tensor(singles().into())));
+        comes_back(&AnyLast::Plain(plain.clone()));
+        comes_back(&AnyLast::Tensor(Tensor(wide().into())));
+        comes_back(&VecFirst::Plain((0..len.into()).collect()));
+        comes_back(&VecFirst::Tensor(Tensor((0..len.into()).collect())));
     }
-    comes_back(AnyFirst::Tensor(Tensor(Array2::<u8>::zeros((2, 3)).into())));
-    comes_back(AnyLast::Tensor(Tensor(Array2::<u8>::zeros((2, 3)).into())));
+    comes_back(&AnyFirst::Tensor(Tensor(Array2::<u8>::zeros((2, 3)).into())));
+    comes_back(&AnyLast::Tensor(Tensor(Array2::<u8>::zeros((2, 3)).into())));
 }
 
 /// Where serde buffers nothing, a field that was a `Vec` is still read as a tensor.

@@ -6,7 +6,8 @@ use crate::value::Value;
 /// The longest number that is read: more digits than any float has.
 pub const MAX_LEN: usize = 2048;
 
-/// The number: an integer where it is written as one and fits 128 bits, a double otherwise.
+/// The number: an integer where it is written as one and fits an `i128` or a `u128`, a double
+/// otherwise.
 pub fn parse(text: &str) -> Result<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, rest) = split(digits);
@@ -31,7 +32,8 @@ pub fn parse(text: &str) -> Result<Value> {
     }
     // The sign of zero is none of an integer's.
     if fraction.is_none() && exponent.is_none() && text != "-0" {
-        return text.parse().map(Value::Integer).map_err(|_| {
+        let integer = text.parse().map(Value::Integer);
+        return integer.or_else(|_| text.parse().map(Value::unsigned)).map_err(|_| {
             let shown = shown(text);
             Error::data(format!("integer `{shown}` has more than 128 bits"))
         });

@@ -14,6 +14,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::tensor::DynTensor;
 use crate::value::Value;
+use crate::wire::number::Numeric;
 
 /// MessagePack, as it is written.
 pub struct Format;
@@ -151,8 +152,11 @@ impl Writer<'_> {
                 self.tensor(&DynTensor::from_parts(meta, numbers.0.clone())?)
             }
             Value::Tensor(tensor) => self.tensor(tensor),
-            // Containers are no leaves.
+            // Of all tags, those of integers beyond `i128` are leaves.
             Value::Tag(..) | Value::Array(_) | Value::Map(_) => {
+                if let Some(digits) = value.number().and_then(Numeric::integer_digits) {
+                    return self.wide_integer(&digits);
+                }
                 self.lose("an integer of more than 128 bits, which is written as nil");
                 self.put(&[0xc0])
             }
@@ -178,11 +182,13 @@ impl Writer<'_> {
                     _ => self.put(&with(0xd3, bytes)),
                 }
             }
-            Err(_) => {
-                self.lose("an integer of more than 64 bits, which is written as a string");
-                self.text(&value.to_string())
-            }
+            Err(_) => self.wide_integer(&value.to_string()),
         }
+    }
+
+    fn wide_integer(&mut self, digits: &str) -> Result<()> {
+        self.lose("an integer of more than 64 bits, which is written as a string");
+        self.text(digits)
     }
 
     /// A number behind the marker for its width; where a marker is zero, there is none.
