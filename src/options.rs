@@ -5,8 +5,8 @@
 /// The default writes what any CBOR library reads: see [`with_typed_arrays`](Self::with_typed_arrays).
 ///
 /// ```
-/// let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-/// let bytes = tenarc::to_vec_with(&vec![0.5f32; 1000], options)?;
+/// let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+/// let bytes = tenarc::ser::to_vec_with(&vec![0.5f32; 1000], options)?;
 /// assert_eq!(bytes.len(), 4005); // tag 85, byte string head, 4,000 bytes
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -66,7 +66,7 @@ impl DecodeOptions {
 
     /// Whether the checksums of tensors are verified when an archive is loaded into owned arrays; on
     /// by default. Those of headers are in any case, and those of views only by
-    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::Parts) are when these are
+    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::parts::Parts) are when these are
     /// put together.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
@@ -85,7 +85,7 @@ impl DecodeOptions {
 /// `Vec` of [`DynTensor`](crate::DynTensor)s, of which the shortest is one byte of input too, some 400.
 /// Other collections take what they take for an element.
 ///
-/// [`Category::Limit`]: crate::Category::Limit
+/// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(crate) max_depth: usize,

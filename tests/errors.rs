@@ -10,7 +10,8 @@ use common::{refuse, unhex};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{Category, Error, Value};
+use tenarc::error::Category;
+use tenarc::{Error, Value};
 
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Model {
@@ -332,7 +333,7 @@ fn every_prefix_of_a_document_ends_too_early() {
             refuse::<Model>(&bytes[..len]),
             refuse::<Value>(&bytes[..len]),
             refuse::<IgnoredAny>(&bytes[..len]),
-            refuse::<Box<tenarc::RawValue>>(&bytes[..len]),
+            refuse::<Box<tenarc::value::RawValue>>(&bytes[..len]),
         ] {
             assert_eq!(error.category(), Category::Eof, "{len} bytes: {error}");
             assert!(error.offset().unwrap() <= len as u64, "{len} bytes: {error}");
@@ -437,13 +438,14 @@ fn errors_become_errors_of_io() {
 
 #[test]
 fn limits_say_what_was_reached() {
-    use tenarc::{DecodeOptions, Limits};
+    use tenarc::de::{DecodeOptions, Limits};
 
     fn limited<T: DeserializeOwned + Debug>(bytes: &str, limits: Limits) -> Error {
         let options = DecodeOptions::default().with_limits(limits);
         let bytes = unhex(bytes);
-        let error = tenarc::from_reader_with::<_, T>(&bytes[..], options).unwrap_err();
-        let other = tenarc::from_reader_with::<_, T>(common::OneByte(&bytes), options).unwrap_err();
+        let error = tenarc::de::from_reader_with::<_, T>(&bytes[..], options).unwrap_err();
+        let other =
+            tenarc::de::from_reader_with::<_, T>(common::OneByte(&bytes), options).unwrap_err();
         assert_eq!(error.to_string(), other.to_string());
         assert_eq!(error.category(), Category::Limit, "{error}");
         error

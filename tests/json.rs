@@ -6,8 +6,12 @@ use half::{bf16, f16};
 use ndarray::{Array2, ShapeBuilder as _, array};
 use num_complex::Complex;
 use proptest::prelude::*;
-use tenarc::convert::json::{self, Options};
-use tenarc::{Category, DType, DynTensor, Limits, Order, SaveOptions, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc_convert::json::{self, Options};
 
 fn read(text: &str) -> tenarc::Result<Value> {
     json::read(text.as_bytes())

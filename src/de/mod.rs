@@ -28,7 +28,7 @@ use crate::wire::reader::Wire;
 /// Where the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has bytes
 /// left behind the value.
 ///
-/// [`Limits`]: crate::Limits
+/// [`Limits`]: crate::de::Limits
 pub fn from_slice<'de, T: Deserialize<'de>>(slice: &'de [u8]) -> Result<T> {
     from_slice_with(slice, DecodeOptions::default())
 }

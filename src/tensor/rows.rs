@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::mem;
 
 /// Writes a `Vec` of plain structs as one tensor, a row for each struct: for
-/// `#[serde(with = "tenarc::Rows::<f32>")]`.
+/// `#[serde(with = "tenarc::tensor::Rows::<f32>")]`.
 ///
 /// The struct must be [`Pod`], and all its fields as wide as the element type named, which is the
 /// dtype of the tensor: a triangle of nine `f32` gives an `f32` tensor of shape `[n, 9]`, which
@@ -33,7 +33,7 @@ use crate::mem;
 ///
 /// #[derive(Serialize, Deserialize, PartialEq, Debug)]
 /// struct Mesh {
-///     #[serde(with = "tenarc::Rows::<f32>")]
+///     #[serde(with = "tenarc::tensor::Rows::<f32>")]
 ///     triangles: Vec<Triangle>,
 /// }
 ///
@@ -58,7 +58,7 @@ use crate::mem;
 ///
 /// #[derive(Serialize)]
 /// struct Track {
-///     #[serde(with = "tenarc::Rows::<f32>")] // `time` is wider than an `f32`
+///     #[serde(with = "tenarc::tensor::Rows::<f32>")] // `time` is wider than an `f32`
 ///     samples: Vec<Sample>,
 /// }
 ///
@@ -126,22 +126,22 @@ impl<T, A> In<T, A> {
     /// ```compile_fail
     /// // 12 bytes are no whole number of complex numbers, although their parts are aligned as `u32`.
     /// let mut out = tenarc::Serializer::new(Vec::new());
-    /// let _ = tenarc::Rows::<num_complex::Complex<f32>>::serialize(&[[0u32; 3]], &mut out);
+    /// let _ = tenarc::tensor::Rows::<num_complex::Complex<f32>>::serialize(&[[0u32; 3]], &mut out);
     /// ```
     ///
     /// ```compile_fail
     /// let mut out = tenarc::Serializer::new(Vec::new());
-    /// let _ = tenarc::Rows::<u8>::serialize(&[[0u8; 0]], &mut out);
+    /// let _ = tenarc::tensor::Rows::<u8>::serialize(&[[0u8; 0]], &mut out);
     /// ```
     ///
     /// ```compile_fail
     /// let mut out = tenarc::Serializer::new(Vec::new());
-    /// let _ = tenarc::Rows::<u32>::serialize(&[[0u16; 2]], &mut out);
+    /// let _ = tenarc::tensor::Rows::<u32>::serialize(&[[0u16; 2]], &mut out);
     /// ```
     ///
     /// ```
     /// let mut out = tenarc::Serializer::new(Vec::new());
-    /// let _ = tenarc::Rows::<u32>::serialize(&[[0u32; 2]], &mut out);
+    /// let _ = tenarc::tensor::Rows::<u32>::serialize(&[[0u32; 2]], &mut out);
     /// ```
     const WIDTH: usize = {
         assert!(

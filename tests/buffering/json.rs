@@ -7,7 +7,8 @@ use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder, array, s};
 use num_complex::Complex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 /// Asserts what a value is in JSON, and that it comes back from text, reader and JSON value.
 #[track_caller]

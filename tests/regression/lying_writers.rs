@@ -44,7 +44,7 @@ fn refused<T>(write: impl Fn(Liar) -> tenarc::Result<T>) {
         if let Err(error) = write(Liar(honest)) {
             let text = error.to_string();
             assert!(text.contains("writer claims to have written"), "{text}");
-            assert_eq!(error.category(), tenarc::Category::Io);
+            assert_eq!(error.category(), tenarc::error::Category::Io);
         } else {
             assert!(honest > 0);
         }

@@ -3,7 +3,8 @@
 
 use ndarray::{Array1, Array2, array};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tenarc::{DynTensor, EncodeOptions, Tensor};
+use tenarc::ser::EncodeOptions;
+use tenarc::{DynTensor, Tensor};
 
 macro_rules! untagged {
     ($($name:ident $first:ident $first_type:ty, $second:ident $second_type:ty;)*) => {$(
@@ -30,7 +31,7 @@ untagged! {
 fn comes_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
     for packed in [false, true] {
         let options = EncodeOptions::default().with_typed_arrays(packed);
-        let bytes = tenarc::to_vec_with(value, options).unwrap();
+        let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
         assert_eq!(tenarc::from_slice::<T>(&bytes).unwrap(), *value);
         assert_eq!(tenarc::from_reader::<_, T>(&bytes[..]).unwrap(), *value);
     }

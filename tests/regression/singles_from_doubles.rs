@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{EncodeOptions, Tensor, Value};
+use tenarc::ser::EncodeOptions;
+use tenarc::{Tensor, Value};
 
 #[derive(Deserialize, PartialEq, Debug)]
 struct Config {
@@ -62,7 +63,7 @@ fn every_way<T: DeserializeOwned>(value: &impl Serialize) -> Vec<tenarc::Result<
     let mut results = Vec::new();
     for packed in [false, true] {
         let options = EncodeOptions::default().with_typed_arrays(packed);
-        let bytes = tenarc::to_vec_with(value, options).unwrap();
+        let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
         results.push(tenarc::from_slice(&bytes));
         results.push(tenarc::from_reader(&bytes[..]));
         results.push(tenarc::from_value(tenarc::from_slice(&bytes).unwrap()));
@@ -139,7 +140,7 @@ fn tensors_are_never_rounded() {
 #[cfg(feature = "json")]
 #[test]
 fn json_has_the_digits_of_singles() {
-    use tenarc::convert::json;
+    use tenarc_convert::json;
 
     let written = |value: &Value| {
         let mut text = Vec::new();

@@ -18,7 +18,7 @@ fn are_shown_as_numbers() {
 #[cfg(feature = "json")]
 #[test]
 fn become_json_and_come_back() {
-    use tenarc::convert::json;
+    use tenarc_convert::json;
 
     for wide in WIDE {
         let value = tenarc::to_value(&vec![wide]).unwrap();
@@ -39,7 +39,7 @@ fn become_json_and_come_back() {
 #[cfg(feature = "msgpack")]
 #[test]
 fn become_msgpack_as_other_wide_integers_do() {
-    use tenarc::convert::msgpack::{self, Options};
+    use tenarc_convert::msgpack::{self, Options};
 
     for wide in WIDE {
         let value = tenarc::to_value(&wide).unwrap();

@@ -29,13 +29,13 @@ struct Wide {
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Tables {
-    #[serde(with = "tenarc::Rows::<u16>")]
+    #[serde(with = "tenarc::tensor::Rows::<u16>")]
     nested: Vec<Nested>,
-    #[serde(with = "tenarc::Rows::<f64>")]
+    #[serde(with = "tenarc::tensor::Rows::<f64>")]
     wide: Vec<Wide>,
-    #[serde(with = "tenarc::Rows::<Complex<f32>>")]
+    #[serde(with = "tenarc::tensor::Rows::<Complex<f32>>")]
     complex: Vec<[Complex<f32>; 2]>,
-    #[serde(with = "tenarc::Rows::<u8>")]
+    #[serde(with = "tenarc::tensor::Rows::<u8>")]
     bytes: Vec<[u8; 3]>,
 }
 

@@ -130,8 +130,8 @@ fn singles_survive_bit_for_bit_at_their_width() {
     let all: Vec<f32> = single_bits().into_iter().map(f32::from_bits).collect();
     let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
     for on in [false, true] {
-        let options = tenarc::EncodeOptions::default().with_typed_arrays(on);
-        let bytes = tenarc::to_vec_with(&all, options).unwrap();
+        let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(on);
+        let bytes = tenarc::ser::to_vec_with(&all, options).unwrap();
         for (source, back) in common::everywhere::<Vec<f32>>(&bytes) {
             assert_eq!(bits(back.unwrap()), single_bits(), "{source}");
         }
@@ -155,8 +155,8 @@ fn doubles_survive_bit_for_bit_at_their_width() {
     let all: Vec<f64> = double_bits().into_iter().map(f64::from_bits).collect();
     let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
     for on in [false, true] {
-        let options = tenarc::EncodeOptions::default().with_typed_arrays(on);
-        let bytes = tenarc::to_vec_with(&all, options).unwrap();
+        let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(on);
+        let bytes = tenarc::ser::to_vec_with(&all, options).unwrap();
         for (source, back) in common::everywhere::<Vec<f64>>(&bytes) {
             assert_eq!(bits(back.unwrap()), double_bits(), "{source}");
         }

@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, Array3, ArrayD, ShapeBuilder, array};
 use serde::{Deserialize, Serialize};
-use tenarc::{DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DynTensor, Tensor};
 
 use super::support::{assert_fails, assert_reads, encode, hex, unhex};
 
@@ -24,7 +25,7 @@ fn triangle(start: usize) -> Triangle {
 
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 #[serde(transparent)]
-struct Mesh(#[serde(with = "tenarc::Rows::<f32>")] Vec<Triangle>);
+struct Mesh(#[serde(with = "tenarc::tensor::Rows::<f32>")] Vec<Triangle>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
@@ -35,7 +36,7 @@ struct Edge {
 
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 #[serde(transparent)]
-struct Edges(#[serde(with = "tenarc::Rows::<u16>")] Vec<Edge>);
+struct Edges(#[serde(with = "tenarc::tensor::Rows::<u16>")] Vec<Edge>);
 
 #[test]
 fn structs_round_trip_as_rows() {
@@ -111,9 +112,9 @@ fn another_dtype_is_an_error_that_names_both() {
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Scene {
     name: String,
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     triangles: Vec<Triangle>,
-    #[serde(with = "tenarc::Rows::<u16>")]
+    #[serde(with = "tenarc::tensor::Rows::<u16>")]
     edges: Vec<Edge>,
 }
 

@@ -6,14 +6,15 @@ use half::{bf16, f16};
 use ndarray::{Array1, array};
 use num_complex::Complex;
 use serde::Deserialize;
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{assert_fails, assert_reads, decode, encode, unhex};
 
 /// The bare typed array, and the tensor, of some singles.
 fn singles(values: &[f32]) -> [Vec<u8>; 2] {
-    let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-    let bare = tenarc::to_vec_with(values, options).unwrap();
+    let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+    let bare = tenarc::ser::to_vec_with(values, options).unwrap();
     assert_eq!(bare[..2], [0xd8, 85], "a bare typed array");
     [bare, encode(&Array1::from_vec(values.to_vec()))]
 }

@@ -4,7 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, Array3, ShapeBuilder, arr2};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Element, IArchive, OArchive, Tensor};
+use tenarc::tensor::Element;
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use super::{quick, round_trip};
 
@@ -144,15 +145,15 @@ struct Event {
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Default)]
 struct Blocks {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     points: Vec<Point>,
-    #[serde(with = "tenarc::Rows::<u8>")]
+    #[serde(with = "tenarc::tensor::Rows::<u8>")]
     events: Vec<Event>,
 }
 
 /// As a value of its own.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
-struct Points(#[serde(with = "tenarc::Rows::<f32>")] Vec<Point>);
+struct Points(#[serde(with = "tenarc::tensor::Rows::<f32>")] Vec<Point>);
 
 fn points(count: u16) -> Vec<Point> {
     let point = |at| Point { position: [f32::from(at); 3], weight: 0.5 };

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use tenarc::Value;
-//! use tenarc::convert::json;
+//! use tenarc_convert::json;
 //!
 //! let text = r#"{"name":"fc","weight":{"dtype":"f32","shape":[2],"data":[0.5,"NaN"]}}"#;
 //! let value = json::read(text.as_bytes())?;
@@ -74,8 +74,9 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<Value> {
 /// the limits for itself.
 ///
 /// ```
-/// use tenarc::convert::json;
-/// use tenarc::{Limits, Value};
+/// use tenarc_convert::json;
+/// use tenarc::Value;
+/// use tenarc::de::Limits;
 ///
 /// let lines = b"1\n{}\n";
 /// let values: Vec<Value> = json::values(&lines[..], Limits::strict()).collect::<Result<_, _>>()?;
