@@ -79,9 +79,11 @@ impl DecodeOptions {
 ///
 /// Lengths in the input never allocate ahead of the bytes that back them, whatever the limits:
 /// from a slice, memory stays within a constant factor of the slice's length; from a reader,
-/// within a constant factor of the bytes received. The factor is the size of the largest element
-/// type of the value asked for, as each element takes at least one byte of input (for
-/// [`Value`](crate::Value): 32).
+/// within a constant factor of the bytes received. The factor is three times the size of the largest
+/// element type of the value asked for: each element takes at least one byte of input, and a `Vec` that
+/// grows holds its elements and room for twice as many. It is 96 for [`Value`](crate::Value), and for a
+/// `Vec` of [`DynTensor`](crate::DynTensor)s, of which the shortest is one byte of input too, some 400.
+/// Other collections take what they take for an element.
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +129,8 @@ impl Limits {
     }
 
     /// How many bytes one document may make the decoder allocate for tensors, strings, byte
-    /// strings and the nodes of a [`Value`](crate::Value), added up. By default 16 GiB when
+    /// strings and the nodes of a [`Value`](crate::Value), added up. Not counted are the elements of collections, each of the size
+    /// of its type: see [above](Self). By default 16 GiB when
     /// reading from an [`io::Read`](std::io::Read) or an archive, and unlimited when reading from a slice,
     /// whose own length bounds it: there, what is copied or borrowed from one place of the slice as
     /// it stands is not counted either.

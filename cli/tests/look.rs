@@ -183,6 +183,7 @@ fn shows_values_that_json_lacks_in_diagnostic_notation() {
         (Value::Integer(1), Value::Bytes(vec![1, 2])),
         (Value::Text("t".into()), Value::Tag(99, Box::new(Value::F64(f64::NAN)))),
         (Value::Bool(true), Value::Integer(i128::from(u64::MAX) + 1)),
+        (Value::Bool(false), tenarc::to_value(&u128::MAX).unwrap()),
         (Value::Text("big".into()), Value::Array(vec![Value::Null; 500])),
     ];
     dir.save("m.tenarc", &Value::Map(entries.to_vec()));
@@ -198,6 +199,7 @@ fn shows_values_that_json_lacks_in_diagnostic_notation() {
     assert_eq!(json["1"], json!({"diag": "h'0102'"}));
     assert_eq!(json["t"], json!({"tag": 99, "value": "NaN"}));
     assert_eq!(json["true"], json!("18446744073709551616"));
+    assert_eq!(json["false"], json!(u128::MAX.to_string()));
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub mod torch;
 
 mod elements;
 mod exported;
+mod honest;
 mod input;
 mod loss;
 mod made;

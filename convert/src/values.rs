@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::honest::Honest;
 use tenarc::archive::Segment;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result, Value};
@@ -69,7 +70,7 @@ pub fn write<F: WriteValue>(
     options: &Options,
 ) -> Result<Losses> {
     F::write(&mut io::sink(), &nowhere, value)?.check(options.accept_losses)?;
-    let mut out = io::BufWriter::new(writer);
+    let mut out = io::BufWriter::new(Honest::new(writer));
     let losses = F::write(&mut out, &nowhere, value)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)
@@ -81,7 +82,7 @@ pub fn from_segment<F: WriteValue, S: ReadAt + ?Sized>(
     writer: impl Write,
     options: &Options,
 ) -> Result<Losses> {
-    let mut out = io::BufWriter::new(writer);
+    let mut out = io::BufWriter::new(Honest::new(writer));
     let losses = put::<F, S>(segment, &mut out)?;
     losses.check(options.accept_losses)?;
     out.flush().map_err(Error::io)?;

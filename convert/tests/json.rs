@@ -40,6 +40,10 @@ fn every_kind_of_value_is_written_and_read() {
         ("0", Value::Integer(0)),
         ("9007199254740993", Value::Integer((1 << 53) + 1)),
         ("-170141183460469231731687303715884105728", Value::Integer(i128::MIN)),
+        (
+            "340282366920938463463374607431768211455",
+            Value::Tag(2, Box::new(Value::Bytes(vec![0xff; 16]))),
+        ),
         ("0.1", Value::F64(0.1)),
         ("-0.0", Value::F64(-0.0)),
         ("1e300", Value::F64(1e300)),
@@ -115,7 +119,8 @@ fn what_is_no_json_is_refused_where_it_stands() {
         (r#"{"a":1,"a":2}"#, "two entries"),
         (r#"[{"a":1,"\u0061":2}]"#, "two entries"),
         ("1e309", "beyond every double"),
-        ("170141183460469231731687303715884105728", "128 bits"),
+        ("340282366920938463463374607431768211456", "128 bits"),
+        ("-170141183460469231731687303715884105729", "128 bits"),
     ];
     for (text, why) in data {
         let error = read(text).unwrap_err();
@@ -206,11 +211,6 @@ fn what_json_has_not_is_a_loss() {
         (Value::Bytes(vec![1, 255]), "byte string", "[1,255]"),
         (Value::Tag(99, Box::new(text("a"))), "tag 99", "\"a\""),
         (Value::Simple(23), "simple value 23", "null"),
-        (
-            Value::Tag(2, Box::new(Value::Bytes(vec![0xff; 16]))),
-            "128 bits",
-            "340282366920938463463374607431768211455",
-        ),
         (Value::Tag(2, Box::new(Value::Bytes(vec![1; 17]))), "128 bits", "null"),
         (Value::Map(vec![(Value::Integer(-5), Value::Null)]), "no text", r#"{"-5":null}"#),
         (Value::Map(vec![(Value::Bytes(vec![1]), Value::Null)]), "no text", r#"{"h'01'":null}"#),
@@ -342,7 +342,7 @@ fn singles_come_back_with_their_value_and_fit_their_fields() {
     tenarc::save(path("before"), &fields).unwrap();
     let lost = json::from_archive(path("before"), path("json"), &Options::default()).unwrap();
     assert!(lost.is_empty());
-    assert!(fs::read_to_string(path("json")).unwrap().starts_with("[0.10000000149011612,"));
+    assert!(fs::read_to_string(path("json")).unwrap().starts_with("[0.1,[0.0,0.14285715,"));
     json::to_archive(path("json"), path("after"), SaveOptions::default()).unwrap();
     assert_eq!(tenarc::load::<Fields>(path("after")).unwrap(), fields);
 }

@@ -15,7 +15,7 @@ use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 
 pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
-pub(crate) use self::typed::{one_more, visit_numbers};
+pub(crate) use self::typed::{Narrowing, one_more, visit_numbers};
 use crate::error::{Error, Result};
 pub use crate::io::source::{IoRead, Read, SliceRead};
 pub use crate::options::{DecodeOptions, Limits};

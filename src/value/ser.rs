@@ -128,10 +128,7 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_u128(self, v: u128) -> Result<Value> {
-        Ok(i128::try_from(v).map_or_else(
-            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(v.to_be_bytes().to_vec()))),
-            Value::Integer,
-        ))
+        Ok(Value::from(v))
     }
 
     fn serialize_bool(self, v: bool) -> Result<Value> {

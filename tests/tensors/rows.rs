@@ -109,22 +109,6 @@ fn another_dtype_is_an_error_that_names_both() {
     assert!(tenarc::from_reader::<_, Mesh>(&*large).is_err());
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-struct Odd([u8; 6]);
-
-#[derive(Serialize, Deserialize, Debug, PartialEq)]
-#[serde(transparent)]
-struct Odds(#[serde(with = "tenarc::tensor::Rows::<f32>")] Vec<Odd>);
-
-#[test]
-fn structs_that_are_no_whole_number_of_elements_are_refused() {
-    let error = tenarc::to_vec(&Odds(vec![Odd([0; 6])])).unwrap_err().to_string();
-    assert!(error.contains("rows of 6 bytes") && error.contains("4 bytes"), "{error}");
-    let bytes = encode(&Array2::<f32>::zeros((2, 3)));
-    assert_fails::<Odds>(&bytes, &["rows of 6 bytes"]);
-}
-
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 struct Scene {
     name: String,

@@ -54,7 +54,10 @@ fn into_any_number_type_that_holds_the_elements() {
         assert_reads(&bytes, &vec![0.5f64; 8]);
     }
     assert_reads(&unhex("d856 48 000000000000e03f"), &vec![0.5f32]);
-    assert_fails::<Vec<f32>>(&unhex("d856 48 9a9999999999b93f"), &["0.1"]);
+    // A packed sequence means what its numbers mean one by one; a tensor keeps its elements.
+    assert_reads(&unhex("d856 48 9a9999999999b93f"), &vec![0.1f32]);
+    assert_fails::<Vec<f32>>(&unhex("d828 82 8101 d856 48 9a9999999999b93f"), &["0.1"]);
+    assert_fails::<Vec<f32>>(&unhex("d856 48 9c7500883ce4377e"), &["double-precision"]);
 }
 
 #[test]

@@ -134,12 +134,12 @@ struct Point {
     weight: f32,
 }
 
-/// Fields of several widths, as bytes.
+/// Fields of several widths, as their bytes in an order that the struct chooses.
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Event {
-    time: u64,
-    code: u16,
+    time: [u8; 8],
+    code: [u8; 2],
     flags: [u8; 6],
 }
 
@@ -162,7 +162,11 @@ fn points(count: u16) -> Vec<Point> {
 
 #[test]
 fn plain_structs_as_blocks() {
-    let event = |at: u16| Event { time: u64::from(at) << 40, code: at, flags: [1, 2, 3, 4, 5, 6] };
+    let event = |at: u16| Event {
+        time: (u64::from(at) << 40).to_le_bytes(),
+        code: at.to_le_bytes(),
+        flags: [1, 2, 3, 4, 5, 6],
+    };
     let blocks = Blocks { points: points(1000), events: (0..1000).map(event).collect() };
     round_trip(&blocks);
     round_trip(&Blocks::default());

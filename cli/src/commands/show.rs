@@ -228,6 +228,9 @@ fn scalar(item: &[u8]) -> Result<Json> {
         Value::F32(value) => float(value.into()),
         Value::F64(value) => float(value),
         Value::Text(text) => text.into(),
-        _ => serde_json::json!({"diag": tenarc::diag::to_string(item)?}),
+        other => match tenarc::from_value::<u128>(other) {
+            Ok(wide) => wide.to_string().into(),
+            Err(_) => serde_json::json!({"diag": tenarc::diag::to_string(item)?}),
+        },
     })
 }

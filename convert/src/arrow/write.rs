@@ -15,6 +15,7 @@ use super::message::{self, CONTINUATION, MAGIC, PREFIX};
 use super::options::{Format, Options};
 use super::plan::{Column, Data, Plan, Texts};
 use super::read::ArrowFile;
+use crate::honest::Honest;
 use crate::support::WRITE_STEP;
 use crate::{Losses, made};
 
@@ -53,7 +54,7 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;
     losses.check(options.accept_losses)?;
-    let mut writer = BufWriter::with_capacity(BUFFER, writer);
+    let mut writer = BufWriter::with_capacity(BUFFER, Honest::new(writer));
     write(&plan, options.format.unwrap_or(Format::Stream), &mut writer)?;
     writer.flush().map_err(Error::io)?;
     Ok(losses)

@@ -18,14 +18,13 @@
 //! | JSON | [`Value`] |
 //! |---|---|
 //! | null, true, false, a string, an array | the same |
-//! | a number without fraction and exponent | [`Integer`](Value::Integer), up to 128 bits |
+//! | a number without fraction and exponent | [`Integer`](Value::Integer), or what [`to_value`](crate::to_value) makes of a `u128` |
 //! | another number, and `-0` | [`F64`](Value::F64) |
 //! | a map | a tensor, where its fields are `dtype` (of one that tenarc knows), `shape` and `data`, perhaps `order`, and nothing else; else a map |
 //!
-//! Two equal keys in a map are refused. Integers are written as integers, however large; floats with as
-//! many digits as tell doubles apart, so that singles come back as doubles of the same value; in tensors, singles as
-//! singles. What people write is a double as well: an `f32` field takes `0.5`, and not `0.1`, which it cannot hold.
-//! Elements of tensors are rounded to their dtype.
+//! Two equal keys in a map are refused. Integers of up to 128 bits are written as integers; floats with as
+//! few digits as tell them from others of their width: a single as `0.1`. That is read as the double nearest to 0.1, and
+//! an `f32` field takes the single again, as it rounds doubles. Elements of tensors are rounded to their dtype.
 //!
 //! A packed sequence of numbers, which is how archives hold a `Vec<f32>`, is written as an array. Elements without a
 //! Rust type, as those of FP8, are bytes, one number each.

@@ -5,7 +5,8 @@ use tenarc::{Error, Result, Value};
 /// The longest number that is read: more digits than any float has.
 pub const MAX_LEN: usize = 2048;
 
-/// The number: an integer where it is written as one and fits 128 bits, a double otherwise.
+/// The number: an integer where it is written as one and fits an `i128` or a `u128`, a double
+/// otherwise.
 pub fn parse(text: &str) -> Result<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, rest) = split(digits);
@@ -30,7 +31,8 @@ pub fn parse(text: &str) -> Result<Value> {
     }
     // The sign of zero is none of an integer's.
     if fraction.is_none() && exponent.is_none() && text != "-0" {
-        return text.parse().map(Value::Integer).map_err(|_| {
+        let integer = text.parse().map(Value::Integer);
+        return integer.or_else(|_| text.parse::<u128>().map(Value::from)).map_err(|_| {
             let shown = shown(text);
             Error::data(format!("integer `{shown}` has more than 128 bits"))
         });

@@ -147,8 +147,11 @@ impl Writer<'_> {
                 self.tensor(&DynTensor::from((**numbers).clone()))
             }
             Value::Tensor(tensor) => self.tensor(tensor),
-            // Containers are no leaves.
+            // Of all tags, those of integers beyond `i128` are leaves.
             Value::Tag(..) | Value::Array(_) | Value::Map(_) => {
+                if value.is_integer() {
+                    return self.wide_integer(&value.to_string());
+                }
                 self.lose("an integer of more than 128 bits, which is written as nil");
                 self.put(&[0xc0])
             }
@@ -174,11 +177,13 @@ impl Writer<'_> {
                     _ => self.put(&with(0xd3, bytes)),
                 }
             }
-            Err(_) => {
-                self.lose("an integer of more than 64 bits, which is written as a string");
-                self.text(&value.to_string())
-            }
+            Err(_) => self.wide_integer(&value.to_string()),
         }
+    }
+
+    fn wide_integer(&mut self, digits: &str) -> Result<()> {
+        self.lose("an integer of more than 64 bits, which is written as a string");
+        self.text(digits)
     }
 
     /// A number behind the marker for its width; where a marker is zero, there is none.

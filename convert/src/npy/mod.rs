@@ -50,7 +50,7 @@ mod payload;
 mod tree;
 mod write;
 
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
@@ -67,6 +67,7 @@ pub use super::zip::Member;
 
 use super::made;
 
+use crate::honest::Honest;
 use crate::support::alloc_budget;
 use header::Header;
 use input::{Input, Stream};
@@ -108,7 +109,8 @@ pub fn read_as<A: Element, D: Dimension>(reader: impl io::Read) -> Result<Array<
 ///
 /// # Errors
 /// Where the writer fails, and where numpy has no such dtype; then nothing was written.
-pub fn write<W: io::Write>(mut writer: W, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
+pub fn write<W: io::Write>(writer: W, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
+    let mut writer = Honest::new(writer);
     emit(tensor, &mut |block| writer.write_all(block).map_err(Error::io))
 }
 

@@ -15,6 +15,7 @@ use super::dtype;
 use super::header::{self, Header};
 use super::options::Options;
 use crate::exported::METADATA;
+use crate::honest::Honest;
 use crate::support::WRITE_STEP;
 use crate::{Losses, made, order};
 
@@ -120,7 +121,7 @@ impl<'a> Plan<'a> {
 
     /// Writes the file; its length and hash.
     pub fn write<W: Write>(&self, writer: W) -> Result<(u64, u64)> {
-        let mut writer = BufWriter::with_capacity(BUFFER, writer);
+        let mut writer = BufWriter::with_capacity(BUFFER, Honest::new(writer));
         let (mut hasher, mut len) = (XxHash3_64::new(), 0u64);
         let mut put = |block: &[u8]| {
             for step in block.chunks(WRITE_STEP) {

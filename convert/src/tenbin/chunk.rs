@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use crate::honest::Honest;
 use tenarc::{Error, Result};
 
 use crate::support::reserve;
@@ -44,7 +45,8 @@ pub fn open_head(head: [u8; HEAD], at: u64) -> Result<u64> {
 ///
 /// # Errors
 /// Where the writer fails.
-pub fn write_chunk<W: Write>(mut writer: W, content: &[u8]) -> Result<()> {
+pub fn write_chunk<W: Write>(writer: W, content: &[u8]) -> Result<()> {
+    let mut writer = Honest::new(writer);
     let head = head(content.len() as u64)?;
     for piece in [&head[..], content, zeros(content.len() as u64)] {
         writer.write_all(piece).map_err(Error::io)?;

@@ -7,6 +7,7 @@ use flate2::{Compression, Crc};
 use tenarc::{Error, Result};
 
 use super::{DEFLATED, LOCAL_LEN, STORED, ZIP64_FIELD, flag, signature};
+use crate::honest::Honest;
 
 /// 1980-01-01, the first day of this format: equal tensors make equal files.
 const DATE: u16 = 0x0021;
@@ -23,7 +24,7 @@ const SIZES_LEN: usize = 20;
 
 /// Writes members one after the other.
 pub struct ZipWriter<W> {
-    writer: W,
+    writer: Honest<W>,
     /// Where the file starts in what the writer writes to, and how long it is by now.
     base: u64,
     at: u64,
@@ -44,7 +45,7 @@ impl<W: Write + Seek> ZipWriter<W> {
     /// A file that starts where the writer stands.
     pub fn new(mut writer: W) -> Result<Self> {
         let base = writer.stream_position().map_err(Error::io)?;
-        Ok(Self { writer, base, at: 0, written: Vec::new() })
+        Ok(Self { writer: Honest::new(writer), base, at: 0, written: Vec::new() })
     }
 
     /// Writes a member of what `emit` hands over in blocks.
@@ -116,7 +117,7 @@ impl<W: Write + Seek> ZipWriter<W> {
         end_records(count, start, list.len() as u64, &mut list);
         self.writer.write_all(&list).map_err(Error::io)?;
         self.writer.flush().map_err(Error::io)?;
-        Ok(self.writer)
+        Ok(self.writer.into_inner())
     }
 }
 
