@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenarc::ser::EncodeOptions;
-use tenarc::{Tensor, Value};
+use tenarc::Tensor;
 
 #[derive(Deserialize, PartialEq, Debug)]
 struct Config {
