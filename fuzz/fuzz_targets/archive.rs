@@ -153,6 +153,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     agree::<Value>(&bytes, &archive);
     agree::<Tensor<DynTensor>>(&bytes, &archive);
     let ignored = archive.load::<IgnoredAny>().is_ok();
-    assert!(ignored || archive.load::<Value>().is_err(), "a value was read from malformed metadata");
+    assert!(
+        ignored || archive.load::<Value>().is_err(),
+        "a value was read from malformed metadata"
+    );
     Corpus::Keep
 });

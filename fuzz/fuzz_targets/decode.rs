@@ -108,7 +108,10 @@ fuzz_target!(|bytes: &[u8]| {
         agree::<BTreeMap<String, Value>>(bytes).is_some(),
         agree::<serde_bytes::ByteBuf>(bytes).is_some(),
     ];
-    assert!(any || value.is_none() && !typed.contains(&true), "a value was read from malformed input");
+    assert!(
+        any || value.is_none() && !typed.contains(&true),
+        "a value was read from malformed input"
+    );
 
     if let Ok(value) = tenarc::from_slice::<Value>(bytes) {
         // Reading types from a `Value` must not panic.
