@@ -15,7 +15,8 @@ use ndarray::{Array2, ArrayView1, array};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 /// A matrix in compressed sparse row format: the entries of row `r` are those at the positions
 /// `starts[r]..starts[r + 1]`.

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
-use tenarc::{Deserializer, Parts, Split, Tensor};
+use tenarc::parts::{Parts, Split};
+use tenarc::{Deserializer, Tensor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -102,7 +103,7 @@ fn answer(stream: &TcpStream) -> Result<u32, Box<dyn Error>> {
     loop {
         let parts = match Parts::read_from(stream) {
             Ok(parts) => parts,
-            Err(error) if error.category() == tenarc::Category::Eof => return Ok(frames),
+            Err(error) if error.category() == tenarc::error::Category::Eof => return Ok(frames),
             Err(error) => return Err(error.into()),
         };
         let frame: FrameView = parts.view()?;

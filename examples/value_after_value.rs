@@ -12,7 +12,8 @@ use std::io::{Read, Write};
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, Match, OArchive, Tensor, Variable};
+use tenarc::named::{Match, Variable};
+use tenarc::{IArchive, OArchive, Tensor};
 
 /// A sparse matrix in compressed sparse row format.
 #[derive(Serialize, Deserialize, PartialEq, Debug, Default)]

@@ -95,8 +95,8 @@ impl Lender for Tenarc {
 pub struct TenarcTyped;
 
 impl TenarcTyped {
-    fn options() -> tenarc::EncodeOptions {
-        tenarc::EncodeOptions::default().with_typed_arrays(true)
+    fn options() -> tenarc::ser::EncodeOptions {
+        tenarc::ser::EncodeOptions::default().with_typed_arrays(true)
     }
 }
 
@@ -104,11 +104,11 @@ impl Codec for TenarcTyped {
     const NAME: &'static str = "tenarc";
 
     fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
-        tenarc::append_to_with(buffer, value, Self::options()).unwrap();
+        tenarc::ser::append_to_with(buffer, value, Self::options()).unwrap();
     }
 
     fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
-        tenarc::to_vec_with(value, Self::options()).unwrap()
+        tenarc::ser::to_vec_with(value, Self::options()).unwrap()
     }
 
     fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {

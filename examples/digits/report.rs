@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ndarray::{Array2, Axis};
-use tenarc::TensorInfo;
+use tenarc::tensor::TensorInfo;
 
 use crate::checkpoint::Checkpoint;
 use crate::compare::{Measured, RUNS};

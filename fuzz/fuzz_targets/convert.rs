@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 #[cfg(feature = "arrow")]
-use tenarc::convert::arrow;
-use tenarc::convert::{npy, safetensors, tenbin, torch};
-use tenarc::{DynTensor, Limits, OArchive};
+use tenarc_convert::arrow;
+use tenarc_convert::{npy, safetensors, tenbin, torch};
+use tenarc::{DynTensor, OArchive};
+use tenarc::de::Limits;
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {

@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use ndarray::{Array2, ArrayD};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use tenarc::{Category, Deserializer, DynTensor, RawValue, Tensor, Value};
+use tenarc::{Deserializer, DynTensor, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::value::RawValue;
 
 #[derive(Serialize, Deserialize)]
 struct Model {

@@ -5,7 +5,8 @@
 use ciborium::Value as Other;
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
-use tenarc::{Category, Value};
+use tenarc::Value;
+use tenarc::error::Category;
 
 /// Deeper inputs are ignored. This is below tenarc's limit of 128, which so plays no role here.
 const DEPTH: usize = 100;

@@ -79,7 +79,7 @@ struct Mesh {
 /// The triangles as one tensor with a row for each, by tenarc's `Rows`.
 #[derive(PartialEq, serde::Serialize, serde::Deserialize)]
 struct Bulk {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     triangles: Vec<Triangle>,
 }
 

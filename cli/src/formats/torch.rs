@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
-use tenarc::convert::torch::TorchFile;
+use tenarc::tensor::Deferred;
+use tenarc_convert::torch::TorchFile;
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};

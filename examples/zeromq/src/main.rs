@@ -20,7 +20,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tenarc::Parts;
+use tenarc::parts::Parts;
 use tokio::process::Command;
 use zeromq::{RepSocket, ReqSocket, Socket, SocketRecv, SocketSend, ZmqMessage};
 
