@@ -1,10 +1,10 @@
-//! Benchmarks of tenarc against its peers.
+//! Benchmarks of tenarc and other formats, called peers here.
 //!
 //! ```text
 //! cargo run --release -p tenarc-benches                 # everything
 //! cargo run --release -p tenarc-benches -- b d          # two cases
 //! cargo run --release -p tenarc-benches -- --quick      # everything, fewer rounds
-//! cargo run --release -p tenarc-benches -- --peer cbor  # peers with that in their names
+//! cargo run --release -p tenarc-benches -- --peer cbor  # only peers with this in their names
 //! ```
 
 mod bytes;
@@ -22,7 +22,7 @@ mod targets;
 use harness::Effort;
 use targets::Targets;
 
-/// Letter, name, what it is.
+/// Letter, name and description of each case.
 const CASES: [(&str, &str, &str); 10] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
@@ -32,7 +32,7 @@ const CASES: [(&str, &str, &str); 10] = [
     ("f", "save", "the 200 MB model saved to a file"),
     ("g", "load", "the 200 MB model loaded from a file"),
     ("h", "open", "one tensor of files of 200 MB and 2 GB, of 120 and 10,000 tensors"),
-    ("i", "size", "what archives take beyond their payload"),
+    ("i", "size", "the overhead of archives: their size beyond the payload"),
     ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
 ];
 
@@ -46,7 +46,7 @@ fn main() {
         match (argument.as_str(), case) {
             ("--quick", _) => effort = Effort::QUICK,
             ("--peer", _) => match arguments.next() {
-                // It is needed until the program ends.
+                // Leaked, as it is needed until the program ends.
                 Some(name) => peer = Some(&*name.leak()),
                 None => return usage(),
             },
@@ -55,18 +55,19 @@ fn main() {
         }
     }
     effort.peer = peer;
-    let memory = memory::settle();
+    let memory = memory::configure();
     println!(
-        "encode: into reused memory; to_vec: into fresh memory; decode: from a slice to owned"
+        "encode: encodes into reused memory. to_vec: encodes into new memory. decode: decodes a"
     );
-    println!("values in fresh memory; borrowed: from a slice to values that borrow from it, its x");
-    println!("being set against decode's floor. Times are medians of interleaved rounds; nothing");
+    println!("slice to an owned value in new memory. borrowed: decodes a slice to a value that");
     println!(
-        "is dropped while the clock runs, which itself takes 20 to 30 ns. What runs under 12 ms"
+        "borrows from it. x: the time divided by the floor's time; for borrowed, by the floor's"
     );
+    println!("time for decode. Times are medians over interleaved rounds. They do not include");
     println!(
-        "is warmed up in every round; runs during which others got the processor are left out."
+        "dropping results, but include 20 to 30 ns for reading the clock. Operations under 12 ms"
     );
+    println!("are warmed up in every round. Runs that the system interrupted are left out.");
     println!("{memory}");
 
     let mut targets = Targets::default();
@@ -86,7 +87,7 @@ fn main() {
             #[cfg(unix)]
             "j" => cases::send::run(effort, &mut targets),
             #[cfg(not(unix))]
-            "j" => println!("no Unix sockets here"),
+            "j" => println!("(j) needs Unix sockets"),
             _ => cases::savegame::run(effort, &mut targets),
         }
     }

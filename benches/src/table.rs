@@ -2,7 +2,7 @@
 
 use crate::harness::{COLUMNS, Column, Report};
 
-/// Rows of cells under a head; the first `left` columns are aligned left, the others right.
+/// Rows of cells under headings; the first `left` columns are aligned left, the others right.
 pub struct Table {
     left: usize,
     rows: Vec<Vec<String>>,
@@ -42,7 +42,7 @@ impl Table {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// A time in seconds, formatted in a suitable unit.
 pub fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 1e-6 => (s * 1e9, "ns"),
@@ -58,7 +58,7 @@ pub fn time(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A ratio, with as many digits as mean something.
+/// A ratio, with two or three significant digits.
 pub fn times(ratio: f64) -> String {
     match ratio {
         r if r < 0.001 => "<0.001".to_string(),
@@ -101,7 +101,7 @@ pub fn print_report(report: &Report) {
             n => thousands(n),
         }));
         for &column in &columns {
-            // A view of a message has no floor of its own; it is set beside owned decoding's.
+            // Borrowed decoding has no floor of its own, and is compared with the floor of owned decoding.
             let floor = report.floor_median(column).or_else(|| match column {
                 Column::Borrow => report.floor_median(Column::Decode),
                 _ => None,
@@ -124,5 +124,8 @@ pub fn print_report(report: &Report) {
             Some(format!("{} {} to {}", report.heads[column as usize], part(0.1), part(0.9)))
         })
         .collect();
-    println!("noise (the floor's 10th to 90th percentile over its median): {}", spread.join(", "));
+    println!(
+        "noise (10th and 90th percentile of the floor, relative to its median): {}",
+        spread.join(", ")
+    );
 }

@@ -50,7 +50,7 @@ pub enum Format {
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// PyTorch files, as torch.save writes them, read only
+    /// torch files, as torch.save writes them, read only
     Torch,
     /// Initializers of ONNX models, read only
     Onnx,

@@ -1,4 +1,4 @@
-//! Any value of serde's data model, tensors included, comes back as it was.
+//! Writes arbitrary values of serde's data model, with tensors, and checks that they are read back unchanged.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ impl<'a> Arbitrary<'a> for Dynamic {
         let mut shape =
             (0..rank).map(|_| u.int_in_range(0..=4usize)).collect::<Result<Vec<_>, _>>()?;
         if matches!(dtype.bits(), Some(4 | 6)) {
-            // Whole bytes.
+            // Four packed elements fill whole bytes.
             shape.push(4);
         }
         let order = if u.arbitrary()? { Order::C } else { Order::F };
@@ -140,7 +140,7 @@ fuzz_target!(|item: Item| {
     tenarc::to_writer(&mut written, &item).expect("written");
     assert_eq!(written, bytes);
 
-    // By their bytes, as a NaN equals nothing.
+    // The encodings are compared rather than the values, as a NaN equals nothing.
     let check = |back: Item, how: &str| {
         assert_eq!(tenarc::to_vec(&back).expect(how), bytes, "{how}: {item:?} became {back:?}");
     };

@@ -1,4 +1,4 @@
-"""Archive files: saved, opened, appended to."""
+"""Saving, opening and appending to archive files."""
 
 import gc
 import io
@@ -31,7 +31,7 @@ def test_paths_find_values(path):
         assert (archive["7"], archive["/7"], archive["a.c"], archive["/"]) == ("seven", "seven", 3, 5)
         assert (archive["/a.b"], archive["/a/b"], archive["/x~1y/~0"]) == (1, 2, 6)
         assert archive.tensor("layers.0.weight").shape == (100, 100)
-        # Two values have this path, so it names none.
+        # Two values have this path, so it is ambiguous.
         with pytest.raises(tenarc.NotFound, match="several"):
             archive["a.b"]
         for missing in ("layers.2.weight", "layers.00", "layers.-1", "nothing", "a.b.c", "8"):
@@ -58,7 +58,7 @@ def test_views_are_of_the_file_and_outlive_the_archive(path):
         assert first.ctypes.data % 256 == 0
     del archive
     gc.collect()
-    # The name is gone, the bytes are not.
+    # The view keeps the mapping, also after the file is removed.
     path.unlink()
     assert np.array_equal(first, ARRAY)
 
@@ -206,7 +206,7 @@ def test_a_reader_keeps_the_file_that_a_save_replaces(path):
         archive.verify()
 
 
-# What is no archive
+# Files that are not archives
 
 
 def test_what_is_no_archive_says_so(path):

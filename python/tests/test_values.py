@@ -1,4 +1,4 @@
-"""Values, to messages and archives and back."""
+"""Writing values to messages and archives, and reading them back."""
 
 import dataclasses
 import enum

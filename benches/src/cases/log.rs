@@ -1,4 +1,4 @@
-//! (d) 10,000 log lines of strings and numbers.
+//! (d) encodes and decodes 10,000 log lines of strings and numbers.
 
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};

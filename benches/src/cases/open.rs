@@ -1,5 +1,4 @@
-//! (h) one tensor of a file, by its path: opening the file, and a view of the tensor or what is told
-//! about it.
+//! (h) opens a file, and gets a view or the description of one tensor by its path.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::stores::{ArrowIpc, Burnpack, Named, Safetensors, Store, Viewer, Wante
 use crate::table::print_report;
 use crate::targets::Targets;
 
-/// What tenarc saves: structs in structs. The others have the same names as flat keys.
+/// The value that tenarc saves: nested structs. The other formats use the same paths as flat names.
 #[derive(Serialize)]
 struct Stack<'a> {
     layers: Vec<Layer<'a>>,
@@ -30,13 +29,13 @@ struct Layer<'a> {
     gate: Tensor<ArrayView2<'a, f32>>,
 }
 
-/// One file: how many tensors of what shape, and the column for it.
+/// A kind of file: the number of tensors, their shape, and the column for it.
 struct Kind {
     head: &'static str,
     column: Column,
     count: usize,
     shape: (usize, usize),
-    /// Whether all peers write one.
+    /// Whether all peers are measured, or only those with a target.
     all: bool,
 }
 
@@ -48,7 +47,7 @@ const KINDS: [Kind; 3] = [
         shape: (640, 684),
         all: true,
     },
-    // As each peer would write two gigabytes more, only those do that a target is about.
+    // Each peer would write a file of 2 GB, so only those with a target are measured.
     Kind {
         head: "120 in 2 GB",
         column: Column::ToVec,
@@ -65,17 +64,17 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// The files of a kind, and the tensor that is looked for in them.
+/// The files of one kind, and the tensor that is looked up in them.
 struct Files<'a> {
     kind: &'static Kind,
     dir: &'a Dir,
     named: Vec<Named<'a>>,
-    /// Neither among the first nor among the last.
+    /// The number of the tensor to look up; neither among the first nor among the last.
     at: usize,
 }
 
 impl<'a> Files<'a> {
-    /// All tensors are windows of one block, each begun a line further on.
+    /// All tensors are windows of one block, each starting a cache line after the one before.
     fn new(kind: &'static Kind, dir: &'a Dir, block: &'a [f32]) -> Self {
         let (rows, columns) = kind.shape;
         let named = (0..kind.count)
@@ -119,7 +118,7 @@ impl<'a> Files<'a> {
 
 fn view_tenarc(wanted: &Wanted<'_>) -> Duration {
     let start = Instant::now();
-    // SAFETY: the file is one of this program's, which writes none that is mapped.
+    // SAFETY: only this program writes the file, and not while it is mapped.
     let map = unsafe { Map::open(wanted.path).unwrap() };
     let view: Tensor<ArrayView2<f32>> = map.view_at(&wanted.tensor.name).unwrap();
     let took = start.elapsed();
@@ -136,7 +135,7 @@ fn describe_tenarc(wanted: &Wanted<'_>) -> Duration {
     took
 }
 
-/// Which of the two tables.
+/// What is measured in a table.
 #[derive(Clone, Copy)]
 enum Ask {
     View,
@@ -145,7 +144,7 @@ enum Ask {
 
 type Work = fn(&Wanted<'_>) -> Duration;
 
-/// A row of what a peer does with those files that it has.
+/// The row of a peer, for the kinds of files that it has written.
 fn row<'a>(
     peer: &'static str,
     form: &'static str,
@@ -180,8 +179,10 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             Ask::Describe => describe,
         };
         let [about, floor] = match ask {
-            Ask::View => ["a view of one tensor", "safetensors: map, parse, view"],
-            Ask::Describe => ["what is told about one tensor", "safetensors: map, parse, look up"],
+            Ask::View => ["get a view of one tensor", "safetensors: map, parse, view"],
+            Ask::Describe => {
+                ["get the description of one tensor", "safetensors: map, parse, look up"]
+            }
         };
         let rows = vec![
             row(
@@ -210,7 +211,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     let views = report(Ask::View);
     add_targets("open and one view, over safetensors", &views, targets);
     let described = report(Ask::Describe);
-    add_targets("open and what is told about one tensor, over safetensors", &described, targets);
+    add_targets("open and description of one tensor, over safetensors", &described, targets);
     let times = |column| views.median("tenarc", "", column);
     targets.at_most(
         "h open",

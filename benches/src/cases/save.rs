@@ -1,4 +1,4 @@
-//! (f) the 200 MB model saved to a file.
+//! (f) saves the 200 MB model to a file.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,11 +16,11 @@ use crate::targets::Targets;
 pub const ROWS: usize = 1024;
 pub const COLUMNS: usize = 1280;
 
-/// The columns used.
+/// The columns that this case uses.
 const UNSYNCED: Column = Column::Encode;
 const SYNCED: Column = Column::ToVec;
 
-/// Every matrix and vector of a model by a name of its own, for files of named tensors.
+/// Every matrix and vector of a model with a unique name, for files of named tensors.
 pub fn named(model: &Model<TensorLayer>) -> Vec<Named<'_>> {
     let layers = model.layers.iter();
     layers
@@ -117,7 +117,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             model::LAYERS
         ),
         heads: ["save", "with sync", "", ""],
-        floor: "write_all of the same bytes, one block, to a file beside the path, and rename; with \
+        floor: "write_all of the same bytes as one block to a temporary file, and rename; with \
                 sync, the file and the directory are synced",
         rows,
     }
@@ -130,7 +130,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     targets.ratio_at_most("f save", text, over(SYNCED), 1.1);
 }
 
-/// The model in the forms that the peers want.
+/// The model in the representations that the peers need.
 #[derive(Clone, Copy)]
 struct Bundle<'a> {
     whole: &'a [u8],

@@ -1,4 +1,4 @@
-//! (i) what archives take beyond their payload.
+//! (i) measures the overhead of archives: their size beyond the payload.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn len(path: &Path) -> u64 {
 
 fn print(title: &str, payload: u64, rows: &[(&str, &str, u64)]) {
     println!("\n{title}: {} bytes of payload\n", thousands(payload as usize));
-    let mut table = Table::new(2, &["peer", "form", "bytes", "beyond", "%"]);
+    let mut table = Table::new(2, &["peer", "form", "bytes", "overhead", "%"]);
     for &(peer, form, bytes) in rows {
         let beyond = bytes - payload;
         table.push(vec![
@@ -65,7 +65,7 @@ pub fn run(targets: &mut Targets) {
             ("rkyv", "native", rkyv::to_bytes::<rkyv::rancor::Error>(&plain).unwrap().len() as u64),
         ],
     );
-    let text = "10,000 records of 256 floats, what is neither floats, ids nor labels";
+    let text = "10,000 records of 256 floats, overhead";
     targets.percent_below("i size", text, share(as_tensors, payload), 4.0);
 
     let model = &model::model(ROWS, COLUMNS);
@@ -91,6 +91,6 @@ pub fn run(targets: &mut Targets) {
             ("bincode 1", "bytes", bincode),
         ],
     );
-    let text = "the 200 MB model, what is not floats";
+    let text = "the 200 MB model, overhead";
     targets.percent_below("i size", text, share(archive, payload), 0.01);
 }

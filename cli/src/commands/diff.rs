@@ -40,7 +40,7 @@ pub enum Kind {
     OnlyInB,
     /// The two are of different kinds, as a tensor and a map.
     #[serde(rename = "kind")]
-    NodeKind,
+    Type,
     Dtype,
     Shape,
     /// Values that are not tensors differ.

@@ -1,4 +1,4 @@
-//! PyTorch files, as `torch.save` writes them.
+//! `PyTorch` files, as `torch.save` writes them.
 
 use std::fs::File;
 

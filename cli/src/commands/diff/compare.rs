@@ -79,8 +79,8 @@ impl Comparison<'_> {
             (node::Kind::Payload(_), _) | (_, node::Kind::Payload(_)) if self.stored(a, b)? => {}
             _ if !self.leaves(a, b)? => {
                 let kinds = [a, b].map(|node| std::mem::discriminant(&node.kind));
-                let kind = if kinds[0] == kinds[1] { Kind::Value } else { Kind::NodeKind };
-                if !self.structure || kind == Kind::NodeKind {
+                let kind = if kinds[0] == kinds[1] { Kind::Value } else { Kind::Type };
+                if !self.structure || kind == Kind::Type {
                     let (from, to) = (words(self.a, a), words(self.b, b));
                     self.add(found, path, kind, Some(from), Some(to), None);
                 }
@@ -205,7 +205,7 @@ impl Comparison<'_> {
     ) -> Result<()> {
         let labels = (Some(from.label()), Some(to.label()));
         let kind = match () {
-            () if (from.form == Form::Bytes) != (to.form == Form::Bytes) => Kind::NodeKind,
+            () if (from.form == Form::Bytes) != (to.form == Form::Bytes) => Kind::Type,
             () if from.shape != to.shape => Kind::Shape,
             () if from.dtype != to.dtype => Kind::Dtype,
             // Elements of unknown size cannot be reordered for comparison.

@@ -114,7 +114,7 @@ impl Measure {
     }
 
     /// Adds some numbers. It computes their mean and squared differences, and combines these with the totals
-    /// (Chan, Golub and LeVeque, 1979). That is more accurate than one running sum, and needs no division per
+    /// (Chan and others, 1979). That is more accurate than one running sum, and needs no division per
     /// number.
     #[allow(clippy::cast_precision_loss)]
     fn step(&mut self, values: &[f64]) {
