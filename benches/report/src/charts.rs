@@ -19,8 +19,8 @@ struct Row {
     forms: [&'static str; 2],
 }
 
-fn tenarc(label: &'static str, forms: [&'static str; 2]) -> Row {
-    Row { label, kind: Kind::Tenarc, peer: "tenarc", forms }
+fn tenarc(forms: [&'static str; 2]) -> Row {
+    Row { label: "tenarc", kind: Kind::Tenarc, peer: "tenarc", forms }
 }
 
 fn peer(peer: &'static str, forms: [&'static str; 2]) -> Row {
@@ -65,13 +65,13 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
     let files = chart(
         results,
         "Save and load a model of 210 MB",
-        "Not synced, from the page cache. tenarc writes checksums and verifies them.",
+        "Not synced, from the page cache. tenarc's bars include checksums: writing and verifying them.",
         [
             Panel { head: "save", case: "save", column: "save" },
             Panel { head: "load", case: "load", column: "load" },
         ],
         &[
-            tenarc("tenarc, with checksums", ["checksums", "checksums"]),
+            tenarc(["checksums", "checksums"]),
             peer("safetensors", ["", ""]),
             peer("Arrow IPC", ["", ""]),
             peer("rkyv", ["native", "mapped"]),
@@ -91,7 +91,7 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
             Panel { head: "one tensor of 10,000", case: "open-view", column: of_10_000 },
         ],
         &[
-            tenarc("tenarc", ["", ""]),
+            tenarc(["", ""]),
             peer("Arrow IPC", ["", ""]),
             peer("safetensors", ["", ""]),
             peer("burnpack", ["unread", "unread"]),
@@ -106,7 +106,7 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
             Panel { head: "decode", case: "model-10mb", column: "decode" },
         ],
         &[
-            tenarc("tenarc", ["Tensor", "Tensor"]),
+            tenarc(["Tensor", "Tensor"]),
             peer("rkyv", ["native", "native"]),
             peer("bincode 2", ["plain", "plain"]),
             peer("postcard", ["plain", "plain"]),

@@ -20,14 +20,14 @@ const RESULTS: &str = "docs/benchmarks/results.json";
 /// The documents with tables. What stands outside the tables is written by hand.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/benchmarks.md"];
 
-/// Runs the subcommand with the arguments that follow its name.
+/// Writes the files, or compares them if the only argument is `--check`.
 pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
         [] => write(&root()),
         ["--check"] => check(&root()),
-        _ => Err("usage: tenarc-benches report [--check]".to_string()),
+        _ => Err("the only argument is --check".to_string()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -80,7 +80,7 @@ fn check(root: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{} not what {RESULTS} says; run `cargo run -p tenarc-benches -- report`",
+        "{} not what {RESULTS} says; run `cargo run -p tenarc-benches-report`",
         match &stale[..] {
             [one] => format!("{one} is"),
             several => format!("{} are", several.join(", ")),

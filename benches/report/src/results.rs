@@ -171,7 +171,7 @@ impl Results {
             writeln!(out, "  \"{key}\": {value},").expect("a string takes everything");
         }
         let cases: Vec<String> = self.cases.iter().map(|case| {
-            let rows: Vec<String> = case.rows.iter().map(|row| format!("      {}", json(row))).collect();
+            let rows: Vec<String> = case.rows.iter().map(|row| format!("        {}", json(row))).collect();
             format!(
                 "    {{\n      \"name\": {},\n      \"title\": {},\n      \"floor\": {},\n      \"rows\": [\n{}\n      ]\n    }}",
                 json(&case.name),

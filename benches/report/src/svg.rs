@@ -123,7 +123,7 @@ impl Chart {
                 "<rect class=\"{class}\" x=\"{left}\" y=\"{y}\" width=\"{length:.1}\" height=\"{BAR}\"/>"
             )
             .expect("a string takes everything");
-            let class = if matches!(bars.kind, Kind::Tenarc) { "bold" } else { "" };
+            let class = if matches!(bars.kind, Kind::Tenarc) { "bold" } else { "number" };
             let number = left + length.round() as usize + 6;
             text(out, (number, baseline(row)), class, &time(value));
         }

@@ -34,10 +34,11 @@ fn strings(cells: &[&str]) -> Vec<String> {
 /// On what, when, and how it was measured.
 fn run(results: &Results) -> String {
     let (least, most) = results.rounds;
+    // The version without the commit.
+    let rustc = results.machine.rustc.split(" (").next().unwrap_or_default();
     format!(
-        "{}, {}; {}. Medians of {least} to {most} rounds.",
+        "{}, {rustc}; {}. Medians of {least} to {most} rounds.",
         results.machine.describe(),
-        results.machine.rustc,
         results.date
     )
 }
@@ -157,7 +158,9 @@ fn whole(case: &CaseResults) -> String {
     let mut table = vec![head];
     for row in &case.rows {
         let peer = if row.peer == "tenarc" { "**tenarc**" } else { &row.peer };
-        let mut cells = strings(&[peer, &row.form]);
+        // In backticks, as forms may be types such as `Vec<f32>`.
+        let form = if row.form.is_empty() { String::new() } else { format!("`{}`", row.form) };
+        let mut cells = strings(&[peer, &form]);
         cells.extend(is_sized.then(|| row.bytes.map(thousands).unwrap_or_default()));
         for column in &columns {
             let figure = row.figure(column);
