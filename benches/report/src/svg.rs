@@ -55,7 +55,7 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fil
 .tenarc{fill:#0969da}
 .peer{fill:#a8b3c0}
 .floor{fill:#e3e8ee}
-@media(prefers-color-scheme:dark){
+@media (prefers-color-scheme: dark){
 text{fill:#e6edf3}
 .note,.none{fill:#9198a1}
 .page{fill:#0d1117}
