@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use rkyv::rancor::Error;
-use tenarc::{DecodeOptions, IArchive};
+use tenarc::IArchive;
+use tenarc::de::DecodeOptions;
 use twox_hash::XxHash3_64;
 
 use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
@@ -26,7 +27,7 @@ fn options(checksums: bool) -> DecodeOptions {
 }
 
 fn load_tenarc(path: &Path, checksums: bool) -> Model<TensorLayer> {
-    tenarc::load_with(path, options(checksums)).unwrap()
+    tenarc::archive::load_with(path, options(checksums)).unwrap()
 }
 
 /// By a reader that cannot say how long it is.

@@ -80,7 +80,7 @@ struct Mesh {
 /// The triangles as one tensor of as many rows, through tenarc's helper.
 #[derive(PartialEq, serde::Serialize, serde::Deserialize)]
 struct Bulk {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     triangles: Vec<Triangle>,
 }
 

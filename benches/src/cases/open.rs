@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 use serde::Serialize;
-use tenarc::{Map, SaveOptions, SyncLevel, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Map, Tensor};
 
 use crate::data::Random;
 use crate::files::{Dir, Sync};
@@ -104,7 +106,8 @@ impl<'a> Files<'a> {
             weight: pair[0].view().into(),
             gate: pair[1].view().into(),
         };
-        tenarc::save_with(&path, &Stack { layers: layers.map(layer).collect() }, options).unwrap();
+        tenarc::archive::save_with(&path, &Stack { layers: layers.map(layer).collect() }, options)
+            .unwrap();
         path
     }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use tenarc::{SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
 
 use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::files::{self, Dir, Sync};
@@ -38,7 +39,7 @@ pub fn save_tenarc(model: &Model<TensorLayer>, path: &Path, sync: Sync, checksum
         Sync::Full => SyncLevel::Full,
     };
     let options = SaveOptions::default().with_sync(level).with_checksums(checksums);
-    tenarc::save_with(path, model, options).unwrap();
+    tenarc::archive::save_with(path, model, options).unwrap();
 }
 
 pub fn save_rkyv(model: &Model<NativeLayer>, path: &Path, sync: Sync) {

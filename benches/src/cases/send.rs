@@ -5,7 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-use tenarc::{DecodeOptions, IArchive, OArchive, Parts, SaveOptions, Split};
+use tenarc::archive::SaveOptions;
+use tenarc::de::DecodeOptions;
+use tenarc::parts::{Parts, Split};
+use tenarc::{IArchive, OArchive};
 
 use crate::cases::model::{self, CastLayer, Model, TensorLayer, TensorView};
 use crate::cases::save::{COLUMNS, ROWS};

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tenarc::{OArchive, SaveOptions};
+use tenarc::OArchive;
+use tenarc::archive::SaveOptions;
 
 use crate::cases::model::{self, TensorLayer};
 use crate::cases::records;
