@@ -257,8 +257,14 @@ impl Report {
         find(row)?.over(find(other)?)
     }
 
+    /// What a column is divided by. A view of a message has no floor of its own: it is compared
+    /// with the floor of owned decoding.
     pub fn floor_median(&self, column: Column) -> Option<f64> {
-        self.rows[0].median(column)
+        let floor = &self.rows[0];
+        floor.median(column).or_else(|| match column {
+            Column::Borrow => floor.median(Column::Decode),
+            _ => None,
+        })
     }
 }
 

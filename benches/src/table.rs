@@ -1,5 +1,7 @@
 //! Plain text tables.
 
+pub use tenarc_benches_report::units::{thousands, times};
+
 use crate::harness::{COLUMNS, Column, Report};
 
 /// Rows of cells under headings; the first `left` columns are aligned left, the others right.
@@ -58,30 +60,6 @@ pub fn time(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A ratio, with two or three significant digits.
-pub fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 0.001 => "<0.001".to_string(),
-        r if r < 0.01 => format!("{r:.3}"),
-        r if r < 10.0 => format!("{r:.2}"),
-        r if r < 100.0 => format!("{r:.1}"),
-        r => format!("{r:.0}"),
-    }
-}
-
-/// 12345678 as 12,345,678.
-pub fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 pub fn print_report(report: &Report) {
     println!("\n{}", report.title);
     println!("floor: {}\n", report.floor);
@@ -98,14 +76,10 @@ pub fn print_report(report: &Report) {
         let mut cells = vec![row.peer.to_string(), row.form.to_string()];
         cells.extend(sized.then(|| match row.bytes {
             0 => String::new(),
-            n => thousands(n),
+            n => thousands(n as u64),
         }));
         for &column in &columns {
-            // Borrowed decoding has no floor of its own, and is compared with the floor of owned decoding.
-            let floor = report.floor_median(column).or_else(|| match column {
-                Column::Borrow => report.floor_median(Column::Decode),
-                _ => None,
-            });
+            let floor = report.floor_median(column);
             let median = row.median(column);
             cells.push(median.map(time).unwrap_or_default());
             cells.push(match (median, floor) {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::ser::EncodeOptions;
 use tenarc::Tensor;
+use tenarc::ser::EncodeOptions;
 
 #[derive(Deserialize, PartialEq, Debug)]
 struct Config {

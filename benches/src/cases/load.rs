@@ -14,6 +14,7 @@ use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::cases::save::{self, COLUMNS, ROWS, named};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row, timed};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -74,7 +75,7 @@ fn stored<'a, S: Store + 'a>(named: &[Named<'_>], path: &'a Path) -> Row<'a> {
     Row::bare(S::NAME, "").on(LOAD, move || timed(|| S::load(path)))
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let native = &model.map(TensorLayer::as_vectors);
@@ -120,6 +121,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("load", &report);
     add_targets(&report, targets);
 }
 

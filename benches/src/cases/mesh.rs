@@ -9,6 +9,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -137,7 +138,7 @@ fn bulk(mesh: &Bulk) -> Row<'_> {
         == Some(bytemuck::cast_slice(&mesh.triangles)))
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(3);
     let triangles: Vec<Triangle> = (0..125_000).map(|_| triangle(&mut random)).collect();
     let payload: &[u8] = bytemuck::cast_slice(&triangles);
@@ -199,6 +200,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("mesh", &report);
     targets.plain_derives("c mesh", &report, &[Column::Encode, Column::Decode]);
     for (column, text) in [
         (Column::Encode, "bulk helper, Encode, over memcpy into reused memory"),

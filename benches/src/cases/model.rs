@@ -9,6 +9,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Report, Row, timed};
 use crate::native::{bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -376,9 +377,11 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
     report
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let small = run_size(effort, 256, 256, true);
     let large = run_size(effort, 1024, 1280, false);
+    recorder.keep("model-10mb", &small);
+    recorder.keep("model-200mb", &large);
     for (case, report) in [("a 10 MB", &small), ("a 200 MB", &large)] {
         for (column, bound, text) in [
             (Column::Encode, 1.05, "encode over memcpy into reused memory"),

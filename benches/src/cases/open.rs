@@ -13,6 +13,7 @@ use tenarc::{Map, Tensor};
 use crate::data::Random;
 use crate::files::{Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Safetensors, Store, Viewer, Wanted};
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -163,7 +164,7 @@ fn paths<S: Store>(files: &[Files<'_>], all: bool) -> Vec<Option<PathBuf>> {
     files.iter().map(|files| (all || files.kind.all).then(|| files.save::<S>())).collect()
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let dir = &Dir::new();
     let largest = KINDS.iter().map(|kind| kind.count * 16 + kind.shape.0 * kind.shape.1);
     let block = &Random::new(8).floats(largest.max().unwrap_or_default());
@@ -209,8 +210,10 @@ pub fn run(effort: Effort, targets: &mut Targets) {
         report
     };
     let views = report(Ask::View);
+    recorder.keep("open-view", &views);
     add_targets("open and one view, over safetensors", &views, targets);
     let described = report(Ask::Describe);
+    recorder.keep("open-describe", &described);
     add_targets("open and description of one tensor, over safetensors", &described, targets);
     let times = |column| views.median("tenarc", "", column);
     targets.at_most(

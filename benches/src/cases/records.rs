@@ -8,6 +8,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -166,7 +167,7 @@ fn tensor_rows(tensors: &Vec<TensorRecord>) -> Vec<Row<'_>> {
     vec![viewed, cow, copied]
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let records = &plain_records();
     let tensors = tensor_records(records);
     let tensors = &tensors;
@@ -235,6 +236,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("records", &report);
 
     let memcpy = report.floor_median(Column::Encode);
     targets.at_most(

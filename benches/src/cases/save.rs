@@ -9,6 +9,7 @@ use tenarc::io::SyncLevel;
 use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Row};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -72,7 +73,7 @@ fn sync_of(column: Column) -> Sync {
     if column == SYNCED { Sync::Full } else { Sync::Off }
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let native = &model.map(TensorLayer::as_vectors);
@@ -123,6 +124,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("save", &report);
     let over = |column| report.paired(("tenarc", "checksums"), ("floor", ""), column);
     let text = "save without sync, with checksums, over write_all and rename";
     targets.ratio_at_most("f save", text, over(UNSYNCED), 1.15);

@@ -12,6 +12,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 use owned::{Abilities, Effect, Entity, Goal, Item, Mode, Player, Quest, SaveGame};
@@ -161,7 +162,7 @@ fn plain<'a, C: Lender>(game: &'a SaveGame) -> Row<'a> {
         == whole)
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(5);
     let game = &SaveGame {
         seed: random.bits() as i64,
@@ -201,6 +202,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("savegame", &report);
     let columns = [Column::Encode, Column::Decode, Column::Borrow];
     targets.plain_derives("e save-game", &report, &columns);
 }

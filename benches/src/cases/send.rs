@@ -13,6 +13,7 @@ use tenarc::{IArchive, OArchive};
 use crate::cases::model::{self, CastLayer, Model, TensorLayer, TensorView};
 use crate::cases::save::{COLUMNS, ROWS};
 use crate::harness::{Case, Column, Effort, Report, Row};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -81,7 +82,7 @@ fn receive_archive(checksums: bool, stream: UnixStream) -> Model<TensorLayer> {
     value
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let payloads = &payloads(model);
@@ -146,6 +147,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("send", &report);
     add_targets(&report, targets);
 }
 

@@ -10,6 +10,7 @@ use crate::cases::model::{self, TensorLayer};
 use crate::cases::records;
 use crate::cases::save::{self, COLUMNS, ROWS};
 use crate::files::{Dir, Sync};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::{Table, thousands};
 use crate::targets::Targets;
@@ -30,16 +31,23 @@ fn len(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-fn print(title: &str, payload: u64, rows: &[(&str, &str, u64)]) {
-    println!("\n{title}: {} bytes of payload\n", thousands(payload as usize));
+fn report(
+    recorder: &mut Recorder,
+    name: &str,
+    title: &str,
+    payload: u64,
+    rows: &[(&str, &str, u64)],
+) {
+    recorder.keep_sizes(name, title, payload, rows);
+    println!("\n{title}: {} bytes of payload\n", thousands(payload));
     let mut table = Table::new(2, &["peer", "form", "bytes", "overhead", "%"]);
     for &(peer, form, bytes) in rows {
         let beyond = bytes - payload;
         table.push(vec![
             peer.to_string(),
             form.to_string(),
-            thousands(bytes as usize),
-            thousands(beyond as usize),
+            thousands(bytes),
+            thousands(beyond),
             format!("{:.4}", share(bytes, payload) * 100.0),
         ]);
     }
@@ -50,12 +58,14 @@ fn share(bytes: u64, payload: u64) -> f64 {
     (bytes - payload) as f64 / payload as f64
 }
 
-pub fn run(targets: &mut Targets) {
+pub fn run(recorder: &mut Recorder, targets: &mut Targets) {
     let plain = records::plain_records();
     let tensors = records::tensor_records(&plain);
     let payload = plain.iter().map(records::Record::payload).sum();
     let (as_tensors, as_vectors) = (archived(&tensors), archived(&plain));
-    print(
+    report(
+        recorder,
+        "size-records",
         "(i) 10,000 records: floats, ids and the text of the labels",
         payload,
         &[
@@ -78,7 +88,9 @@ pub fn run(targets: &mut Targets) {
     save::save_bincode(&model.map(TensorLayer::as_bytes), path, Sync::Off);
     let bincode = len(path);
     let archive = archived(model);
-    print(
+    report(
+        recorder,
+        "size-model",
         "(i) the 200 MB model: floats",
         payload,
         &[
