@@ -124,8 +124,8 @@ mod value;
 mod wire;
 
 pub use archive::{
-    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, Segment, load, load_with,
-    open, open_torn, recover, recover_to, save, save_with,
+    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, Salvaged, Segment, load,
+    load_with, open, open_torn, recover, recover_to, save, save_with,
 };
 pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
 pub use de::{

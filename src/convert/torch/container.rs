@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::convert::zip::{Bytes as _, Contents, Directory, Member};
 use crate::error::{Category, Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, read_up_to};
 
 /// The longest pickle that is read.
 const MAX_PICKLE: u64 = 64 << 20;
@@ -190,15 +190,7 @@ fn prefix(members: &[Member]) -> Result<&str> {
 /// Recognises what once had the same name.
 fn refuse_others<S: ReadAt + ?Sized>(source: &S) -> Result<()> {
     let mut start = [0; 512];
-    let mut len = 0;
-    while let Some(rest) = start.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match source.read_at(rest, len as u64) {
-            Ok(0) => break,
-            Ok(read) => len += read.min(rest.len()),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error)),
-        }
-    }
+    let len = read_up_to(source, &mut start, 0).map_err(Error::io)?;
     let start = start.get(..len).unwrap_or_default();
     let what = if start.starts_with(OLD_MAGIC) {
         "a file of torch before 1.6, without a zip file around it"
