@@ -24,6 +24,8 @@ pub struct Scan {
     pub vouched: Option<u64>,
     /// A segment at `end` whose header is whole, and which the input ends in.
     pub cut: Option<Loaded>,
+    /// Whether an end mark stands at `end` that is damaged, rather than cut by the end of the input.
+    damaged_mark: bool,
     /// Why it ends there, if not at the end of the input.
     pub fault: Option<Error>,
 }
@@ -42,6 +44,7 @@ pub fn scan<S: ReadAt + ?Sized>(
         missing: Vec::new(),
         vouched: None,
         cut: None,
+        damaged_mark: false,
         fault: None,
     };
     while scan.end < len {
@@ -72,7 +75,10 @@ impl Scan {
         if kind(source, at, len)? == Kind::End {
             // What it says follows from what stands before it.
             let mark = self.directory.end_mark(at)?;
-            expect(source, at, len, &mark, "an end mark")?;
+            let fits = expect(source, at, len, &mark, "an end mark");
+            self.damaged_mark =
+                fits.as_ref().is_err_and(|error| error.category() == Category::Damaged);
+            fits?;
             self.end += mark.len() as u64;
             self.vouched = Some(self.end);
             return Ok(());
@@ -156,35 +162,46 @@ pub fn finished<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Commi
 /// would be misled by what looks like an end mark inside a tensor; the walk never looks inside one.
 ///
 /// # Errors
-/// Where there is an intact tail behind the point at which the walk ends, as an earlier state would hide what was
-/// saved since: with [`Category::Torn`] if it is the end mark itself that is damaged, else with
-/// [`Category::Damaged`]. With [`Category::Torn`] where there is no end mark.
+/// With [`Category::Torn`] where there is no end mark. Where the walk ends at damage behind an end mark, an earlier
+/// state could hide what was committed since, so that it is an error too: with [`Category::Torn`] if it is the
+/// next end mark itself that is damaged, with [`Category::Damaged`] if there is an intact tail further behind.
 pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     if let Some(committed) = finished(source, len)? {
         return Ok(committed);
     }
-    let mut scan = scan(source, len, |_| Ok(()))?;
-    if scan.tail_behind(source, len, scan.mark())?.is_some() {
-        // A writer may have taken a value back and written another while the walk passed there. What
-        // an end mark vouches for does not change any more.
-        scan = self::scan(source, len, |_| Ok(()))?;
-        match scan.tail_behind(source, len, scan.mark())? {
-            // All but the end mark is whole, and it can be written again.
-            Some(tail) if tail.mark == scan.mark() => return Err(torn(&scan, len)),
-            Some(tail) => {
-                let what = format!(
-                    "the archive is damaged at byte {}{}, and has a later end mark at byte {}; open_torn reads \
-                     the segments before the damage",
-                    scan.end,
-                    scan.why(),
-                    tail.mark
-                );
-                return Err(Error::damaged(what).at(scan.end));
-            }
-            None => {}
+    match last_before(source, len) {
+        // A writer may have taken a value back and written another while the walk passed there. What an end
+        // mark vouches for does not change any more.
+        Err(error) if is_fault(&error) => last_before(source, len),
+        found => found,
+    }
+}
+
+/// More than is searched for a later end mark: sparse files may claim to be of any length.
+const MAX_SEARCH: u64 = 16 << 30;
+
+/// The state of the last end mark, which stands somewhere before `len`.
+fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+    let scan = scan(source, len, |_| Ok(()))?;
+    let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
+    // All but the end mark may be whole: then it can be written again.
+    if scan.damaged_mark || (scan.cut.is_none() && len - scan.end > MAX_SEARCH) {
+        return Err(torn(&scan, len));
+    }
+    match scan.tail_behind(source, len, scan.mark())? {
+        None => {}
+        Some(tail) if tail.mark == scan.mark() => return Err(torn(&scan, len)),
+        Some(tail) => {
+            let what = format!(
+                "the archive is damaged at byte {}{}, and has a later end mark at byte {}; open_torn reads the \
+                 segments before the damage",
+                scan.end,
+                scan.why(),
+                tail.mark
+            );
+            return Err(Error::damaged(what).at(scan.end));
         }
     }
-    let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
     match read_end(source, end)? {
         Some((directory, mark)) => Ok(Committed { directory, mark, end }),
         None => Err(Error::damaged("the last end mark changed while it was read").at(end)),

@@ -165,14 +165,18 @@ impl Sample {
     /// That an append cuts off what no end mark vouches for, and nothing else.
     fn go_on(&self, path: &Path, torn: &[u8], cut: usize) {
         fs::write(path, torn).unwrap();
+        // The start of an end mark, and garbage in place of the rest: it may have been whole once.
+        let next = &torn[self.last_end(cut).0..];
+        let is_mark = next.windows(5).take(6).any(|tag| tag == b"\xdaTEND");
+        let damaged_mark = is_mark && cut < torn.len();
         match self.committed(cut) {
-            Some((committed, segments)) => {
+            Some((committed, segments)) if !damaged_mark => {
                 append(path, [segments as u32], self.len);
                 let now = fs::read(path).unwrap();
                 assert!(now.starts_with(&self.bytes[..committed]), "{cut}");
                 assert_eq!(numbers(&now).unwrap(), Self::expected(segments + 1), "{cut}");
             }
-            None => {
+            _ => {
                 assert_eq!(OArchive::append(path).unwrap_err().category(), Category::Torn);
                 assert!(fs::read(path).unwrap() == torn, "{cut}: a torn file changed");
             }
