@@ -1,6 +1,6 @@
 //! File formats: each a module that reads one into a [`Document`] and writes values as one.
 
-mod archive;
+pub mod archive;
 mod arrow;
 pub mod fetched;
 mod json;

@@ -7,11 +7,12 @@ import os
 from types import TracebackType
 from typing import Any
 
-from .archive import Archive
 from .atomic import AtomicFile, open_locked
 from .errors import in_file
+from .options import DEFAULT_LIMITS
 from .source import FileSource
 from .stream import Writer
+from .torn import last_commit
 
 
 def save(
@@ -49,7 +50,7 @@ def append(
     """Opens an archive file to write more values behind those that it has; use it in a `with` block.
 
     What is there is not written over: values count from `commit` or the end of the block on, and after
-    an exception they are taken back. One writer at a time: `OSError` where there is another.
+    an exception they are taken back. What an append that was killed has left is cut off first. One writer at a time: `OSError` where there is another.
     """
     options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
     file = open_locked(path)
@@ -70,9 +71,10 @@ class Appender(Writer):
         super().__init__(file, **options)
 
     def _begin(self) -> None:
-        source = FileSource(self._raw)
-        self._directory = Archive(source).directory()
-        self._at = self._committed = source.length
+        # No other writer has the file open, so that the one that left unfinished bytes is gone.
+        self._directory, _, self._committed = last_commit(FileSource(self._raw), DEFAULT_LIMITS)
+        self._at = self._committed
+        self._raw.truncate(self._committed)
         self._ended = True
         self._raw.seek(self._at)
 
