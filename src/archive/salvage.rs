@@ -101,15 +101,15 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             let mut hashes = Vec::new();
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
-                let mut hasher = Hasher::new();
+                let mut sum = Hasher::new();
                 let old = usize::try_from(old).unwrap_or(usize::MAX);
                 self.segment.read_buffer(old, |block| {
-                    hasher.update(block);
+                    sum.update(block);
                     out.put(block)
                 })?;
                 out.end()?;
                 if header.checked {
-                    hashes.push(hasher.finish());
+                    hashes.push(sum.finish());
                 }
             }
             Ok(hashes)
