@@ -7,22 +7,17 @@ fn hash(bytes: &[u8], seed: u64) -> [u8; 8] {
     twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes).to_be_bytes()
 }
 
+/// The shortest head of an item.
 fn head(major: u8, arg: u64) -> Vec<u8> {
-    let mut head = vec![major << 5 | 27];
-    match arg {
-        0..24 => head[0] = major << 5 | arg as u8,
-        24..256 => head.splice(.., [major << 5 | 24, arg as u8]).for_each(drop),
-        256..65_536 => {
-            head[0] = major << 5 | 25;
-            head.extend((arg as u16).to_be_bytes());
-        }
-        65_536..4_294_967_296 => {
-            head[0] = major << 5 | 26;
-            head.extend((arg as u32).to_be_bytes());
-        }
-        _ => head.extend(arg.to_be_bytes()),
-    }
-    head
+    let bytes = arg.to_be_bytes();
+    let (code, len) = match arg {
+        0..24 => return vec![(major << 5) + bytes[7]],
+        24..0x100 => (0x18, 1),
+        0x100..0x1_0000 => (0x19, 2),
+        0x1_0000..0x1_0000_0000 => (0x1a, 4),
+        _ => (0x1b, 8),
+    };
+    [&[(major << 5) + code], &bytes[8 - len..]].concat()
 }
 
 fn record(tag: [u8; 4], items: &[Vec<u8>], at: u64) -> Vec<u8> {
