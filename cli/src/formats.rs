@@ -16,8 +16,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use tenarc::convert::Losses;
-use tenarc::{Archive, OArchive, Segment};
+use tenarc::archive::Segment;
+use tenarc::{Archive, OArchive};
+use tenarc_convert::Losses;
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};

@@ -14,7 +14,7 @@ use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Hands over the bytes of a buffer, counted from zero, in blocks of any size, however large the
-    /// buffer is. What [`TensorInfo::buffer`](crate::TensorInfo::buffer) names is read so without a copy of
+    /// buffer is. What [`TensorInfo::buffer`](crate::tensor::TensorInfo::buffer) names is read so without a copy of
     /// it in memory.
     ///
     /// ```

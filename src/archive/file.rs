@@ -145,7 +145,7 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// # Errors
     /// Where reading fails, the source is no archive or a damaged one, and with
-    /// [`Category::Torn`](crate::Category::Torn) where it has no end mark: the error says where the last whole
+    /// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: the error says where the last whole
     /// segment ends.
     pub fn new(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
@@ -189,7 +189,7 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// How many bytes stand behind the last end mark: an append is under way, or was cut short. What they
-    /// hold is no part of the archive, but for [`open_torn`](crate::open_torn). The next
+    /// hold is no part of the archive, but for [`open_torn`](crate::archive::open_torn). The next
     /// [`append`](crate::OArchive::append) cuts them off.
     pub fn unfinished_bytes(&self) -> u64 {
         self.unfinished
@@ -486,8 +486,8 @@ impl<S: ReadAt> Archive<S> {
     /// and that every buffer is referred to. [Unfinished bytes](Self::unfinished_bytes) are no part of it.
     ///
     /// # Errors
-    /// The first fault, with [`Category::Damaged`](crate::Category::Damaged) or
-    /// [`Category::Torn`](crate::Category::Torn), and its place.
+    /// The first fault, with [`Category::Damaged`](crate::error::Category::Damaged) or
+    /// [`Category::Torn`](crate::error::Category::Torn), and its place.
     pub fn verify(&self) -> Result<()> {
         self.verify_with(|_, _| {})
     }

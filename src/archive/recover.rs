@@ -37,7 +37,7 @@ pub struct Recovered {
 /// # Errors
 /// Where the file is no archive, cannot be changed, or is open for appending; where it is not
 /// torn but damaged, with an end mark behind the damage: cutting would lose what that vouches for; and with
-/// [`Category::Torn`](crate::Category::Torn) where no segment is whole, so that nothing would be left.
+/// [`Category::Torn`](crate::error::Category::Torn) where no segment is whole, so that nothing would be left.
 pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     let path = path.as_ref();
     let mut locked = lock(path)?;

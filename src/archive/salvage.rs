@@ -20,7 +20,7 @@ use crate::wire::head;
 use crate::wire::reader::Wire;
 use crate::wire::tag;
 
-/// What [`recover_to`](crate::recover_to) kept of a value that the file ended in.
+/// What [`recover_to`](crate::archive::recover_to) kept of a value that the file ended in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvaged {
     /// The name of the value.

@@ -172,11 +172,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().offset
     }
 
-    /// How many bytes are missing at its end, where [`open_torn`](crate::open_torn) found it cut. Its
+    /// How many bytes are missing at its end, where [`open_torn`](crate::archive::open_torn) found it cut. Its
     /// metadata is whole and verified. Its tensors cannot be verified, as checksums stand at the end: those
     /// whose bytes are all there are read with
     /// [`DecodeOptions::with_checksums`]`(false)`; others give an error of
-    /// [`Category::Torn`](crate::Category::Torn).
+    /// [`Category::Torn`](crate::error::Category::Torn).
     pub fn missing_bytes(&self) -> u64 {
         self.loaded.missing_bytes()
     }

@@ -46,7 +46,7 @@ use crate::segment::walk::{Output, Plan};
 ///
 /// What was saved is part of the archive only after [`finish`](Self::finish) or [`commit`](Self::commit):
 /// until then [`open`](crate::open) gives the state of the commit before, and
-/// [`open_torn`](crate::open_torn) every whole segment.
+/// [`open_torn`](crate::archive::open_torn) every whole segment.
 pub struct OArchive<W: Write> {
     sink: Sink<Stage<W>>,
     options: SaveOptions,
@@ -466,13 +466,13 @@ impl OArchive<ArchiveFile> {
     /// its last end mark.
     ///
     /// What an append that was killed has left behind the last end mark is cut off first. To keep the
-    /// whole segments among it, call [`recover`](crate::recover) before.
+    /// whole segments among it, call [`recover`](crate::archive::recover) before.
     ///
     /// The cost does not depend on how much the archive holds, unless something is to be cut off.
     /// Readers that have it open are not disturbed. While it is open here, a second `append` is refused.
     ///
     /// # Errors
-    /// Where the file is no archive, has no end mark (see [`recover`](crate::recover)), is damaged with an end
+    /// Where the file is no archive, has no end mark (see [`recover`](crate::archive::recover)), is damaged with an end
     /// mark behind the damage, or is being appended to.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())

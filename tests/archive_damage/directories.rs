@@ -1,8 +1,9 @@
 //! Group H: directories, end marks and tails.
 
 use ndarray::Array1;
-use tenarc::Category::{Damaged, Data, Eof, Syntax, Torn};
-use tenarc::{Archive, Category, IArchive, Tensor};
+use tenarc::error::Category;
+use tenarc::error::Category::{Damaged, Data, Eof, Syntax, Torn};
+use tenarc::{Archive, IArchive, Tensor};
 
 use crate::alloc::peak_of;
 use crate::builder::{

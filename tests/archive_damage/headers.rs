@@ -1,8 +1,10 @@
 //! Groups B, G and H: headers with correct hashes and lying contents.
 
 use ndarray::Array1;
-use tenarc::Category::{Damaged, Data, Eof, Limit, Syntax, Torn, Version};
-use tenarc::{Archive, Category, IArchive, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::error::Category::{Damaged, Data, Eof, Limit, Syntax, Torn, Version};
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use crate::alloc::peak_of;
 use crate::builder::{

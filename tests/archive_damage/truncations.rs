@@ -1,7 +1,9 @@
 //! Group I: archives cut short.
 
 use serde::de::DeserializeOwned;
-use tenarc::{Archive, Category, IArchive, Recovered};
+use tenarc::archive::Recovered;
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive};
 
 use crate::common::OneByte;
 use crate::samples::{self, Model, ModelView, model};
@@ -42,7 +44,7 @@ impl Whole {
 }
 
 /// That behind the whole segments there is at most the one that the archive ends in.
-fn check_cut<S: tenarc::ReadAt>(archive: &Archive<S>, whole: usize, len: usize) {
+fn check_cut<S: tenarc::io::ReadAt>(archive: &Archive<S>, whole: usize, len: usize) {
     let missing = archive.segments().map(|segment| segment.unwrap().missing_bytes());
     let missing: Vec<u64> = missing.collect();
     assert!((whole..=whole + 1).contains(&missing.len()), "{len}");
@@ -169,7 +171,7 @@ fn cut_files_are_refused_by_name_and_mended() {
         assert!(error.to_string().contains("file.tenarc"), "{error}");
         assert!(tenarc::open(&path).is_err());
         let new = dir.0.join("new.tenarc");
-        match tenarc::recover_to(&path, &new) {
+        match tenarc::archive::recover_to(&path, &new) {
             Ok(recovered) => {
                 assert_eq!(recovered.segments, whole.count(len) as u64);
                 assert_eq!(recovered.dropped, (len - whole.end(len)) as u64);
@@ -177,7 +179,7 @@ fn cut_files_are_refused_by_name_and_mended() {
                 archive.verify().unwrap();
                 let salvaged = recovered.salvaged.is_some();
                 assert_eq!(archive.len(), recovered.segments + u64::from(salvaged));
-                let in_place = tenarc::recover(&path);
+                let in_place = tenarc::archive::recover(&path);
                 if recovered.segments == 0 && recovered.dropped > 0 {
                     assert_eq!(in_place.unwrap_err().category(), Category::Torn);
                     continue;

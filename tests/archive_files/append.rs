@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::ser;
-use tenarc::{Archive, Category, Map, OArchive, ReadAt as _, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::io::ReadAt as _;
+use tenarc::{Archive, Map, OArchive};
 
 use crate::support::{
     Dir, Record, append, create, name, numbers, numbers_in, read, record, unsynced,
@@ -181,7 +184,7 @@ fn a_second_writer_is_refused() {
         let error = OArchive::append(same).unwrap_err();
         assert_eq!(error.category(), Category::Io);
         assert!(error.to_string().contains("another writer"), "{error}");
-        assert!(tenarc::recover(same).is_err());
+        assert!(tenarc::archive::recover(same).is_err());
     }
     out.save_as("n2", &record(2, 600)).unwrap().commit().unwrap();
     assert!(OArchive::append(&path).is_err());
@@ -260,7 +263,7 @@ fn readers_and_maps_of_before_go_on() {
     assert_eq!(numbers_in(&late_map).unwrap(), old);
     assert_eq!(late_map.unfinished_bytes(), late.unfinished_bytes());
     assert_eq!(late_map.source().size().unwrap(), late.byte_len(), "unfinished bytes are mapped");
-    let torn = tenarc::open_torn(&path).unwrap();
+    let torn = tenarc::archive::open_torn(&path).unwrap();
     assert_eq!(numbers_in(&torn).unwrap(), (0..71).collect::<Vec<u32>>());
     out.commit().unwrap();
     check();

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tenarc::{Category, OArchive, SaveOptions};
+use tenarc::OArchive;
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
 
 use crate::support::{name, record};
 
@@ -53,7 +55,7 @@ fn work() {
         ["append", from, count, len] => {
             append(&path, from.parse().unwrap(), count.parse().unwrap(), len.parse().unwrap())
         }
-        ["recover"] => tenarc::recover(&path).map(drop),
+        ["recover"] => tenarc::archive::recover(&path).map(drop),
         ["append_loop", from, count] => {
             append_loop(&path, from.parse().unwrap(), count.parse().unwrap())
         }

@@ -8,7 +8,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::{Archive, Category, OArchive};
+use tenarc::error::Category;
+use tenarc::{Archive, OArchive};
 
 use crate::support::{
     Chance, Dir, Record, append, create, name, numbers, numbers_in, record, unsynced,
@@ -103,7 +104,8 @@ fn check(path: &Path, image: &[u8], old: &[u32], all: &[u32]) {
     }
     fs::write(path, image).unwrap();
     // What lost tensors is cut off, unless something whole is behind it: then it is counted.
-    let tenarc::Recovered { segments: kept, damaged, .. } = tenarc::recover(path).unwrap();
+    let tenarc::archive::Recovered { segments: kept, damaged, .. } =
+        tenarc::archive::recover(path).unwrap();
     assert!((old.len() as u64..=whole).contains(&kept), "{kept} of {whole}");
     let file = tenarc::open(path).unwrap();
     assert_eq!(file.verify().is_err(), damaged > 0);
@@ -179,7 +181,7 @@ fn many_appends_survive_the_loss_of_any_blocks_that_were_not_synced() {
     }
 }
 
-/// Disks that lie about syncing, and [`tenarc::SyncLevel::Off`]: the end mark is there, blocks that it
+/// Disks that lie about syncing, and [`tenarc::io::SyncLevel::Off`]: the end mark is there, blocks that it
 /// vouches for are not.
 #[test]
 fn lost_or_older_blocks_before_an_end_mark_are_noticed() {

@@ -103,8 +103,8 @@ fn check_crashed_append(path: &Path, old: &[u8]) -> bool {
     let committed = file.byte_len();
     assert_eq!(file.unfinished_bytes(), bytes.len() as u64 - committed);
     if file.unfinished_bytes() > 0 {
-        let count = whole_numbers_in(&tenarc::open_torn(path).unwrap()).len();
-        let recovered = tenarc::recover(path).unwrap();
+        let count = whole_numbers_in(&tenarc::archive::open_torn(path).unwrap()).len();
+        let recovered = tenarc::archive::recover(path).unwrap();
         assert_eq!(recovered.segments, count as u64);
         assert_eq!(numbers_at(path), all[..count]);
         fs::write(path, &bytes).unwrap();
@@ -174,15 +174,15 @@ fn killed_recovers(others: usize) {
     let path = dir.at(NAME);
     for torn in torn_archives() {
         fs::write(&path, &torn).unwrap();
-        let whole = whole_numbers_in(&tenarc::open_torn(&path).unwrap());
+        let whole = whole_numbers_in(&tenarc::archive::open_torn(&path).unwrap());
         let calls = trace::watch("recover", &path);
         assert_eq!(numbers_at(&path), whole);
         for call in strikes(&calls, others) {
             fs::write(&path, &torn).unwrap();
             let kill = [call.with("signal=KILL")];
             trace::tamper("recover", &path, &kill);
-            assert_eq!(whole_numbers_in(&tenarc::open_torn(&path).unwrap()), whole);
-            let recovered = tenarc::recover(&path).unwrap();
+            assert_eq!(whole_numbers_in(&tenarc::archive::open_torn(&path).unwrap()), whole);
+            let recovered = tenarc::archive::recover(&path).unwrap();
             assert_eq!(recovered.segments, whole.len() as u64);
             assert_eq!(numbers_at(&path), whole);
         }

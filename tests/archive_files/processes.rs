@@ -69,13 +69,13 @@ fn killed_appenders(rounds: u32) {
             assert!(said.is_empty(), "{said}");
             expected.extend(numbers);
         }
-        let torn = tenarc::open_torn(&path).unwrap();
+        let torn = tenarc::archive::open_torn(&path).unwrap();
         let found = whole_numbers_in(&torn);
         assert!(expected.iter().all(|number| found.contains(number)), "round {round}");
         let committed = tenarc::open(&path).unwrap();
         assert_eq!(numbers_in(&committed).unwrap(), found[..committed.len() as usize]);
         let left = if round % 2 == 0 {
-            let recovered = tenarc::recover(&path).unwrap();
+            let recovered = tenarc::archive::recover(&path).unwrap();
             assert_eq!(recovered.segments, found.len() as u64);
             &found[..]
         } else {
@@ -143,7 +143,7 @@ fn one_process_appends_while_another_one_saves() {
             out.finish().map(drop)
         };
         if let Err(error) = append() {
-            assert_eq!(error.category(), tenarc::Category::Io, "{error}");
+            assert_eq!(error.category(), tenarc::error::Category::Io, "{error}");
             told += 1;
         }
         let bytes = fs::read(&path).unwrap();

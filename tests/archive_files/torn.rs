@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use tenarc::{Archive, Category, IArchive, OArchive, ReadAt, Recovered, Salvaged};
+use tenarc::archive::Recovered;
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, IArchive, OArchive, Salvaged};
 
 use crate::support::{
     Chance, Dir, Record, append, name, numbers, numbers_in, read, record, unsynced,
@@ -125,11 +128,11 @@ impl Sample {
         let expected = Recovered { segments, dropped, ..Recovered::default() };
 
         let new = path.with_extension("new");
-        let mut recovered = tenarc::recover_to(path, &new).unwrap();
+        let mut recovered = tenarc::archive::recover_to(path, &new).unwrap();
         assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
         let salvaged = recovered.salvaged.take();
         assert_eq!(recovered, expected);
-        assert_eq!(tenarc::recover(path).unwrap(), expected);
+        assert_eq!(tenarc::archive::recover(path).unwrap(), expected);
         let mended = fs::read(path).unwrap();
         match salvaged {
             None => assert!(fs::read(&new).unwrap() == mended, "{cut}: two ways, two results"),
@@ -139,7 +142,7 @@ impl Sample {
         assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
 
         let whole = Recovered { segments, ..Recovered::default() };
-        assert_eq!(tenarc::recover(path).unwrap(), whole);
+        assert_eq!(tenarc::archive::recover(path).unwrap(), whole);
         assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
         append(path, [segments as u32], self.len);
         assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), Self::expected(segments + 1));
@@ -328,7 +331,7 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
         fs::write(&path, &bytes).unwrap();
         assert!(tenarc::open(&path).unwrap().verify().is_err());
         assert_eq!(
-            tenarc::recover(&path).unwrap(),
+            tenarc::archive::recover(&path).unwrap(),
             Recovered { segments: 7, ..Recovered::default() }
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -339,11 +342,11 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
             let torn = &bytes[..bytes.len() - tail];
             fs::write(&path, torn).unwrap();
             if between {
-                let error = tenarc::recover(&path).unwrap_err();
+                let error = tenarc::archive::recover(&path).unwrap_err();
                 assert_eq!(error.category(), Category::Damaged, "{error}");
                 assert!(error.to_string().contains(NAME), "{error}");
                 assert_eq!(fs::read(&path).unwrap(), torn);
-                assert!(tenarc::recover_to(&path, dir.at("new")).is_err());
+                assert!(tenarc::archive::recover_to(&path, dir.at("new")).is_err());
                 assert!(!dir.at("new").exists());
                 // Nor is an earlier state taken for the last one.
                 for error in
@@ -385,9 +388,9 @@ fn what_recover_refuses() {
     let path = dir.at(NAME);
     for bytes in [&b"something else"[..], b"{}", &tenarc::to_vec(&record(1, 600)).unwrap()] {
         fs::write(&path, bytes).unwrap();
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Syntax);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Syntax);
         assert_eq!(
-            tenarc::recover_to(&path, dir.at("new")).unwrap_err().category(),
+            tenarc::archive::recover_to(&path, dir.at("new")).unwrap_err().category(),
             Category::Syntax
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -395,23 +398,23 @@ fn what_recover_refuses() {
     // Not even the start of an archive is there: nothing of it can be kept.
     for len in 0..12 {
         fs::write(&path, &b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR"[..len]).unwrap();
-        assert_eq!(tenarc::open_torn(&path).unwrap_err().category(), Category::Torn);
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::open_torn(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
         assert_eq!(fs::metadata(&path).unwrap().len(), len as u64);
     }
     dir.holds_only(NAME);
     fs::write(&path, b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR").unwrap();
-    assert_eq!(tenarc::recover(&path).unwrap(), Recovered::default());
+    assert_eq!(tenarc::archive::recover(&path).unwrap(), Recovered::default());
     assert_eq!(read(&path), []);
-    assert!(tenarc::recover(dir.path()).is_err());
-    assert!(tenarc::recover(dir.at("missing")).is_err());
+    assert!(tenarc::archive::recover(dir.path()).is_err());
+    assert!(tenarc::archive::recover(dir.at("missing")).is_err());
     // Nothing would be left, in place or onto itself.
     let cut = fs::read(&path).unwrap()[..20].to_vec();
     fs::write(&path, &cut).unwrap();
-    assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Torn);
-    assert_eq!(tenarc::recover_to(&path, &path).unwrap_err().category(), Category::Torn);
+    assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
+    assert_eq!(tenarc::archive::recover_to(&path, &path).unwrap_err().category(), Category::Torn);
     assert_eq!(fs::read(&path).unwrap(), cut);
-    assert_eq!(tenarc::recover_to(&path, dir.at("new")).unwrap().segments, 0);
+    assert_eq!(tenarc::archive::recover_to(&path, dir.at("new")).unwrap().segments, 0);
     assert_eq!(read(&dir.at("new")), []);
 }
 
@@ -435,7 +438,7 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
     let mut torn = whole[..places[4] + 100].to_vec();
     torn[places[2] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (4, 1));
     let archive = tenarc::open(&path).unwrap();
     for n in [0, 1, 3u16] {
@@ -443,10 +446,10 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
         assert_eq!(loaded.0, vec![n; 4000]);
     }
     let error = archive.segment(2).unwrap().load::<tenarc::Tensor<Vec<u16>>>().unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Damaged);
+    assert_eq!(error.category(), tenarc::error::Category::Damaged);
     // What is damaged with nothing whole behind it is cut off.
     torn[places[3] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (2, 0));
 }

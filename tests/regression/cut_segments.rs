@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use tenarc::{Archive, Category, DecodeOptions, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::de::DecodeOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, Tensor};
 
 type Model = BTreeMap<String, Tensor<Vec<u16>>>;
 
@@ -17,13 +20,13 @@ fn whole_tensors_of_a_cut_model_are_read_and_kept() {
     let [path, new] = ["a.tenarc", "new.tenarc"].map(|name| dir.path().join(name));
     for checksums in [true, false] {
         let options = SaveOptions::default().with_checksums(checksums);
-        tenarc::save_with(&path, &model(), options).unwrap();
+        tenarc::archive::save_with(&path, &model(), options).unwrap();
         let bytes = fs::read(&path).unwrap();
         let third = bytes.windows(64).position(|window| window == [2, 0].repeat(32)).unwrap();
         let torn = &bytes[..third + 5000];
         fs::write(&path, torn).unwrap();
 
-        let archive = tenarc::open_torn(&path).unwrap();
+        let archive = tenarc::archive::open_torn(&path).unwrap();
         assert_eq!(archive.len(), 1);
         let segment = archive.segment(0).unwrap();
         assert_eq!(segment.missing_bytes(), (bytes.len() - torn.len()) as u64 - mark_len(&bytes));
@@ -44,14 +47,14 @@ fn whole_tensors_of_a_cut_model_are_read_and_kept() {
             assert_eq!(error.category(), Category::Torn, "{error}");
         }
 
-        let error = tenarc::recover(&path).unwrap_err();
+        let error = tenarc::archive::recover(&path).unwrap_err();
         assert_eq!(error.category(), Category::Torn);
         assert!(error.to_string().contains("recover_to"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), torn, "nothing is cut off");
-        let recovered = tenarc::recover_to(&path, &new).unwrap();
+        let recovered = tenarc::archive::recover_to(&path, &new).unwrap();
         assert_eq!(recovered.segments, 0);
         let salvaged = recovered.salvaged.unwrap();
-        let names = |of: &[tenarc::TensorInfo]| -> Vec<String> {
+        let names = |of: &[tenarc::tensor::TensorInfo]| -> Vec<String> {
             of.iter().map(|info| info.path().to_owned()).collect()
         };
         assert_eq!(names(&salvaged.tensors), ["w0", "w1"]);

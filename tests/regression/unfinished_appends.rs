@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use tenarc::{Archive, Category, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, OArchive, Tensor};
 
 fn values(path: &Path) -> Vec<Vec<u16>> {
     let archive = tenarc::open(path).unwrap();
@@ -36,7 +38,7 @@ fn readers_see_the_last_commit_while_a_writer_appends() {
         scope.spawn(|| {
             let mut out = OArchive::append_with(
                 &path,
-                SaveOptions::default().with_sync(tenarc::SyncLevel::Off),
+                SaveOptions::default().with_sync(tenarc::io::SyncLevel::Off),
             )
             .unwrap();
             for number in 1..200 {

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use tenarc::{Recovered, TensorInfo};
+use tenarc::archive::Recovered;
+use tenarc::tensor::TensorInfo;
 
 use crate::args::Recover;
 use crate::failure::{Result, Status};
@@ -12,8 +13,8 @@ use crate::text::{bytes, counted, escaped};
 
 pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
     let recovered = match &args.output {
-        None => tenarc::recover(&args.file)?,
-        Some(output) => tenarc::recover_to(&args.file, output)?,
+        None => tenarc::archive::recover(&args.file)?,
+        Some(output) => tenarc::archive::recover_to(&args.file, output)?,
     };
     let Recovered { segments, damaged, dropped, salvaged } = recovered;
     if args.json.json {

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use tenarc::{Category, Value};
+use tenarc::Value;
+use tenarc::error::Category;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};
