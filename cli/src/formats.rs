@@ -1,6 +1,6 @@
 //! File formats. Each has a module that reads a file into a [`Document`] and writes values to a file.
 
-mod archive;
+pub mod archive;
 mod arrow;
 pub mod fetched;
 mod json;

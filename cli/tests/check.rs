@@ -241,6 +241,22 @@ fn prints_diagnostic_notation() {
     run_with(&dir, &["diag", "-"], &[0x82, 0x01]).failed(2, "input ended inside a value (byte 2)");
 }
 
+/// What an append has left is said, read around, and not called good: a copy that was cut looks the same.
+#[test]
+fn unfinished_bytes_are_told() {
+    let dir = Dir::new();
+    let path = dir.save_all("a.tenarc", &[(None, &ramp(&[600]))]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend([0; 300]);
+    dir.write("a.tenarc", &bytes);
+    let listed = run(&dir, &["ls", "a.tenarc"]);
+    assert_eq!((listed.status, listed.out().lines().count()), (0, 3), "{listed:?}");
+    assert!(listed.err.contains("300 B unfinished behind the last end mark"), "{listed:?}");
+    let verified = run(&dir, &["verify", "a.tenarc"]);
+    assert_eq!(verified.status, 1, "{verified:?}");
+    assert!(verified.out().contains("300 B unfinished"), "{verified:?}");
+}
+
 #[test]
 fn recovers_the_complete_values() {
     let dir = Dir::new();
@@ -257,7 +273,7 @@ fn recovers_the_complete_values() {
     assert_eq!(ran.good(), "new.tenarc: kept 1 value, dropped 100 B at the end\n");
     assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");
     let ran = run(&dir, &["recover", "--json", "torn.tenarc"]);
-    assert_eq!(ran.json(), json!({"segments": 1, "damaged": 0, "dropped": 100}));
+    assert_eq!(ran.json(), json!({"segments": 1, "damaged": 0, "dropped": 100, "salvaged": null}));
     for name in ["torn.tenarc", "new.tenarc"] {
         assert_eq!(run(&dir, &["verify", name]).status, 0);
         assert_eq!(run(&dir, &["ls", name]).good().lines().count(), 3);

@@ -16,6 +16,14 @@ pub const FAN: u64 = 64;
 /// More levels than these have no segments: 64^11 exceeds 2^64.
 const MAX_LEVELS: usize = 11;
 
+/// No segment is shorter: a record of a name and a check that are null, no lengths, and one byte of metadata.
+const MIN_SEGMENT: u64 = 24;
+
+/// Whether so many segments can stand before `offset`.
+fn have_room(segments: u64, offset: u64) -> bool {
+    segments <= offset.saturating_sub(format::MAGIC.len() as u64) / MIN_SEGMENT
+}
+
 /// A segment in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -135,6 +143,10 @@ impl Directory {
         }
         let ordered = directory.levels.iter().rev().flatten().copied();
         let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
+        if !have_room(count, offset) {
+            let what = format!("{count} segments before byte {offset}");
+            return Err(fault(&what));
+        }
         if full || covered != count || !ordered.is_sorted_by(|a, b| a < b) {
             return Err(fault("the directory does not fit the number of segments"));
         }
@@ -191,7 +203,8 @@ pub enum Block {
     Blocks(Vec<u64>),
 }
 
-/// A block of `level` at `offset`: full, and leading only to what stands before it.
+/// A block of `level` at `offset`: full, and leading only to what stands before it, of which there is not
+/// more than has room there.
 pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
     if record.kind != Kind::Directory || record.fields != 2 {
@@ -201,6 +214,10 @@ pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<
     let found = header::unsigned(wire, "a level")?;
     if found != level as u64 {
         return Err(fault("a block of another level"));
+    }
+    if !have_room(span(level), offset) {
+        let what = format!("a block of {} segments before byte {offset}", span(level));
+        return Err(fault(&what));
     }
     let (block, len, sorted) = if found == 0 {
         let entries = take_entries(wire, offset)?;
@@ -285,13 +302,13 @@ fn array(wire: &mut Wire<SliceRead<'_>>) -> Result<usize> {
 mod tests {
     use super::*;
 
-    /// Writes `count` segments of one byte into memory; gives the bytes, the root and its place.
+    /// Writes `count` segments of the least length into memory; gives the bytes, the root and its place.
     fn written(count: u64) -> (Vec<u8>, Directory) {
         let mut file = vec![0; 12];
         let mut directory = Directory::default();
         for index in 0..count {
             let offset = file.len() as u64;
-            file.push(0xff);
+            file.extend([0xff; MIN_SEGMENT as usize]);
             let name = (index % 3 == 0).then(|| format!("s{index}").into());
             let position = file.len() as u64;
             directory

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::file::Archive;
+use super::file::{Archive, Opened};
 use crate::error::{Error, Result};
 use crate::io::at::open_file;
 use crate::mem::Mapped;
@@ -60,19 +60,19 @@ use crate::mem::Mapped;
 pub type Map = Archive<Mapped>;
 
 impl Archive<Mapped> {
-    /// Maps an archive file.
+    /// Maps an archive file, up to its last end mark: see [`Archive::unfinished_bytes`].
     ///
     /// Checksums of tensors are not verified, as that would read them; [`verify`](Self::verify) does.
     ///
     /// # Errors
-    /// Where the file cannot be mapped, or is no archive, a damaged or a torn one.
+    /// Where the file cannot be mapped, or is no archive, a damaged one, or one without an end mark.
     ///
     /// # Safety
     /// While the map, and so any view, lives, nobody may change the file's contents or cut it short, in
     /// this process or another: views would change under their readers, text would cease to be UTF-8,
     /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
     /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
-    /// on until it is unmapped. So is [`OArchive::append`], which writes behind the end only. Where that
+    /// on until it is unmapped. So is [`OArchive::append`], which changes nothing before the last end mark. Where that
     /// cannot be vouched for, use [`tenarc::open`](crate::open), which reads.
     ///
     /// [`tenarc::save`]: crate::save
@@ -80,9 +80,11 @@ impl Archive<Mapped> {
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_file(path)?;
+        // Bytes behind the end mark may be cut off at any time, so that they must not be mapped.
+        let opened = Opened::committed(&file, len).map_err(|error| error.in_file(path))?;
         let failed = |error| Error::io_at(error, "cannot map", path);
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file, len) }.map_err(failed)?;
-        Self::of_len(mapped, len, false).map_err(|error| error.in_file(path))
+        let mapped = unsafe { Mapped::new(&file, opened.len) }.map_err(failed)?;
+        Ok(Self::opened(mapped, opened))
     }
 }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::directory::{Directory, Entry};
-use super::file::Archive;
+use super::scan::{self, Committed};
 use crate::error::{Error, Result};
+use crate::io::at::ReadAt as _;
 use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular};
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
@@ -43,8 +44,9 @@ use crate::segment::walk::{Output, Plan};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// An archive is whole only after [`finish`](Self::finish) or [`commit`](Self::commit): without,
-/// a reader says that it is torn, and still gives every whole segment.
+/// What was saved is part of the archive only after [`finish`](Self::finish) or [`commit`](Self::commit):
+/// until then [`open`](crate::open) gives the state of the commit before, and
+/// [`open_torn`](crate::archive::open_torn) every whole segment.
 pub struct OArchive<W: Write> {
     sink: Sink<Stage<W>>,
     options: SaveOptions,
@@ -62,6 +64,12 @@ struct Hooks<W> {
     commit: fn(&mut W, u64) -> Result<()>,
     /// Takes back what was written from a position on, if that is possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
+}
+
+impl<W> Hooks<W> {
+    fn none() -> Self {
+        Self { settle: |_| Ok(()), commit: |_, _| Ok(()), undo: |_, _| Ok(false) }
+    }
 }
 
 impl<W: Write> fmt::Debug for OArchive<W> {
@@ -89,8 +97,15 @@ impl<W: Write> OArchive<W> {
     /// # Errors
     /// Where the alignment is none, and where the writer fails.
     pub fn with_options(writer: W, options: SaveOptions) -> Result<Self> {
-        let hooks = Hooks { settle: |_| Ok(()), commit: |_, _| Ok(()), undo: |_, _| Ok(false) };
-        Self::started(writer, options, hooks)
+        Self::started(writer, options, Hooks::none())
+    }
+
+    /// Goes on with an archive that has these segments, and of which everything up to `position` has been
+    /// written to `writer`.
+    pub(super) fn resumed(writer: W, position: u64, directory: Directory) -> Self {
+        let sink = Stage::sink_at(writer, position);
+        let (options, hooks) = (SaveOptions::default(), Hooks::none());
+        Self { sink, options, directory, hooks, broken: false }
     }
 
     fn started(writer: W, options: SaveOptions, hooks: Hooks<W>) -> Result<Self> {
@@ -448,14 +463,17 @@ impl OArchive<ArchiveFile> {
     /// Opens an archive to save more values behind its last. Nothing of it is written over: new
     /// segments and a new end mark follow the old end mark, and take effect with
     /// [`commit`](Self::commit) or [`finish`](Self::finish). Dropped without, the file is cut back to
-    /// what it was.
+    /// its last end mark.
     ///
-    /// The cost does not depend on how much the archive holds. Readers that have it open are not
-    /// disturbed. While it is open here, a second `append` is refused.
+    /// What an append that was killed has left behind the last end mark is cut off first. To keep the
+    /// whole segments among it, call [`recover`](crate::archive::recover) before.
+    ///
+    /// The cost does not depend on how much the archive holds, unless something is to be cut off.
+    /// Readers that have it open are not disturbed. While it is open here, a second `append` is refused.
     ///
     /// # Errors
-    /// Where the file is no archive, or a torn one (see [`recover`](crate::archive::recover)), or is being
-    /// appended to.
+    /// Where the file is no archive, has no end mark (see [`recover`](crate::archive::recover)), is damaged with an end
+    /// mark behind the damage, or is being appended to.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())
     }
@@ -468,15 +486,20 @@ impl OArchive<ArchiveFile> {
         let path = path.as_ref();
         options.check()?;
         let mut locked = lock(path)?;
-        let archive = Archive::new(&locked.file).map_err(|error| error.in_file(path))?;
-        let directory = archive.directory().cloned().unwrap_or_default();
-        let len = archive.byte_len();
-        drop(archive);
         let failed = |error| Error::io_at(error, "cannot open", path);
-        locked.file.seek(io::SeekFrom::Start(len)).map_err(failed)?;
+        let len = locked.file.size().map_err(failed)?;
+        let committed = scan::last_commit(&locked.file, len);
+        let Committed { directory, end, .. } = committed.map_err(|error| error.in_file(path))?;
+        if end < len {
+            // No other writer has the file open, so that the one that wrote this is gone.
+            let failed =
+                |error| Error::io_at(error, "cannot cut off an unfinished append to", path);
+            locked.file.set_len(end).map_err(failed)?;
+        }
+        locked.file.seek(io::SeekFrom::Start(end)).map_err(failed)?;
         let sync = options.sync;
-        let file = ArchiveFile { locked, new: None, sync, committed: len, len };
-        let sink = Stage::sink_at(file, len);
+        let file = ArchiveFile { locked, new: None, sync, committed: end, len: end };
+        let sink = Stage::sink_at(file, end);
         Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
     }
 }

@@ -533,7 +533,7 @@ impl View {
 
 /// Whether all checksums of an archive are right, whatever its type.
 fn is_whole(path: &Path) -> bool {
-    open(path).is_ok_and(|archive| archive.verify().is_ok())
+    open(path).is_ok_and(|archive| archive.unfinished_bytes() == 0 && archive.verify().is_ok())
 }
 
 /// Creates a directory with its parents, durably: a checkpoint in it is not, otherwise.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::io::source::read_some;
 use crate::mem::Arena;
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
@@ -133,6 +134,22 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     fn arena(&self) -> Option<&Arena> {
         (**self).arena()
     }
+}
+
+/// Fills `out` from `offset` on, or up to the end, however little each read gives; how many bytes it were.
+pub fn read_up_to<S: ReadAt + ?Sized>(
+    source: &S,
+    out: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match read_some(rest, |rest| source.read_at(rest, offset.saturating_add(done as u64)))? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
 }
 
 /// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or

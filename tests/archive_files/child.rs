@@ -98,7 +98,7 @@ fn append(path: &OsStr, from: u32, count: u32, len: usize) -> tenarc::Result<()>
 }
 
 /// Appends records one by one, each in a session of its own, and writes the number of each that was
-/// reported as saved. Waits for others; makes a file whole that another process has left torn.
+/// reported as saved. Waits for others, and goes on behind what another process left unfinished.
 fn append_loop(path: &OsStr, from: u32, count: u32) -> tenarc::Result<()> {
     let busy = |error: &tenarc::Error| {
         // Another one may hold it, or have changed it between two steps.
@@ -112,13 +112,6 @@ fn append_loop(path: &OsStr, from: u32, count: u32) -> tenarc::Result<()> {
                 Ok(out) => out,
                 Err(error) if busy(&error) && attempt < 20_000 => {
                     std::thread::sleep(Duration::from_micros(200));
-                    continue;
-                }
-                Err(error) if error.category() == Category::Torn => {
-                    match tenarc::archive::recover(path) {
-                        Err(error) if busy(&error) => {}
-                        result => drop(result?),
-                    }
                     continue;
                 }
                 Err(error) => return Err(error),

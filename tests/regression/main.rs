@@ -1,9 +1,12 @@
 //! One module for each defect that was once here.
 
+mod cut_segments;
 mod lying_writers;
 mod memory_of_tensors;
 mod plain_sequences_in_untagged_enums;
+mod shared_directory_blocks;
 mod singles_from_doubles;
+mod unfinished_appends;
 mod wide_integers;
 mod widths_of_rows;
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 use tenarc::Value;
 use tenarc::error::Category;
-use tenarc::io::ReadAt;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result, Status};
+use crate::formats::archive::unfinished;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
 use crate::paths;
@@ -123,12 +123,16 @@ fn is_readable(input: &Path) -> bool {
 fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
     let what = "verifying";
     if let Some(archive) = document.archive() {
-        let len = archive.source().size()?;
+        let len = archive.byte_len();
         report.bytes = Some(len);
         let progress = Progress::new(len, what, quiet);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
+        } else if let Some(unfinished) = unfinished(archive) {
+            // A copy that was cut looks the same, so that it does not count as good.
+            report.offset = Some(len);
+            report.error = Some(unfinished);
         }
     } else if let Some(fetched) = document.fetched() {
         report.bytes = Some(fetched.byte_len());

@@ -7,6 +7,7 @@ use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::output::{ArchiveTarget, Target, say};
+use crate::text::bytes;
 use crate::written::Written;
 
 pub struct Archives;
@@ -32,7 +33,11 @@ impl Codec for Archives {
             }
             archive
         } else {
-            Archive::new(Source::new(file))?
+            let archive = Archive::new(Source::new(file))?;
+            if let Some(unfinished) = unfinished(&archive) {
+                say(&format!("{name}: {unfinished}"));
+            }
+            archive
         };
         Ok(Document::of_archive(name, Format::Archive, archive))
     }
@@ -48,4 +53,11 @@ impl Codec for Archives {
         }
         out.finish()
     }
+}
+
+/// Says that bytes stand behind the last end mark, if they do.
+pub fn unfinished(archive: &Archive<Source>) -> Option<String> {
+    let count = archive.unfinished_bytes();
+    let what = "unfinished behind the last end mark: an append is under way or was cut short";
+    (count > 0).then(|| format!("{} {what}", bytes(count)))
 }

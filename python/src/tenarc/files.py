@@ -7,11 +7,12 @@ import os
 from types import TracebackType
 from typing import Any
 
-from .archive import Archive
 from .atomic import AtomicFile, open_locked
 from .errors import in_file
+from .options import DEFAULT_LIMITS
 from .source import FileSource
 from .stream import Writer
+from .torn import last_commit
 
 
 def save(
@@ -49,8 +50,8 @@ def append(
     """Opens an archive file to append values to it; use it in a `with` block.
 
     What the file holds already is never overwritten. New values become part of the archive with `commit`, or at
-    the end of the block; after an exception, values that are not committed are removed. `OSError` if another
-    writer has the file open.
+    the end of the block; after an exception, values that are not committed are removed. What a killed append left
+    behind the last end mark is removed first. `OSError` if another writer has the file open.
     """
     options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
     file = open_locked(path)
@@ -71,9 +72,10 @@ class Appender(Writer):
         super().__init__(file, **options)
 
     def _begin(self) -> None:
-        source = FileSource(self._raw)
-        self._directory = Archive(source).directory()
-        self._at = self._committed = source.length
+        # No other writer has the file open, so that the one that left unfinished bytes is gone.
+        self._directory, _, self._committed = last_commit(FileSource(self._raw), DEFAULT_LIMITS)
+        self._at = self._committed
+        self._raw.truncate(self._committed)
         self._ended = True
         self._raw.seek(self._at)
 

@@ -44,6 +44,10 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
+class CutSegment(Torn):
+    """A segment whose header is whole, and which the archive ends in."""
+
+
 class Segment:
     """One value of an archive."""
 
@@ -63,7 +67,7 @@ class Segment:
         self._seed = item[1 - HASH_ITEM :]
         if self.end > before:
             missing = self.end - before
-            raise Torn(f"the last {missing} bytes of a segment are missing", offset=offset)
+            raise CutSegment(f"the last {missing} bytes of a segment are missing", offset=offset)
 
     @property
     def name(self) -> str | None:

@@ -101,6 +101,25 @@ class FileSource:
         self._file.close()
 
 
+class Front:
+    """The first bytes of a source."""
+
+    def __init__(self, source: Source, length: int) -> None:
+        self._source = source
+        self.length = length
+
+    def read(self, at: int, length: int) -> bytes:
+        check_range(self.length, at, length)
+        return self._source.read(at, length)
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        check_range(self.length, at, length)
+        return self._source.payload(at, length, owned)
+
+    def close(self) -> None:
+        self._source.close()
+
+
 class SourceFile(io.RawIOBase):
     """Makes a source readable as a file object, from a position on."""
 
