@@ -22,7 +22,7 @@ use crate::archive::{load, open, save_with};
 use crate::error::{Error, Result, shown};
 use crate::io::atomic::{Directory, SyncLevel, parent, sweep};
 use crate::segment::options::SaveOptions;
-use lock::{Lock, announce_removals, removals};
+use lock::{announce_removals, lock_for_saving, removals};
 use manifest::Manifest;
 use name::Name;
 use retention::{Retention, current, ranked};
@@ -196,7 +196,7 @@ impl Checkpoints {
     }
 
     fn store<T: Serialize + ?Sized>(&self, step: u64, score: Option<f64>, value: &T) -> Result<()> {
-        let _lock = Lock::exclusive(&self.dir)?;
+        let _lock = lock_for_saving(&self.dir)?;
         sweep(&self.dir, None)?;
         let mut present = self.list()?;
         let mut manifest = self.manifest_of(&present)?;
@@ -288,7 +288,7 @@ impl Checkpoints {
     ///
     /// If there is no such step, or if it cannot be removed.
     pub fn remove(&self, step: u64) -> Result<()> {
-        let _lock = Lock::exclusive(&self.dir)?;
+        let _lock = lock_for_saving(&self.dir)?;
         let mut names = self.list()?;
         let manifest = if self.manifest { Manifest::read(&self.dir)? } else { None };
         names.extend(manifest.iter().flat_map(Manifest::names));
@@ -408,7 +408,7 @@ impl Checkpoints {
     #[cfg(feature = "sha256")]
     pub fn verify_sha256_manifest(&self) -> Result<()> {
         let complete = || {
-            let _lock = Lock::shared(&self.dir);
+            let _lock = lock::lock_for_checking(&self.dir)?;
             let view = self.look(true)?;
             if view.manifest.is_some() { Ok(view) } else { Err(Manifest::missing(&self.dir)) }
         };

@@ -21,8 +21,11 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-#: How temporary files end. They are locked as long as their writer lives: others may sweep the rest.
+#: How temporary files end.
 _SUFFIX = ".tenarc-tmp"
+#: How their guards end, which have the same name otherwise. A guard is locked as long as the writer lives;
+#: whose guard is not may be swept. The temporary file is not locked, as it would still be after the rename.
+_GUARD_SUFFIX = ".tenarc-lock"
 #: Some file systems take no more than 143 bytes for a name.
 _MAX_STEM = 100
 _ATTEMPTS = 100
@@ -39,9 +42,9 @@ class AtomicFile:
         self._sync = sync
         self._mode = _mode_at(self._target)
         sweep(self._target)
-        self.file, self._temp = self._create()
+        self.file, self._temp, self._guard = self._create()
 
-    def _create(self) -> tuple[io.FileIO, Path]:
+    def _create(self) -> tuple[io.FileIO, Path, _Guard]:
         stem = _stem(self._target)
         # Readable by its owner only, until it has the mode of the file that it replaces.
         mode = 0o666 if self._mode is None else 0o600
@@ -49,15 +52,17 @@ class AtomicFile:
         flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         for _ in range(_ATTEMPTS):
             unique = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+            guard = _Guard.create(self._target.with_name(f".{stem}.{unique}{_GUARD_SUFFIX}"))
+            if guard is None:
+                continue
             temp = self._target.with_name(f".{stem}.{unique}{_SUFFIX}")
             try:
-                file = io.FileIO(os.open(temp, flags, mode), "r+")
+                return io.FileIO(os.open(temp, flags, mode), "r+"), temp, guard
             except FileExistsError:
-                continue
-            # A sweep may have been faster than the lock.
-            if try_lock(file) and temp.exists():
-                return file, temp
-            file.close()
+                guard.remove()
+            except BaseException:
+                guard.remove()
+                raise
         raise FileExistsError(errno.EEXIST, "every temporary name tried is taken", str(self._target))
 
     def __enter__(self) -> io.FileIO:
@@ -76,6 +81,7 @@ class AtomicFile:
             # Where it was renamed, nothing has this name any more.
             with contextlib.suppress(OSError):
                 self._temp.unlink()
+            self._guard.remove()
             self.file.close()
 
     def _commit(self) -> None:
@@ -84,8 +90,38 @@ class AtomicFile:
         if self._sync:
             os.fsync(self.file.fileno())
         os.replace(self._temp, self._target)
+        self._guard.remove()
         if self._sync:
             sync_directory(self._target.parent)
+
+
+class _Guard:
+    """A locked file that says that a writer lives."""
+
+    def __init__(self, file: io.FileIO, path: Path) -> None:
+        self._file, self._path = file, path
+
+    @classmethod
+    def create(cls, path: Path) -> _Guard | None:
+        """`None` if there is such a file, or a sweep was faster than the lock."""
+        try:
+            file = io.FileIO(path, "x+")
+        except FileExistsError:
+            return None
+        if try_lock(file) and path.exists():
+            return cls(file, path)
+        file.close()
+        return None
+
+    def remove(self) -> None:
+        """Removes the file, and ends the lock after that."""
+        if not self._file.closed:
+            if fcntl is None:
+                # Windows removes no open files.
+                self._file.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            self._file.close()
 
 
 def _stem(target: Path) -> str:
@@ -94,21 +130,35 @@ def _stem(target: Path) -> str:
 
 
 def sweep(target: Path) -> None:
-    """Removes what killed saves to the same path left behind: no process holds a lock on it."""
+    """Removes what killed saves to the same path left behind: no process holds a lock on its guard."""
     if fcntl is None:
         return
-    ours = re.compile(re.escape(f".{_stem(target)}.") + "[a-zA-Z0-9]{8}" + re.escape(_SUFFIX))
-    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        for entry in entries:
-            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _remove_stale(entry.path)
+    base, suffixes = re.escape(f".{_stem(target)}."), f"{re.escape(_SUFFIX)}|{re.escape(_GUARD_SUFFIX)}"
+    ours = re.compile(f"({base}[a-zA-Z0-9]{{8}})(?:{suffixes})")
+    with contextlib.suppress(OSError):
+        for base in {found[1] for name in os.listdir(target.parent) if (found := ours.fullmatch(name))}:
+            with contextlib.suppress(OSError):
+                _remove_stale(target.with_name(base + _SUFFIX), target.with_name(base + _GUARD_SUFFIX))
 
 
-def _remove_stale(path: str) -> None:
-    with contextlib.suppress(OSError), open(path, "r+b", buffering=0) as file:
+def _remove_stale(temp: Path, guard: Path) -> None:
+    try:
+        file = open_regular(guard, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        # Without a guard nobody writes it.
+        _remove_regular(temp)
+        return
+    with file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The lock is held until the file is gone, which its writer looks for once it has it.
-        os.unlink(path)
+        # The lock is held until both files are gone.
+        _remove_regular(temp)
+        guard.unlink()
+
+
+def _remove_regular(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
 
 
 def _mode_at(target: Path) -> int | None:

@@ -1,0 +1,3 @@
+//! Defects that were found and mended: one file for each.
+
+mod append_right_after_a_save;
