@@ -172,8 +172,10 @@ fn passes_over_broken_ones_and_says_why() {
     }
     assert!(checkpoints.load::<State>(4).is_err());
 
-    // Another type is no state of ours.
-    let error = checkpoints.latest::<String>().unwrap_err().to_string();
+    for step in 1..=2 {
+        damage(&file_of(&checkpoints, step));
+    }
+    let error = checkpoints.latest::<State>().unwrap_err().to_string();
     for part in
         ["no checkpoint in `", "can be loaded; step 4: ", "step 3: ", "step 2: ", "and 1 more"]
     {
