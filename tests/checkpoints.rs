@@ -5,6 +5,9 @@ mod child;
 #[cfg(feature = "sha256")]
 #[path = "checkpoints/manifest.rs"]
 mod manifest;
+#[cfg(feature = "sha256")]
+#[path = "common/needed.rs"]
+mod needed;
 #[path = "checkpoints/processes.rs"]
 mod processes;
 

@@ -12,6 +12,9 @@ mod directory;
 #[path = "crashes/file.rs"]
 mod file;
 #[cfg(unix)]
+#[path = "common/needed.rs"]
+mod needed;
+#[cfg(unix)]
 #[path = "crashes/strace.rs"]
 mod strace;
 

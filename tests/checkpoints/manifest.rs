@@ -37,7 +37,7 @@ fn sha256sum_accepts_it() {
     let mut sha256sum = Command::new("sha256sum");
     sha256sum.args(["--strict", "-c", MANIFEST]).current_dir(checkpoints.dir());
     let Ok(output) = sha256sum.output() else {
-        eprintln!("skipped: sha256sum is not installed");
+        needed::skipped("sha256sum is not installed");
         return;
     };
     assert!(output.status.success(), "{output:?}");
