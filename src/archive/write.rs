@@ -344,7 +344,7 @@ pub struct ArchiveFile {
 /// By what right an [`ArchiveFile`] is written to.
 enum Held {
     /// It has not taken its place yet.
-    New(AtomicFile),
+    New(Box<AtomicFile>),
     /// It stands at its place.
     Locked(Locked),
     /// By none: it is finished, and belongs to whoever opens it.
@@ -469,7 +469,7 @@ impl OArchive<ArchiveFile> {
     pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        let new = AtomicFile::replacing(path)?;
+        let new = Box::new(AtomicFile::replacing(path)?);
         let sync = options.sync;
         let file = ArchiveFile { held: Held::New(new), sync, committed: 0, len: 0 };
         Self::started(file, options, ArchiveFile::HOOKS)
