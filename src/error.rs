@@ -49,7 +49,7 @@ pub enum Category {
     Data,
     /// The input ended inside a value.
     Eof,
-    /// A limit of [`Limits`](crate::Limits) was reached, or memory ran out.
+    /// A limit of [`Limits`](crate::de::Limits) was reached, or memory ran out.
     Limit,
     /// Stored and computed checksum differ, or bytes that must be fixed are not: the archive was
     /// damaged.

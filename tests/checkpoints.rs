@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tenarc::{Best, Category, Checkpoints};
+use tenarc::Checkpoints;
+use tenarc::checkpoint::Best;
+use tenarc::error::Category;
 
 type State = Vec<u64>;
 

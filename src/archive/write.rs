@@ -484,7 +484,7 @@ impl OArchive<ArchiveFile> {
     /// disturbed. While it is open here, a second `append` is refused.
     ///
     /// # Errors
-    /// Where the file is no archive, or a torn one (see [`recover`](crate::recover)), or is being
+    /// Where the file is no archive, or a torn one (see [`recover`](crate::archive::recover)), or is being
     /// appended to.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())

@@ -38,7 +38,8 @@ const TOLD: usize = 3;
 /// A directory of checkpoints, one archive for each step.
 ///
 /// ```
-/// use tenarc::{Best, Checkpoints};
+/// use tenarc::Checkpoints;
+/// use tenarc::checkpoint::Best;
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let dir = dir.path().join("run-7");

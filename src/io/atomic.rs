@@ -57,7 +57,7 @@ const ATTEMPTS: usize = 100;
 ///
 /// ```
 /// use std::io::Write;
-/// use tenarc::{AtomicFile, SyncLevel};
+/// use tenarc::io::{AtomicFile, SyncLevel};
 ///
 /// # let dir = std::env::temp_dir().join(format!("tenarc-doc-atomic-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir)?;

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::ser;
-use tenarc::{Archive, Category, Map, OArchive, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, Map, OArchive};
 
 use crate::support::{
     Dir, Record, append, create, name, numbers, numbers_in, read, record, unsynced,
@@ -183,7 +185,7 @@ fn a_second_writer_is_refused() {
         let error = OArchive::append(same).unwrap_err();
         assert_eq!(error.category(), Category::Io);
         assert!(error.to_string().contains("another writer"), "{error}");
-        assert!(tenarc::recover(same).is_err());
+        assert!(tenarc::archive::recover(same).is_err());
     }
     out.save_as("n2", &record(2, 600)).unwrap().commit().unwrap();
     assert!(OArchive::append(&path).is_err());
@@ -256,7 +258,7 @@ fn readers_and_maps_of_before_go_on() {
     check();
     // A reader that comes now sees a torn archive, all of whose segments it can read.
     assert_eq!(tenarc::open(&path).unwrap_err().category(), Category::Torn);
-    let torn = tenarc::open_torn(&path).unwrap();
+    let torn = tenarc::archive::open_torn(&path).unwrap();
     assert_eq!(numbers_in(&torn).unwrap(), (0..71).collect::<Vec<u32>>());
     out.commit().unwrap();
     check();

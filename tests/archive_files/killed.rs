@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
-use tenarc::Category;
+use tenarc::error::Category;
 
 use crate::child;
 use crate::support::{Dir, append, create, numbers_in, read, record};
@@ -107,9 +107,9 @@ fn check_crashed_append(path: &Path, old: &[u8]) -> bool {
         }
         Err(error) => {
             assert_eq!(error.category(), Category::Torn, "{error}");
-            let found = numbers_in(&tenarc::open_torn(path).unwrap()).unwrap();
+            let found = numbers_in(&tenarc::archive::open_torn(path).unwrap()).unwrap();
             assert!(found.starts_with(&old_numbers) && all.starts_with(&found), "{found:?}");
-            let recovered = tenarc::recover(path).unwrap();
+            let recovered = tenarc::archive::recover(path).unwrap();
             assert_eq!(recovered.segments, found.len() as u64);
             assert_eq!(numbers_at(path), found);
             false
@@ -177,15 +177,15 @@ fn killed_recovers(others: usize) {
     let path = dir.at(NAME);
     for torn in torn_archives() {
         fs::write(&path, &torn).unwrap();
-        let whole = numbers_in(&tenarc::open_torn(&path).unwrap()).unwrap();
+        let whole = numbers_in(&tenarc::archive::open_torn(&path).unwrap()).unwrap();
         let calls = trace::watch("recover", &path);
         assert_eq!(numbers_at(&path), whole);
         for call in strikes(&calls, others) {
             fs::write(&path, &torn).unwrap();
             let kill = [call.with("signal=KILL")];
             trace::tamper("recover", &path, &kill);
-            assert_eq!(numbers_in(&tenarc::open_torn(&path).unwrap()).unwrap(), whole);
-            let recovered = tenarc::recover(&path).unwrap();
+            assert_eq!(numbers_in(&tenarc::archive::open_torn(&path).unwrap()).unwrap(), whole);
+            let recovered = tenarc::archive::recover(&path).unwrap();
             assert_eq!(recovered.segments, whole.len() as u64);
             assert_eq!(numbers_at(&path), whole);
         }

@@ -69,10 +69,10 @@ fn killed_appenders(rounds: u32) {
             assert!(said.is_empty(), "{said}");
             expected.extend(numbers);
         }
-        let torn = tenarc::open_torn(&path).unwrap();
+        let torn = tenarc::archive::open_torn(&path).unwrap();
         let found = numbers_in(&torn).unwrap();
         assert!(expected.iter().all(|number| found.contains(number)), "round {round}");
-        let recovered = tenarc::recover(&path).unwrap();
+        let recovered = tenarc::archive::recover(&path).unwrap();
         assert_eq!(recovered.segments, found.len() as u64);
         append(&path, [round], 600);
         expected.push(round);
@@ -135,7 +135,7 @@ fn one_process_appends_while_another_one_saves() {
             out.finish().map(drop)
         };
         if let Err(error) = append() {
-            assert_eq!(error.category(), tenarc::Category::Io, "{error}");
+            assert_eq!(error.category(), tenarc::error::Category::Io, "{error}");
             told += 1;
         }
         let bytes = fs::read(&path).unwrap();

@@ -4,7 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use tempfile::TempDir;
-use tenarc::{Best, Checkpoints};
+use tenarc::Checkpoints;
+use tenarc::checkpoint::Best;
 
 use crate::{child, strace};
 

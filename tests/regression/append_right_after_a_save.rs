@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use tenarc::{OArchive, SaveOptions};
+use tenarc::OArchive;
+use tenarc::archive::SaveOptions;
 
 fn target() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

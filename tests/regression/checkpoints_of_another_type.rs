@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
-use tenarc::{Category, Checkpoints, OArchive, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Checkpoints, OArchive};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Old {

@@ -93,7 +93,7 @@ fn says_why_a_target_cannot_be_one() {
         (PathBuf::from("/"), "the path ends without a file name"),
     ] {
         let error = AtomicFile::create(&target).err().unwrap();
-        assert_eq!(error.category(), crate::Category::Io);
+        assert_eq!(error.category(), crate::error::Category::Io);
         let error = error.to_string();
         assert!(error.contains(&format!("`{}`", target.display())), "{error}");
         for part in why.split(".*") {
