@@ -141,6 +141,15 @@ impl Error {
         self
     }
 
+    /// Says first what a fault in the input means.
+    #[cold]
+    pub(crate) fn meaning(mut self, what: &str) -> Self {
+        if let Kind::Other(_, message) = &mut self.0.kind {
+            *message = format!("{what}: {message}").into();
+        }
+        self
+    }
+
     /// The end of the input as that of a torn archive.
     #[cold]
     pub(crate) fn into_torn(mut self) -> Self {

@@ -1,5 +1,6 @@
 """Saving, opening and appending to archive files."""
 
+import fcntl
 import gc
 import io
 import os
@@ -166,13 +167,18 @@ def test_a_save_syncs_the_file_before_the_rename_and_the_directory_after_it(path
 
 def test_a_save_sweeps_what_killed_ones_left(path):
     stale, others = path.with_name(".a.tenarc.abcdefgh.tenarc-tmp"), path.with_name(".b.abcdefgh.tenarc-tmp")
-    stale.write_bytes(b"half")
-    others.write_bytes(b"half")
+    guard = path.with_name(".a.tenarc.bbcdefgh.tenarc-lock")
+    for left in stale, others, guard:
+        left.write_bytes(b"half")
     with AtomicFile(path, sync=False) as file:
         file.write(b"a save that goes on meanwhile")
-        assert not stale.exists()
+        assert not stale.exists() and not guard.exists()
         tenarc.save(path, 1)
-        assert len(listing(path)) == 3
+        # The file that is written, its guard, the saved one and the leftover of another path.
+        assert len(listing(path)) == 4
+        # Its lock would still be held just after the rename, and keep others from appending.
+        with open(next(path.parent.glob(".a.tenarc.*.tenarc-tmp")), "rb") as other:
+            fcntl.flock(other.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert listing(path) == [others.name, path.name]
 
 

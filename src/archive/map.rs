@@ -1,5 +1,4 @@
 //! Archives in mapped files.
-#![allow(unsafe_code)]
 
 use std::path::Path;
 
@@ -77,6 +76,7 @@ impl Archive<Mapped> {
     ///
     /// [`tenarc::save`]: crate::save
     /// [`OArchive::append`]: crate::OArchive::append
+    #[allow(unsafe_code)]
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_file(path)?;

@@ -11,7 +11,8 @@ use super::verify;
 use super::write::{OArchive, lock};
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
-use crate::io::atomic::{AtomicFile, SyncLevel, is_at};
+use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::lock::is_at;
 use crate::io::checksum::STEP;
 
 /// What became of a torn archive.

@@ -4,6 +4,7 @@ pub(crate) mod apart;
 pub(crate) mod at;
 pub(crate) mod atomic;
 pub(crate) mod checksum;
+pub(crate) mod lock;
 pub(crate) mod shared;
 pub(crate) mod sink;
 pub(crate) mod source;

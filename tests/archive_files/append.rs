@@ -1,6 +1,7 @@
 //! Appending: what it costs, what it refuses, what it never changes.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -188,10 +189,11 @@ fn a_second_writer_is_refused() {
     }
     out.save_as("n2", &record(2, 600)).unwrap().commit().unwrap();
     assert!(OArchive::append(&path).is_err());
-    let file = out.finish().unwrap();
-    assert!(OArchive::append(&path).is_err(), "the file is still held");
-    drop(file);
+    let mut finished = out.finish().unwrap();
     append(&path, [3], 600);
+    let error = finished.write(b"behind").unwrap_err().to_string();
+    assert_eq!(error, "the archive is finished");
+    drop(finished);
     assert_eq!(read(&path), [0, 1, 2, 3]);
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::child;
 use crate::support::{Chance, Dir, Record, append, create, numbers_in, read, record};
 use crate::torn::whole_numbers_in;
+use crate::trace;
 
 const NAME: &str = "a.tenarc";
 
@@ -152,4 +153,33 @@ fn one_process_appends_while_another_one_saves() {
     }
     eprintln!("told {told} times that the archive was replaced");
     assert!(saver.wait().unwrap().success());
+}
+
+/// The child is held up when it has renamed its file, before the call returns to it.
+#[test]
+fn an_append_can_follow_at_once_on_the_rename_of_a_save() {
+    if !trace::is_there() {
+        return;
+    }
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    tenarc::save(&path, &record(1, 600)).unwrap();
+    let calls = trace::watch("save 2 600", &path);
+    let rename = calls.iter().find(|call| call.name.starts_with("rename")).unwrap();
+    tenarc::save(&path, &record(1, 600)).unwrap();
+    // In microseconds.
+    let late = [rename.with("delay_exit=2000000")];
+    std::thread::scope(|scope| {
+        let saver = scope.spawn(|| trace::tamper("save 2 600", &path, &late));
+        while tenarc::load::<Record>(&path).unwrap().number == 1 {
+            assert!(!saver.is_finished());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        append(&path, [3], 600);
+        assert!(!saver.is_finished(), "the rename was not held up");
+        let (status, said) = saver.join().unwrap();
+        assert_eq!(status.code(), Some(child::DONE), "{said}");
+    });
+    let found = tenarc::open(&path).unwrap();
+    assert_eq!(crate::support::numbers_in(&found).unwrap(), [2, 3]);
 }

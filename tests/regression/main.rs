@@ -1,5 +1,7 @@
 //! One module for each defect that was once here.
 
+mod append_right_after_a_save;
+mod checkpoints_of_another_type;
 mod cut_segments;
 mod lying_writers;
 mod memory_of_tensors;

@@ -21,8 +21,12 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-#: The end of the names of temporary files. A writer locks its temporary file; those without a lock can be removed.
+#: The end of the names of temporary files.
 _SUFFIX = ".tenarc-tmp"
+#: The end of the names of guard files. Each temporary file has a guard, with the same name otherwise. The writer locks the
+#: guard as long as it lives, so a temporary file with an unlocked guard can be removed. The temporary file itself is not
+#: locked, because the lock would still be there after the rename.
+_GUARD_SUFFIX = ".tenarc-lock"
 #: Some file systems limit a name to 143 bytes.
 _MAX_STEM = 100
 _ATTEMPTS = 100
@@ -40,9 +44,9 @@ class AtomicFile:
         self._sync = sync
         self._mode = _mode_at(self._target)
         sweep(self._target)
-        self.file, self._temp = self._create()
+        self.file, self._temp, self._guard = self._create()
 
-    def _create(self) -> tuple[io.FileIO, Path]:
+    def _create(self) -> tuple[io.FileIO, Path, _Guard]:
         stem = _stem(self._target)
         # Private to its owner until it gets the permissions of the file that it replaces.
         mode = 0o666 if self._mode is None else 0o600
@@ -50,15 +54,17 @@ class AtomicFile:
         flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         for _ in range(_ATTEMPTS):
             unique = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+            guard = _Guard.create(self._target.with_name(f".{stem}.{unique}{_GUARD_SUFFIX}"))
+            if guard is None:
+                continue
             temp = self._target.with_name(f".{stem}.{unique}{_SUFFIX}")
             try:
-                file = io.FileIO(os.open(temp, flags, mode), "r+")
+                return io.FileIO(os.open(temp, flags, mode), "r+"), temp, guard
             except FileExistsError:
-                continue
-            # Another process may have swept the file before it was locked.
-            if try_lock(file) and temp.exists():
-                return file, temp
-            file.close()
+                guard.remove()
+            except BaseException:
+                guard.remove()
+                raise
         raise FileExistsError(errno.EEXIST, "cannot find a free name for a temporary file", str(self._target))
 
     def __enter__(self) -> io.FileIO:
@@ -77,6 +83,7 @@ class AtomicFile:
             # After a successful rename this name no longer exists.
             with contextlib.suppress(OSError):
                 self._temp.unlink()
+            self._guard.remove()
             self.file.close()
 
     def _commit(self) -> None:
@@ -85,8 +92,38 @@ class AtomicFile:
         if self._sync:
             os.fsync(self.file.fileno())
         os.replace(self._temp, self._target)
+        self._guard.remove()
         if self._sync:
             sync_directory(self._target.parent)
+
+
+class _Guard:
+    """A locked file that says that a writer lives."""
+
+    def __init__(self, file: io.FileIO, path: Path) -> None:
+        self._file, self._path = file, path
+
+    @classmethod
+    def create(cls, path: Path) -> _Guard | None:
+        """`None` if there is such a file, or a sweep was faster than the lock."""
+        try:
+            file = io.FileIO(path, "x+")
+        except FileExistsError:
+            return None
+        if try_lock(file) and path.exists():
+            return cls(file, path)
+        file.close()
+        return None
+
+    def remove(self) -> None:
+        """Removes the file, and ends the lock after that."""
+        if not self._file.closed:
+            if fcntl is None:
+                # Windows removes no open files.
+                self._file.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            self._file.close()
 
 
 def _stem(target: Path) -> str:
@@ -95,21 +132,35 @@ def _stem(target: Path) -> str:
 
 
 def sweep(target: Path) -> None:
-    """Removes temporary files that killed saves to the same path left behind, which no process has locked."""
+    """Removes files that killed saves to the same path left behind: no process has locked their guard."""
     if fcntl is None:
         return
-    ours = re.compile(re.escape(f".{_stem(target)}.") + "[a-zA-Z0-9]{8}" + re.escape(_SUFFIX))
-    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        for entry in entries:
-            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _remove_stale(entry.path)
+    base, suffixes = re.escape(f".{_stem(target)}."), f"{re.escape(_SUFFIX)}|{re.escape(_GUARD_SUFFIX)}"
+    ours = re.compile(f"({base}[a-zA-Z0-9]{{8}})(?:{suffixes})")
+    with contextlib.suppress(OSError):
+        for base in {found[1] for name in os.listdir(target.parent) if (found := ours.fullmatch(name))}:
+            with contextlib.suppress(OSError):
+                _remove_stale(target.with_name(base + _SUFFIX), target.with_name(base + _GUARD_SUFFIX))
 
 
-def _remove_stale(path: str) -> None:
-    with contextlib.suppress(OSError), open(path, "r+b", buffering=0) as file:
+def _remove_stale(temp: Path, guard: Path) -> None:
+    try:
+        file = open_regular(guard, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        # Without a guard nobody writes it.
+        _remove_regular(temp)
+        return
+    with file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The lock is held during the removal. A writer that gets the lock afterwards checks that its file exists.
-        os.unlink(path)
+        # The lock is held until both files are gone.
+        _remove_regular(temp)
+        guard.unlink()
+
+
+def _remove_regular(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
 
 
 def _mode_at(target: Path) -> int | None:
