@@ -25,7 +25,7 @@ pub struct WrittenKey<'a> {
     /// As it is encoded; if it is new, it is the text of the step.
     item: Option<&'a [u8]>,
     /// As a step of a path.
-    pub step: Option<String>,
+    pub step: String,
 }
 
 impl<'a> WrittenKey<'a> {
@@ -34,7 +34,7 @@ impl<'a> WrittenKey<'a> {
     }
 
     pub fn text(text: &str) -> Self {
-        Self { item: None, step: Some(text.to_owned()) }
+        Self { item: None, step: text.to_owned() }
     }
 }
 
@@ -66,7 +66,7 @@ impl Serialize for WrittenKey<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.item {
             Some(item) => leaf(item, serializer),
-            None => serializer.serialize_str(self.step.as_deref().unwrap_or_default()),
+            None => serializer.serialize_str(&self.step),
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
 use crate::options::Limits;
-use crate::segment::path::{is_leaf, key, tensor_at};
+use crate::segment::path::{is_leaf, tensor_at};
+use crate::segment::spelling::key;
 use crate::tensor::{Deferred, DynTensor, Tensor};
 use crate::wire::head;
 use crate::wire::reader::{Left, Wire};
@@ -134,8 +135,8 @@ struct Walk<'m> {
     left: usize,
     wire: Wire<SliceRead<'m>>,
     take_texts: bool,
-    /// From the outermost value to this one; a key that cannot be named is none.
-    steps: Vec<Option<String>>,
+    /// From the outermost value to this one.
+    steps: Vec<String>,
     found: Found,
     losses: Losses,
 }
@@ -155,14 +156,12 @@ impl Walk<'_> {
 
     /// The name of a tensor here. One long key stands in the names of all that is under it.
     fn name(&mut self) -> Result<String> {
-        let len = self.steps.iter().flatten().map(|step| step.len() + 1).sum();
+        let len = self.steps.iter().map(|step| step.len() + 1).sum();
         self.left = self.left.checked_sub(len).ok_or_else(|| {
             let most = most(self.bytes);
             Error::limit(format!("names of tensors take more than {most} bytes"))
         })?;
-        let steps: Vec<&str> =
-            self.steps.iter().map(|step| step.as_deref().unwrap_or("?")).collect();
-        Ok(steps.join("."))
+        Ok(self.steps.join("."))
     }
 
     fn lose(&mut self, what: &str) {
@@ -175,7 +174,7 @@ impl Walk<'_> {
                 if at > 0 {
                     path.push('.');
                 }
-                path.extend(step.as_deref().unwrap_or("?").chars().take(MAX_PATH));
+                path.extend(step.chars().take(MAX_PATH));
             }
         }
         self.losses.add(&path, what);
@@ -184,11 +183,7 @@ impl Walk<'_> {
     /// Passes over the next item, and keeps what of it can be kept.
     fn item(&mut self) -> Result<()> {
         let start = self.at();
-        if self.take_texts
-            && !self.steps.is_empty()
-            && !self.steps.contains(&None)
-            && self.texts()?
-        {
+        if self.take_texts && !self.steps.is_empty() && self.texts()? {
             let name = self.name()?;
             self.found.texts.push((name, start..self.at()));
             return Ok(());
@@ -203,14 +198,8 @@ impl Walk<'_> {
                         "the value is a tensor by itself, which has no name: save it in a map",
                     ));
                 }
-                if self.steps.contains(&None) {
-                    self.lose(
-                        "a tensor under a key that is no text and no integer: it is left out",
-                    );
-                } else {
-                    let name = self.name()?;
-                    self.found.tensors.push((name, start..self.at()));
-                }
+                let name = self.name()?;
+                self.found.tensors.push((name, start..self.at()));
                 Ok(())
             }
             // What any other tag stands around is where the tag is.
@@ -264,12 +253,12 @@ impl Walk<'_> {
         let mut count = 0u64;
         while self.wire.more(&mut left)? {
             let step = if head.major() == head::MAP {
-                key(&mut self.wire)?
+                key(&mut self.wire)?.into_owned()
             } else {
-                Some(count.to_string())
+                count.to_string()
             };
             count += 1;
-            let is_metadata = self.steps.is_empty() && step.as_deref() == Some(METADATA);
+            let is_metadata = self.steps.is_empty() && step == METADATA;
             if is_metadata && self.metadata()? {
                 continue;
             }

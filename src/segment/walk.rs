@@ -269,7 +269,7 @@ impl<'a> Choice<'a> {
         match (given.get(question), trail) {
             (Some(&answer), _) => answer,
             (None, Some(trail)) => {
-                let path = trail.path(written).text(false);
+                let path = trail.path(written).text();
                 let answer = choose(&TensorInfo::to_come(path, meta(), len));
                 given.push(answer);
                 answer

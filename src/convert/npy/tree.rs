@@ -6,7 +6,8 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
-use crate::segment::path::{is_leaf, key};
+use crate::segment::path::is_leaf;
+use crate::segment::spelling::key;
 use crate::wire::head;
 use crate::wire::reader::{Left, Wire};
 use crate::wire::tag;
@@ -89,17 +90,12 @@ impl Walk<'_> {
         while self.wire.more(&mut left)? {
             let text = self.wire.peek_head()?.is_some_and(|(head, _)| head.major() == head::TEXT);
             let (step, plain) = if item.major() == head::MAP {
-                (key(&mut self.wire)?, text)
+                (key(&mut self.wire)?.into_owned(), text)
             } else {
-                (Some(index.to_string()), false)
+                (index.to_string(), false)
             };
             index += 1;
             self.flat &= plain || self.depth > 0;
-            let Some(step) = step else {
-                self.wire.within(0, Wire::skip)?;
-                self.other("an entry whose key is no text")?;
-                continue;
-            };
             if self.depth > 0 {
                 self.name.push('.');
             }

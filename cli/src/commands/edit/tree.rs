@@ -48,11 +48,9 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
         Written::Array(items) => {
             items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect()
         }
-        // A key that is no step of a path keeps its place in the list.
-        Written::Map(entries) => entries
-            .iter()
-            .map(|(key, value)| (key.step.clone().unwrap_or_else(|| "\0".into()), value))
-            .collect(),
+        Written::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.step.clone(), value)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -90,28 +88,34 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
         places(value, path, &mut Vec::new(), &mut found, &mut near);
         return (found, near);
     };
-    let (mut here, mut value) = (Place::new(), value);
-    let mut steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-    while let Some(step) = steps.next() {
-        let inside = children(value);
-        match inside.iter().position(|(key, _)| *key == step) {
-            Some(at) => {
-                here.push(at);
-                match inside.get(at) {
-                    Some((_, child)) => value = child,
-                    None => break,
-                }
-            }
-            None => {
-                if matches!(value, Written::Map(_)) && steps.next().is_none() {
-                    near.push((here, step));
-                }
-                return (found, near);
-            }
-        }
-    }
-    found.push(here);
+    let steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let steps: Vec<String> = steps.collect();
+    by_steps(value, &steps, &mut Vec::new(), &mut found, &mut near);
     (found, near)
+}
+
+/// As [`places`], of the steps of a JSON Pointer: only the last one may be new.
+fn by_steps(
+    value: &Written<'_>,
+    steps: &[String],
+    here: &mut Place,
+    found: &mut Vec<Place>,
+    near: &mut Vec<(Place, String)>,
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(here.clone());
+        return;
+    };
+    if matches!(value, Written::Map(_)) && rest.is_empty() {
+        near.push((here.clone(), step.clone()));
+    }
+    for (at, (_, child)) in
+        children(value).into_iter().enumerate().filter(|(_, (key, _))| key == step)
+    {
+        here.push(at);
+        by_steps(child, rest, here, found, near);
+        here.pop();
+    }
 }
 
 fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Written<'a>> {
@@ -219,7 +223,7 @@ fn new_key(
     let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
     // Nothing that is there already is on the way.
     let leads = |step: &str| key.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'));
-    let mut keys = entries.iter().filter_map(|(key, _)| key.step.as_deref());
+    let mut keys = entries.iter().map(|(key, _)| key.step.as_str());
     if path.starts_with('/') || !keys.any(leads) {
         return Ok((place, key));
     }
