@@ -162,13 +162,13 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         Written { is_unique: !self.has(&self.pointers, &pointer), text: pointer }
     }
 
-    fn has(&self, hashes: &HashSet<u64>, path: &str) -> bool {
-        if hashes.is_empty() {
+    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
+        if paths.is_empty() {
             return false;
         }
         let mut hasher = self.hashes.build_hasher();
         hasher.write(path.as_bytes());
-        hashes.contains(&hasher.finish())
+        paths.contains(&hasher.finish())
     }
 
     /// The paths of tensors that lead to other values, too.

@@ -1,7 +1,7 @@
 //! To pass over an array in which another claims 2^64 - 1 elements, the claimed lengths were added
 //! without a check, and a lookup of what stands behind it panicked.
 
-#[allow(dead_code)]
+#[allow(dead_code, clippy::cast_possible_truncation)]
 #[path = "../archive_damage/builder.rs"]
 mod builder;
 
