@@ -147,10 +147,10 @@ impl Ambiguous {
         (pointer, is_unique)
     }
 
-    fn has(&self, hashes: &HashSet<u64>, path: &str) -> bool {
+    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
         let mut hasher = self.empty.clone();
         hasher.write(path.as_bytes());
-        hashes.contains(&hasher.finish())
+        paths.contains(&hasher.finish())
     }
 
     fn repeated(&self, root: &Node, form: Form) -> HashSet<u64> {
