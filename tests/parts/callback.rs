@@ -214,15 +214,23 @@ fn values_that_are_roots_and_keys_of_all_kinds() {
     let map: BTreeMap<(u8, bool), (u8, Weights)> =
         [((1, true), (1, weights(1, 1))), ((2, false), (2, weights(2, 2)))].into();
     assert_eq!(paths(&all(&map)), ["[1, true].1", "[2, false].1"]);
-    let map: BTreeMap<ByteBuf, Tensor<Vec<f32>>> =
-        [(ByteBuf::from(vec![1; 3]), weights(1, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?", "h'010101'"]);
-    let map: BTreeMap<Vec<ByteBuf>, Tensor<Vec<f32>>> =
-        [(vec![ByteBuf::from(vec![1; 3])], weights(1, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?.0", "?"]);
+    // A path has the reference to a key in place of the key, if that went to a buffer.
+    for (taken, component) in [(false, "h'010101'"), (true, "1413633350([0])")] {
+        let (log, options) = noting(move |at| at > 0 || taken);
+        let map: BTreeMap<ByteBuf, Tensor<Vec<f32>>> =
+            [(ByteBuf::from(vec![1; 3]), weights(1, 1))].into();
+        let parts = tenarc::to_parts_with(&map, options).unwrap();
+        assert_eq!(paths(&log.lock().unwrap()), ["?", component]);
+        assert_eq!(parts.info().tensors().unwrap()[0].path(), component);
+        let map: BTreeMap<Vec<ByteBuf>, Tensor<Vec<f32>>> =
+            [(vec![ByteBuf::from(vec![1; 3])], weights(1, 1))].into();
+        let (log, options) = noting(move |at| at > 0 || taken);
+        tenarc::to_parts_with(&map, options).unwrap();
+        assert_eq!(paths(&log.lock().unwrap()), ["?.0", &format!("[{component}]")]);
+    }
     let map: BTreeMap<Option<bool>, Tensor<Vec<f32>>> =
         [(None, weights(1, 1)), (Some(true), weights(2, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?", "h'010101'"]);
+    assert_eq!(paths(&all(&map)), ["null", "true"]);
     let map: BTreeMap<i128, Tensor<Vec<f32>>> = [
         (i128::MIN, weights(1, 1)),
         (-(1 << 64), weights(2, 1)),
@@ -231,7 +239,8 @@ fn values_that_are_roots_and_keys_of_all_kinds() {
     ]
     .into();
     let found = all(&map);
-    assert_eq!(paths(&found), ["?", "-18446744073709551616", "18446744073709551615", "?"]);
+    let expected = [i128::MIN, -(1 << 64), u64::MAX.into(), 1 << 64].map(|key| key.to_string());
+    assert_eq!(paths(&found), expected);
     let empty: (Vec<u8>, BTreeMap<u8, u8>, Tensor<Vec<f32>>) = Default::default();
     assert_eq!(all(&empty), []);
     assert_eq!(paths(&all(&(&empty, &empty, weights(1, 1)))), ["2"]);
