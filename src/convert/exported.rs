@@ -252,10 +252,12 @@ impl Walk<'_> {
         let mut left = Left::of(head);
         let mut count = 0u64;
         while self.wire.more(&mut left)? {
-            let step = if head.major() == head::MAP {
-                key(&mut self.wire)?.into_owned()
+            let next = self.wire.peek_head()?.map(|(head, _)| head.major());
+            let (step, is_plain) = if head.major() == head::MAP {
+                let is_plain = matches!(next, Some(head::TEXT | head::UNSIGNED | head::NEGATIVE));
+                (key(&mut self.wire)?.into_owned(), is_plain)
             } else {
-                count.to_string()
+                (count.to_string(), true)
             };
             count += 1;
             let is_metadata = self.steps.is_empty() && step == METADATA;
@@ -263,6 +265,9 @@ impl Walk<'_> {
                 continue;
             }
             self.steps.push(step);
+            if !is_plain {
+                self.lose("its key is neither text nor integer: names have it as text");
+            }
             self.item()?;
             self.steps.pop();
         }
