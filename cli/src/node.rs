@@ -5,7 +5,8 @@ mod parse;
 
 use std::ops::Range;
 
-use tenarc::{DType, Order};
+use tenarc::DType;
+use tenarc::tensor::Order;
 
 pub use parse::{items, parse};
 

@@ -2,7 +2,9 @@
 //! are written.
 
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use tenarc::{DType, Deferred, DynTensor, Numbers, RawValue, Value};
+use tenarc::tensor::Deferred;
+use tenarc::value::{Numbers, RawValue};
+use tenarc::{DType, DynTensor, Value};
 
 use crate::document::Section;
 use crate::elements::Cast;

@@ -7,8 +7,9 @@ use std::path::Path;
 use half::bf16;
 use ndarray::{Array1, Array2, array};
 use serde::Serialize;
-use tenarc::convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
-use tenarc::{Archive, Category, DynTensor, OArchive, Tensor};
+use tenarc::error::Category;
+use tenarc::{Archive, DynTensor, OArchive, Tensor};
+use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
 
 use super::support::{all, bytes, fixture, fixtures, part, says, zip};
 

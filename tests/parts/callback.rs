@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use ndarray::{Array2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{
-    Archive, OArchive, Order, Parts, RawValue, SaveOptions, Split, Tensor, TensorInfo, Value,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::parts::{Parts, Split};
+use tenarc::tensor::{Order, TensorInfo};
+use tenarc::value::RawValue;
+use tenarc::{Archive, OArchive, Tensor, Value};
 
 use super::support::{archived, received, split, weights};
 
@@ -46,7 +48,7 @@ fn paths(questions: &[Question]) -> Vec<&str> {
 #[track_caller]
 fn all<T: Serialize>(value: &T) -> Vec<Question> {
     let (log, options) = noting(|_| true);
-    let parts = tenarc::to_parts_with(value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(value, options).unwrap();
     let asked = std::mem::take(&mut *log.lock().unwrap());
     let told: Vec<Question> = parts.info().buffers().iter().map(|info| question(info)).collect();
     assert_eq!(asked, told);
@@ -219,13 +221,13 @@ fn values_that_are_roots_and_keys_of_all_kinds() {
         let (log, options) = noting(move |at| at > 0 || taken);
         let map: BTreeMap<ByteBuf, Tensor<Vec<f32>>> =
             [(ByteBuf::from(vec![1; 3]), weights(1, 1))].into();
-        let parts = tenarc::to_parts_with(&map, options).unwrap();
+        let parts = tenarc::parts::to_parts_with(&map, options).unwrap();
         assert_eq!(paths(&log.lock().unwrap()), ["?", component]);
         assert_eq!(parts.info().tensors().unwrap()[0].path(), component);
         let map: BTreeMap<Vec<ByteBuf>, Tensor<Vec<f32>>> =
             [(vec![ByteBuf::from(vec![1; 3])], weights(1, 1))].into();
         let (log, options) = noting(move |at| at > 0 || taken);
-        tenarc::to_parts_with(&map, options).unwrap();
+        tenarc::parts::to_parts_with(&map, options).unwrap();
         assert_eq!(paths(&log.lock().unwrap()), ["?.0", &format!("[{component}]")]);
     }
     let map: BTreeMap<Option<bool>, Tensor<Vec<f32>>> =
@@ -316,7 +318,7 @@ fn walks_that_start_again_ask_nothing_again() {
                 .map(|at| (weights(at + 1, 1), late(others), weights(at + 2, 2)))
                 .collect();
             let (log, options) = noting(|_| true);
-            let parts = tenarc::to_parts_with(&value, options.clone()).unwrap();
+            let parts = tenarc::parts::to_parts_with(&value, options.clone()).unwrap();
             let asked = std::mem::take(&mut *log.lock().unwrap());
             let expected: Vec<String> = (0..count)
                 .flat_map(|at| {
@@ -359,11 +361,11 @@ fn every_second_answer_is_kept_through_restarts() {
         .collect();
     // Questions come by fours: a tensor, a sequence that is none, a list inside, a tensor.
     let (_, options) = noting(|at| at % 2 == 1);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     let told: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
     assert_eq!(told, ["0.2", "1.2", "2.2", "3.2"]);
     let (_, options) = noting(|at| at % 2 == 0);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     let told: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
     let expected = (0..4).flat_map(|at| [format!("{at}.0"), format!("{at}.1.17000")]);
     assert_eq!(told, expected.collect::<Vec<_>>());
@@ -400,7 +402,7 @@ fn keys_with_dots_are_told_as_they_are() {
     let value: BTreeMap<&str, Tensor<Vec<f32>>> =
         [("a.b", weights(1, 1)), ("/c", weights(2, 1)), ("", weights(3, 1))].into();
     let (log, options) = noting(|_| true);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     assert_eq!(parts.buffers().len(), 3);
     assert_eq!(paths(&log.lock().unwrap()), ["/", "/~1c", "a.b"]);
 }

@@ -1,6 +1,7 @@
 //! A map in which a key stands twice: `tensors` listed what `info` refused under the listed path.
 
-use tenarc::{Archive, OArchive, PartsInfo, Tensor, Value};
+use tenarc::parts::PartsInfo;
+use tenarc::{Archive, OArchive, Tensor, Value};
 
 fn tensor() -> Value {
     tenarc::to_value(&Tensor(vec![1u8, 2])).unwrap()
@@ -58,7 +59,7 @@ fn what_a_path_leads_to_is_listed_although_a_key_stands_twice_elsewhere() {
     ]);
     let archive = saved(&value);
     let tensors = archive.tensors().unwrap();
-    let paths: Vec<_> = tensors.iter().map(tenarc::TensorInfo::path).collect();
+    let paths: Vec<_> = tensors.iter().map(tenarc::tensor::TensorInfo::path).collect();
     assert_eq!(paths, ["a.w", "b"]);
     for tensor in &tensors {
         assert_eq!(archive.info(tensor.path()).unwrap(), *tensor);

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use tenarc::{Archive, OArchive, PartsInfo, Tensor};
+use tenarc::parts::PartsInfo;
+use tenarc::{Archive, OArchive, Tensor};
 
 #[test]
 fn keys_of_millions_of_dots() {

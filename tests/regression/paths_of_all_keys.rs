@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_bytes::ByteBuf;
-use tenarc::{Archive, DynTensor, OArchive, SaveOptions, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::{Archive, DynTensor, OArchive, Tensor, Value};
 
 fn saved<T: Serialize>(value: &T) -> Archive<Vec<u8>> {
     let options = SaveOptions::default().with_inline_below(1 << 20);

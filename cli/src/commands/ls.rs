@@ -49,7 +49,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
                     path: named.path,
                     dtype: dtype.name().to_owned(),
                     shape: shape.clone(),
-                    order: if *order == tenarc::Order::F { "F" } else { "C" },
+                    order: if *order == tenarc::tensor::Order::F { "F" } else { "C" },
                     bytes: *byte_len,
                     label: section.label(),
                 });

@@ -30,7 +30,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     let (mut name, mut alignment) = (None, None);
     for section in &sections {
         name = name.or(section.name());
-        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+        alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
     }
     target.options = target.options.with_dedup(true);
     if let Some(alignment) = alignment {

@@ -6,7 +6,8 @@ mod tests;
 
 use std::ops::Range;
 
-use tenarc::{DType, DynTensor, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use super::{Form, Key, Kind, Node, Payload};
 use crate::failure::{Failure, Result};

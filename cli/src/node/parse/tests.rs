@@ -1,7 +1,8 @@
 //! That structures are read as the library reads them, and that no bytes are trusted.
 
 use serde::Serialize;
-use tenarc::{Archive, OArchive, SaveOptions};
+use tenarc::archive::SaveOptions;
+use tenarc::{Archive, OArchive};
 
 use super::*;
 use crate::paths;
@@ -98,7 +99,7 @@ const KEYS: &[&[u8]] = &[
 
 #[test]
 fn writes_paths_as_the_library_does() {
-    let raw = |bytes: &[u8]| tenarc::RawValue::from_bytes(bytes).unwrap().to_owned();
+    let raw = |bytes: &[u8]| tenarc::value::RawValue::from_bytes(bytes).unwrap().to_owned();
     let tensor = tenarc::to_vec(&Tensor(vec![1u8])).unwrap();
     let map = |entries: &[Vec<u8>]| {
         let len = u8::try_from(entries.len()).unwrap();
@@ -131,7 +132,7 @@ fn writes_paths_as_the_library_does() {
             continue;
         };
         let found: Vec<&str> = found.iter().map(|named| named.path.as_str()).collect();
-        let expected: Vec<&str> = expected.iter().map(tenarc::TensorInfo::path).collect();
+        let expected: Vec<&str> = expected.iter().map(tenarc::tensor::TensorInfo::path).collect();
         assert_eq!(found, expected);
         for path in expected {
             segment.info(path).unwrap();
