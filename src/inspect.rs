@@ -24,10 +24,12 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::apart::{Buffers, Contents, SegmentRead};
+use crate::io::source::SliceRead;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
+use crate::segment::spelling;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Left, Text, Wire, unexpected_break};
+use crate::wire::reader::{Left, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
 
@@ -85,17 +87,17 @@ pub enum Key<'a> {
     Text(Cow<'a, str>),
     /// An integer of at most 64 bits and a sign.
     Integer(i128),
-    /// Anything else: no step of a path.
-    Other,
+    /// Anything else, in diagnostic notation (RFC 8949, section 8).
+    Other(String),
 }
 
 impl<'a> Key<'a> {
-    /// The key as a step of a path: the text, or the integer in decimal.
-    pub fn into_step(self) -> Option<Cow<'a, str>> {
+    /// The key as a step of a path: a text as it is, any other key in diagnostic notation.
+    pub fn into_step(self) -> Cow<'a, str> {
         match self {
-            Self::Text(text) => Some(text),
-            Self::Integer(integer) => Some(integer.to_string().into()),
-            Self::Other => None,
+            Self::Text(text) => text,
+            Self::Integer(integer) => integer.to_string().into(),
+            Self::Other(notation) => notation.into(),
         }
     }
 }
@@ -244,10 +246,27 @@ impl<'a> Items<'a> {
             *innermost = Around::Container(container);
         }
         if next == Next::Key {
-            let key = self.read(key)?;
+            let key = self.key()?;
             return Ok(Item { event: Event::Key(key), range: start..self.at });
         }
         self.item()
+    }
+
+    fn key(&mut self) -> Result<Key<'a>> {
+        let from = self.offset();
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut wire = Wire::new(SliceRead::new(rest), self.limits);
+        let head = wire.peek_head()?.map(|(head, _)| head);
+        let found = wire.within(self.around.len(), spelling::key);
+        let step = found.map_err(|error| error.moved_by(from))?;
+        self.at = self.at.saturating_add(usize::try_from(wire.offset()).unwrap_or(usize::MAX));
+        Ok(match head {
+            Some(head) if head.major() == head::TEXT => Key::Text(step),
+            Some(head) if head.major() == head::UNSIGNED => Key::Integer(head.arg.into()),
+            // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
+            Some(head) if head.major() == head::NEGATIVE => Key::Integer(!i128::from(head.arg)),
+            _ => Key::Other(step.into_owned()),
+        })
     }
 
     fn item(&mut self) -> Result<Item<'a>> {
@@ -317,24 +336,6 @@ fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'
             _ => Event::Simple,
         },
     })
-}
-
-fn key<'a>(wire: &mut Wire<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
-    let next = wire.peek_head()?.map(|(head, _)| head);
-    match next.map(Head::major) {
-        Some(head::TEXT) => {
-            let head = wire.head()?;
-            Ok(Key::Text(match wire.text(head)? {
-                Text::Borrowed(text) => text.into(),
-                Text::Copied(text) => text.to_owned().into(),
-                Text::Owned(text) => text.into(),
-            }))
-        }
-        Some(head::UNSIGNED) => Ok(Key::Integer(wire.head()?.arg.into())),
-        // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
-        Some(head::NEGATIVE) => Ok(Key::Integer(!i128::from(wire.head()?.arg))),
-        _ => wire.skip().map(|()| Key::Other),
-    }
 }
 
 impl Payload {

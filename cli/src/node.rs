@@ -32,10 +32,8 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Key {
     pub range: Range<usize>,
-    /// As a step of a path; none where it is neither text nor an integer.
-    pub step: Option<String>,
-    /// Whether it is text.
-    pub is_text: bool,
+    /// As a step of a path.
+    pub step: String,
 }
 
 /// A tensor, or another block of bytes.

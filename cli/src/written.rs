@@ -26,7 +26,7 @@ pub struct WrittenKey<'a> {
     /// The encoded key; `None` for a new key, which is the text in `step`.
     item: Option<&'a [u8]>,
     /// The key as a step of a path.
-    pub step: Option<String>,
+    pub step: String,
 }
 
 impl<'a> WrittenKey<'a> {
@@ -35,7 +35,7 @@ impl<'a> WrittenKey<'a> {
     }
 
     pub fn text(text: &str) -> Self {
-        Self { item: None, step: Some(text.to_owned()) }
+        Self { item: None, step: text.to_owned() }
     }
 }
 
@@ -67,7 +67,7 @@ impl Serialize for WrittenKey<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.item {
             Some(item) => leaf(item, serializer),
-            None => serializer.serialize_str(self.step.as_deref().unwrap_or_default()),
+            None => serializer.serialize_str(&self.step),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! What of a value in an archive can stand under a name in a flat file: tensors, and arrays of texts.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -9,7 +8,7 @@ use ndarray::Dimension as _;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Form, Item, Items, Payload, SOME};
+use tenarc::inspect::{Event, Form, Item, Items, Key, Payload, SOME};
 use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 use tenarc::{DynTensor, Error, Result, Tensor};
@@ -119,8 +118,8 @@ struct Walk<'m> {
     left: usize,
     items: Items<'m>,
     take_texts: bool,
-    /// From the outermost value to this one; a key that cannot be named is none.
-    steps: Vec<Option<String>>,
+    /// From the outermost value to this one.
+    steps: Vec<String>,
     found: Found,
     losses: Losses,
 }
@@ -140,14 +139,12 @@ impl<'m> Walk<'m> {
 
     /// The name of a tensor here. One long key stands in the names of all that is under it.
     fn name(&mut self) -> Result<String> {
-        let len = self.steps.iter().flatten().map(|step| step.len() + 1).sum();
+        let len = self.steps.iter().map(|step| step.len() + 1).sum();
         self.left = self.left.checked_sub(len).ok_or_else(|| {
             let most = most(self.bytes);
             Error::limit(format!("names of tensors take more than {most} bytes"))
         })?;
-        let steps: Vec<&str> =
-            self.steps.iter().map(|step| step.as_deref().unwrap_or("?")).collect();
-        Ok(steps.join("."))
+        Ok(self.steps.join("."))
     }
 
     fn lose(&mut self, what: &str) {
@@ -160,7 +157,7 @@ impl<'m> Walk<'m> {
                 if at > 0 {
                     path.push('.');
                 }
-                path.extend(step.as_deref().unwrap_or("?").chars().take(MAX_PATH));
+                path.extend(step.chars().take(MAX_PATH));
             }
         }
         self.losses.add(&path, what);
@@ -170,7 +167,9 @@ impl<'m> Walk<'m> {
     fn item(&mut self, item: Item<'m>) -> Result<()> {
         let Item { event, range } = item;
         match event {
-            Event::Array if self.take_texts && self.has_name() && self.is_texts(range.start)? => {
+            Event::Array
+                if self.take_texts && !self.steps.is_empty() && self.is_texts(range.start)? =>
+            {
                 let name = self.name()?;
                 let end = self.items.leave()?;
                 self.found.texts.push((name, end.range));
@@ -181,11 +180,7 @@ impl<'m> Walk<'m> {
                 "the value is a tensor by itself, which has no name: save it in a map",
             )),
             Event::Payload(payload) => {
-                if self.steps.contains(&None) {
-                    self.lose(
-                        "a tensor under a key that is no text and no integer: it is left out",
-                    );
-                } else if payload.form == Form::Bytes {
+                if payload.form == Form::Bytes {
                     self.lose("a byte string is no tensor: it is left out");
                 } else {
                     let name = self.name()?;
@@ -211,10 +206,6 @@ impl<'m> Walk<'m> {
         }
     }
 
-    fn has_name(&self) -> bool {
-        !self.steps.is_empty() && !self.steps.contains(&None)
-    }
-
     /// Whether the array that starts there is one of nothing but texts.
     fn is_texts(&self, start: usize) -> Result<bool> {
         let mut items = Items::new(self.bytes.get(start..).unwrap_or_default());
@@ -233,18 +224,25 @@ impl<'m> Walk<'m> {
         let mut count = 0u64;
         loop {
             let item = self.next()?;
+            let mut is_plain = true;
             let (step, item) = match item.event {
                 Event::End => break,
-                Event::Key(key) => (key.into_step().map(Cow::into_owned), self.next()?),
-                _ => (Some(count.to_string()), item),
+                Event::Key(key) => {
+                    is_plain = !matches!(key, Key::Other(_));
+                    (key.into_step().into_owned(), self.next()?)
+                }
+                _ => (count.to_string(), item),
             };
             count += 1;
-            let is_metadata = self.steps.is_empty() && step.as_deref() == Some(METADATA);
+            let is_metadata = self.steps.is_empty() && step == METADATA;
             if is_metadata && item.event == Event::Map {
                 self.metadata()?;
                 continue;
             }
             self.steps.push(step);
+            if !is_plain {
+                self.lose("its key is neither text nor integer: names have it as text");
+            }
             self.item(item)?;
             self.steps.pop();
         }

@@ -133,13 +133,15 @@ impl Directory {
         }
         // A root with a full level, or another number of segments than it leads to, is none that
         // was written.
-        let mut covered = directory.entries.len() as u64;
-        let mut full = covered >= FAN;
-        let mut span = 1u64;
-        for offsets in &directory.levels {
-            full |= offsets.len() as u64 >= FAN;
-            span = span.saturating_mul(FAN);
-            covered = covered.saturating_add(span.saturating_mul(offsets.len() as u64));
+        let mut covered = Some(directory.entries.len() as u64);
+        let mut full = directory.entries.len() as u64 >= FAN;
+        for (level, offsets) in directory.levels.iter().enumerate() {
+            let len = offsets.len() as u64;
+            full |= len >= FAN;
+            if len > 0 {
+                let inside = checked_span(level).and_then(|span| span.checked_mul(len));
+                covered = covered.zip(inside).and_then(|(sum, inside)| sum.checked_add(inside));
+            }
         }
         let ordered = directory.levels.iter().rev().flatten().copied();
         let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
@@ -147,7 +149,7 @@ impl Directory {
             let what = format!("{count} segments before byte {offset}");
             return Err(fault(&what));
         }
-        if full || covered != count || !ordered.is_sorted_by(|a, b| a < b) {
+        if full || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
             return Err(fault("the directory does not fit the number of segments"));
         }
         Ok(directory)
@@ -191,9 +193,13 @@ impl Directory {
     }
 }
 
-/// How many segments a block of this level leads to.
+/// How many segments a block of this level leads to, or the largest number if that is less.
 pub fn span(level: usize) -> u64 {
-    FAN.saturating_pow(u32::try_from(level + 1).unwrap_or(u32::MAX))
+    checked_span(level).unwrap_or(u64::MAX)
+}
+
+fn checked_span(level: usize) -> Option<u64> {
+    FAN.checked_pow(u32::try_from(level).ok()?.checked_add(1)?)
 }
 
 /// What stands in a block.

@@ -12,8 +12,8 @@ use super::write::{OArchive, lock};
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
-use crate::io::lock::is_at;
 use crate::io::checksum::STEP;
+use crate::io::lock::is_at;
 
 /// What became of a torn archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -138,9 +138,10 @@ impl Loaded {
 /// path.
 ///
 /// A path is made of field names, map keys and element numbers joined by dots, as in
-/// `layers.3.weight`; the name of an enum variant counts as one. Keys that hold dots, as those of
-/// safetensors files do, are found by the same string; where several values could be meant, that is
-/// an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
+/// `layers.3.weight`; the name of an enum variant counts as one. Keys that are not text are given in
+/// diagnostic notation (RFC 8949, section 8): `7`, `true`, `h'00ff'`, `[1, 2]`. Keys that hold dots, as
+/// those of safetensors files do, are found by the same string; where several values could be meant,
+/// that is an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
     pub(super) loaded: Arc<Loaded>,
@@ -324,11 +325,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part.cut(&bytes, elems)
     }
 
-    /// All tensors, in the order of the value's fields; those under map keys that are neither text
-    /// nor integers have no path, and are left out.
+    /// All tensors, in the order of the value's fields, each with the path that it is found by.
+    /// Tensors inside map keys have no path, and are left out.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved.
+    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
+    /// stands twice in a map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.metadata()?, self.header(), self.options.limits)
     }
@@ -346,7 +348,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// The field names or map keys of the value at `path`, or the positions of its elements; `""` is
-    /// the whole value. Keys that are neither text nor integers are left out.
+    /// the whole value. Keys that are not text are in diagnostic notation, as in paths.
     ///
     /// # Errors
     /// Where there is no such value, or one without keys.

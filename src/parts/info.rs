@@ -282,7 +282,8 @@ impl PartsInfo {
     /// All tensors of the value, those that stand in the metadata included, in the order of its fields.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved.
+    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
+    /// stands twice in a map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.item(), &self.parsed.header, self.options.limits)
     }

@@ -7,6 +7,7 @@ pub mod format;
 pub mod header;
 pub mod options;
 pub mod path;
+pub mod spelling;
 mod trail;
 pub mod walk;
 

@@ -40,7 +40,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(chosen)? {
         let section = section?;
-        for named in paths::tensors(&section.root) {
+        for named in paths::tensors(&section.root)? {
             if globs.admits(&named.path) {
                 let Payload { dtype, shape, order, byte_len, .. } = named.payload;
                 rows.push(Row {
@@ -139,7 +139,7 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
     if !globs.is_empty() {
         for section in document.sections(chosen)? {
             let section = section?;
-            for named in paths::tensors(&section.root) {
+            for named in paths::tensors(&section.root)? {
                 globs.admits(&named.path);
             }
         }

@@ -143,8 +143,7 @@ fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
         }
     }
     let merged = columns.into_iter().map(|(section, key, column)| {
-        let name = key.step.as_deref().unwrap_or("?");
-        Ok((WrittenKey::of(section, key), step(&column, name, path)?))
+        Ok((WrittenKey::of(section, key), step(&column, &key.step, path)?))
     });
     Ok(Written::Map(merged.collect::<Result<_>>()?))
 }

@@ -192,11 +192,7 @@ fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
         Kind::Map(entries) => {
             let mut object = Map::new();
             for (key, value) in entries {
-                let name = match &key.step {
-                    Some(step) => step.clone(),
-                    None => tenarc::diag::to_string(section.item(&key.range))?,
-                };
-                object.insert(name, json(section, value, full)?);
+                object.insert(key.step.clone(), json(section, value, full)?);
             }
             Json::Object(object)
         }

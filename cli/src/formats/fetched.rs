@@ -279,7 +279,7 @@ fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
     }
     let Kind::Map(entries) = &node.kind else { return };
     for (key, node) in entries {
-        let step = key.step.as_deref().unwrap_or_default();
+        let step = &key.step;
         let dot = if name.is_empty() { "" } else { "." };
         named(&format!("{name}{dot}{step}"), node, keys);
     }

@@ -1,5 +1,6 @@
 //! Reading the structure of an item without its payloads.
 
+mod component;
 #[cfg(test)]
 mod tests;
 
@@ -195,18 +196,8 @@ impl Parser<'_> {
 
     fn key(&mut self) -> Result<Key> {
         let start = self.at;
-        let major = self.peek()? >> 5;
-        self.skip()?;
-        let range = start..self.at;
-        let step = match major {
-            0 | 1 | 3 => match self.value(range.clone())? {
-                Value::Text(text) => Some(text),
-                Value::Integer(integer) => Some(integer.to_string()),
-                _ => None,
-            },
-            _ => None,
-        };
-        Ok(Key { range, step, is_text: major == 3 })
+        let step = self.component()?;
+        Ok(Key { range: start..self.at, step })
     }
 
     fn value(&self, range: Range<usize>) -> Result<Value> {

@@ -80,15 +80,10 @@ impl<'a> Walk<'a> {
                     let text = matches!(key, Key::Text(_));
                     (key.into_step(), text, self.next()?)
                 }
-                _ => (Some(index.to_string().into()), false, item),
+                _ => (index.to_string().into(), false, item),
             };
             index += 1;
             self.flat &= plain || self.depth > 0;
-            let Some(step) = step else {
-                self.pass(&item)?;
-                self.other("an entry whose key is no text")?;
-                continue;
-            };
             if self.depth > 0 {
                 self.name.push('.');
             }
@@ -103,18 +98,6 @@ impl<'a> Walk<'a> {
             self.other("an empty map or sequence")?;
         }
         Ok(())
-    }
-
-    /// Passes over what starts with this item.
-    fn pass(&mut self, item: &Item<'a>) -> Result<()> {
-        match item.event {
-            Event::Array | Event::Map => self.items.leave().map(drop),
-            Event::Tag(_) => {
-                let inner = self.next()?;
-                self.pass(&inner)
-            }
-            _ => Ok(()),
-        }
     }
 
     /// A tensor, which stands at this range of the metadata.

@@ -107,9 +107,11 @@ impl Sharded {
 
     /// Collects the metadata of all files, and what cannot be told of them together.
     fn described(mut self, numbers: &[(String, Option<u64>)], unknown: &[String]) -> Self {
-        let bytes: u64 = self.tensors().map(TensorInfo::byte_len).sum();
-        let elements: u64 =
-            self.tensors().map(|info| info.shape().iter().product::<usize>() as u64).sum();
+        // Files can be sparse, so that all of them together claim any number.
+        let bytes = self.tensors().map(TensorInfo::byte_len).fold(0, u64::saturating_add);
+        // That of each fits 64 bits, as its file was opened.
+        let count = |info: &TensorInfo| info.shape().iter().map(|&dim| dim as u64).product();
+        let elements = self.tensors().map(count).fold(0, u64::saturating_add);
         for (key, number) in numbers {
             let known = match key.as_str() {
                 "total_size" => Some(bytes),

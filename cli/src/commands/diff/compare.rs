@@ -132,11 +132,11 @@ impl Comparison<'_> {
         }
         for (key, node) in a {
             let other = others.remove(self.a.item(&key.range)).map(|(_, node)| node);
-            self.entry(Some(node), other, &step(self.a, key), path, found)?;
+            self.entry(Some(node), other, &key.step, path, found)?;
         }
         for (key, node) in b {
             if others.remove(self.b.item(&key.range)).is_some() {
-                self.entry(None, Some(node), &step(self.b, key), path, found)?;
+                self.entry(None, Some(node), &key.step, path, found)?;
             }
         }
         Ok(())
@@ -226,13 +226,6 @@ impl Comparison<'_> {
         }
         self.progress.add(from.byte_len);
         Ok(())
-    }
-}
-
-fn step(section: &Section<'_>, key: &Key) -> String {
-    match &key.step {
-        Some(step) => step.clone(),
-        None => tenarc::diag::to_string(section.item(&key.range)).unwrap_or_default(),
     }
 }
 

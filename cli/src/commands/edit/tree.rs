@@ -49,11 +49,9 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
         Written::Array(items) => {
             items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect()
         }
-        // A key that cannot be a step of a path gets a step that no path has, so that positions stay right.
-        Written::Map(entries) => entries
-            .iter()
-            .map(|(key, value)| (key.step.clone().unwrap_or_else(|| "\0".into()), value))
-            .collect(),
+        Written::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.step.clone(), value)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -92,28 +90,34 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
         places(value, path, &mut Vec::new(), &mut found, &mut near);
         return (found, near);
     };
-    let (mut here, mut value) = (Place::new(), value);
-    let mut steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-    while let Some(step) = steps.next() {
-        let inside = children(value);
-        match inside.iter().position(|(key, _)| *key == step) {
-            Some(at) => {
-                here.push(at);
-                match inside.get(at) {
-                    Some((_, child)) => value = child,
-                    None => break,
-                }
-            }
-            None => {
-                if matches!(value, Written::Map(_)) && steps.next().is_none() {
-                    near.push((here, step));
-                }
-                return (found, near);
-            }
-        }
-    }
-    found.push(here);
+    let steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let steps: Vec<String> = steps.collect();
+    by_steps(value, &steps, &mut Vec::new(), &mut found, &mut near);
     (found, near)
+}
+
+/// As [`places`], of the steps of a JSON Pointer: only the last one may be new.
+fn by_steps(
+    value: &Written<'_>,
+    steps: &[String],
+    here: &mut Place,
+    found: &mut Vec<Place>,
+    near: &mut Vec<(Place, String)>,
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(here.clone());
+        return;
+    };
+    if matches!(value, Written::Map(_)) && rest.is_empty() {
+        near.push((here.clone(), step.clone()));
+    }
+    for (at, (_, child)) in
+        children(value).into_iter().enumerate().filter(|(_, (key, _))| key == step)
+    {
+        here.push(at);
+        by_steps(child, rest, here, found, near);
+        here.pop();
+    }
 }
 
 fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Written<'a>> {
@@ -224,7 +228,7 @@ fn new_key(
     let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
     // If a step of the path exists but is not a map, the new entry would hide behind it.
     let leads = |step: &str| key.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'));
-    let mut keys = entries.iter().filter_map(|(key, _)| key.step.as_deref());
+    let mut keys = entries.iter().map(|(key, _)| key.step.as_str());
     if path.starts_with('/') || !keys.any(leads) {
         return Ok((place, key));
     }
