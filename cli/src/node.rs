@@ -5,6 +5,7 @@ mod parse;
 
 use std::ops::Range;
 
+pub use tenarc::inspect::Form;
 use tenarc::{DType, Order};
 
 pub use parse::{items, parse};
@@ -47,16 +48,6 @@ pub struct Payload {
     pub byte_len: u64,
     /// The buffer that it is the content of; otherwise it stands in the metadata.
     pub buffer: Option<usize>,
-}
-
-/// What a block of bytes stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Tensor,
-    /// A sequence of numbers of one type.
-    Numbers,
-    /// A byte string.
-    Bytes,
 }
 
 impl Payload {
