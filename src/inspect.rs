@@ -1,8 +1,8 @@
 //! A look into an encoded value without a type for it: of which items it is made, and where they stand.
 //!
-//! [`Items`] walks over a message, or over the metadata of a [segment](crate::Segment::inspect), item by item.
+//! [`Items`] walks over a message, or over the metadata of a [segment](crate::archive::Segment::inspect), item by item.
 //! Tensors are told by dtype, shape and place; their elements are not read. What is known of an item then, its
-//! range, is what [`Segment::decode`](crate::Segment::decode) reads it by.
+//! range, is what [`Segment::decode`](crate::archive::Segment::decode) reads it by.
 //!
 //! ```
 //! use tenarc::inspect::{Event, Items};
@@ -177,7 +177,7 @@ impl<'a> Items<'a> {
     /// Sets the buffers that payloads may be in, by start and length as [`Segment::buffers`] has them. Only lengths
     /// count.
     ///
-    /// [`Segment::buffers`]: crate::Segment::buffers
+    /// [`Segment::buffers`]: crate::archive::Segment::buffers
     #[must_use]
     pub fn with_buffers(mut self, buffers: &'a [(u64, u64)]) -> Self {
         self.buffers = buffers;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ShapeBuilder as _};
 use serde::Serialize;
+use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::inspect::{Event, Form, Items, Key, SOME};
-use tenarc::{Archive, Category, DType, Limits, OArchive, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{Archive, DType, OArchive, Tensor, Value};
 
 fn events(bytes: &[u8]) -> Vec<Event<'_>> {
     Items::new(bytes).map(|item| item.unwrap().event).collect()

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::{Archive, Segment};
+use tenarc::Archive;
+use tenarc::archive::Segment;
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;

@@ -5,8 +5,9 @@ mod parse;
 
 use std::ops::Range;
 
+use tenarc::DType;
 pub use tenarc::inspect::Form;
-use tenarc::{DType, Order};
+use tenarc::tensor::Order;
 
 pub use parse::{items, parse};
 

@@ -5,7 +5,8 @@ mod support;
 
 use serde_json::json;
 use support::{Dir, Layer, flat, flip, model, ramp, run, run_with};
-use tenarc::{DType, DynTensor, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 #[test]
 fn measures_each_tensor() {

@@ -7,7 +7,10 @@ use std::io::Read;
 use std::process::Stdio;
 
 use support::{Dir, command, flat, model, ramp, run, run_with};
-use tenarc::{DType, DynTensor, Order, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 fn tensor(byte: u8) -> DynTensor {
     DynTensor::new(DType::U8, &[1], Order::C, vec![byte]).unwrap()
@@ -182,10 +185,11 @@ fn sparse(dir: &Dir) -> std::path::PathBuf {
         }
     }
     let path = dir.file("sparse.tenarc");
-    let rows = tenarc::Deferred::from_blocks(DType::U8, &[1 << 9, 1 << 20], Order::C, |put| {
-        let block = vec![0; 1 << 26];
-        (0..1 << 3).try_for_each(|_| put(&block))
-    });
+    let rows =
+        tenarc::tensor::Deferred::from_blocks(DType::U8, &[1 << 9, 1 << 20], Order::C, |put| {
+            let block = vec![0; 1 << 26];
+            (0..1 << 3).try_for_each(|_| put(&block))
+        });
     let options = SaveOptions::default().with_checksums(false).with_sync(SyncLevel::Off);
     let file = Holes(std::fs::File::create(&path).unwrap());
     let mut out = tenarc::OArchive::with_options(file, options).unwrap();

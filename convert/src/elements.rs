@@ -3,7 +3,9 @@
 use half::{bf16, f16};
 use ndarray::Dimension as _;
 use num_complex::Complex;
-use tenarc::{DType, DynTensor, Element, Error, Numbers, Result, TensorMeta};
+use tenarc::tensor::{Element, TensorMeta};
+use tenarc::value::Numbers;
+use tenarc::{DType, DynTensor, Error, Result};
 
 use crate::support::{reserve, swap_words};
 

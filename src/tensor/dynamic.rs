@@ -17,7 +17,8 @@ use crate::wire::payload::read_elements;
 /// this version does not know.
 ///
 /// ```
-/// use tenarc::{DynTensor, DType, Order, Tensor};
+/// use tenarc::{DType, DynTensor, Tensor};
+/// use tenarc::tensor::Order;
 ///
 /// let scales = DynTensor::new(DType::F8E8M0, &[2, 2], Order::C, vec![127, 128, 126, 127])?;
 /// let bytes = tenarc::to_vec(&Tensor(scales))?;
@@ -61,7 +62,8 @@ impl DynTensor {
     /// ```
     /// use std::io::Read;
     /// use ndarray::IxDyn;
-    /// use tenarc::{DType, DynTensor, Order, TensorMeta};
+    /// use tenarc::{DType, DynTensor};
+    /// use tenarc::tensor::{Order, TensorMeta};
     ///
     /// let mut file = &[1, 0, 2, 0][..];
     /// let meta = TensorMeta { dtype: DType::U16, shape: IxDyn(&[2]), order: Order::C };

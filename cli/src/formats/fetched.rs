@@ -6,7 +6,10 @@ use std::fs::File;
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use tenarc::{Deferred, ReadAt, SaveOptions, Split, TensorInfo, ToTensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::ReadAt;
+use tenarc::parts::Split;
+use tenarc::tensor::{Deferred, TensorInfo, ToTensor};
 use tenarc_convert::{Loss, Losses};
 
 use super::more;

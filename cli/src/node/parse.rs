@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use tenarc::inspect::{self, Event, Item, Items};
-use tenarc::{DType, Order, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, Value};
 
 use super::{Form, Key, Kind, Node, Payload};
 use crate::failure::{Failure, Result};

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use ndarray::{Array1, Array2};
-//! use tenarc::ToTensor;
+//! use tenarc::tensor::ToTensor;
 //! use tenarc_convert::arrow;
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-arrow-{}", std::process::id()));
@@ -83,7 +83,8 @@ pub use value::AsValue;
 
 use super::Losses;
 use plan::Texts;
-use tenarc::{Result, ToTensor};
+use tenarc::Result;
+use tenarc::tensor::ToTensor;
 
 /// Opens a file or a stream, to read what is asked for of it: see [`ArrowFile::new`].
 ///
@@ -96,7 +97,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<ArrowFile<File>> {
 /// Saves named tensors as a file, or as a stream if the name ends in `.arrows`, in place of what is at `path`.
 ///
 /// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
-/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::Deferred) ones, nothing is in memory but what is being
+/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, nothing is in memory but what is being
 /// written.
 ///
 /// # Errors

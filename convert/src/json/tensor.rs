@@ -1,8 +1,10 @@
 //! Tensors as maps of dtype, shape and data.
 
 use ndarray::IxDyn;
+use tenarc::de::Limits;
 use tenarc::tensor::element_count;
-use tenarc::{DType, Error, Limits, Order, Result, TensorMeta, Value};
+use tenarc::tensor::{Order, TensorMeta};
+use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{Number, from_numbers, int_to_float, is_typed};
 

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tenarc::{
-    AtomicFile, Deferred, DynTensor, Error, OArchive, ReadAt, Result, SaveOptions, Segment,
-    SyncLevel, Tensor, open_file,
-};
+use tenarc::archive::{SaveOptions, Segment};
+use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
+use tenarc::tensor::Deferred;
+use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
 
 use super::dtype;
 use super::file::NpyFile;
@@ -94,7 +94,7 @@ fn deferred<'a, S: ReadAt>(
         match name.map(|name| (name, npz.deferred(name))) {
             Some((name, Ok(tensor))) => tensors.push((name, Tensor(tensor))),
             // What a damaged file holds is nothing to be left out.
-            Some((_, Err(error))) if error.category() != tenarc::Category::Data => {
+            Some((_, Err(error))) if error.category() != tenarc::error::Category::Data => {
                 return Err(error);
             }
             Some((name, Err(error))) => lost.add(name, error.message()),
@@ -248,7 +248,7 @@ pub fn archive_to_npy(archive: impl AsRef<Path>, npy: impl AsRef<Path>) -> Resul
 pub fn verify(file: &File) -> Result<()> {
     let npz = Npz::new(file)?;
     for name in npz.names() {
-        tenarc::ToTensor::write_blocks(&npz.deferred(name)?, &mut |_| Ok(()))?;
+        tenarc::tensor::ToTensor::write_blocks(&npz.deferred(name)?, &mut |_| Ok(()))?;
     }
     Ok(())
 }
@@ -269,6 +269,6 @@ mod tests {
         file.seek(SeekFrom::Start(1000)).unwrap();
         file.write_all(&[9]).unwrap();
         let error = verify(&file).unwrap_err();
-        assert_eq!(error.category(), tenarc::Category::Damaged, "{error}");
+        assert_eq!(error.category(), tenarc::error::Category::Damaged, "{error}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use ndarray::{Array1, Array2, array};
-//! use tenarc::ToTensor;
+//! use tenarc::tensor::ToTensor;
 //! use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz};
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-npy-{}", std::process::id()));
@@ -70,7 +70,11 @@ use super::made;
 use crate::support::alloc_budget;
 use header::Header;
 use input::{Input, Stream};
-use tenarc::{Category, DynTensor, Element, Error, Limits, Result, SyncLevel, ToTensor, open_file};
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::io::{SyncLevel, open_file};
+use tenarc::tensor::{Element, ToTensor};
+use tenarc::{DynTensor, Error, Result};
 
 /// Reads one array in npy format. What follows it is left unread, so that several can be read from one
 /// stream, as numpy does; [`load`] refuses a file that goes on.

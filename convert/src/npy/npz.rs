@@ -6,10 +6,10 @@ use std::fs::File;
 use std::path::Path;
 
 use ndarray::{Array, Dimension};
-use tenarc::{
-    DType, Deferred, DynTensor, Element, Error, Limits, Order, ReadAt, Result, TensorMeta,
-    open_file,
-};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, Element, Order, TensorMeta};
+use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::Header;
 use super::input::Input;

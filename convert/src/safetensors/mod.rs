@@ -67,7 +67,8 @@ pub use sharded::{Sharded, open_sharded};
 pub use value::AsValue;
 
 use super::Losses;
-use tenarc::{Result, ToTensor};
+use tenarc::Result;
+use tenarc::tensor::ToTensor;
 
 /// Opens a file, to read what is asked for of it: see [`SafeTensors::new`].
 ///
@@ -80,7 +81,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors<File>> {
 /// Saves named tensors as a file, in place of what is at `path`.
 ///
 /// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
-/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::Deferred) ones, one at a time is in memory.
+/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, one at a time is in memory.
 ///
 /// # Errors
 /// Where a tensor cannot be kept as it is, two have one name, one is named `__metadata__`, or the file

@@ -1,7 +1,8 @@
 //! That structures are read as the library reads them, and that no bytes are trusted.
 
 use serde::Serialize;
-use tenarc::{Archive, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::{Archive, OArchive, Tensor};
 
 use super::*;
 use crate::paths;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use ndarray::{Array1, Array2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, OArchive, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Archive, OArchive, Tensor, Value};
 use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
 
 use super::support::{archived, fixtures, quick, says, value};
