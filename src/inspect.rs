@@ -164,7 +164,7 @@ enum Next {
 }
 
 impl<'a> Items<'a> {
-    /// The items of a message.
+    /// The items of a message, or of several, one after the other.
     pub fn new(message: &'a [u8]) -> Self {
         Self::of_segment(message, 0..message.len(), 0, &[], Limits::default())
     }
@@ -173,6 +173,16 @@ impl<'a> Items<'a> {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the buffers that payloads may be in, by start and length as [`Segment::buffers`] has them. Only lengths
+    /// count.
+    ///
+    /// [`Segment::buffers`]: crate::archive::Segment::buffers
+    #[must_use]
+    pub fn with_buffers(mut self, buffers: &'a [(u64, u64)]) -> Self {
+        self.buffers = buffers;
         self
     }
 

@@ -178,7 +178,7 @@ impl Document {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
                 let range = range.ok_or_else(|| self.no_value(number))?;
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
-                let root = node::parse(bytes, &|_| None)?;
+                let root = node::parse(bytes, &[])?;
                 paths::check(&root)?;
                 Ok(Section { number, file, item: Item::Message(bytes), root })
             }
@@ -269,8 +269,7 @@ impl<'a> Section<'a> {
         segment: Segment<'a, Source>,
         source: &'a Source,
     ) -> Result<Self> {
-        let buffers = segment.buffers();
-        let root = node::parse(segment.metadata()?, &|number| Some(buffers.get(number)?.1))?;
+        let root = node::parse(segment.metadata()?, segment.buffers())?;
         paths::check(&root)?;
         Ok(Self { number, file, item: Item::Segment(segment, source), root })
     }

@@ -6,6 +6,7 @@ mod parse;
 use std::ops::Range;
 
 use tenarc::DType;
+pub use tenarc::inspect::Form;
 use tenarc::tensor::Order;
 
 pub use parse::{items, parse};
@@ -46,16 +47,6 @@ pub struct Payload {
     pub byte_len: u64,
     /// The buffer that it is the content of; otherwise it stands in the metadata.
     pub buffer: Option<usize>,
-}
-
-/// What a block of bytes stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Tensor,
-    /// A sequence of numbers of one type.
-    Numbers,
-    /// A byte string.
-    Bytes,
 }
 
 impl Payload {

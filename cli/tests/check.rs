@@ -238,7 +238,8 @@ fn prints_diagnostic_notation() {
     assert_eq!(rows, json!([{"segment": 1, "name": "b", "diag": "[2, null]"}]));
     let message = [0x9f, 0x01, 0xff, 0x5f, 0x41, 0x00, 0xff];
     assert_eq!(run_with(&dir, &["diag", "-"], &message).good(), "[_ 1]\n(_ h'00')\n");
-    run_with(&dir, &["diag", "-"], &[0x82, 0x01]).failed(2, "input ended inside a value (byte 2)");
+    run_with(&dir, &["diag", "-"], &[0x82, 0x01])
+        .failed(2, "input ended, expected a value (byte 2)");
 }
 
 /// What an append has left is said, read around, and not called good: a copy that was cut looks the same.

@@ -216,14 +216,14 @@ fn files_that_announce_more_than_they_hold_are_refused() {
     let dir = Dir::new();
     for (bytes, why) in [
         // An array, a byte string, a text and a map of 2^60 items.
-        (&b"\x9b\x10\0\0\0\0\0\0\0"[..], "input ended inside a value"),
-        (b"\x5b\x10\0\0\0\0\0\0\0", "a string of 1152921504606846976 bytes, of which 0"),
-        (b"\x7b\x10\0\0\0\0\0\0\0", "a string of 1152921504606846976 bytes, of which 0"),
-        (b"\xbb\x10\0\0\0\0\0\0\0", "input ended inside a value"),
-        (&[0x81; 200], "nested deeper than 128 levels"),
-        (&[0xff], "no item starts with 0xff"),
-        (&[0x1c], "no item starts with 0x1c"),
-        (b"\xda\x54\x42\x55\x46\x81\0", "a reference to a buffer"),
+        (&b"\x9b\x10\0\0\0\0\0\0\0"[..], "input ended, expected a value"),
+        (b"\x5b\x10\0\0\0\0\0\0\0", "1152921504606846976 bytes of byte string, found 0"),
+        (b"\x7b\x10\0\0\0\0\0\0\0", "1152921504606846976 bytes of text string, found 0"),
+        (b"\xbb\x10\0\0\0\0\0\0\0", "input ended, expected a value"),
+        (&[0x81; 200], "nesting is deeper than 128 levels"),
+        (&[0xff], "break outside a container"),
+        (&[0x1c], "reserved additional information"),
+        (b"\xda\x54\x42\x55\x46\x81\0", "reference to buffer 0 of 0"),
         (b"", "the file is empty"),
     ] {
         for command in ["ls", "show", "stats", "diag"] {

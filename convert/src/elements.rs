@@ -112,7 +112,7 @@ pub fn numbers(numbers: &Numbers) -> Option<Vec<Number>> {
 
 /// A tensor of numbers as a format for people holds them: floats are rounded to the dtype, which prints
 /// as many digits as tell its values apart. Of a dtype without a Rust type, the numbers are its bytes.
-pub fn from_numbers(meta: TensorMeta, numbers: &[Number]) -> Result<DynTensor> {
+pub fn from_numbers(meta: &TensorMeta, numbers: &[Number]) -> Result<DynTensor> {
     fn all<A: Numeric>(numbers: &[Number]) -> Result<Vec<A>> {
         let element = |&number| A::nearest(number).ok_or_else(|| does_not_fit(number, &A::DTYPE));
         numbers.iter().map(element).collect()

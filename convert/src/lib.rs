@@ -1,4 +1,4 @@
-//! Conversions between [tenarc](tenarc) and other formats, each behind a feature of its own; none is on by
+//! Conversions between [tenarc] and other formats, each behind a feature of its own; none is on by
 //! default.
 //!
 //! | feature | gives |

@@ -86,7 +86,8 @@ impl DynTensor {
             let (dtype, shape) = (&meta.dtype, meta.shape.slice());
             return Err(Error::data(format!("a {dtype} tensor of shape {shape:?} has no length")));
         };
-        Self::from_parts(meta.clone(), read_elements(&meta.dtype, len, proven, read)?)
+        let elements = read_elements(&meta.dtype, len, proven, read)?;
+        Self::from_parts(meta, elements)
     }
 
     pub(crate) fn from_parts(mut meta: TensorMeta, elements: Elements) -> Result<Self> {

@@ -287,7 +287,8 @@ fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
 
 impl Structure {
     fn root(&self) -> Result<Node> {
-        let root = node::parse(&self.metadata, &|number| self.lengths.get(number).copied())?;
+        let buffers: Vec<_> = self.lengths.iter().map(|&len| (0, len)).collect();
+        let root = node::parse(&self.metadata, &buffers)?;
         paths::check(&root)?;
         Ok(root)
     }

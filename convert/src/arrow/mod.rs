@@ -96,7 +96,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<ArrowFile<File>> {
 
 /// Saves named tensors as a file, or as a stream if the name ends in `.arrows`, in place of what is at `path`.
 ///
-/// The file appears whole or not at all, as with [`tenarc::save`](tenarc::save). Tensors of several types
+/// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
 /// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, nothing is in memory but what is being
 /// written.
 ///

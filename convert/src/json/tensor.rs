@@ -63,7 +63,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
         return Err(Error::data(what).in_index(index as u64));
     }
     let meta = TensorMeta { dtype, shape: IxDyn(&dims), order };
-    Ok(Value::Tensor(Box::new(from_numbers(meta, &numbers)?)))
+    Ok(Value::Tensor(Box::new(from_numbers(&meta, &numbers)?)))
 }
 
 /// Whether a number would be rounded to infinity.

@@ -135,7 +135,7 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     let mut lost = Losses::default();
     // Both are in the order of the metadata, which so is walked over twice, however many there are.
     let mut infos = segment.tensors()?.into_iter();
-    for leaf in tree::leaves(&segment)? {
+    for leaf in tree::leaves(segment)? {
         match leaf {
             Leaf::Tensor { name, range, nested } => {
                 let info = infos.next().ok_or_else(|| Error::data("no tensor").in_field(&*name))?;

@@ -94,7 +94,7 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     let mut input = Input::new(Stream(reader));
     let header = Header::read(&mut input, limits)?;
     charge(&header, limits, false)?;
-    payload::tensor(header, &mut input, 0)
+    payload::tensor(&header, &mut input, 0)
 }
 
 /// As [`read`], as an array of `A`.
@@ -130,7 +130,7 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
     let header = Header::read(&mut input, limits)?;
     check_len(&header, input.position(), len)?;
     let proven = header.byte_len;
-    payload::tensor(header, &mut input, proven)
+    payload::tensor(&header, &mut input, proven)
 }
 
 /// Saves a tensor as an npy file, which appears whole or not at all, as that of [`save`](tenarc::save). It is read

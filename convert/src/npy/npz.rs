@@ -210,7 +210,7 @@ impl<S: ReadAt> Npz<S> {
         let (header, mut input) = self.started(name)?;
         let stored = self.member(name).is_ok_and(|member| !member.is_deflated());
         let proven = if stored { header.byte_len } else { 0 };
-        let tensor = payload::tensor(header, &mut input, proven)?;
+        let tensor = payload::tensor(&header, &mut input, proven)?;
         input.into_inner().finish()?;
         Ok(tensor)
     }

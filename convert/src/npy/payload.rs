@@ -43,11 +43,11 @@ pub fn blocks<B: Bytes>(
 }
 
 /// Reads the elements. Memory follows the bytes received, unless so many as `proven` are sure to come.
-pub fn tensor<B: Bytes>(header: Header, input: &mut Input<B>, proven: usize) -> Result<DynTensor> {
+pub fn tensor<B: Bytes>(header: &Header, input: &mut Input<B>, proven: usize) -> Result<DynTensor> {
     macro_rules! read {
         ($($variant:ident $type:ty;)*) => {
             match header.meta.dtype {
-                $(DType::$variant => typed::<$type, B>(&header, input, proven),)*
+                $(DType::$variant => typed::<$type, B>(header, input, proven),)*
                 ref other => Err(Error::data(format!("npy has no dtype for {other}"))),
             }
         };

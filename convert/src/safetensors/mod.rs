@@ -80,7 +80,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors<File>> {
 
 /// Saves named tensors as a file, in place of what is at `path`.
 ///
-/// The file appears whole or not at all, as with [`tenarc::save`](tenarc::save). Tensors of several types
+/// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
 /// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, one at a time is in memory.
 ///
 /// # Errors
