@@ -268,8 +268,9 @@ fn recovers_the_complete_values() {
     dir.write("torn.tenarc", torn);
     run(&dir, &["ls", "torn.tenarc"]).failed(1, "torn.tenarc: ");
     let read = run(&dir, &["ls", "--torn", "torn.tenarc"]);
-    assert_eq!((read.status, read.out().lines().count()), (0, 3), "{read:?}");
-    assert!(read.err.contains("reading only the complete values"), "{read:?}");
+    // The header of the value that was cut lists its tensors.
+    assert_eq!((read.status, read.out().lines().count()), (0, 4), "{read:?}");
+    assert!(read.err.contains("reading the complete values"), "{read:?}");
     let ran = run(&dir, &["recover", "torn.tenarc", "-o", "new.tenarc"]);
     assert_eq!(ran.good(), "new.tenarc: kept 1 value, dropped 100 B at the end\n");
     assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");

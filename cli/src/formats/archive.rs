@@ -29,7 +29,9 @@ impl Codec for Archives {
         let archive = if reading.torn {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
-                say(&format!("{name}: {error}; reading only the complete values"));
+                say(&format!(
+                    "{name}: {error}; reading the complete values and the header of the one that is cut"
+                ));
             }
             archive
         } else {

@@ -176,7 +176,17 @@ impl Comparison<'_> {
     }
 
     fn is_same(&self, a: &Value, b: &Value) -> bool {
-        match (number(a), number(b)) {
+        // JSON and Python have only doubles: a single equals the doubles that are read as it.
+        #[allow(clippy::cast_possible_truncation)]
+        let numbers = match (a, b) {
+            (Value::F32(a), Value::F64(b)) | (Value::F64(b), Value::F32(a))
+                if b.is_finite() == (*b as f32).is_finite() =>
+            {
+                (Some((*a).into()), Some((*b as f32).into()))
+            }
+            _ => (number(a), number(b)),
+        };
+        match numbers {
             (Some(a), Some(b)) => values::is_close(a, b, self.atol, self.rtol),
             _ => a == b,
         }
