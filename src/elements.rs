@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use half::{bf16, f16};
-use ndarray::{Array, IxDyn, ShapeBuilder as _};
 use num_complex::Complex;
 use serde::ser::{Serialize, SerializeSeq};
 
 use crate::dtype::{DType, Element, Number, Sealed as _};
 use crate::error::{Error, Result};
 use crate::mem;
+use crate::shape::Shape;
+use crate::strided::{Axis, positions};
 
 /// Elements of a dtype that is known at run time.
 #[derive(Clone, Debug, PartialEq)]
@@ -306,18 +307,33 @@ impl Elements {
         })
     }
 
-    /// Column-major elements of a shape in row-major order; an error for packed and unknown dtypes.
-    pub fn row_major(self, shape: &IxDyn) -> Result<Self> {
-        fn turned<T: Clone>(values: Vec<T>, shape: &IxDyn) -> Result<Vec<T>> {
-            let array = Array::from_shape_vec(shape.clone().set_f(true), values)
-                .map_err(|error| Error::data(error.to_string()))?;
-            Ok(array.iter().cloned().collect())
+    /// Column-major elements of a shape in row-major order; an error for packed and unknown dtypes, and
+    /// where there are fewer than the shape tells.
+    pub fn row_major(self, shape: &Shape) -> Result<Self> {
+        fn turned<T: Copy>(values: &[T], shape: &Shape) -> Result<Vec<T>> {
+            let mut stride = 1;
+            let axes: Vec<Axis> = shape
+                .iter()
+                .map(|&count| {
+                    let axis = Axis { count, stride };
+                    stride = stride.saturating_mul(count.cast_signed());
+                    axis
+                })
+                .collect();
+            let mut turned = Vec::with_capacity(values.len());
+            turned.extend(positions(0, &axes).map_while(|at| values.get(at)));
+            if turned.len() == values.len() && shape.element_count() == Some(values.len()) {
+                Ok(turned)
+            } else {
+                let found = values.len();
+                Err(Error::data(format!("{found} elements do not fit shape {shape:?}")))
+            }
         }
-        fn of<A: Element>(values: Vec<A>, shape: &IxDyn) -> Result<Elements> {
+        fn of<A: Element>(values: &[A], shape: &Shape) -> Result<Elements> {
             turned(values, shape).map(A::into_elements)
         }
-        each!(self, values => of(values, shape), (dtype, bytes) => match dtype.bits() {
-            Some(8) => Ok(Self::Raw(dtype, turned(bytes, shape)?)),
+        each!(&self, values => of(values, shape), (dtype, bytes) => match dtype.bits() {
+            Some(8) => Ok(Self::Raw(dtype.clone(), turned(bytes, shape)?)),
             _ => Err(Error::data(format!("elements of {dtype} cannot be put in another order"))),
         })
     }
@@ -446,39 +462,5 @@ impl Serialize for PlainFloat {
         } else {
             serializer.serialize_f32(value as f32)
         }
-    }
-}
-
-/// The numbers of a bare typed array (RFC 8746, section 2), as a [`Value`](crate::Value) holds
-/// them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Numbers(pub(crate) Elements);
-
-impl Numbers {
-    /// The type of the numbers.
-    pub fn dtype(&self) -> DType {
-        self.0.dtype()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The numbers, if they are of type `A`.
-    pub fn as_slice<A: Element>(&self) -> Option<&[A]> {
-        A::slice(&self.0)
-    }
-}
-
-impl<A: Element> From<Vec<A>> for Numbers {
-    /// bool and bf16 have no typed array: those are written as plain sequences.
-    fn from(values: Vec<A>) -> Self {
-        Self(A::into_elements(values))
     }
 }

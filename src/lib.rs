@@ -118,7 +118,9 @@ mod parts;
 mod raw;
 mod segment;
 mod ser;
+mod shape;
 mod soft;
+mod strided;
 pub mod tensor;
 mod value;
 mod wire;
@@ -137,7 +139,7 @@ pub use io::at::ReadAt;
 pub use io::atomic::{AtomicFile, SyncLevel};
 pub use io::shared::SharedBytes;
 pub use io::source::{IoRead, Read, SliceRead};
-pub use multi::{Match, Unmatched, Variable, load_multi, load_multi_onto, save_multi};
+pub use multi::{Match, Unmatched, load_multi, load_multi_onto, save_multi};
 pub use options::{DecodeOptions, EncodeOptions, Limits};
 pub use parts::{
     Buffer, BufferInfo, Parts, PartsInfo, Piece, Split, from_parts, from_parts_with, to_parts,
@@ -151,8 +153,8 @@ pub use ser::{
 };
 pub use soft::SoftFail;
 pub use tensor::{
-    Deferred, DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, SharedTensor, Tensor,
-    TensorMeta, ToTensor,
+    Deferred, DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, Shape, SharedTensor, Slices,
+    Tensor, TensorMeta, ToTensor, Variable,
 };
 pub use value::{Value, from_value, to_value};
 

@@ -8,12 +8,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::positioned::Positioned;
+use super::slice::Part;
 use super::source;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
@@ -25,7 +24,7 @@ use crate::segment::find;
 use crate::segment::format::{self, Kind};
 use crate::segment::header::Header;
 use crate::segment::path::{self, TensorInfo};
-use crate::tensor::{DynTensor, Tensor};
+use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor};
 use crate::wire::tensor::Payload;
 
 /// A segment's header, verified, and what is read of the segment later.
@@ -171,12 +170,13 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.decode(range).map_err(|error| under(error, path))
     }
 
-    /// The tensor at `path` as an owned array.
+    /// The tensor at `path`, as any type that can be read from one: an array of ndarray's, a `Vec`, or
+    /// [`DynTensor`].
     ///
     /// # Errors
     /// As [`get`](Self::get), and where the stored dtype is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, path: &str) -> Result<Array<A, D>> {
-        self.get::<Tensor<Array<A, D>>>(path).map(Tensor::into_inner)
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
+        self.get::<Tensor<T>>(path).map(Tensor::into_inner)
     }
 
     /// The tensor at `path`, whatever its dtype.
@@ -184,7 +184,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
-        self.get::<Tensor<DynTensor>>(path).map(Tensor::into_inner)
+        self.tensor(path)
     }
 
     /// Many tensors, read by so many threads at once; in the order of the paths.
@@ -223,36 +223,31 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         done.into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// Part of the tensor at `path`: `slice("weight", s![10..20, ..])`. Only the bytes from the first
-    /// to the last element of the leading axes asked for are read (of the trailing ones in column-major
-    /// order), without checksum, which is one of the whole tensor.
+    /// Part of the tensor at `path`, as any type that can be read from a tensor:
+    /// `slice("weight", s![10..20, ..])`, or without ndarray `slice("weight", (10..20, ..))`. Only the
+    /// bytes from the first to the last element of the leading axes asked for are read (of the trailing
+    /// ones in column-major order), without checksum, which is one of the whole tensor.
     ///
     /// # Errors
-    /// As [`tensor`](Self::tensor), and where the slice does not fit the shape.
-    pub fn slice<A, I>(&self, path: &str, slice: I) -> Result<Array<A, I::OutDim>>
-    where
-        A: Element,
-        I: SliceArg<IxDyn>,
-    {
-        let elems = slice.as_ref();
+    /// As [`tensor`](Self::tensor), where the slice does not fit the shape, and where elements are no
+    /// whole bytes or of unknown size.
+    pub fn slice<T: for<'de> FromTensor<'de>>(
+        &self,
+        path: &str,
+        slices: impl Into<Slices>,
+    ) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.slice_at(range, elems)
-            .and_then(|array| {
-                array
-                    .into_dimensionality::<I::OutDim>()
-                    .map_err(|error| Error::data(format!("a slice of another rank: {error}")))
-            })
-            .map_err(|error| error.in_field(path))
+        self.slice_at(range, &slices.into()).map_err(|error| error.in_field(path))
     }
 
-    fn slice_at<A: Element>(
+    fn slice_at<T: for<'de> FromTensor<'de>>(
         &self,
         range: Range<usize>,
-        elems: &[SliceInfoElem],
-    ) -> Result<Array<A, IxDyn>> {
+        slices: &Slices,
+    ) -> Result<T> {
         let (base, item) = self.item(range)?;
         let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
-        let part = super::slice::Part::new::<A>(&found.meta, elems)?;
+        let part = Part::new(&found.meta, slices)?;
         let (start, len) = part.bytes;
         let bytes = match found.payload {
             Payload::Buffer { number, .. } => {
@@ -265,7 +260,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             _ => return Err(Error::data("a tensor in a form that cannot be read in part")),
         };
-        part.cut(&bytes, elems)
+        let (meta, bytes) = part.cut(bytes);
+        T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 
     /// All tensors, in the order of the value's fields; those under map keys that are neither text

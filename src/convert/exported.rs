@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use ndarray::Dimension as _;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
@@ -105,7 +104,7 @@ impl<'a> Exported<'a> {
                 let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
                 put(&tensor.le_bytes())
             };
-            let shape = meta.shape.slice();
+            let shape = &meta.shape;
             let deferred = Deferred::from_blocks(meta.dtype.clone(), shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }

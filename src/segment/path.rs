@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use ndarray::Dimension;
-
 use super::find::find;
 use super::header::Header;
 use crate::dtype::DType;
@@ -43,7 +41,7 @@ impl TensorInfo {
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        self.meta.shape.slice()
+        &self.meta.shape
     }
 
     /// How the elements follow each other.

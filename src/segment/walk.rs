@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use ndarray::IxDyn;
+use crate::shape::Shape;
 use serde::Serialize;
 
 use super::header::Content;
@@ -282,7 +282,7 @@ impl<'a> Choice<'a> {
     fn block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool {
         self.takes(written, len, || {
             let count = len * 8 / dtype.bits().unwrap_or(8);
-            TensorMeta { dtype: dtype.clone(), shape: IxDyn(&[count]), order: Order::C }
+            TensorMeta { dtype: dtype.clone(), shape: Shape::from([count]), order: Order::C }
         })
     }
 

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::IxDyn;
+use crate::shape::Shape;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
     Visitor,
 };
 
-use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
+use super::raw_tensor::Data;
+use super::{FromTensor, Order, RawTensor, TensorMeta};
 use crate::dtype::{DType, Number};
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
-use crate::meta::element_count;
 use crate::options::Limits;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
@@ -159,7 +159,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         }
         let elements = Elements::holding(&numbers)
             .ok_or_else(|| S::Error::custom("elements of one tensor are of different kinds"))?;
-        let shape = IxDyn(&[numbers.len()]);
+        let shape = Shape::from([numbers.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
         self.make(meta, false, Data::Owned(elements))
     }
@@ -187,17 +187,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
             Data::Borrowed(bytes) | Data::Copied(bytes) => bytes.len(),
             Data::Owned(elements) => elements.byte_len(),
         };
-        let fits = match element_count(shape_of(&meta)) {
-            // Of a dtype of unknown size, any number of bytes will do.
-            Some(count) => meta.dtype.bits().is_none() || meta.dtype.byte_len(count) == Some(found),
-            None => false,
-        };
-        if !fits {
-            let (dtype, shape) = (&meta.dtype, shape_of(&meta));
-            return Err(E::custom(format!(
-                "{found} bytes do not make a {dtype} tensor of shape {shape:?}"
-            )));
-        }
+        meta.check_len(found).map_err(E::custom)?;
         self.make(meta, true, data)
     }
 }
@@ -207,8 +197,7 @@ fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Res
         let rank = shape.len();
         return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
     }
-    let order = if shape.len() < 2 { Order::C } else { order };
-    Ok(TensorMeta { dtype, shape: IxDyn(shape), order })
+    Ok(TensorMeta::new(dtype, shape, order))
 }
 
 /// Makes the tensor from its data, when all else is known.
@@ -256,10 +245,6 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for MakeSeed<T> {
         let numbers = DataSeed.visit_seq(seq)?;
         self.visitor.assemble(self.meta, numbers)
     }
-}
-
-fn shape_of(meta: &TensorMeta) -> &[usize] {
-    ndarray::Dimension::slice(&meta.shape)
 }
 
 enum Field {

@@ -5,13 +5,13 @@ use serde::ser::{self, Serializer};
 
 use super::{Value, from_value};
 use crate::de::one_more;
-use crate::elements::{Elements, Numbers};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::ser::{Capture, blocks};
-use crate::tensor::{DynTensor, Tensor};
+use crate::tensor::{DynTensor, Numbers, Tensor};
 use crate::wire::tag;
 
 /// The value as a [`Value`]. Tensors are copied once.

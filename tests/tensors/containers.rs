@@ -206,7 +206,7 @@ struct Samples<'a>(Cow<'a, [u16]>);
 
 impl ToTensor for Samples<'_> {
     fn meta(&self) -> tenarc::TensorMeta {
-        let shape = ndarray::IxDyn(&[self.0.len(), 1]);
+        let shape = [self.0.len(), 1].into();
         tenarc::TensorMeta { dtype: u16::DTYPE, shape, order: tenarc::Order::C }
     }
 
@@ -242,7 +242,7 @@ struct Lying(usize);
 
 impl ToTensor for Lying {
     fn meta(&self) -> tenarc::TensorMeta {
-        let shape = ndarray::IxDyn(&[4]);
+        let shape = [4].into();
         tenarc::TensorMeta { dtype: u8::DTYPE, shape, order: tenarc::Order::C }
     }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::shape::Shape;
 use arrow_ipc::RecordBatch;
-use ndarray::IxDyn;
 
 use super::batch::{self, Found, Piece};
 use super::cells::Cells;
@@ -14,7 +14,7 @@ use crate::convert::Losses;
 use crate::convert::exported::Metadata;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::meta::{Order, TensorMeta, element_count};
+use crate::meta::{Order, TensorMeta};
 use crate::segment::path::TensorInfo;
 
 /// Columns that are found by their paths.
@@ -161,10 +161,10 @@ impl Contents {
 /// A column as a tensor, of so many rows or of what is in its one cell.
 fn info(path: &str, cells: &Cells, rows: Option<usize>) -> Result<TensorInfo> {
     let shape: Vec<usize> = rows.into_iter().chain(cells.shape.iter().copied()).collect();
-    let len = element_count(&shape).and_then(|count| cells.dtype.byte_len(count));
+    let len = Shape::from(&shape[..]).element_count().and_then(|count| cells.dtype.byte_len(count));
     let len = len.filter(|&len| isize::try_from(len).is_ok());
     let len = len.ok_or_else(|| Error::limit("a tensor of a shape that fits no memory"))?;
     let order = if rows.is_none() && cells.is_column_major() { Order::F } else { Order::C };
-    let meta = TensorMeta { dtype: cells.dtype.clone(), shape: IxDyn(&shape), order };
+    let meta = TensorMeta { dtype: cells.dtype.clone(), shape: Shape::from(&shape[..]), order };
     Ok(TensorInfo::to_come(path.to_owned(), meta, len))
 }

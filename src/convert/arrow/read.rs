@@ -4,8 +4,6 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
-
 use super::batch::Piece;
 use super::container;
 use super::contents::{Contents, Leaf};
@@ -16,13 +14,12 @@ use super::value::{AsValue, Part, Strings};
 use crate::convert::Losses;
 use crate::convert::exported::METADATA;
 use crate::convert::nested::{self, Node};
-use crate::dtype::Element;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::options::Limits;
 use crate::segment::path::TensorInfo;
-use crate::tensor::{Deferred, DynTensor};
+use crate::tensor::{Deferred, DynTensor, FromTensor};
 
 /// Arrow's columns in a file or a stream that can be read at any position: a [file](super::open), bytes in
 /// memory, or anything else that is [`ReadAt`]. Also a batch of a stream: see [`Batches`](super::Batches).
@@ -111,14 +108,12 @@ impl<S: ReadAt> ArrowFile<S> {
         self.contents.tensor(self.number(name)?).map(|(info, ..)| info)
     }
 
-    /// The tensor of that name as an owned array.
+    /// The tensor of that name as any type that can be read from one.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        let array = self.dyn_tensor(name)?.into_array::<A>();
-        let array = array.map_err(|error| error.in_field(name))?;
-        array.into_dimensionality().map_err(|error| Error::data(error.to_string()).in_field(name))
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
     /// The tensor of that name, whatever its dtype: all rows one behind the other.

@@ -1,12 +1,11 @@
 //! Tensors as maps of dtype, shape and data.
 
-use ndarray::IxDyn;
-
 use crate::dtype::{DType, Number, int_to_float};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::meta::{Order, TensorMeta, element_count};
+use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::shape::Shape;
 use crate::tensor::DynTensor;
 use crate::value::Value;
 
@@ -49,7 +48,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
             _ => return Err(Error::data("expected C or F as the order of a tensor")),
         },
     };
-    let expected = element_count(&dims).and_then(|count| dtype.byte_len(count));
+    let expected = Shape::from(&dims[..]).element_count().and_then(|count| dtype.byte_len(count));
     let size = if is_typed(&dtype) { dtype.byte_len(data.len()) } else { Some(data.len()) };
     if expected.is_none() || expected != size {
         let found = data.len();
@@ -65,7 +64,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
         return Err(Error::data(what).in_index(index as u64));
     }
     let elements = Elements::from_plain(&dtype, &numbers)?;
-    let meta = TensorMeta { dtype, shape: IxDyn(&dims), order };
+    let meta = TensorMeta { dtype, shape: Shape::from(&dims[..]), order };
     Ok(Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?)))
 }
 

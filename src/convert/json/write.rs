@@ -11,6 +11,7 @@ use crate::dtype::{DType, Number};
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::shape::Shape;
 use crate::tensor::DynTensor;
 use crate::value::{Value, from_value};
 
@@ -136,7 +137,7 @@ impl Writer<'_> {
                 if let Some(plain) = unpacked(numbers) {
                     return self.item(&Value::Array(plain));
                 }
-                let shape = ndarray::IxDyn(&[numbers.len()]);
+                let shape = Shape::from([numbers.len()]);
                 let meta = TensorMeta { dtype: numbers.dtype(), shape, order: Order::C };
                 self.tensor(&DynTensor::from_parts(meta, numbers.0.clone())?)
             }

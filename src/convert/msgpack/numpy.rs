@@ -1,7 +1,5 @@
 //! Arrays and scalars as msgpack-numpy says them: maps that hold dtype, shape and bytes.
 
-use ndarray::IxDyn;
-
 use super::read::{Found, Item};
 use crate::convert::input::Stretch;
 use crate::convert::numpy;
@@ -9,8 +7,9 @@ use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::mem;
-use crate::meta::{Order, TensorMeta, element_count};
+use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::shape::Shape;
 use crate::tensor::DynTensor;
 use crate::value::Value;
 
@@ -80,7 +79,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
 }
 
 fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
-    let meta = TensorMeta { dtype, shape: IxDyn(shape), order: Order::C };
+    let meta = TensorMeta { dtype, shape: Shape::from(shape), order: Order::C };
     Item::Tensor(Box::new(Found { meta, big_endian, data, at }))
 }
 
@@ -132,7 +131,7 @@ fn found(
         Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
         _ => return Err(Error::syntax("expected bytes for `data`")),
     };
-    let expected = element_count(&shape).and_then(|count| dtype.byte_len(count));
+    let expected = Shape::from(&shape[..]).element_count().and_then(|count| dtype.byte_len(count));
     if expected.map(|len| len as u64) != Some(data.len()) {
         let found = data.len();
         let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");

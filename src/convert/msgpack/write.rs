@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::shape::Shape;
 use crate::tensor::DynTensor;
 use crate::value::Value;
 
@@ -146,7 +147,7 @@ impl Writer<'_> {
                 if let Some(plain) = unpacked(numbers) {
                     return self.item(&Value::Array(plain));
                 }
-                let shape = ndarray::IxDyn(&[numbers.len()]);
+                let shape = Shape::from([numbers.len()]);
                 let meta = TensorMeta { dtype: numbers.dtype(), shape, order: Order::C };
                 self.tensor(&DynTensor::from_parts(meta, numbers.0.clone())?)
             }

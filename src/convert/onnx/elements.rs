@@ -11,8 +11,8 @@ use crate::convert::input::STEP;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
-use crate::meta::element_count;
 use crate::options::Limits;
+use crate::shape::Shape;
 
 /// Hands over all elements as little-endian bytes. `directory` is where other files may be.
 pub fn blocks<S: ReadAt + ?Sized>(
@@ -22,7 +22,8 @@ pub fn blocks<S: ReadAt + ?Sized>(
     put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let dtype = tensor.dtype.as_ref().map_err(|why| Error::data(*why))?;
-    let expected = element_count(&tensor.shape).and_then(|count| dtype.byte_len(count));
+    let expected =
+        Shape::from(&tensor.shape[..]).element_count().and_then(|count| dtype.byte_len(count));
     let expected = expected.ok_or_else(|| Error::data("a tensor that does not fit memory"))?;
     match &tensor.payload {
         Payload::Plain(ranges) => ranges.iter().try_for_each(|range| copy(from, range, put)),

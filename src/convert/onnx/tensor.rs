@@ -6,8 +6,8 @@ use super::wire::{Field, Wire};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::meta::element_count;
 use crate::options::Limits;
+use crate::shape::Shape;
 
 /// An initializer, without its elements.
 #[derive(Clone, Debug)]
@@ -263,7 +263,9 @@ impl Parts {
     fn finish(self) -> Result<TensorEntry> {
         let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
         // Negative ones are beyond every `usize` or too many elements.
-        let shape = dims.collect::<Option<Vec<_>>>().filter(|dims| element_count(dims).is_some());
+        let shape = dims
+            .collect::<Option<Vec<_>>>()
+            .filter(|dims| Shape::from(&dims[..]).element_count().is_some());
         let Some(shape) = shape else {
             let dims: Vec<i64> = self.dims.iter().map(|dim| dim.cast_signed()).collect();
             let what = format!("a shape of {dims:?}, which does not fit memory");
@@ -282,7 +284,9 @@ impl Parts {
             return Err(Error::syntax(what));
         }
         let len = match &dtype {
-            Ok(dtype) => dtype.byte_len(element_count(&shape).unwrap_or(usize::MAX)),
+            Ok(dtype) => {
+                dtype.byte_len(Shape::from(&shape[..]).element_count().unwrap_or(usize::MAX))
+            }
             Err(_) => None,
         };
         if len.is_none() && dtype.is_ok() {

@@ -1,7 +1,5 @@
 //! The header of a file: JSON that says what tensors there are, and where.
 
-use ndarray::{Dimension as _, IxDyn};
-
 use super::dtype;
 use super::fields::{self, Entry, Parsed};
 use crate::archive::source;
@@ -12,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::meta::{Order, TensorMeta};
 use crate::segment::path::TensorInfo;
+use crate::shape::Shape;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
 /// What the header may take, as in the reference implementation.
@@ -166,7 +165,7 @@ fn check_len(dtype: &DType, shape: &[usize], found: u64) -> Result<()> {
 fn info(tensor: Entry, number: u64) -> Result<TensorInfo> {
     let Entry { name, dtype, shape, range } = tensor;
     let len = source::in_memory(range.1 - range.0, range.0)?;
-    let meta = TensorMeta { dtype, shape: IxDyn(&shape), order: Order::C };
+    let meta = TensorMeta { dtype, shape: Shape::from(&shape[..]), order: Order::C };
     Ok(TensorInfo::of(name, &item(meta, number, len)))
 }
 
@@ -203,7 +202,7 @@ pub fn write<'a>(
         let code = dtype::to_name(&meta.dtype).map_or("", |(_, code)| code);
         let start = end;
         end = start.checked_add(len).ok_or_else(|| Error::limit("more than 2^64 bytes"))?;
-        fields::put_tensor(&mut text, code, meta.shape.slice(), (start, end));
+        fields::put_tensor(&mut text, code, &meta.shape, (start, end));
         if text.len() as u64 > MAX_LEN {
             break;
         }

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
-
 use super::fields::{self, Index};
 use super::read::SafeTensors;
 use super::shard_name;
@@ -13,12 +11,11 @@ use super::value::{AsValue, Named};
 use crate::archive::source;
 use crate::convert::Losses;
 use crate::convert::exported::{Metadata, check_keys};
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::at::open_file;
 use crate::io::atomic::parent;
 use crate::segment::path::TensorInfo;
-use crate::tensor::{Deferred, DynTensor};
+use crate::tensor::{Deferred, DynTensor, FromTensor};
 
 /// What an index may take, as a header.
 const MAX_INDEX: u64 = 100_000_000;
@@ -182,11 +179,11 @@ impl Sharded {
         self.shard_of(name)?.info(name)
     }
 
-    /// The tensor of that name as an owned array; see [`SafeTensors::tensor`].
+    /// The tensor of that name as any type that can be read from one; see [`SafeTensors::tensor`].
     ///
     /// # Errors
     /// As [`SafeTensors::tensor`].
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.shard_of(name)?.tensor(name)
     }
 

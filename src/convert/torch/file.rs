@@ -5,8 +5,6 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
-
 use super::container::{Container, stored};
 use super::gather;
 use super::layout::{self, Place};
@@ -15,7 +13,6 @@ use super::tree::{Leaf, Tree, What};
 use super::value::{AsValue, Part};
 use crate::convert::Losses;
 use crate::convert::zip::{Bytes as _, Member};
-use crate::dtype::Element;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
@@ -23,7 +20,7 @@ use crate::io::checksum::STEP;
 use crate::mem;
 use crate::options::Limits;
 use crate::segment::path::TensorInfo;
-use crate::tensor::{Deferred, DynTensor};
+use crate::tensor::{Deferred, DynTensor, FromTensor};
 
 /// A file of torch that can be read at any position: a [file](super::open), bytes in memory, or anything
 /// else that is [`ReadAt`].
@@ -131,14 +128,12 @@ impl<S: ReadAt> TorchFile<S> {
         self.number(name).and_then(|number| self.at(number)).map(|(info, _)| info)
     }
 
-    /// The tensor of that name as an owned array.
+    /// The tensor of that name as any type that can be read from one.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        let array = self.dyn_tensor(name)?.into_array::<A>();
-        let array = array.map_err(|error| error.in_field(name))?;
-        array.into_dimensionality().map_err(|error| Error::data(error.to_string()).in_field(name))
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
     /// The tensor of that name, whatever its dtype.

@@ -1,14 +1,13 @@
 //! Where the elements of a tensor are, checked against the storage they are in.
 
-use ndarray::IxDyn;
-
 use super::container::{Container, storage_name};
 use super::pickle::{Kind, Rebuilt};
 use crate::archive::source::in_memory;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::meta::{Order, TensorMeta, element_count};
+use crate::meta::{Order, TensorMeta};
 use crate::segment::path::TensorInfo;
+use crate::shape::Shape;
 use crate::wire::tensor::{Kind as ItemKind, Payload, TensorItem};
 
 /// A tensor whose every element lies inside of its storage.
@@ -45,7 +44,7 @@ pub fn place(
     let shape = tensor.shape.iter().map(|&dim| usize::try_from(dim).ok());
     let shape: Option<Vec<usize>> = shape.collect();
     let counted = shape.and_then(|shape| {
-        let count = element_count(&shape)?;
+        let count = Shape::from(&shape[..]).element_count()?;
         Some((shape, count, tensor.dtype.byte_len(count)?))
     });
     let Some((shape, count, len)) = counted else {
@@ -66,7 +65,7 @@ pub fn place(
         None => Some(tensor.strides.iter().map(|s| s.saturating_mul(width as u64)).collect()),
     };
     let order = order.unwrap_or(Order::C);
-    let meta = TensorMeta { dtype: tensor.dtype.clone(), shape: IxDyn(&shape), order };
+    let meta = TensorMeta { dtype: tensor.dtype.clone(), shape: Shape::from(&shape[..]), order };
     let payload = Payload::Buffer { number: number as u64, len };
     let item = TensorItem { meta, stated: true, payload, kind: ItemKind::Tensor, unclosed: false };
     let info = TensorInfo::of(name.to_owned(), &item);

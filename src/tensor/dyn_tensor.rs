@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use ndarray::{ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
-
+use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::{DType, Element};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
-use crate::meta::element_count;
 
 /// A tensor of any dtype, shape and order.
 ///
@@ -39,23 +37,23 @@ impl DynTensor {
     /// know, any number fits), or a byte of a bool tensor is neither 0 nor 1.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
         let elements = Elements::from_le_bytes(&dtype, bytes)?;
-        Self::from_parts(TensorMeta { dtype, shape: IxDyn(shape), order }, elements)
+        Self::from_parts(TensorMeta::new(dtype, shape, order), elements)
     }
 
-    pub(crate) fn from_parts(mut meta: TensorMeta, elements: Elements) -> Result<Self> {
-        if meta.shape.ndim() < 2 {
-            meta.order = Order::C;
-        }
-        let shape = meta.shape.slice();
-        let dtype = &meta.dtype;
-        let count = element_count(shape)
-            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
-        if dtype.bits().is_some() && dtype.byte_len(count) != Some(elements.byte_len()) {
-            let found = elements.byte_len();
-            let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
-            return Err(Error::data(what));
-        }
+    pub(crate) fn from_parts(meta: TensorMeta, elements: Elements) -> Result<Self> {
+        meta.check_len(elements.byte_len())?;
+        let meta = TensorMeta::new(meta.dtype, meta.shape, meta.order);
         Ok(Self { meta, elements })
+    }
+
+    /// A tensor of as many elements as its shape tells.
+    #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
+    pub(super) fn of_vec<A: Element>(meta: TensorMeta, values: Vec<A>) -> Self {
+        Self { meta, elements: A::into_elements(values) }
+    }
+
+    pub(super) fn meta_ref(&self) -> &TensorMeta {
+        &self.meta
     }
 
     pub(crate) fn elements(&self) -> &Elements {
@@ -73,7 +71,7 @@ impl DynTensor {
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        self.meta.shape.slice()
+        &self.meta.shape
     }
 
     /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
@@ -86,35 +84,39 @@ impl DynTensor {
         self.elements.le_bytes()
     }
 
-    /// A view as an array of `A`.
+    /// The elements, in the order that [`order`](Self::order) tells.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
-    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
-        let values = A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))?;
-        let shape = self.meta.shape.clone().set_f(self.meta.order == Order::F);
-        ArrayViewD::from_shape(shape, values).map_err(|error| Error::data(error.to_string()))
+    /// Where they are not of type `A`.
+    pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
+        A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))
     }
 
-    /// The array of `A`, without a copy.
+    /// The elements, without a copy, in the order that [`order`](Self::order) tells.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
-    pub fn into_array<A: Element>(self) -> Result<ArrayD<A>> {
+    /// Where they are not of type `A`.
+    pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE {
             return Err(self.wrong_dtype(&A::DTYPE));
         }
-        self.cast()
+        self.elements.cast()
     }
 
-    /// The array with its elements converted to `A`, if that holds each of them exactly.
+    /// The elements converted to `A`, as [`cast`](mod@super::cast) does.
+    #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
+    pub(super) fn into_vec_cast<A: Element>(self) -> Result<Vec<A>> {
+        self.elements.cast()
+    }
+
+    /// The tensor as any type that can be read from one.
     ///
     /// # Errors
-    /// Where an element is no exact `A`: the first such element is named.
-    pub fn cast<A: Element>(self) -> Result<ArrayD<A>> {
-        let shape = self.meta.shape.set_f(self.meta.order == Order::F);
-        ArrayD::from_shape_vec(shape, self.elements.cast()?)
-            .map_err(|error| Error::data(error.to_string()))
+    /// Where dtype or number of dimensions do not fit that type.
+    pub fn into_tensor<T: for<'de> FromTensor<'de>>(self) -> Result<T> {
+        let data = Data::Owned(self.elements);
+        let raw = RawTensor { meta: self.meta, stated: true, cast: false, data, shared: None };
+        T::from_tensor(raw)
     }
 
     /// The tensor with its elements in row-major order; moved only where they are not.
@@ -131,30 +133,6 @@ impl DynTensor {
 
     fn wrong_dtype(&self, expected: &DType) -> Error {
         Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
-    }
-}
-
-impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynTensor {
-    /// Column-major arrays stay so; a copy is made only of what is not owned or not contiguous.
-    fn from(array: ArrayBase<S, D>) -> Self {
-        let mut meta = array.meta();
-        if meta.shape.ndim() < 2 {
-            meta.order = Order::C;
-        }
-        let owned = if meta.order == Order::C && !array.is_standard_layout() {
-            array.as_standard_layout().into_owned()
-        } else {
-            array.into_owned()
-        };
-        let (values, offset) = owned.into_raw_vec_and_offset();
-        let count = element_count(meta.shape.slice()).unwrap_or(0);
-        let start = offset.unwrap_or(0);
-        let values = if start == 0 && values.len() == count {
-            values
-        } else {
-            values.get(start..start + count).unwrap_or_default().to_vec()
-        };
-        Self { meta, elements: A::into_elements(values) }
     }
 }
 
