@@ -113,6 +113,7 @@ mod io;
 mod mem;
 mod meta;
 mod multi;
+mod number;
 mod options;
 mod parts;
 mod raw;
@@ -133,7 +134,8 @@ pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
 pub use de::{
     Deserializer, StreamDeserializer, from_reader, from_reader_with, from_slice, from_slice_with,
 };
-pub use dtype::{DType, Element, OtherDType};
+pub use dtype::{DType, OtherDType};
+pub use elements::Element;
 pub use error::{Category, Error, Result};
 pub use io::at::ReadAt;
 pub use io::atomic::{AtomicFile, SyncLevel};

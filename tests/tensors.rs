@@ -17,6 +17,10 @@ mod foreign;
 mod layouts;
 #[path = "tensors/mismatches.rs"]
 mod mismatches;
+#[path = "tensors/ndarray_serde.rs"]
+mod ndarray_serde;
+#[path = "tensors/own_matrix.rs"]
+mod own_matrix;
 #[path = "tensors/random.rs"]
 mod random;
 #[path = "tensors/rows.rs"]

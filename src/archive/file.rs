@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::directory::{Block, Directory, Entry, Place, parse_block, span};
+use super::loaded::Loaded;
 use super::scan;
-use super::segment::{Loaded, Segment};
+use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::file::Archive;
 use crate::error::{Error, Result};
-use crate::io::at::open_file;
+use crate::io::at::{ReadAt, open_file};
 use crate::mem::Mapped;
 
 /// An archive in a mapped file: views of its tensors are had without reading them, and processes that
@@ -82,7 +82,8 @@ impl Archive<Mapped> {
         let (file, len) = open_file(path)?;
         let failed = |error| Error::io_at(error, "cannot map", path);
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file, len) }.map_err(failed)?;
+        let mapped = unsafe { Mapped::new(&file, len, |out, offset| file.read_at(out, offset)) }
+            .map_err(failed)?;
         Self::of_len(mapped, len, false).map_err(|error| error.in_file(path))
     }
 }

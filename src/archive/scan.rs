@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::directory::{Directory, Entry};
-use super::segment::Loaded;
+use super::loaded::Loaded;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use crate::archive::Segment;
-use crate::dtype::{DType, Number};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
+use crate::number::Number;
 use crate::segment::path::is_leaf;
 use crate::tensor::Numbers;
 use crate::value::Value;

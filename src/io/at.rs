@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::mem::Arena;
+use crate::mem::{Arena, Mapped};
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
 /// reads at a position, such as an object store.
@@ -132,6 +132,28 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
 
     fn arena(&self) -> Option<&Arena> {
         (**self).arena()
+    }
+}
+
+impl ReadAt for Mapped {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.bytes().read_at(out, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn contents(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+
+    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.piece_at(offset, len)
+    }
+
+    fn arena(&self) -> Option<&Arena> {
+        Some(self.own_arena())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where encoded bytes go and come from.
 
-pub mod apart;
 pub mod at;
 pub mod atomic;
+pub mod buffers;
 pub mod checksum;
 pub mod shared;
 pub mod sink;

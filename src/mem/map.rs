@@ -5,7 +5,6 @@ use std::io;
 use std::ops::Range;
 
 use super::Arena;
-use crate::io::at::ReadAt;
 
 /// A file's contents in memory, shared with other processes that map it.
 #[derive(Debug)]
@@ -22,14 +21,25 @@ const START: usize = 8 << 10;
 const END: usize = 512;
 
 impl Mapped {
-    /// Maps a whole file, which is `len` bytes long.
+    /// Maps a whole file, which is `len` bytes long, and which `read_at` reads at a position.
     ///
     /// # Safety
     /// While the map lives, nobody may change the file's contents or cut it short, in this process or
     /// another.
-    pub(crate) unsafe fn new(file: &File, len: u64) -> io::Result<Self> {
-        let start = piece(file, 0, START)?;
-        let end = piece(file, len.saturating_sub(END as u64), END)?;
+    pub(crate) unsafe fn new(
+        file: &File,
+        len: u64,
+        read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,
+    ) -> io::Result<Self> {
+        // What one read gives.
+        let piece = |offset, len| {
+            let mut piece = vec![0; len];
+            let there = read_at(&mut piece, offset)?;
+            piece.truncate(there);
+            io::Result::Ok(piece)
+        };
+        let start = piece(0, START)?;
+        let end = piece(len.saturating_sub(END as u64), END)?;
         let len = usize::try_from(len)
             .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "it does not fit memory"))?;
         // SAFETY: the caller vouches for what this asks: that the file does not change.
@@ -38,28 +48,13 @@ impl Mapped {
     }
 }
 
-/// What one read gives of a piece of a file.
-fn piece(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-    let mut piece = vec![0; len];
-    let there = file.read_at(&mut piece, offset)?;
-    piece.truncate(there);
-    Ok(piece)
-}
-
-impl ReadAt for Mapped {
-    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.map[..].read_at(out, offset)
+impl Mapped {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map
     }
 
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.map.len() as u64)
-    }
-
-    fn contents(&self) -> Option<&[u8]> {
-        Some(&self.map)
-    }
-
-    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
+    /// `len` bytes from `offset` on, if they were read when the file was mapped.
+    pub(crate) fn piece_at(&self, offset: u64, len: usize) -> Option<&[u8]> {
         let of = |piece: &[u8], offset: u64| -> Option<Range<usize>> {
             let start = usize::try_from(offset).ok()?;
             let end = start.checked_add(len)?;
@@ -72,7 +67,7 @@ impl ReadAt for Mapped {
         self.end.get(of(&self.end, offset.checked_sub(behind)?)?)
     }
 
-    fn arena(&self) -> Option<&Arena> {
-        Some(&self.arena)
+    pub(crate) fn own_arena(&self) -> &Arena {
+        &self.arena
     }
 }

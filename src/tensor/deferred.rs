@@ -5,8 +5,8 @@ use std::fmt;
 use crate::shape::Shape;
 
 use super::{Order, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
-use crate::elements::Elements;
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
 
 /// A tensor whose dtype and shape are known, and whose elements are fetched when they are written:

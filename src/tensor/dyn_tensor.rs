@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
-use crate::elements::Elements;
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
 
 /// A tensor of any dtype, shape and order.

@@ -10,8 +10,8 @@ use super::{
     AxisSlice, DynTensor, FromTensor, Order, RawTensor, SharedTensor, Slices, TensorMeta, ToTensor,
     Variable,
 };
-use crate::dtype::{DType, Element};
-use crate::elements::le_bytes;
+use crate::dtype::DType;
+use crate::elements::{Element, le_bytes};
 use crate::error::{Error, Result};
 
 impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {

@@ -1,7 +1,7 @@
 //! Sequences of numbers of one type.
 
-use crate::dtype::{DType, Element};
-use crate::elements::Elements;
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
 
 /// The numbers of a bare typed array (RFC 8746, section 2), as a [`Value`](crate::Value) holds
 /// them.

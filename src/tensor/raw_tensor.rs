@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::{DynTensor, Order, TensorMeta};
-use crate::dtype::{DType, Element};
-use crate::elements::{self, Elements};
+use crate::dtype::DType;
+use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
+use crate::mem;
 
 /// A tensor as it comes out of a document, for [`FromTensor`].
 pub struct RawTensor<'de, 'a> {
@@ -90,7 +91,7 @@ impl<'de> RawTensor<'de, '_> {
         match self.data {
             Data::Borrowed(bytes) if self.meta.dtype == A::DTYPE => {
                 let plain = A::DTYPE.word() == 1 || cfg!(target_endian = "little");
-                plain.then(|| A::viewed(bytes)).flatten()
+                plain.then(|| mem::checked::viewed::<A>(bytes)).flatten()
             }
             _ => None,
         }
@@ -119,7 +120,7 @@ impl<'de> RawTensor<'de, '_> {
         Ok(self)
     }
 
-    fn into_elements(self) -> Result<Elements> {
+    pub(super) fn into_elements(self) -> Result<Elements> {
         match self.data {
             Data::Borrowed(bytes) | Data::Copied(bytes) => {
                 Elements::copied_from_le(&self.meta.dtype, bytes)

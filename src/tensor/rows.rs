@@ -8,8 +8,7 @@ use serde::ser::{Error as _, Serializer};
 
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor, visit, write};
-use crate::dtype::Element;
-use crate::elements::le_bytes;
+use crate::elements::{Element, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 

@@ -2,8 +2,7 @@
 
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
-use crate::dtype::Element;
-use crate::elements::{copied, le_bytes};
+use crate::elements::{Element, copied, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 
@@ -18,7 +17,7 @@ pub fn write_slice<A: Element>(
         return put(bytes);
     }
     for block in values.chunks((BLOCK / size_of::<A>()).max(1)) {
-        let mut bytes = A::memory(block).to_vec();
+        let mut bytes = mem::bytes_of(block).to_vec();
         mem::swap_words(&mut bytes, A::DTYPE.word());
         put(&bytes)?;
     }
@@ -78,7 +77,9 @@ impl<A: Element, const N: usize> FromTensor<'_> for [A; N] {
         match tensor.data {
             // On the way to an array, a vector would be one copy too many.
             Data::Borrowed(bytes) if tensor.meta.dtype == A::DTYPE => {
-                match A::viewed(bytes).and_then(|values| <[A; N]>::try_from(values).ok()) {
+                match mem::checked::viewed::<A>(bytes)
+                    .and_then(|values| <[A; N]>::try_from(values).ok())
+                {
                     Some(array) if cfg!(target_endian = "little") => Ok(array),
                     _ => copied(bytes)?.try_into().map_err(|_| wrong()),
                 }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::elements;
+use crate::elements::Element;
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
 

@@ -5,9 +5,55 @@ use crate::error::Result;
 
 /// Arrays that can be written as tensors.
 ///
-/// Implemented for ndarray's arrays of any ownership and dimension, `Vec`, `Box<[_]>`, slices and
-/// arrays of elements, and [`DynTensor`]. Implement it for an array type of your own to use it in
-/// [`Tensor`].
+/// Implemented for ndarray's arrays of any ownership and dimension (with the feature `ndarray`, which is
+/// a default one), `Vec`, `Box<[_]>`, slices and arrays of elements, and
+/// [`DynTensor`](super::DynTensor). Implement it for an array type of your own to use it in
+/// [`Tensor`](super::Tensor):
+///
+/// ```
+/// use tenarc::tensor::{FromTensor, Order, RawTensor, Tensor, TensorMeta, ToTensor};
+/// use tenarc::{DType, Error};
+///
+/// #[derive(Debug, PartialEq)]
+/// struct Image {
+///     width: usize,
+///     pixels: Vec<u8>,
+/// }
+///
+/// impl ToTensor for Image {
+///     fn meta(&self) -> TensorMeta {
+///         let height = self.pixels.len() / self.width;
+///         TensorMeta::new(DType::U8, [height, self.width], Order::C)
+///     }
+///
+///     fn as_le_bytes(&self) -> Option<&[u8]> {
+///         Some(&self.pixels)
+///     }
+///
+///     fn write_blocks(
+///         &self,
+///         put: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+///     ) -> Result<(), Error> {
+///         put(&self.pixels)
+///     }
+/// }
+///
+/// impl FromTensor<'_> for Image {
+///     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self, Error> {
+///         let tensor = tensor.into_row_major()?;
+///         let [_, width] = *tensor.meta().shape else {
+///             return Err(serde::de::Error::custom("an image has two dimensions"));
+///         };
+///         Ok(Self { width, pixels: tensor.into_vec()? })
+///     }
+/// }
+///
+/// let image = Tensor(Image { width: 2, pixels: vec![1, 2, 3, 4, 5, 6] });
+/// let bytes = tenarc::to_vec(&image)?;
+/// assert_eq!(tenarc::from_slice::<Tensor<Image>>(&bytes)?, image);
+/// assert_eq!(tenarc::from_slice::<Tensor<ndarray::Array2<u8>>>(&bytes)?[[2, 1]], 6);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait ToTensor {
     /// Dtype, shape and order.
     fn meta(&self) -> TensorMeta;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::shape::Shape;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
     Visitor,
@@ -11,10 +10,11 @@ use serde::de::{
 
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta};
-use crate::dtype::{DType, Number};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
+use crate::number::Number;
 use crate::options::Limits;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
@@ -99,12 +99,30 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
         let (mut dtype, mut shape, mut order, mut data) = (None, None, None, None);
+        let (mut dim, mut listed) = (None, None);
         let mut made = None;
         while let Some(field) = map.next_key::<Field>()? {
             let new = match field {
                 Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
                 Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
                 Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
+                // ndarray's fields, where none of a tensor's came before.
+                Field::Version if dtype.is_none() && shape.is_none() => {
+                    match map.next_value::<u8>()? {
+                        1 => true,
+                        other => {
+                            let what = format!("unknown version {other} of an ndarray array");
+                            return Err(M::Error::custom(what));
+                        }
+                    }
+                }
+                Field::Dim if dtype.is_none() && shape.is_none() => {
+                    dim.replace(map.next_value::<Vec<usize>>()?).is_none()
+                }
+                Field::Data if dim.is_some() && dtype.is_none() && shape.is_none() => {
+                    listed.replace(map.next_value::<super::Tensor<Listed>>()?.0).is_none()
+                        && data.is_none()
+                }
                 Field::Data => match (&dtype, &shape, order) {
                     // As this crate writes it: a tensor that does not fit is refused uncopied.
                     (Some(dtype), Some(shape), Some(order)) if made.is_none() => {
@@ -115,7 +133,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                     }
                     _ => data.replace(map.next_value_seed(DataSeed)?).is_none() && made.is_none(),
                 },
-                Field::Other => {
+                Field::Version | Field::Dim | Field::Other => {
                     map.next_value::<IgnoredAny>()?;
                     true
                 }
@@ -126,6 +144,14 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         }
         if let Some(made) = made {
             return Ok(made);
+        }
+        if let (Some(dim), None, None) = (dim, &dtype, &shape) {
+            let listed = match (listed, data) {
+                (Some(listed), None) => listed,
+                (None, Some(FieldData::Numbers(numbers))) => Listed::of(&numbers)?,
+                _ => return Err(M::Error::missing_field("data")),
+            };
+            return self.listed(&dim, listed);
         }
         let dtype = dtype.ok_or_else(|| M::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| M::Error::missing_field("shape"))?;
@@ -157,11 +183,15 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
                 numbers.push(number);
             }
         }
-        let elements = Elements::holding(&numbers)
-            .ok_or_else(|| S::Error::custom("elements of one tensor are of different kinds"))?;
-        let shape = Shape::from([numbers.len()]);
-        let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
-        self.make(meta, false, Data::Owned(elements))
+        self.listed(&[numbers.len()], Listed::of(&numbers)?)
+    }
+
+    /// Elements in row-major order.
+    fn listed<E: serde::de::Error>(self, shape: &[usize], listed: Listed) -> Result<T, E> {
+        let Listed { elements, stated } = listed;
+        let meta = meta(elements.dtype(), shape, Order::C)?;
+        meta.check_len(elements.byte_len()).map_err(E::custom)?;
+        self.make(meta, stated, Data::Owned(elements))
     }
 
     fn again(&self) -> Self {
@@ -198,6 +228,28 @@ fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Res
         return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
     }
     Ok(TensorMeta::new(dtype, shape, order))
+}
+
+/// Elements without a shape: what was written as a sequence of numbers.
+struct Listed {
+    elements: Elements,
+    /// Whether the document names their dtype.
+    stated: bool,
+}
+
+impl Listed {
+    fn of<E: serde::de::Error>(numbers: &[Number]) -> Result<Self, E> {
+        let elements = Elements::holding(numbers)
+            .ok_or_else(|| E::custom("elements of one tensor are of different kinds"))?;
+        Ok(Self { elements, stated: false })
+    }
+}
+
+impl FromTensor<'_> for Listed {
+    fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
+        let stated = tensor.stated;
+        Ok(Self { elements: tensor.into_elements()?, stated })
+    }
 }
 
 /// Makes the tensor from its data, when all else is known.
@@ -252,6 +304,9 @@ enum Field {
     Shape,
     Order,
     Data,
+    /// `v` and `dim`, which stand before `data` in what ndarray's own `Serialize` writes.
+    Version,
+    Dim,
     Other,
 }
 
@@ -285,6 +340,8 @@ from_str!(Field, "a field of a tensor", |text| Ok(match text {
     "shape" => Field::Shape,
     "order" => Field::Order,
     "data" => Field::Data,
+    "v" => Field::Version,
+    "dim" => Field::Dim,
     _ => Field::Other,
 }));
 

@@ -196,8 +196,8 @@ fn row(elements: &Elements) -> TensorMeta {
     TensorMeta { dtype: elements.dtype(), shape: Shape::from([elements.len()]), order: Order::C }
 }
 
-fn plain_number(value: &Value) -> Option<crate::dtype::Number> {
-    use crate::dtype::Number;
+fn plain_number(value: &Value) -> Option<crate::number::Number> {
+    use crate::number::Number;
 
     Some(match value {
         Value::Bool(value) => Number::Bool(*value),

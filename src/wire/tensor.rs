@@ -3,12 +3,13 @@
 use super::head::{self, Head};
 use super::reader::{Item, Left, Wire};
 use super::tag;
-use crate::dtype::{DType, Number};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::mem;
 use crate::meta::{Order, TensorMeta};
+use crate::number::Number;
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
 
@@ -83,10 +84,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         let head = self.head()?;
         let parts = DType::from_typed_array_tag(head.arg).filter(|_| head.major() == head::TAG);
-        match parts {
-            Some((DType::F32, big_endian)) => Ok((DType::C64, big_endian)),
-            Some((DType::F64, big_endian)) => Ok((DType::C128, big_endian)),
-            _ => Err(Error::data(format!(
+        let whole = parts.and_then(|(parts, big_endian)| Some((parts.complex()?, big_endian)));
+        match whole {
+            Some(found) => Ok(found),
+            None => Err(Error::data(format!(
                 "expected a typed array of f32 or f64 as parts of complex numbers, found {} {}",
                 head::name(head.initial),
                 head.arg
@@ -185,8 +186,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let (number, len) = self.buffer_number()?;
         if dtype.bits().is_some() && dtype.byte_len(count) != Some(len) {
             return Err(Error::data(format!(
-                "a {dtype} tensor of shape {:?} does not take the {len} bytes of buffer {number}",
-                shape
+                "a {dtype} tensor of shape {shape:?} does not take the {len} bytes of buffer {number}"
             ))
             .at(at));
         }
@@ -322,7 +322,6 @@ impl<'de, R: Read<'de>> Wire<R> {
             Some((shape, count)) if dtype.bits().is_some() => Some((
                 shape,
                 dtype.byte_len(count).ok_or_else(|| {
-                    let shape = shape;
                     Error::data(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
                         .at(at)
                 })?,
@@ -331,8 +330,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         };
         let check = |found: u64| match expected {
             Some((shape, len)) if len as u64 != found => Err(Error::data(format!(
-                "a {dtype} tensor of shape {:?} takes {len} bytes, found {found}",
-                shape
+                "a {dtype} tensor of shape {shape:?} takes {len} bytes, found {found}"
             ))
             .at(at)),
             _ => Ok(()),

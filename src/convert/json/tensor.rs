@@ -1,9 +1,10 @@
 //! Tensors as maps of dtype, shape and data.
 
-use crate::dtype::{DType, Number, int_to_float};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::meta::{Order, TensorMeta};
+use crate::number::{Number, int_to_float};
 use crate::options::Limits;
 use crate::shape::Shape;
 use crate::tensor::DynTensor;

@@ -5,8 +5,8 @@ use num_complex::Complex;
 
 use super::header::Header;
 use super::input::{Bytes, Input};
-use crate::dtype::{DType, Element};
-use crate::elements::{self, Elements};
+use crate::dtype::DType;
+use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 use crate::mem;
 use crate::tensor::DynTensor;

@@ -135,7 +135,7 @@ impl<S: ReadAt> TenFile<S> {
         let end = start + header.len;
         let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
         let shape = &header.meta.shape.to_vec();
-        Deferred::from_blocks(dtype, &shape, order, move |put| {
+        Deferred::from_blocks(dtype, shape, order, move |put| {
             let mut input = Input::new(Part::new(source, start..end));
             let mut step = vec![0; crate::io::source::STEP];
             while start + input.at < end {

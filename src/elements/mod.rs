@@ -1,131 +1,89 @@
 //! Elements of any dtype in typed memory.
 
+mod bytes;
+mod element;
+mod plain;
+
 use std::borrow::Cow;
 
 use half::{bf16, f16};
 use num_complex::Complex;
-use serde::ser::{Serialize, SerializeSeq};
 
-use crate::dtype::{DType, Element, Number, Sealed as _};
+use bytes::from_bits;
+pub use bytes::{copied, le_bytes, viewed};
+pub use element::Element;
+use element::{Convert as _, Sealed as _};
+
+use crate::dtype::{DType, for_each_dtype};
 use crate::error::{Error, Result};
 use crate::mem;
+use crate::number::Number;
 use crate::shape::Shape;
 use crate::strided::{Axis, positions};
 
-/// Elements of a dtype that is known at run time.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Elements {
-    Bool(Vec<bool>),
-    U8(Vec<u8>),
-    U16(Vec<u16>),
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    I8(Vec<i8>),
-    I16(Vec<i16>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    F16(Vec<f16>),
-    BF16(Vec<bf16>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    C64(Vec<Complex<f32>>),
-    C128(Vec<Complex<f64>>),
-    /// Little-endian bytes of a dtype without a Rust type.
-    Raw(DType, Vec<u8>),
+macro_rules! define {
+    (
+        {}
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
+        /// Elements of a dtype that is known at run time.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Elements {
+            $($variant(Vec<$type>),)*
+            /// Little-endian bytes of a dtype without a Rust type.
+            Raw(DType, Vec<u8>),
+        }
+    };
 }
+
+for_each_dtype!(define {});
 
 /// Does `$do` with the typed vector, or `$raw` with dtype and bytes.
 macro_rules! each {
-    ($elements:expr, $values:ident => $do:expr, ($dtype:ident, $bytes:ident) => $raw:expr) => {
+    ($($given:tt)*) => {
+        crate::dtype::for_each_dtype!(crate::elements::each_variant { $($given)* })
+    };
+}
+
+macro_rules! each_variant {
+    (
+        { $elements:expr, $values:ident => $do:expr, ($dtype:ident, $bytes:ident) => $raw:expr }
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
         match $elements {
-            Elements::Bool($values) => $do,
-            Elements::U8($values) => $do,
-            Elements::U16($values) => $do,
-            Elements::U32($values) => $do,
-            Elements::U64($values) => $do,
-            Elements::I8($values) => $do,
-            Elements::I16($values) => $do,
-            Elements::I32($values) => $do,
-            Elements::I64($values) => $do,
-            Elements::F16($values) => $do,
-            Elements::BF16($values) => $do,
-            Elements::F32($values) => $do,
-            Elements::F64($values) => $do,
-            Elements::C64($values) => $do,
-            Elements::C128($values) => $do,
+            $(Elements::$variant($values) => $do,)*
             Elements::Raw($dtype, $bytes) => $raw,
         }
     };
 }
 
-/// Calls `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
+/// Does `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
 macro_rules! with_type {
-    ($dtype:expr, $type:ident => $do:expr, _ => $raw:expr) => {
+    ($($given:tt)*) => {
+        crate::dtype::for_each_dtype!(crate::elements::each_type { $($given)* })
+    };
+}
+
+macro_rules! each_type {
+    (
+        { $dtype:expr, $alias:ident => $do:expr, _ => $raw:expr }
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
         match $dtype {
-            DType::Bool => {
-                type $type = bool;
+            $(crate::dtype::DType::$variant => {
+                type $alias = $type;
                 $do
-            }
-            DType::U8 => {
-                type $type = u8;
-                $do
-            }
-            DType::U16 => {
-                type $type = u16;
-                $do
-            }
-            DType::U32 => {
-                type $type = u32;
-                $do
-            }
-            DType::U64 => {
-                type $type = u64;
-                $do
-            }
-            DType::I8 => {
-                type $type = i8;
-                $do
-            }
-            DType::I16 => {
-                type $type = i16;
-                $do
-            }
-            DType::I32 => {
-                type $type = i32;
-                $do
-            }
-            DType::I64 => {
-                type $type = i64;
-                $do
-            }
-            DType::F16 => {
-                type $type = f16;
-                $do
-            }
-            DType::BF16 => {
-                type $type = bf16;
-                $do
-            }
-            DType::F32 => {
-                type $type = f32;
-                $do
-            }
-            DType::F64 => {
-                type $type = f64;
-                $do
-            }
-            DType::C64 => {
-                type $type = Complex<f32>;
-                $do
-            }
-            DType::C128 => {
-                type $type = Complex<f64>;
-                $do
-            }
+            })*
             _ => $raw,
         }
     };
 }
+
+use {each, each_variant};
+pub(crate) use {each_type, with_type};
 
 impl Elements {
     pub fn dtype(&self) -> DType {
@@ -163,7 +121,7 @@ impl Elements {
             if let Some(bytes) = le_bytes(values) {
                 return Cow::Borrowed(bytes);
             }
-            let mut bytes = A::memory(values).to_vec();
+            let mut bytes = mem::bytes_of(values).to_vec();
             mem::swap_words(&mut bytes, A::DTYPE.word());
             Cow::Owned(bytes)
         }
@@ -188,6 +146,11 @@ impl Elements {
                 _ => Ok(Self::Raw(dtype.clone(), bytes))
             ),
         }
+    }
+
+    /// Elements of the bit patterns that are in memory.
+    pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Self> {
+        from_bits(bits).map(A::into_elements)
     }
 
     /// Elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
@@ -342,21 +305,6 @@ impl Elements {
     pub fn into_vec_as<T>(self) -> Option<T> {
         each!(self, values => mem::vec_as(values).ok(), (_dtype, _bytes) => None)
     }
-
-    /// Writes the elements one by one, for formats meant for people.
-    /// A dtype without a Rust type gives its bytes.
-    pub fn serialize_plain<S: SerializeSeq>(&self, seq: &mut S) -> Result<(), S::Error> {
-        each!(self, values => {
-            for &value in values {
-                seq.serialize_element(&Plain(value))?;
-            }
-        }, (_dtype, bytes) => {
-            for byte in bytes {
-                seq.serialize_element(byte)?;
-            }
-        });
-        Ok(())
-    }
 }
 
 #[cold]
@@ -369,98 +317,4 @@ fn does_not_fit(number: Number, dtype: &DType) -> Error {
         Number::Complex(re, im) => format!("{re}{im:+}i"),
     };
     Error::data(format!("element {number} is no exact {dtype}"))
-}
-
-/// The elements' bytes, if memory order is document order.
-#[inline]
-pub fn le_bytes<A: Element>(values: &[A]) -> Option<&[u8]> {
-    (cfg!(target_endian = "little") || A::DTYPE.word() == 1).then(|| A::memory(values))
-}
-
-/// A copy of elements in little-endian bytes.
-#[inline]
-pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
-    let values = if cfg!(target_endian = "little") || A::DTYPE.word() == 1 {
-        A::copied(bytes)
-    } else {
-        let mut swapped = bytes.to_vec();
-        mem::swap_words(&mut swapped, A::DTYPE.word());
-        A::copied(&swapped)
-    };
-    values.ok_or_else(|| not_elements::<A>(bytes))
-}
-
-#[cold]
-fn not_elements<A: Element>(bytes: &[u8]) -> Error {
-    if bytes.len().is_multiple_of(size_of::<A>())
-        && let Some(byte) = bytes.iter().find(|&&byte| byte > 1)
-    {
-        return Error::data(format!("byte {byte} is no {}", A::DTYPE));
-    }
-    Error::data(format!("{} bytes are no whole number of {} elements", bytes.len(), A::DTYPE))
-}
-
-/// A view of little-endian elements, where they lie as they must in memory.
-pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
-    if bytes.is_empty() {
-        // No elements lie nowhere, so any address will do.
-        return Ok(&[]);
-    }
-    if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
-        return Err(Error::data(
-            "a little-endian tensor cannot be borrowed here; read it into an owned array",
-        ));
-    }
-    A::viewed(bytes).ok_or_else(|| not_viewable::<A>(bytes))
-}
-
-#[cold]
-fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
-    let address = bytes.as_ptr() as usize;
-    if address.is_multiple_of(align_of::<A>()) {
-        return not_elements::<A>(bytes);
-    }
-    Error::data(format!(
-        "a view of {} needs memory aligned to {} bytes, found address {address:#x}; read it into \
-         an owned array or a CowArray",
-        A::DTYPE,
-        align_of::<A>()
-    ))
-}
-
-/// One element as a plain number.
-struct Plain<A>(A);
-
-impl<A: Element> Serialize for Plain<A> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.to_number() {
-            Number::Bool(value) => serializer.serialize_bool(value),
-            Number::Unsigned(value) => serializer.serialize_u64(value),
-            Number::Signed(value) => serializer.serialize_i64(value),
-            Number::Float(value) => PlainFloat(value, A::DTYPE == DType::F64).serialize(serializer),
-            Number::Complex(re, im) => {
-                let double = A::DTYPE == DType::C128;
-                (PlainFloat(re, double), PlainFloat(im, double)).serialize(serializer)
-            }
-        }
-    }
-}
-
-/// A float and whether it is a double.
-struct PlainFloat(f64, bool);
-
-impl Serialize for PlainFloat {
-    #[allow(clippy::cast_possible_truncation)]
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(value, double) = *self;
-        // JSON has no such numbers; the names are those that `str::parse` takes.
-        if !value.is_finite() && serializer.is_human_readable() {
-            return serializer.collect_str(&value);
-        }
-        if double {
-            serializer.serialize_f64(value)
-        } else {
-            serializer.serialize_f32(value as f32)
-        }
-    }
 }
