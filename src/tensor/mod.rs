@@ -26,6 +26,20 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
+//! Arrays inside of something else are wrapped where they are, one by one: `Option<Tensor<_>>`,
+//! `Vec<Tensor<_>>`, `HashMap<String, Tensor<_>>`. Such a field takes no `with`, as the compiler says:
+//!
+//! ```compile_fail,E0277
+//! #[derive(serde::Serialize)]
+//! struct Layer {
+//!     #[serde(with = "tenarc::tensor")]
+//!     bias: Option<ndarray::Array1<f32>>, // error: make it an `Option<Tensor<_>>`
+//! }
+//! ```
+//!
+//! What ndarray's own `Serialize` wrote, `{v, dim, data}`, is read into tensors, too, so that a field
+//! can become one without its old files being lost. Complex numbers are from JSON and its like only.
+//!
 //! | read into | from a slice | from a reader |
 //! |---|---|---|
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |

@@ -8,6 +8,7 @@ use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
 use crate::mem;
+use crate::number::Number;
 
 /// A tensor as it comes out of a document, for [`FromTensor`].
 pub struct RawTensor<'de, 'a> {
@@ -28,6 +29,9 @@ pub enum Data<'de, 'a> {
     Copied(&'a [u8]),
     /// Elements in memory of their own.
     Owned(Elements),
+    /// Numbers as a format for people has them, whose dtype is not stated: floats are rounded to the one
+    /// asked for. `meta` has the dtype that holds them all.
+    Numbers(Vec<Number>),
 }
 
 impl fmt::Debug for RawTensor<'_, '_> {
@@ -54,7 +58,7 @@ impl<'de> RawTensor<'de, '_> {
     /// # Errors
     /// Where the stored dtype is not that of `A` (or, under [`cast`], an element does not fit).
     pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
-        if self.meta.dtype != A::DTYPE {
+        if self.meta.dtype != A::DTYPE && !matches!(self.data, Data::Numbers(_)) {
             if !self.cast && self.stated {
                 return Err(self.wrong_dtype(&A::DTYPE));
             }
@@ -62,8 +66,8 @@ impl<'de> RawTensor<'de, '_> {
         }
         match self.data {
             Data::Borrowed(bytes) | Data::Copied(bytes) => elements::copied(bytes),
-            Data::Owned(elements) => A::from_elements(elements)
-                .map_err(|other| Error::data(format!("found elements of {}", other.dtype()))),
+            Data::Owned(elements) => elements.cast(),
+            Data::Numbers(numbers) => Elements::from_plain(&A::DTYPE, &numbers)?.cast(),
         }
     }
 
@@ -126,6 +130,7 @@ impl<'de> RawTensor<'de, '_> {
                 Elements::copied_from_le(&self.meta.dtype, bytes)
             }
             Data::Owned(elements) => Ok(elements),
+            Data::Numbers(numbers) => Elements::holding(&numbers).ok_or_else(different_kinds),
         }
     }
 
@@ -136,4 +141,9 @@ impl<'de> RawTensor<'de, '_> {
             "expected a tensor of {expected}, found one of {found} and shape {shape:?}"
         ))
     }
+}
+
+#[cold]
+pub fn different_kinds() -> Error {
+    Error::data("elements of one tensor are of different kinds")
 }

@@ -54,6 +54,15 @@ use crate::error::Result;
 /// assert_eq!(tenarc::from_slice::<Tensor<ndarray::Array2<u8>>>(&bytes)?[[2, 1]], 6);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array that can be written as a tensor",
+    label = "no array of elements",
+    note = "a field that holds arrays in something else, such as `Option<Array2<f32>>` or \
+            `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
+            `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",
+    note = "elements are `bool`, integers of up to 64 bits, floats and complex numbers: see \
+            `tenarc::Element`; ndarray's arrays need the feature `ndarray`"
+)]
 pub trait ToTensor {
     /// Dtype, shape and order.
     fn meta(&self) -> TensorMeta;

@@ -8,7 +8,7 @@ use serde::de::{
     Visitor,
 };
 
-use super::raw_tensor::Data;
+use super::raw_tensor::{Data, different_kinds};
 use super::{FromTensor, Order, RawTensor, TensorMeta};
 use crate::dtype::DType;
 use crate::elements::Elements;
@@ -120,8 +120,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                     dim.replace(map.next_value::<Vec<usize>>()?).is_none()
                 }
                 Field::Data if dim.is_some() && dtype.is_none() && shape.is_none() => {
-                    listed.replace(map.next_value::<super::Tensor<Listed>>()?.0).is_none()
-                        && data.is_none()
+                    listed.replace(map.next_value::<Listed>()?).is_none() && data.is_none()
                 }
                 Field::Data => match (&dtype, &shape, order) {
                     // As this crate writes it: a tensor that does not fit is refused uncopied.
@@ -148,7 +147,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         if let (Some(dim), None, None) = (dim, &dtype, &shape) {
             let listed = match (listed, data) {
                 (Some(listed), None) => listed,
-                (None, Some(FieldData::Numbers(numbers))) => Listed::of(&numbers)?,
+                (None, Some(FieldData::Numbers(numbers))) => Listed::Plain(numbers),
                 _ => return Err(M::Error::missing_field("data")),
             };
             return self.listed(&dim, listed);
@@ -183,15 +182,26 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
                 numbers.push(number);
             }
         }
-        self.listed(&[numbers.len()], Listed::of(&numbers)?)
+        let elements =
+            Elements::holding(&numbers).ok_or_else(|| S::Error::custom(different_kinds()))?;
+        self.listed(&[numbers.len()], Listed::Exact(elements, false))
     }
 
     /// Elements in row-major order.
     fn listed<E: serde::de::Error>(self, shape: &[usize], listed: Listed) -> Result<T, E> {
-        let Listed { elements, stated } = listed;
-        let meta = meta(elements.dtype(), shape, Order::C)?;
-        meta.check_len(elements.byte_len()).map_err(E::custom)?;
-        self.make(meta, stated, Data::Owned(elements))
+        let (dtype, len, stated, data) = match listed {
+            Listed::Exact(elements, stated) => {
+                (elements.dtype(), elements.byte_len(), stated, Data::Owned(elements))
+            }
+            Listed::Plain(numbers) => {
+                let held = Elements::holding(&numbers);
+                let held = held.ok_or_else(|| E::custom(different_kinds()))?;
+                (held.dtype(), held.byte_len(), false, Data::Numbers(numbers))
+            }
+        };
+        let meta = meta(dtype, shape, Order::C)?;
+        meta.check_len(len).map_err(E::custom)?;
+        self.make(meta, stated, data)
     }
 
     fn again(&self) -> Self {
@@ -203,21 +213,17 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         meta: TensorMeta,
         data: FieldData<'de, '_>,
     ) -> Result<T, E> {
-        let data = match data {
-            FieldData::Borrowed(bytes) => Data::Borrowed(bytes),
-            FieldData::Copied(bytes) => Data::Copied(bytes),
-            FieldData::Bytes(bytes) => {
-                Data::Owned(Elements::from_le_bytes(&meta.dtype, bytes).map_err(E::custom)?)
-            }
-            FieldData::Numbers(numbers) => {
-                Data::Owned(Elements::from_plain(&meta.dtype, &numbers).map_err(E::custom)?)
-            }
+        let owned = |elements: Result<Elements>| {
+            let elements = elements.map_err(E::custom)?;
+            Ok((elements.byte_len(), Data::Owned(elements)))
         };
-        let found = match &data {
-            Data::Borrowed(bytes) | Data::Copied(bytes) => bytes.len(),
-            Data::Owned(elements) => elements.byte_len(),
+        let (len, data) = match data {
+            FieldData::Borrowed(bytes) => (bytes.len(), Data::Borrowed(bytes)),
+            FieldData::Copied(bytes) => (bytes.len(), Data::Copied(bytes)),
+            FieldData::Bytes(bytes) => owned(Elements::from_le_bytes(&meta.dtype, bytes))?,
+            FieldData::Numbers(numbers) => owned(Elements::from_plain(&meta.dtype, &numbers))?,
         };
-        meta.check_len(found).map_err(E::custom)?;
+        meta.check_len(len).map_err(E::custom)?;
         self.make(meta, true, data)
     }
 }
@@ -231,24 +237,29 @@ fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Res
 }
 
 /// Elements without a shape: what was written as a sequence of numbers.
-struct Listed {
-    elements: Elements,
-    /// Whether the document names their dtype.
-    stated: bool,
-}
-
-impl Listed {
-    fn of<E: serde::de::Error>(numbers: &[Number]) -> Result<Self, E> {
-        let elements = Elements::holding(numbers)
-            .ok_or_else(|| E::custom("elements of one tensor are of different kinds"))?;
-        Ok(Self { elements, stated: false })
-    }
+enum Listed {
+    /// Those of a format for people.
+    Plain(Vec<Number>),
+    /// Others, and whether the document names their dtype.
+    Exact(Elements, bool),
 }
 
 impl FromTensor<'_> for Listed {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
         let stated = tensor.stated;
-        Ok(Self { elements: tensor.into_elements()?, stated })
+        Ok(Self::Exact(tensor.into_elements()?, stated))
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Listed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return super::deserialize(deserializer);
+        }
+        match deserializer.deserialize_any(DataSeed)? {
+            FieldData::Numbers(numbers) => Ok(Self::Plain(numbers)),
+            _ => Err(D::Error::custom("expected a sequence of numbers, found bytes")),
+        }
     }
 }
 
