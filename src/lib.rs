@@ -64,10 +64,11 @@
 //!
 //! # Features
 //!
-//! None is on by default.
+//! `ndarray` alone is on by default.
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `ndarray` | ndarray's arrays and views as tensors, its `s![..]` as slices; of version 0.16 or 0.17 |
 //! | `arrow` | `convert::arrow`: Arrow IPC files and streams, tensors in columns |
 //! | `json` | `convert::json`: JSON and JSON lines, tensors as objects |
 //! | `msgpack` | `convert::msgpack`: MessagePack, arrays as msgpack-numpy writes them |

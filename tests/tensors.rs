@@ -19,8 +19,6 @@ mod layouts;
 mod mismatches;
 #[path = "tensors/ndarray_serde.rs"]
 mod ndarray_serde;
-#[path = "tensors/own_matrix.rs"]
-mod own_matrix;
 #[path = "tensors/random.rs"]
 mod random;
 #[path = "tensors/rows.rs"]

@@ -1,5 +1,8 @@
 //! A matrix type of another crate's, which implements the traits by what is public, without ndarray.
 
+// Sample values are small numbers made from an index.
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+
 use serde::{Deserialize, Serialize};
 use tenarc::tensor::{FromTensor, Order, RawTensor, Shape, TensorMeta, ToTensor};
 use tenarc::{DynTensor, Element, Error, Result, Tensor};
