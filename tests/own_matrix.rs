@@ -119,11 +119,11 @@ fn views_borrow() {
     let tensor = Matrix { rows: 3, columns: 2, values: values.clone() };
     let turned =
         DynTensor::new(f32::DTYPE, &[2, 3], Order::C, bytemuck::cast_slice(&values).into());
-    // Eight bytes of head, so that the elements lie aligned.
+    // Put where its last 24 bytes, the elements, lie aligned.
     let bytes = tenarc::to_vec(&Tensor(turned.unwrap())).unwrap();
     let mut memory = vec![0u64; bytes.len()];
     let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
-    let start = (0..8).find(|start| (start + bytes.len() - 24) % 4 == 0).unwrap();
+    let start = (0..8).find(|start| (start + bytes.len() - 24).is_multiple_of(4)).unwrap();
     memory[start..start + bytes.len()].copy_from_slice(&bytes);
     let message = &memory[start..start + bytes.len()];
     let view: Tensor<View<'_>> = tenarc::from_slice(message).unwrap();
