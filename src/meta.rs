@@ -47,7 +47,8 @@ impl TensorMeta {
     /// then it is [`Order::C`].
     ///
     /// ```
-    /// use tenarc::{DType, Order, TensorMeta};
+    /// use tenarc::DType;
+    /// use tenarc::tensor::{Order, TensorMeta};
     ///
     /// let meta = TensorMeta::new(DType::F32, [10, 20], Order::C);
     /// assert_eq!((meta.element_count(), meta.byte_len()), (Some(200), Some(800)));

@@ -20,14 +20,14 @@ use crate::tensor::{DynTensor, Tensor, ToTensor, Variable};
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
-/// use tenarc::ToTensor;
+/// use tenarc::tensor::ToTensor;
 ///
 /// let (weight, bias) = (Array2::<f32>::eye(100), Array1::<f64>::zeros(100));
 /// let mut stream = Vec::new();
 /// let tensors: [(&str, &dyn ToTensor); 2] = [("fc.weight", &weight), ("fc.bias", &bias)];
-/// tenarc::save_multi(&mut stream, &tensors)?;
+/// tenarc::named::save_multi(&mut stream, &tensors)?;
 ///
-/// let back = tenarc::load_multi(&stream[..])?;
+/// let back = tenarc::named::load_multi(&stream[..])?;
 /// assert_eq!(back[0].0, "fc.weight");
 /// assert_eq!(back[0].1.view::<f32>()?, weight.into_dyn());
 /// # Ok::<(), tenarc::Error>(())
@@ -178,15 +178,15 @@ pub struct Unmatched {
 ///
 /// ```
 /// use ndarray::{Array1, array};
-/// use tenarc::Match;
+/// use tenarc::named::Match;
 ///
 /// let mut stream = Vec::new();
-/// tenarc::save_multi(&mut stream, &[("a", array![1.0f32, 2.0]), ("b", array![3.0, 4.0])])?;
+/// tenarc::named::save_multi(&mut stream, &[("a", array![1.0f32, 2.0]), ("b", array![3.0, 4.0])])?;
 ///
 /// let (mut a, mut c) = (Array1::<f32>::zeros(2), Array1::<f32>::zeros(5));
-/// let mut variables: [(&str, &mut dyn tenarc::Variable); 2] = [("a", &mut a), ("c", &mut c)];
-/// assert!(tenarc::load_multi_onto(&stream[..], &mut variables, Match::Strict).is_err());
-/// let unmatched = tenarc::load_multi_onto(&stream[..], &mut variables, Match::Fill)?;
+/// let mut variables: [(&str, &mut dyn tenarc::named::Variable); 2] = [("a", &mut a), ("c", &mut c)];
+/// assert!(tenarc::named::load_multi_onto(&stream[..], &mut variables, Match::Strict).is_err());
+/// let unmatched = tenarc::named::load_multi_onto(&stream[..], &mut variables, Match::Fill)?;
 /// assert_eq!((unmatched.missing, unmatched.unexpected), (vec!["c".into()], vec!["b".into()]));
 /// assert_eq!(a, array![1.0, 2.0]);
 /// # Ok::<(), tenarc::Error>(())

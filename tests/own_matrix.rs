@@ -4,8 +4,9 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 
 use serde::{Deserialize, Serialize};
+use tenarc::tensor::Element;
 use tenarc::tensor::{FromTensor, Order, RawTensor, Shape, TensorMeta, ToTensor};
-use tenarc::{DynTensor, Element, Error, Result, Tensor};
+use tenarc::{DynTensor, Error, Result, Tensor};
 
 /// Column-major, as those of nalgebra and faer.
 #[derive(Clone, Debug, PartialEq)]

@@ -84,7 +84,7 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// # Errors
     /// Where reading fails, the source is no archive or a damaged one, and with
-    /// [`Category::Torn`](crate::Category::Torn) where it ends without an end mark: the error says
+    /// [`Category::Torn`](crate::error::Category::Torn) where it ends without an end mark: the error says
     /// where the last whole segment ends.
     pub fn new(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
@@ -417,8 +417,8 @@ impl<S: ReadAt> Archive<S> {
     /// and that every buffer is referred to.
     ///
     /// # Errors
-    /// The first fault, with [`Category::Damaged`](crate::Category::Damaged) or
-    /// [`Category::Torn`](crate::Category::Torn), and its place.
+    /// The first fault, with [`Category::Damaged`](crate::error::Category::Damaged) or
+    /// [`Category::Torn`](crate::error::Category::Torn), and its place.
     pub fn verify(&self) -> Result<()> {
         self.verify_with(|_, _| {})
     }

@@ -95,7 +95,7 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 ///
 /// # Errors
 /// Where the file cannot be read, is no archive, or a damaged one, and with
-/// [`Category::Torn`](crate::Category::Torn) where it has no end mark: then
+/// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: then
 /// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
     opened(path.as_ref(), false)

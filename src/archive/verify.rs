@@ -24,7 +24,7 @@ pub fn verify<S: ReadAt + ?Sized>(
     })?;
     match scan.fault {
         None if scan.finished => {}
-        Some(fault) if fault.category() != crate::Category::Torn => return Err(fault),
+        Some(fault) if fault.category() != crate::error::Category::Torn => return Err(fault),
         _ => return Err(scan::torn(&scan, len)),
     }
     progress(len, len);

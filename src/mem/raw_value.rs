@@ -8,7 +8,7 @@
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use tenarc::RawValue;
+/// use tenarc::value::RawValue;
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Envelope<'a> {

@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 ///
 /// While a value with many of them is saved, one at a time is in memory. What is fetched must be the same
 /// each time; how often that is, for one tensor in a buffer
-/// ([`SaveOptions::with_inline_below`](crate::SaveOptions::with_inline_below)):
+/// ([`SaveOptions::with_inline_below`](crate::archive::SaveOptions::with_inline_below)):
 ///
 /// | | fetched |
 /// |---|---|
 /// | [`save`](crate::save), [`OArchive`](crate::OArchive), [`to_parts`](crate::to_parts) | once |
-/// | [`Split`](crate::Split): made with checksums, which stand in front of what they check | once |
-/// | [`Split`](crate::Split): each time its buffers are handed out or written | once |
-/// | any of these, [with dedup](crate::SaveOptions::with_dedup), which compares first (a `Split` as it is made) | once more |
+/// | [`Split`](crate::parts::Split): made with checksums, which stand in front of what they check | once |
+/// | [`Split`](crate::parts::Split): each time its buffers are handed out or written | once |
+/// | any of these, [with dedup](crate::archive::SaveOptions::with_dedup), which compares first (a `Split` as it is made) | once more |
 /// | [`to_writer`](crate::to_writer) | once |
 /// | [`to_vec`](crate::to_vec), [`append_to`](crate::append_to) | twice if the value has blocks of 1 MiB, else once |
 ///
@@ -37,7 +37,8 @@ use crate::error::{Error, Result};
 /// ```
 /// use ndarray::Array2;
 /// use serde::Serialize;
-/// use tenarc::{Deferred, IArchive, OArchive, Tensor};
+/// use tenarc::{IArchive, OArchive, Tensor};
+/// use tenarc::tensor::Deferred;
 ///
 /// #[derive(Serialize)]
 /// struct Layer<'a> {
@@ -102,7 +103,8 @@ impl<'a> Deferred<'a> {
     /// [`serde::ser::Error::custom`].
     ///
     /// ```
-    /// use tenarc::{DType, Deferred, Order, Tensor};
+    /// use tenarc::{DType, Tensor};
+    /// use tenarc::tensor::{Deferred, Order};
     ///
     /// let rows = Deferred::from_blocks(DType::F32, &[1000, 256], Order::C, |put| {
     ///     for row in 0..1000u16 {

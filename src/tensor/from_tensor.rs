@@ -16,7 +16,7 @@ use crate::error::Result;
             `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
             `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",
     note = "elements are `bool`, integers of up to 64 bits, floats and complex numbers: see \
-            `tenarc::Element`; ndarray's arrays need the feature `ndarray`"
+            `tenarc::tensor::Element`; ndarray's arrays need the feature `ndarray`"
 )]
 pub trait FromTensor<'de>: Sized {
     /// Makes the array.

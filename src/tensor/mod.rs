@@ -45,7 +45,7 @@
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
 //! | `ArrayView` | no copy; an error where the payload does not lie aligned | an error |
 //! | `CowArray` | no copy where the payload lies aligned, else one | read in place |
-//! | [`SharedTensor`] | one copy; none from [shared parts](crate::Parts::load_shared) | read in place |
+//! | [`SharedTensor`] | one copy; none from [shared parts](crate::parts::Parts::load_shared) | read in place |
 //!
 //! Asking for another element type than the stored one is an error that names both; see [`cast`]
 //! for conversions.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::mem;
 
 /// Writes a `Vec` of plain structs as one tensor, a row for each struct: for
-/// `#[serde(with = "tenarc::Rows::<f32>")]`.
+/// `#[serde(with = "tenarc::tensor::Rows::<f32>")]`.
 ///
 /// The struct must be [`Pod`], and all its fields as wide as the element type named, which is the
 /// dtype of the tensor: a triangle of nine `f32` gives an `f32` tensor of shape `[n, 9]`, which
@@ -31,7 +31,7 @@ use crate::mem;
 ///
 /// #[derive(Serialize, Deserialize, PartialEq, Debug)]
 /// struct Mesh {
-///     #[serde(with = "tenarc::Rows::<f32>")]
+///     #[serde(with = "tenarc::tensor::Rows::<f32>")]
 ///     triangles: Vec<Triangle>,
 /// }
 ///

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 
 /// An array in a program that a tensor is loaded onto: see
-/// [`load_multi_onto`](crate::load_multi_onto).
+/// [`load_multi_onto`](crate::named::load_multi_onto).
 ///
 /// Implemented for owned and mutably viewed ndarray arrays, and [`DynTensor`]. Implement it for the
 /// variables of a framework.

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Category, OArchive, Tensor};
+use tenarc::error::Category;
+use tenarc::{Archive, OArchive, Tensor};
 
 use super::support::{Counted, Layer, model, quick, to_bytes, weights};
 
@@ -68,7 +69,7 @@ fn a_tensor_costs_the_header_itself_and_the_checksums() {
     assert_eq!(tensor.to_vec(), big.layers[8].weight.0);
     assert_eq!(archive.source().log.totals().1, 400_000);
     // Without checksums, not even those.
-    let unchecked = tenarc::DecodeOptions::default().with_checksums(false);
+    let unchecked = tenarc::de::DecodeOptions::default().with_checksums(false);
     let archive = opened(to_bytes(&big, quick())).with_options(unchecked);
     archive.tensors().unwrap();
     archive.source().log.take();
@@ -246,7 +247,7 @@ fn what_stands_under_keys_that_no_path_names_is_left_out() {
     let archive = opened(to_bytes(&map, quick()));
     archive.verify().unwrap();
     let tensors = archive.tensors().unwrap();
-    assert_eq!(tensors.iter().map(tenarc::TensorInfo::path).collect::<Vec<_>>(), ["3"]);
+    assert_eq!(tensors.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(), ["3"]);
     assert_eq!(archive.keys("").unwrap(), ["3"]);
     assert_eq!(archive.load::<BTreeMap<Option<u8>, Tensor<Vec<f32>>>>().unwrap(), map);
 }

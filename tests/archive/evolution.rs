@@ -1,7 +1,8 @@
 //! Types that changed between writing and reading.
 
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Category, Tensor};
+use tenarc::error::Category;
+use tenarc::{Archive, Tensor};
 
 use super::support::{Counted, quick, read_everywhere, to_bytes, weights};
 

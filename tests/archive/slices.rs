@@ -4,7 +4,8 @@ use ndarray::{Array, Array1, Array2, ArrayD, IxDyn, NewAxis, ShapeBuilder as _, 
 use ndarray::{SliceInfoElem, s};
 use num_complex::Complex;
 use proptest::prelude::*;
-use tenarc::{Archive, Category, Tensor};
+use tenarc::error::Category;
+use tenarc::{Archive, Tensor};
 
 use super::support::{Counted, quick, ramp, to_bytes};
 

@@ -5,9 +5,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use ndarray::{Array1, ArrayView1, s};
 use serde::Serialize;
-use tenarc::{
-    Archive, DType, DecodeOptions, Element, IArchive, OArchive, Order, Tensor, TensorMeta, ToTensor,
-};
+use tenarc::de::DecodeOptions;
+use tenarc::tensor::{Element, Order, TensorMeta, ToTensor};
+use tenarc::{Archive, DType, IArchive, OArchive, Tensor};
 
 use super::support::{Dir, quick, weights};
 

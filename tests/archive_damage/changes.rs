@@ -2,7 +2,9 @@
 
 use ndarray::{Array2, s};
 use serde::de::DeserializeOwned;
-use tenarc::{Archive, Category, DynTensor, Error, ReadAt};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, DynTensor, Error};
 
 use crate::samples::{self, Model, ModelView, model};
 use crate::support::{At, values, verify, verify_torn};

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tenarc::Category::{Eof, Io, Limit, Syntax, Torn};
-use tenarc::{Archive, Category, Error, IArchive, Map, OArchive, ReadAt, Value};
+use tenarc::error::Category;
+use tenarc::error::Category::{Eof, Io, Limit, Syntax, Torn};
+use tenarc::io::ReadAt;
+use tenarc::{Archive, Error, IArchive, Map, OArchive, Value};
 
 use crate::alloc::peak_of;
 use crate::builder::{Built, MAGIC, Seg, head, tail, tensor_ref, unsigned};
@@ -108,7 +110,7 @@ fn files_of_other_formats() {
             assert!(error.contains("no tenarc archive"), "{error}");
         }
         assert_eq!(IArchive::new(other).unwrap_err().category(), Syntax);
-        let recovered = tenarc::recover(dir.file(other)).unwrap_err();
+        let recovered = tenarc::archive::recover(dir.file(other)).unwrap_err();
         assert_eq!(recovered.category(), Syntax);
         assert!(std::fs::read(dir.file(other)).unwrap() == other, "left as it was");
     }
@@ -246,7 +248,7 @@ fn sparse_files() {
     };
     let errors = refused_files(&path, &[Torn, Io, Limit]);
     assert!(errors[0].contains("1 whole segments"), "{}", errors[0]);
-    let torn = tenarc::open_torn(&path).unwrap();
+    let torn = tenarc::archive::open_torn(&path).unwrap();
     assert_eq!(torn.segment(0).unwrap().load::<u8>().unwrap(), 7);
 }
 

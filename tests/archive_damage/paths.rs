@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use ndarray::{Array1, ArrayD, IxDyn};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
-use tenarc::Category::Data;
-use tenarc::{Archive, DynTensor, IArchive, OArchive, ReadAt, SaveOptions, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category::Data;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, DynTensor, IArchive, OArchive, Tensor, Value};
 
 use crate::builder::{array, head, map, own, simple, tag, tensor_ref, text, unsigned};
 use crate::support::At;

@@ -3,8 +3,10 @@
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use tenarc::Category::{Damaged, Data, Limit, Syntax, Version};
-use tenarc::{Archive, DynTensor, Order, RawValue, Tensor, Value};
+use tenarc::error::Category::{Damaged, Data, Limit, Syntax, Version};
+use tenarc::tensor::Order;
+use tenarc::value::RawValue;
+use tenarc::{Archive, DynTensor, Tensor, Value};
 
 use crate::alloc::peak_of;
 use crate::builder::{
@@ -115,7 +117,7 @@ fn references_of_other_forms() {
     refused(&one(own(*b"TBUF", &unsigned(0))), &[Data]);
     refused(&one(own(*b"TBUF", &bytes(b"0"))), &[Data]);
     refused(&one(own(*b"TBUF", &bytes_ref(0))), &[Data]);
-    refused(&one(own(*b"TBUF", &[])), &[tenarc::Category::Eof, Data]);
+    refused(&one(own(*b"TBUF", &[])), &[tenarc::error::Category::Eof, Data]);
 }
 
 // 30: inside another tensor, in place of a key, in a shape.
@@ -316,7 +318,10 @@ fn refused_but_views(bytes: &[u8]) {
     for way in &WAYS[..4] {
         let error = read::<std::collections::BTreeMap<String, Tensor<DynTensor>>>(way, bytes);
         let error = error.expect_err(way);
-        assert!(matches!(error.category(), Damaged | tenarc::Category::Torn | Syntax), "{error}");
+        assert!(
+            matches!(error.category(), Damaged | tenarc::error::Category::Torn | Syntax),
+            "{error}"
+        );
     }
     assert!(verify(bytes).is_err());
 }
@@ -369,13 +374,13 @@ fn metadata_nested_deeply() {
 fn metadata_of_no_or_several_items() {
     let good = tensor_ref("f32", &[4], 0);
     for metadata in [vec![], [good.clone(), good.clone()].concat(), [good, vec![0]].concat()] {
-        refused(&one(metadata), &[Data, Syntax, Damaged, tenarc::Category::Eof]);
+        refused(&one(metadata), &[Data, Syntax, Damaged, tenarc::error::Category::Eof]);
     }
     for cut in 1..10 {
         let good = map(&[("a", tensor_ref("f32", &[4], 0))]);
         refused(
             &one(good[..good.len() - cut].to_vec()),
-            &[tenarc::Category::Eof, Syntax, Data, Damaged],
+            &[tenarc::error::Category::Eof, Syntax, Data, Damaged],
         );
     }
     refused(&one(vec![0xff]), &[Syntax, Data]);

@@ -1,7 +1,7 @@
 //! Groups F, G and J: views of memory that is not as it should be.
 
 use ndarray::{ArrayView1, ArrayView2, CowArray, Ix1};
-use tenarc::Category::Data;
+use tenarc::error::Category::Data;
 use tenarc::{Archive, DynTensor, Map, Tensor};
 
 use crate::builder::{array, inline_tensor, map, simple, tensor_ref};

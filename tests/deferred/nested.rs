@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-use tenarc::{
-    Archive, DType, Deferred, DynTensor, Error, IArchive, OArchive, Order, Segment, Tensor,
-};
+use tenarc::archive::Segment;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{Archive, DType, DynTensor, Error, IArchive, OArchive, Tensor};
 
 use super::quick;
 
@@ -71,7 +71,7 @@ fn tensors_move_from_archive_to_archive_one_at_a_time() {
             let mut out = OArchive::with_options(Vec::new(), options.clone()).unwrap();
             out.save(&outer).unwrap();
             check(IArchive::new(&out.finish().unwrap()[..]).unwrap().load().unwrap());
-            check(tenarc::to_parts_with(&outer, options).unwrap().load().unwrap());
+            check(tenarc::parts::to_parts_with(&outer, options).unwrap().load().unwrap());
         }
     }
     check(tenarc::from_slice(&tenarc::to_vec(&outer).unwrap()).unwrap());

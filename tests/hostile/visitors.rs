@@ -11,8 +11,10 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
 };
 use serde::{Deserialize, Serialize, Serializer};
-use tenarc::Category::{Data, Syntax};
-use tenarc::{DType, Deserializer, EncodeOptions, Order, Tensor, TensorMeta, ToTensor, Value};
+use tenarc::error::Category::{Data, Syntax};
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::{Order, TensorMeta, ToTensor};
+use tenarc::{DType, Deserializer, Tensor, Value};
 
 use crate::support::{MIB, accepts, refuses, unhex};
 
@@ -181,14 +183,14 @@ fn a_buffer_is_as_it_was_behind_a_value_that_failed() {
             let options = EncodeOptions::default().with_typed_arrays(typed);
             let mut buffer = b"before".to_vec();
             let value = Ends(form, Ending::Error);
-            let error = tenarc::append_to_with(&mut buffer, &value, options).unwrap_err();
+            let error = tenarc::ser::append_to_with(&mut buffer, &value, options).unwrap_err();
             assert_eq!(error.category(), Data);
             assert!(error.to_string().contains("as it should"), "{error}");
             assert_eq!(buffer, b"before", "{form:?}");
             assert!(tenarc::to_value(&value).is_err());
             // Behind a large block, too, when it is walked a second time.
             let large = (Tensor(vec![1u8; 2 * MIB]), value);
-            tenarc::append_to_with(&mut buffer, &large, options).unwrap_err();
+            tenarc::ser::append_to_with(&mut buffer, &large, options).unwrap_err();
             assert_eq!(buffer, b"before", "{form:?}");
         }
     }
@@ -274,7 +276,8 @@ fn other_lengths_than_announced_are_errors() {
                 let options = EncodeOptions::default().with_typed_arrays(typed);
                 let what = format!("{form} {announced} {written} {typed}");
                 let mut buffer = b"before".to_vec();
-                let error = tenarc::append_to_with(&mut buffer, &value, options).expect_err(&what);
+                let error =
+                    tenarc::ser::append_to_with(&mut buffer, &value, options).expect_err(&what);
                 assert_eq!((error.category(), &buffer[..]), (Data, &b"before"[..]), "{what}");
                 let told = error.to_string();
                 let expected = if written > announced { "more elements" } else { "fewer" };
@@ -285,13 +288,13 @@ fn other_lengths_than_announced_are_errors() {
             }
             let right = Miscounted { form, announced: 500, written: 500 };
             let options = EncodeOptions::default().with_typed_arrays(typed);
-            let bytes = tenarc::to_vec_with(&right, options).unwrap();
+            let bytes = tenarc::ser::to_vec_with(&right, options).unwrap();
             tenarc::from_slice::<IgnoredAny>(&bytes).unwrap();
         }
         // A claim of everything there could be allocates nothing.
         let value = Miscounted { form, announced: usize::MAX, written: 5 };
         let options = EncodeOptions::default().with_typed_arrays(true);
-        let (result, peak) = crate::alloc::peak_of(|| tenarc::to_vec_with(&value, options));
+        let (result, peak) = crate::alloc::peak_of(|| tenarc::ser::to_vec_with(&value, options));
         assert!(result.is_err() && peak < MIB, "{form}: {peak}");
         let (_, peak) = crate::alloc::peak_of(|| tenarc::to_value(&value).map(drop));
         assert!(peak < MIB, "{form}: {peak}");

@@ -5,10 +5,10 @@ use std::fs::File;
 
 use ndarray::{Array1, Array2, s};
 use serde::{Deserialize, Serialize};
-use tenarc::{
-    Archive, DynTensor, Match, OArchive, SaveOptions, SyncLevel, Tensor, Variable, load_multi,
-    load_multi_onto, save_multi,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::named::{Match, Variable, load_multi, load_multi_onto, save_multi};
+use tenarc::{Archive, DynTensor, OArchive, Tensor};
 
 use super::{names, ramp, saved};
 
@@ -49,7 +49,7 @@ fn lists_read_what_save_wrote() {
         let loaded = Flat { weight: weight.into(), bias, mean: Tensor(mean.to_vec()) };
         assert_eq!(loaded, flat());
     };
-    tenarc::save_with(&path, &flat(), options.clone()).unwrap();
+    tenarc::archive::save_with(&path, &flat(), options.clone()).unwrap();
     check(true);
 
     let tensor = |name: &str| -> DynTensor {
@@ -62,14 +62,14 @@ fn lists_read_what_save_wrote() {
     let entries =
         ["weight", "bias", "running.mean"].map(|name| (name.to_owned(), Tensor(tensor(name))));
     let sorted: BTreeMap<_, _> = entries.clone().into();
-    tenarc::save_with(&path, &sorted, options.clone()).unwrap();
+    tenarc::archive::save_with(&path, &sorted, options.clone()).unwrap();
     check(false);
     assert_eq!(
         names(&load_multi(File::open(&path).unwrap()).unwrap()),
         ["bias", "running.mean", "weight"]
     );
     let hashed: HashMap<_, _> = entries.into();
-    tenarc::save_with(&path, &hashed, options).unwrap();
+    tenarc::archive::save_with(&path, &hashed, options).unwrap();
     check(false);
 }
 
@@ -78,7 +78,7 @@ fn others_read_what_lists_wrote() {
     let Flat { weight, bias, mean } = flat();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("model.tenarc");
-    let list: [(&str, &dyn tenarc::ToTensor); 3] =
+    let list: [(&str, &dyn tenarc::tensor::ToTensor); 3] =
         [("weight", &weight.0), ("bias", &bias), ("running.mean", &mean.0)];
     save_multi(File::create(&path).unwrap(), &list).unwrap();
     assert_eq!(tenarc::load::<Flat>(&path).unwrap(), flat());
@@ -92,7 +92,7 @@ fn others_read_what_lists_wrote() {
     let rows: Array2<f32> = file.slice("weight", s![3..5, ..]).unwrap();
     assert_eq!(rows, weight.slice(s![3..5, ..]));
     let tensors = file.tensors().unwrap();
-    let paths: Vec<_> = tensors.iter().map(tenarc::TensorInfo::path).collect();
+    let paths: Vec<_> = tensors.iter().map(tenarc::tensor::TensorInfo::path).collect();
     assert_eq!(paths, ["weight", "bias", "running.mean"]);
 }
 
@@ -144,7 +144,7 @@ fn a_list_is_saved_atomically() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("model.tenarc");
     let options = SaveOptions::default().with_sync(SyncLevel::Off);
-    tenarc::save_with(&path, "before", options.clone()).unwrap();
+    tenarc::archive::save_with(&path, "before", options.clone()).unwrap();
     let mut out = OArchive::create(&path, options).unwrap();
     out.save_multi(&[("a", ramp(900, 1))]).unwrap();
     assert_eq!(tenarc::load::<String>(&path).unwrap(), "before");

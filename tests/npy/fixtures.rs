@@ -3,8 +3,10 @@
 use ndarray::{Array0, Array1, Array2, ArrayD, ArrayViewD};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::convert::npy::{self, NpyFile, Npz};
-use tenarc::{Category, DType, DynTensor, Element, Order};
+use tenarc::error::Category;
+use tenarc::tensor::{Element, Order};
+use tenarc::{DType, DynTensor};
+use tenarc_convert::npy::{self, NpyFile, Npz};
 
 use super::support::{fixture, fixtures, says};
 

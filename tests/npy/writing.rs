@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{Cursor, Seek as _, SeekFrom, Write as _};
 
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _, array, s};
-use tenarc::convert::npy::{self, Compression, Npz, NpzWriter};
-use tenarc::{Category, DType, Deferred, DynTensor, Error, Order, ToTensor};
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, Order, ToTensor};
+use tenarc::{DType, DynTensor, Error};
+use tenarc_convert::npy::{self, Compression, Npz, NpzWriter};
 
 use super::support::{all, fixture, fixtures, says};
 

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
-use tenarc::convert::Loss;
-use tenarc::convert::safetensors::{self, Export, Names, SafeTensors};
-use tenarc::{Archive, DType, DynTensor, OArchive, SaveOptions, SyncLevel, Tensor, TensorInfo};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::TensorInfo;
+use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
+use tenarc_convert::Loss;
+use tenarc_convert::safetensors::{self, Export, Names, SafeTensors};
 
 use crate::support::{quick, rewritten, tensor, written};
 
@@ -276,7 +279,7 @@ fn a_damaged_tensor_is_not_converted() {
     bytes[middle] ^= 1;
     std::fs::write(&from, bytes).unwrap();
     let error = safetensors::from_archive(&from, &to, &quick()).unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Damaged, "{error}");
+    assert_eq!(error.category(), tenarc::error::Category::Damaged, "{error}");
     assert!(error.path().starts_with('w') && !to.exists(), "{error}");
 }
 
@@ -302,7 +305,7 @@ fn long_keys_do_not_multiply() {
     let tensors = archive(&BTreeMap::from([(&key, inner)]));
     let segment = tensors.segment(0).unwrap();
     let error = Export::new(&segment).unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Limit, "{error}");
+    assert_eq!(error.category(), tenarc::error::Category::Limit, "{error}");
 
     let others = archive(&BTreeMap::from([(&key, vec!["text"; 5000])]));
     let segment = others.segment(0).unwrap();

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tenarc::convert::safetensors::{self, Export, Names, open_sharded, save_sharded};
-use tenarc::{Category, DType, DynTensor, Error, SaveOptions, SyncLevel, TensorInfo};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::TensorInfo;
+use tenarc::{DType, DynTensor, Error};
+use tenarc_convert::safetensors::{self, Export, Names, open_sharded, save_sharded};
 
 use crate::support::{names, quick, tensor, written};
 
@@ -247,15 +251,19 @@ fn a_save_that_fails_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let index = dir.path().join(INDEX);
     let good = tensor(&DType::U8, &[1000], 1);
-    let bad = tenarc::Deferred::from_blocks(DType::U8, &[1000], tenarc::Order::C, |_| Ok(()));
-    let tensors: [(&str, &dyn tenarc::ToTensor); 3] = [("a", &good), ("b", &good), ("c", &bad)];
+    let bad =
+        tenarc::tensor::Deferred::from_blocks(DType::U8, &[1000], tenarc::tensor::Order::C, |_| {
+            Ok(())
+        });
+    let tensors: [(&str, &dyn tenarc::tensor::ToTensor); 3] =
+        [("a", &good), ("b", &good), ("c", &bad)];
     assert_eq!(save_sharded(&index, &tensors, 1000, &quick()).unwrap_err().path(), "c");
     assert!(names(dir.path()).is_empty());
     for name in ["model.json", ".safetensors.index.json", "model.safetensors"] {
         let error = save_sharded(dir.path().join(name), &tensors[..1], 1000, &quick()).unwrap_err();
         assert!(error.to_string().contains("name of an index"), "{error}");
     }
-    let twice: [(&str, &dyn tenarc::ToTensor); 2] = [("a", &good), ("a", &good)];
+    let twice: [(&str, &dyn tenarc::tensor::ToTensor); 2] = [("a", &good), ("a", &good)];
     save_sharded(&index, &twice, 1000, &quick()).unwrap_err();
     assert!(names(dir.path()).is_empty());
 }

@@ -2,8 +2,9 @@
 
 use ndarray::{Array, Array1, Array2, Array3, IxDyn, ShapeBuilder as _, array};
 use proptest::prelude::*;
-use tenarc::convert::safetensors::{self, Options, SafeTensors};
-use tenarc::{DType, Deferred, DynTensor, Order, ToTensor};
+use tenarc::tensor::{Deferred, Order, ToTensor};
+use tenarc::{DType, DynTensor};
+use tenarc_convert::safetensors::{self, Options, SafeTensors};
 
 use crate::support::{quick, tensor, written};
 
@@ -55,7 +56,7 @@ fn a_header_beyond_100_mb_is_not_written() {
     let options = Options::default().with_metadata([("a", &text[..]), ("b", &text[..])]);
     let mut out = Vec::new();
     let error = safetensors::to_writer_with(&mut out, &[("a", vec![1u8])], &options).unwrap_err();
-    assert_eq!((error.category(), out.len()), (tenarc::Category::Limit, 0));
+    assert_eq!((error.category(), out.len()), (tenarc::error::Category::Limit, 0));
 }
 
 #[test]

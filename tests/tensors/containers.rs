@@ -7,7 +7,8 @@ use std::fmt::Debug;
 use ndarray::{ArcArray, Array1, Array2, ArrayD, ArrayView1, CowArray, Ix1, Ix2, array};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{DynTensor, Element, FromTensor, Tensor, ToTensor};
+use tenarc::tensor::{Element, FromTensor, ToTensor};
+use tenarc::{DynTensor, Tensor};
 
 use super::support::{
     Sample, assert_fails, assert_reads, decode, encode, for_every_element, for_some_elements, hex,
@@ -205,9 +206,9 @@ fn options_of_tensors_are_written_plainly() {
 struct Samples<'a>(Cow<'a, [u16]>);
 
 impl ToTensor for Samples<'_> {
-    fn meta(&self) -> tenarc::TensorMeta {
+    fn meta(&self) -> tenarc::tensor::TensorMeta {
         let shape = [self.0.len(), 1].into();
-        tenarc::TensorMeta { dtype: u16::DTYPE, shape, order: tenarc::Order::C }
+        tenarc::tensor::TensorMeta { dtype: u16::DTYPE, shape, order: tenarc::tensor::Order::C }
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {
@@ -220,7 +221,7 @@ impl ToTensor for Samples<'_> {
 }
 
 impl<'de> FromTensor<'de> for Samples<'de> {
-    fn from_tensor(tensor: tenarc::RawTensor<'de, '_>) -> tenarc::Result<Self> {
+    fn from_tensor(tensor: tenarc::tensor::RawTensor<'de, '_>) -> tenarc::Result<Self> {
         match tensor.borrow() {
             Ok(values) => Ok(Self(Cow::Borrowed(values))),
             Err(_) => tensor.into_vec().map(|values| Self(Cow::Owned(values))),
@@ -241,9 +242,9 @@ fn own_array_types_can_be_tensors() {
 struct Lying(usize);
 
 impl ToTensor for Lying {
-    fn meta(&self) -> tenarc::TensorMeta {
+    fn meta(&self) -> tenarc::tensor::TensorMeta {
         let shape = [4].into();
-        tenarc::TensorMeta { dtype: u8::DTYPE, shape, order: tenarc::Order::C }
+        tenarc::tensor::TensorMeta { dtype: u8::DTYPE, shape, order: tenarc::tensor::Order::C }
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {

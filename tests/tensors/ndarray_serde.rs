@@ -3,13 +3,15 @@
 use ndarray::{Array, Array0, Array1, Array2, ArrayD, Dimension, IxDyn, ShapeBuilder, array};
 use num_complex::Complex;
 use serde::Serialize;
-use tenarc::{DType, DynTensor, EncodeOptions, Order, Tensor, Value};
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 /// Messages, packed ones, and values.
-fn check<A: tenarc::Element + Serialize, D: Dimension + Serialize>(array: &Array<A, D>) {
+fn check<A: tenarc::tensor::Element + Serialize, D: Dimension + Serialize>(array: &Array<A, D>) {
     let packed = EncodeOptions::default().with_typed_arrays(true);
     for options in [EncodeOptions::default(), packed] {
-        let bytes = tenarc::to_vec_with(array, options).unwrap();
+        let bytes = tenarc::ser::to_vec_with(array, options).unwrap();
         let back: Tensor<Array<A, D>> = tenarc::from_slice(&bytes).unwrap();
         assert_eq!(back.0, array);
         let back: Tensor<Array<A, D>> = tenarc::from_reader(&bytes[..]).unwrap();
@@ -21,7 +23,7 @@ fn check<A: tenarc::Element + Serialize, D: Dimension + Serialize>(array: &Array
     json(array);
 }
 
-fn json<A: tenarc::Element + Serialize, D: Dimension + Serialize>(array: &Array<A, D>) {
+fn json<A: tenarc::tensor::Element + Serialize, D: Dimension + Serialize>(array: &Array<A, D>) {
     let text = serde_json::to_string(array).unwrap();
     assert_eq!(serde_json::from_str::<Tensor<Array<A, D>>>(&text).unwrap().0, array);
     // Sorted: the data first.
@@ -48,7 +50,7 @@ fn arrays_of_every_rank() {
 #[test]
 fn a_packed_array_keeps_its_dtype() {
     let options = EncodeOptions::default().with_typed_arrays(true);
-    let bytes = tenarc::to_vec_with(&Array2::from_elem((1, 100), 1.5f32), options).unwrap();
+    let bytes = tenarc::ser::to_vec_with(&Array2::from_elem((1, 100), 1.5f32), options).unwrap();
     let tensor: Tensor<DynTensor> = tenarc::from_slice(&bytes).unwrap();
     assert_eq!((tensor.dtype(), tensor.shape()), (&DType::F32, &[1, 100][..]));
     assert_eq!(tensor.order(), Order::C);

@@ -2,8 +2,10 @@
 
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
-use tenarc::convert::torch::{self, Names, Options};
-use tenarc::{Order, SaveOptions, Tensor};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::Order;
+use tenarc_convert::torch::{self, Names, Options};
 
 use super::support::{file, fixture, fixtures, floats, says, under_a};
 

@@ -3,8 +3,10 @@
 use ndarray::{Array1, ArrayViewD, IxDyn};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::convert::torch::{self, TorchFile};
-use tenarc::{Category, DType, DynTensor, Order, Value};
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Value};
+use tenarc_convert::torch::{self, TorchFile};
 
 use super::support::{Slow, all, fixture, fixtures, says, zip};
 

@@ -1,8 +1,11 @@
 //! Where elements are: checked against the storage, gathered in order.
 
 use ndarray::{Array1, Array2, ArrayD};
-use tenarc::convert::torch::TorchFile;
-use tenarc::{Category, DType, Limits, Order};
+use tenarc::DType;
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc_convert::torch::TorchFile;
 
 use super::support::{Slow, file, floats, refused, says, under_a, zip};
 

@@ -15,7 +15,7 @@ use crate::tensor::Deferred;
 /// An npy file whose elements are read when they are asked for.
 ///
 /// ```
-/// use tenarc::convert::npy::{self, NpyFile};
+/// use tenarc_convert::npy::{self, NpyFile};
 ///
 /// let mut bytes = Vec::new();
 /// npy::write(&mut bytes, &ndarray::array![[1.0f32, 2.0]])?;

@@ -2,8 +2,8 @@
 //!
 //! ```
 //! use ndarray::{Array1, Array2, array};
-//! use tenarc::ToTensor;
-//! use tenarc::convert::npy::{self, Compression, ConvertOptions, Npz};
+//! use tenarc::tensor::ToTensor;
+//! use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz};
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-npy-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir)?;

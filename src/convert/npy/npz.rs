@@ -26,7 +26,7 @@ pub const SUFFIX: &str = ".npy";
 ///
 /// ```
 /// use ndarray::{Array1, array};
-/// use tenarc::convert::npy::{Npz, NpzWriter};
+/// use tenarc_convert::npy::{Npz, NpzWriter};
 ///
 /// let mut out = NpzWriter::new(std::io::Cursor::new(Vec::new()))?;
 /// out.add("layers/0/bias", &array![1.0f32, 2.0])?;

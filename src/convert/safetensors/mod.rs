@@ -5,7 +5,7 @@
 //! use std::collections::BTreeMap;
 //!
 //! use ndarray::{Array1, Array2};
-//! use tenarc::convert::safetensors;
+//! use tenarc_convert::safetensors;
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-safetensors-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir)?;

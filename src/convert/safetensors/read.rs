@@ -121,7 +121,7 @@ impl<S: ReadAt> SafeTensors<S> {
     ///
     /// ```
     /// use ndarray::Array2;
-    /// use tenarc::convert::safetensors::{self, SafeTensors};
+    /// use tenarc_convert::safetensors::{self, SafeTensors};
     ///
     /// let mut bytes = Vec::new();
     /// safetensors::to_writer(&mut bytes, &[("layers.0.weight", Array2::<f32>::eye(3))])?;

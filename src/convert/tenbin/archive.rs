@@ -38,7 +38,7 @@ pub enum Layout {
 /// lost. The layout follows from the names, and is told.
 ///
 /// ```
-/// use tenarc::convert::tenbin;
+/// use tenarc_convert::tenbin;
 /// use tenarc::{Archive, OArchive};
 ///
 /// let ten = tenbin::encode_buffer(&[("x", vec![1i32, 2, 3]), ("y", vec![4])])?;

@@ -2,8 +2,9 @@
 
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tenarc::convert::arrow::{self, ArrowFile, Batches};
-use tenarc::{DType, DynTensor, ReadAt, Value};
+use tenarc::io::ReadAt;
+use tenarc::{DType, DynTensor, Value};
+use tenarc_convert::arrow::{self, ArrowFile, Batches};
 
 use super::support::{Slow, fixture, fixtures, says, value};
 
@@ -110,7 +111,7 @@ fn batches_are_the_rows_one_after_the_other() {
 #[test]
 fn columns_are_had_by_their_names() {
     let file = arrow::open(fixtures().join("structs.arrow")).unwrap();
-    let paths: Vec<&str> = file.tensors().iter().map(tenarc::TensorInfo::path).collect();
+    let paths: Vec<&str> = file.tensors().iter().map(tenarc::tensor::TensorInfo::path).collect();
     assert_eq!(paths, ["point.x", "point.deep.y", "id"]);
     let x: ndarray::Array1<f32> = file.tensor("point.x").unwrap();
     assert_eq!(x, ndarray::array![0.0, 1.0, 2.0]);
