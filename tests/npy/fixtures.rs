@@ -175,7 +175,10 @@ fn another_dtype_or_rank_than_asked_for_is_an_error() {
     let error =
         says(npz.tensor::<Array2<f64>>("weight"), "expected a tensor of f64, found one of f32");
     assert_eq!(error.path(), "weight");
-    says(npz.tensor::<Array1<f32>>("weight"), "expected an array of rank 1, found shape [2, 3]");
+    says(
+        npz.tensor::<Array1<f32>>("weight"),
+        "expected a tensor of 1 dimensions, found shape [2, 3]",
+    );
     says(npy::read_as::<Array1<i32>>(&fixture("f4.npy")[..]), "expected a tensor of i32");
 }
 

@@ -153,7 +153,9 @@ fn tensors_are_read_as_what_they_are() {
     assert_eq!(file.tensor::<ndarray::Array3<i16>>("a").unwrap(), array);
     let wrong = file.tensor::<ndarray::Array3<i32>>("a").unwrap_err();
     assert!(
-        wrong.to_string().contains("expected a tensor of i32, found one of i16 at `a`"),
+        wrong
+            .to_string()
+            .contains("expected a tensor of i32, found one of i16 and shape [2, 3, 4] at `a`"),
         "{wrong}"
     );
     assert_eq!(file.tensor::<ndarray::Array2<i16>>("a").unwrap_err().path(), "a");
