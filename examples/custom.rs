@@ -1,12 +1,12 @@
-//! A type with rules of its own inside a derived struct, and a tensor of any element type.
+//! Hand-written `Serialize` and `Deserialize` inside a derived struct, and tensors of any element type.
 //!
 //! ```sh
 //! cargo run --release --example custom
 //! ```
 //!
-//! A sparse matrix is three arrays that must fit each other. Its hand-written `Serialize` borrows
-//! them, so nothing is copied on the way out; its `Deserialize` checks them, so no matrix exists
-//! that breaks the rules, wherever the bytes came from.
+//! A sparse matrix consists of three arrays that must be consistent. Its `Serialize` writes views of
+//! the arrays, so nothing is copied. Its `Deserialize` checks the arrays, so an inconsistent matrix
+//! cannot be read.
 
 use std::error::Error;
 
@@ -15,9 +15,10 @@ use ndarray::{Array2, ArrayView1, array};
 use serde::de::{self, Deserializer};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
-/// Compressed sparse rows: the stored entries of row `r` are those numbered
+/// A matrix in compressed sparse row format: the entries of row `r` are those at the positions
 /// `starts[r]..starts[r + 1]`.
 #[derive(Debug, PartialEq)]
 struct Sparse {
@@ -50,19 +51,19 @@ impl Sparse {
         self.starts.windows(2).map(row).collect()
     }
 
-    /// What every other method relies on.
+    /// Checks that the arrays are consistent; every other method relies on it.
     fn check(&self) -> Result<(), String> {
         let entries = self.entries.len();
         if self.at.len() != entries {
-            return Err(format!("{} columns for {entries} entries", self.at.len()));
+            return Err(format!("expected {entries} column numbers, found {}", self.at.len()));
         }
         if let Some(column) = self.at.iter().find(|&&column| column >= self.columns) {
-            return Err(format!("an entry in column {column} of {}", self.columns));
+            return Err(format!("column {column} of an entry is not below {}", self.columns));
         }
         let ends_meet = self.starts.first() == Some(&0)
             && self.starts.last().map(|&end| end as usize) == Some(entries);
         if !ends_meet || !self.starts.is_sorted() {
-            return Err("row starts do not ascend from zero to the number of entries".into());
+            return Err("row starts must ascend from 0 to the number of entries".into());
         }
         Ok(())
     }
@@ -72,7 +73,7 @@ impl Serialize for Sparse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Sparse", 4)?;
         fields.serialize_field("columns", &self.columns)?;
-        // A view in a `Tensor` is written like the array it borrows.
+        // A `Tensor` of a view is written like a `Tensor` of the array.
         fields.serialize_field("starts", &Tensor(ArrayView1::from(&self.starts)))?;
         fields.serialize_field("at", &Tensor(ArrayView1::from(&self.at)))?;
         fields.serialize_field("entries", &Tensor(ArrayView1::from(&self.entries)))?;
@@ -82,7 +83,7 @@ impl Serialize for Sparse {
 
 impl<'de> Deserialize<'de> for Sparse {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// The same fields without the rules: the part that can be derived.
+        /// The same fields with a derived `Deserialize`, not yet checked.
         #[derive(Deserialize)]
         struct Unchecked {
             columns: u32,
@@ -102,7 +103,7 @@ impl<'de> Deserialize<'de> for Sparse {
     }
 }
 
-/// Knows nothing of how a `Sparse` is stored, nor of what its features are numbers of.
+/// A derived struct. It need not know how a `Sparse` is stored, or which element type the features have.
 #[derive(Serialize, Deserialize)]
 struct Graph {
     name: String,
@@ -118,7 +119,7 @@ fn graph(name: &str, features: impl Into<DynTensor>) -> Result<Graph, Box<dyn Er
     Ok(Graph { name: name.into(), edges, features: features.into() })
 }
 
-/// Uses the element types it knows; those of tomorrow need not stop it.
+/// Uses the element types it knows, and keeps the elements of others.
 fn describe(features: &DynTensor) -> tenarc::Result<String> {
     Ok(match features.dtype() {
         DType::F32 => format!("they sum to {}", features.view::<f32>()?.sum()),
@@ -126,7 +127,7 @@ fn describe(features: &DynTensor) -> tenarc::Result<String> {
             let sum: f32 = features.view::<f16>()?.iter().map(|x| x.to_f32()).sum();
             format!("they sum to {sum}, roughly")
         }
-        _ => "kept as they are".into(),
+        _ => "kept unchanged".into(),
     })
 }
 
@@ -135,10 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         graph("single", array![[0.25_f32, 0.5], [1.0, 2.0], [4.0, 8.0]])?,
         graph("half", array![0.1, 0.2, 0.3].mapv(f16::from_f32))?,
         graph("eight bits", DynTensor::new(DType::F8E4M3, &[3], Order::C, vec![56, 64, 68])?)?,
-        graph(
-            "unheard of",
-            DynTensor::new(DType::from_name("posit8"), &[3], Order::C, vec![1; 3])?,
-        )?,
+        graph("unknown", DynTensor::new(DType::from_name("posit8"), &[3], Order::C, vec![1; 3])?)?,
     ];
     let bytes = tenarc::to_vec(&graphs)?;
     let loaded: Vec<Graph> = tenarc::from_slice(&bytes)?;
@@ -146,8 +144,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let edges = &loaded[0].edges;
     let vector = [1.0, 2.0, 3.0, 4.0];
     assert_eq!(edges, &graphs[0].edges);
-    println!("A sparse matrix with {} entries inside a derived struct", edges.entries.len());
-    println!("  times {vector:?} is {:?}\n", edges.times(&vector));
+    println!("A sparse matrix with {} entries, inside a derived struct", edges.entries.len());
+    println!("  multiplied by {vector:?} gives {:?}\n", edges.times(&vector));
 
     println!("Tensors of element types known only at run time");
     for Graph { name, features, .. } in &loaded {
@@ -155,13 +153,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("  {name:<11}{dtype:<8}of shape {shape:<7}{}", describe(features)?);
     }
     assert_eq!(tenarc::to_vec(&loaded)?, bytes);
-    println!("  Written again, they are the same bytes.\n");
+    println!("  Writing them again gives the same bytes.\n");
 
-    println!("A sparse matrix that breaks its rules");
+    println!("An inconsistent sparse matrix");
     let mut broken = graphs;
     broken[1].edges.at[1] = 9;
     match tenarc::from_slice::<Vec<Graph>>(&tenarc::to_vec(&broken)?) {
-        Ok(_) => Err("it was taken".into()),
+        Ok(_) => Err("the matrix was accepted".into()),
         Err(error) => {
             println!("  Refused: {error}");
             Ok(())

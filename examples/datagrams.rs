@@ -1,14 +1,15 @@
-//! Records as messages, one to a datagram, to another process over UDP.
+//! Sends records to another process over UDP, one message in each datagram.
 //!
 //! ```sh
 //! cargo run --release --example datagrams
 //! ```
 //!
-//! A datagram here has at most [`LIMIT`] bytes, which most networks carry unfragmented. The sender
-//! refuses a record that is larger, and says how large it is; a table is sent in pieces, each of as
-//! many rows as fit, a message of its own that says which rows it holds. Datagrams get lost, come
-//! twice and overtake each other, so each carries a number, is acknowledged by it, and is sent again
-//! until it was. A row that does not fit by itself is refused: rows are not taken apart.
+//! A datagram has at most [`LIMIT`] bytes here, which most networks carry without fragmentation. A
+//! larger record is an error. A table is therefore sent in pieces: each is a message with as many
+//! rows as fit, and the number of the first. A single row that does not fit is an error.
+//!
+//! Datagrams can get lost, arrive twice, or arrive in another order. So each has a number, the
+//! receiver acknowledges the number, and the sender repeats the datagram until then.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -20,7 +21,7 @@ use ndarray::{Array2, s};
 use serde::{Deserialize, Serialize};
 use tenarc::Tensor;
 
-/// The most bytes in a datagram.
+/// The maximum number of bytes in a datagram.
 pub(crate) const LIMIT: usize = 1200;
 const WAIT: Duration = Duration::from_millis(200);
 const ATTEMPTS: usize = 50;
@@ -28,7 +29,7 @@ const ATTEMPTS: usize = 50;
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 pub(crate) enum Record {
     Log(String),
-    /// Rows of a table, `first` and those behind it.
+    /// Consecutive rows of a table, from row `first`.
     Rows {
         first: usize,
         of: usize,
@@ -37,17 +38,17 @@ pub(crate) enum Record {
     End,
 }
 
-/// The datagram with a record; an error that says how large it is, beyond [`LIMIT`].
+/// The datagram for a record. Fails if it would be longer than [`LIMIT`].
 pub(crate) fn datagram(number: u32, record: &Record) -> io::Result<Vec<u8>> {
     let bytes = tenarc::to_vec(&(number, record))?;
     if bytes.len() > LIMIT {
-        let error = format!("a record of {} bytes, a datagram holds {LIMIT}", bytes.len());
+        let error = format!("the record has {} bytes, a datagram holds {LIMIT}", bytes.len());
         return Err(io::Error::new(ErrorKind::InvalidInput, error));
     }
     Ok(bytes)
 }
 
-/// The records that a table is sent as; an error where a single row is too large for one.
+/// Splits a table into records that fit a datagram. Fails if a single row does not fit.
 pub(crate) fn pieces(table: &Array2<f32>) -> io::Result<Vec<Record>> {
     let of = table.nrows();
     let mut pieces = Vec::new();
@@ -55,7 +56,7 @@ pub(crate) fn pieces(table: &Array2<f32>) -> io::Result<Vec<Record>> {
     while let Some((first, end)) = left.pop() {
         let rows = table.slice(s![first..end, ..]).to_owned().into();
         let piece = Record::Rows { first, of, rows };
-        // The largest number, as numbers take up to five bytes.
+        // Tried with the largest number, as a number takes one to five bytes.
         match datagram(u32::MAX, &piece) {
             Ok(_) => pieces.push(piece),
             Err(error) if end - first <= 1 => return Err(error),
@@ -83,23 +84,26 @@ pub(crate) fn deliver(socket: &UdpSocket, number: u32, datagram: &[u8]) -> io::R
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::new(ErrorKind::TimedOut, format!("datagram {number} is not acknowledged")))
+    Err(io::Error::new(ErrorKind::TimedOut, format!("datagram {number} was not acknowledged")))
 }
 
 /// Receives a record, and acknowledges it.
 pub(crate) fn receive(socket: &UdpSocket) -> io::Result<(u32, Record)> {
-    // One byte more than can be: a longer datagram would be cut without a word.
+    // One byte more than the limit, to notice longer datagrams: they are truncated silently.
     let mut bytes = [0; LIMIT + 1];
     let (len, from) = socket.recv_from(&mut bytes)?;
     if len > LIMIT {
-        return Err(io::Error::new(ErrorKind::InvalidData, "a datagram beyond the limit"));
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "the datagram is longer than the limit",
+        ));
     }
     let (number, record) = tenarc::from_slice::<(u32, Record)>(&bytes[..len])?;
     socket.send_to(&tenarc::to_vec(&number)?, from)?;
     Ok((number, record))
 }
 
-#[allow(dead_code)] // A test uses the rest.
+#[allow(dead_code)] // `tests/transports.rs` includes this file, and does not call `main`.
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(address) = std::env::args().nth(1) {
         return send(&address);
@@ -114,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Record::End => break,
             Record::Log(text) => println!("received: {text}"),
             Record::Rows { first, of, rows } => {
-                // Bounded, as the memory follows what is announced.
+                // Bounded, as the received number decides how much memory is allocated.
                 table.resize(of.min(10_000), None);
                 let places = table.get_mut(first..).unwrap_or_default();
                 places.iter_mut().zip(rows.outer_iter()).for_each(|(p, r)| *p = Some(r.sum()));
@@ -133,9 +137,9 @@ fn send(address: &str) -> Result<(), Box<dyn Error>> {
     socket.connect(address)?;
     let table = Array2::from_shape_fn((500, 64), |(row, _)| if row % 2 == 0 { 0.5 } else { 0.25 });
     let whole = Record::Rows { first: 0, of: 500, rows: table.clone().into() };
-    let refused = datagram(0, &whole).err().ok_or("a table went into a datagram")?;
+    let refused = datagram(0, &whole).err().ok_or("the whole table fitted a datagram")?;
     let pieces = pieces(&table)?;
-    println!("sent whole: {refused}\nsent in pieces: {}", pieces.len());
+    println!("sending the whole table fails: {refused}\nsending it in {} pieces", pieces.len());
     let records = [Record::Log("a table follows".into())].into_iter().chain(pieces);
     for (number, record) in (0..).zip(records.chain([Record::End])) {
         deliver(&socket, number, &datagram(number, &record)?)?;

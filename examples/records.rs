@@ -1,13 +1,12 @@
-//! Records of different kinds, one after the other, on a stream that cannot seek.
+//! Writes and reads records of different kinds, one after the other, over a pipe.
 //!
 //! ```sh
 //! cargo run --release --example records
 //! ```
 //!
-//! One thread plays an instrument and writes to a pipe; the other reads each record as it arrives.
-//! A file, a socket or a compressor would do as well: all that is asked for is `io::Write` at one
-//! end and `io::Read` at the other. The stream is a CBOR sequence (RFC 8742): nothing stands
-//! between the records, and whoever appends more has made a longer stream.
+//! One thread simulates a measuring instrument and writes to a pipe; the other reads each record as it
+//! arrives. Any `io::Write` and `io::Read` would do: a file, a socket, a compressor. The stream is a
+//! CBOR sequence (RFC 8742): one record follows directly on the other, and more can be appended.
 
 use std::error::Error;
 use std::f32::consts::TAU;
@@ -25,7 +24,7 @@ enum Record {
         channels: Vec<String>,
         rate_hz: u32,
     },
-    /// Channels by readings, moved as one block of bytes.
+    /// Channels by readings, written as one block of bytes.
     Sample {
         second: u32,
         readings: Tensor<Array2<f32>>,
@@ -46,14 +45,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let instrument = thread::spawn(move || measure(writer));
     let read = listen(BufReader::new(reader));
     let written = instrument.join().map_err(|_| "the instrument panicked")?;
-    // Where reading failed, the instrument's broken pipe is only the consequence.
+    // If reading failed, report that error first: the writer's broken pipe follows from it.
     let (records, bytes) = read?;
     written?;
-    println!("\n{records} records, {bytes} bytes of them readings");
+    println!("\n{records} records with {bytes} bytes of readings");
     Ok(())
 }
 
-/// Writes the records as they come up.
+/// Writes each record as soon as it is measured.
 fn measure(stream: impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(stream);
     let mut write = |record: Record| tenarc::to_writer(&mut out, &record);
@@ -73,7 +72,7 @@ fn measure(stream: impl Write) -> io::Result<()> {
             write(Record::Log(Level::Warning, text))?;
         }
     }
-    // Dropping the writer would flush it too, but keep an error to itself.
+    // Dropping the writer would flush it too, but ignore errors.
     out.flush()
 }
 

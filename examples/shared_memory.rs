@@ -1,13 +1,13 @@
-//! An archive in shared memory, written by one process and used by another where it lies.
+//! One process writes an archive to shared memory; another maps it and uses it without copies.
 //!
 //! ```sh
 //! cargo run --release --example shared_memory
 //! ```
 //!
-//! The memory is a file without a name (`memfd_create`), which lives as long as anybody holds it.
-//! Once the archive is written it is sealed: nobody can change or shorten it any more, which is
-//! just what `Map::open` asks for. The other process opens it through `/proc`, maps it, and gets
-//! views: of arrays, it copies none. Linux only.
+//! The memory is an unnamed file (`memfd_create`), which exists as long as a process has it open. After
+//! the archive is written, the file is sealed: no process can change or truncate it, as `Map::open`
+//! requires. The other process opens it through `/proc`, maps it, and gets views of the arrays. It
+//! copies no array. Linux only.
 
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)] // Mapping a file is unsafe.
@@ -38,7 +38,7 @@ mod linux {
     const SEALS: SealFlags =
         SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-    /// Writes, and starts a reader.
+    /// Writes the archive, and starts the reader.
     pub fn write() -> Result<(), Box<dyn Error>> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let memory = File::from(memfd_create("index", flags)?);
@@ -47,29 +47,30 @@ mod linux {
         out.save(&Index { name: "vectors of words".into(), vectors })?;
         out.finish()?;
         fcntl_add_seals(&memory, SEALS)?;
-        println!("{} bytes of archive in shared memory, sealed", memory.metadata()?.len());
+        println!("wrote an archive of {} bytes to sealed memory", memory.metadata()?.len());
 
         let path = format!("/proc/{}/fd/{}", process::id(), memory.as_raw_fd());
         let status = Command::new(std::env::current_exe()?).arg(path).status()?;
         if status.success() { Ok(()) } else { Err("the reader failed".into()) }
     }
 
-    /// Maps what the other process wrote.
+    /// Maps the archive that the other process wrote.
     pub fn read(path: &str) -> Result<(), Box<dyn Error>> {
         if !fcntl_get_seals(File::open(path)?)?.contains(SEALS) {
             return Err("the memory is not sealed".into());
         }
-        // SAFETY: the seals stay: nobody changes or shortens it, and nobody can undo that.
+        // SAFETY: no process can change or truncate the file: it is sealed against that, and seals cannot
+        // be removed.
         let map = unsafe { Map::open(path) }?;
         let index: IndexView = map.view()?;
         let at = index.vectors.as_ptr().addr();
-        let place = mapping(at)?.ok_or("the array lies in no mapping")?;
+        let place = mapping(at)?.ok_or("the array is not in a mapped file")?;
         let rows = index.vectors.nrows();
         println!("{}: {rows} rows, viewed in {place}, sum {}", index.name, index.vectors.sum());
         if place.contains("memfd:index") { Ok(()) } else { Err("the array was copied".into()) }
     }
 
-    /// What is mapped at an address.
+    /// The name of the file that is mapped at an address.
     fn mapping(at: usize) -> Result<Option<String>, Box<dyn Error>> {
         for line in fs::read_to_string("/proc/self/maps")?.lines() {
             let (range, rest) = line.split_once(' ').ok_or("a line without a range")?;
@@ -93,5 +94,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("nothing is done here: this needs Linux");
+    println!("this example needs Linux");
 }

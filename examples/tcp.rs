@@ -1,12 +1,12 @@
-//! A struct with metadata and tensors, sent to another process over TCP and answered by a message.
+//! Sends structs with metadata and tensors to another process over TCP, which answers with messages.
 //!
 //! ```sh
 //! cargo run --release --example tcp
 //! ```
 //!
-//! [`Split`] writes the metadata, then every tensor straight from where it lies; `Parts::read_from`
-//! reads each into memory of its own, verifies it, and takes not a byte more, so that anything may
-//! follow on the connection. This program is both sides: it starts itself again as the sender.
+//! [`Split`] writes the metadata, then each tensor directly from its memory. `Parts::read_from` reads
+//! each tensor into new memory and verifies its checksum. It reads exactly the bytes of the value, so
+//! anything may follow on the connection. The program starts itself a second time as the sender.
 
 use std::env;
 use std::error::Error;
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
-use tenarc::{Deserializer, Parts, Split, Tensor};
+use tenarc::parts::{Parts, Split};
+use tenarc::{Deserializer, Tensor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -30,7 +31,7 @@ struct Frame {
     mask: Tensor<Array2<u8>>,
 }
 
-/// The same, borrowed from the buffers that were received.
+/// The same fields, as views of the received buffers.
 #[derive(Deserialize)]
 struct FrameView<'a> {
     camera: &'a str,
@@ -44,7 +45,7 @@ struct FrameView<'a> {
 #[derive(Serialize, Deserialize, Debug)]
 struct Answer {
     number: u32,
-    /// The mean depth where the mask is set.
+    /// The mean depth of the pixels where the mask is not 0.
     mean: f64,
 }
 
@@ -62,14 +63,14 @@ fn receive() -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?.to_string();
     let mut sender = Command::new(env::current_exe()?).arg(address).spawn()?;
     let answered = accept(&listener, &mut sender).and_then(|stream| answer(&stream));
-    // A sender whose connection has ended ends by itself.
+    // The connection is closed by now, so the sender ends too.
     let ended = sender.wait()?;
     let frames = answered?;
     println!("{frames} frames received; the sender ended with {ended}");
     if ended.success() { Ok(()) } else { Err("the sender failed".into()) }
 }
 
-/// Waits for the sender, but not for one that has ended.
+/// Waits for the sender to connect. Fails after a timeout, or if the sender has ended.
 fn accept(listener: &TcpListener, sender: &mut Child) -> Result<TcpStream, Box<dyn Error>> {
     listener.set_nonblocking(true)?;
     let start = Instant::now();
@@ -82,7 +83,7 @@ fn accept(listener: &TcpListener, sender: &mut Child) -> Result<TcpStream, Box<d
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
             Err(_) if start.elapsed() > TIMEOUT || sender.try_wait()?.is_some() => {
                 let _ = sender.kill();
-                return Err("the sender has not connected".into());
+                return Err("the sender did not connect".into());
             }
             Err(_) => thread::sleep(Duration::from_millis(5)),
         }
@@ -102,7 +103,7 @@ fn answer(stream: &TcpStream) -> Result<u32, Box<dyn Error>> {
     loop {
         let parts = match Parts::read_from(stream) {
             Ok(parts) => parts,
-            Err(error) if error.category() == tenarc::Category::Eof => return Ok(frames),
+            Err(error) if error.category() == tenarc::error::Category::Eof => return Ok(frames),
             Err(error) => return Err(error.into()),
         };
         let frame: FrameView = parts.view()?;
@@ -134,7 +135,7 @@ fn send(address: &str) -> Result<(), Box<dyn Error>> {
         let answer = answers.next().ok_or("no answer")??;
         println!("answered: {answer:?}");
         if answer.number != frame.number {
-            return Err("the answer to another frame".into());
+            return Err("received the answer to another frame".into());
         }
     }
     Ok(())

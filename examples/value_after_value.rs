@@ -1,20 +1,21 @@
-//! Values of many types, one after the other, in one archive.
+//! Saves values of different types, one after the other, in one archive.
 //!
 //! ```sh
 //! cargo run --release --example value_after_value
 //! ```
 //!
-//! What C++ writes as `archive << a << b` and reads as `archive >> a >> b`: a model of several parts, each of
-//! which saves itself, with code that does not care where the archive goes.
+//! This corresponds to `archive << a << b` and `archive >> a >> b` of C++ serialization libraries: a model of
+//! several parts saves and loads itself, with code that works for any stream.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, Match, OArchive, Tensor, Variable};
+use tenarc::named::{Match, Variable};
+use tenarc::{IArchive, OArchive, Tensor};
 
-/// A sparse matrix in compressed rows.
+/// A sparse matrix in compressed sparse row format.
 #[derive(Serialize, Deserialize, PartialEq, Debug, Default)]
 struct Sparse {
     shape: (usize, usize),
@@ -34,14 +35,14 @@ struct Recommender {
 impl Recommender {
     fn save<W: Write>(&self, out: &mut OArchive<W>) -> tenarc::Result<()> {
         out.save(&self.users)?.save(&self.ratings)?.save(&self.best)?;
-        // A list of named tensors, as a training framework has them.
+        // A list of named tensors, as in training frameworks.
         out.save_multi(&[("factors", &self.factors)])?;
         Ok(())
     }
 
     fn load<R: Read>(input: &mut IArchive<R>) -> tenarc::Result<Self> {
         let (users, ratings, best) = (input.load()?, input.load()?, input.load()?);
-        // Onto a variable that is there, and that knows its shape.
+        // Loads into an existing array, which must have the same shape.
         let mut factors = Array2::zeros((500, 16));
         let mut variables: [(&str, &mut dyn Variable); 1] = [("factors", &mut factors)];
         input.load_multi_onto(&mut variables, Match::Strict)?;
@@ -64,7 +65,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         best: Some(0.91),
     };
 
-    // Into a vector that grows; what is committed is a whole archive, whatever follows.
+    // Writes to a growing vector. After `commit`, the bytes so far are a complete archive, even if a later
+    // write fails.
     let mut bytes = Vec::new();
     let mut out = OArchive::new(&mut bytes)?;
     out.save("recommender, version 3")?;
@@ -83,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(Recommender::load(&mut input)?, model);
     assert!(input.is_at_end()?);
 
-    // A pipe, which cannot seek, works as well; so does a file.
+    // Reading and writing need no seeking, so a pipe works too.
     let (reader, writer) = std::io::pipe()?;
     let received = std::thread::spawn(move || Recommender::load(&mut IArchive::new(reader)?));
     let mut out = OArchive::new(writer)?;
@@ -91,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(out.finish()?);
     assert_eq!(received.join().expect("the reader does not panic")?, model);
 
-    // As another type a value is an error, not something else; and the next one can be read.
+    // Loading a value as a wrong type is an error; the next value can still be loaded.
     let mut input = IArchive::new(&bytes[..])?;
     println!("asked for a number: {}", input.load::<u64>().unwrap_err());
     assert_eq!(Recommender::load(&mut input)?, model);

@@ -1,12 +1,12 @@
-//! Decoding to borrowed views: strings and tensors that stay where they were received.
+//! Decodes a message to views: strings and tensors that borrow from the received bytes.
 //!
 //! ```sh
 //! cargo run --release --example views
 //! ```
 //!
-//! Rust wants an `f32` on an address that is a multiple of four, and a message puts a payload
-//! wherever the bytes before it end. So a view is possible for some positions of the message in
-//! memory and not for others; this example decodes one message at four positions and shows both.
+//! Rust requires the address of an `f32` to be a multiple of four. A message has no padding, so the
+//! payload of a tensor starts wherever the bytes before it end. Whether a view is possible depends on
+//! the address of the message in memory. This example decodes one message at four different addresses.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ use ndarray::{Array2, ArrayView2, CowArray, Ix2};
 use serde::{Deserialize, Serialize};
 use tenarc::Tensor;
 
-/// What is sent: owned.
+/// What is sent.
 #[derive(Serialize)]
 struct Frame {
     camera: String,
@@ -22,18 +22,18 @@ struct Frame {
     depth: Tensor<Array2<f32>>,
 }
 
-/// Copies nothing, whatever it takes: an unaligned payload is an error.
+/// Never copies: an unaligned payload is an error.
 #[derive(Deserialize)]
 struct FrameView<'a> {
     camera: &'a str,
-    /// serde borrows `&str` on its own, but a type of another crate only when told to.
+    /// serde borrows `&str` without an attribute; other types need `#[serde(borrow)]`.
     #[serde(borrow)]
     mask: Tensor<ArrayView2<'a, u8>>,
     #[serde(borrow)]
     depth: Tensor<ArrayView2<'a, f32>>,
 }
 
-/// Copies only what it must: an unaligned payload becomes an owned array.
+/// Copies only if necessary: an unaligned payload becomes an owned array.
 #[derive(Deserialize)]
 struct FrameCow<'a> {
     camera: &'a str,
@@ -54,14 +54,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let message = tenarc::to_vec(&frame)?;
     println!(
-        "One message of {} bytes: a string, a mask of {rows} x {columns} u8, as many f32\n",
+        "A message of {} bytes: a string, {rows} x {columns} u8 and {rows} x {columns} f32\n",
         message.len()
     );
 
     for shift in 0..align_of::<f32>() {
         let (buffer, start) = at_shift(&message, shift);
         let received = &buffer[start..];
-        println!("At an address that is {shift} more than a multiple of {}:", align_of::<f32>());
+        println!("At an address that is a multiple of {} plus {shift}:", align_of::<f32>());
 
         match tenarc::from_slice::<FrameView>(received) {
             Ok(frame) => {
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
         let frame: FrameCow = tenarc::from_slice(received)?;
         assert!(lies_in(received, frame.camera.as_bytes().as_ptr()));
-        assert!(frame.mask.is_view(), "a byte is aligned everywhere");
+        assert!(frame.mask.is_view(), "u8 has no alignment");
         assert_eq!(frame.depth.is_view(), lies_in(received, frame.depth.as_ptr().cast()));
         let how = if frame.depth.is_view() { "borrowed" } else { "copied" };
         println!("  CowArray   depth is {how}; {}\n", summary(&frame.depth.view()));
@@ -103,9 +103,9 @@ fn indented(message: &str) -> String {
     text.trim_start().to_owned()
 }
 
-/// A buffer, and the place in it where the message starts: `shift` bytes behind a multiple of the
-/// alignment of `f32`. A program that receives messages has this choice when it picks the place
-/// to receive into.
+/// Copies the message into a buffer, so that it starts `shift` bytes after a multiple of the alignment of
+/// `f32`. Returns the buffer and the position of the message. A program that receives messages can choose
+/// the address in the same way.
 fn at_shift(message: &[u8], shift: usize) -> (Vec<u8>, usize) {
     let align = align_of::<f32>();
     let mut buffer = vec![0; message.len() + 2 * align];

@@ -1,9 +1,9 @@
-"""Prints how long it takes to read archives, beside numpy on files of the same bytes.
+"""Measures how long it takes to save and load archives, compared with numpy's npy files of the same arrays.
 
-    python bench.py [DIRECTORY]     which must have room for 600 MB
+    python bench.py [DIRECTORY]     the directory needs 600 MB of free space
 
-Files are warm; of several runs the fastest counts. Readers that are compared take turns, a few runs in a row
-each, so that none has only memory that another has just given back.
+Files are in the page cache. The fastest of several runs counts. Readers that are compared take turns, with a few
+runs in a row each, so that no reader gets only memory that another has just freed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDS, RUNS = 3, 4
 
 
 def fastest(*readers: Callable[[], Any]) -> list[float]:
-    """The best time of each, in milliseconds."""
+    """The shortest time of each reader, in milliseconds."""
     best = [float("inf")] * len(readers)
     for _ in range(ROUNDS):
         for number, read in enumerate(readers):
@@ -63,7 +63,7 @@ def main(directory: Path) -> None:
 
         def save_numpy(paths: list[Path] = paths, arrays: dict[str, Any] = arrays) -> None:
             for path, array in zip(paths, arrays.values(), strict=True):
-                # A save replaces a file, too, rather than writing over it.
+                # `tenarc.save` makes a new file, so numpy must not overwrite the old one in place either.
                 path.unlink()
                 np.save(path, array)
 

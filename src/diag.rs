@@ -8,6 +8,7 @@ use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Left, Wire, unexpected_break};
+use crate::wire::tag;
 
 /// The diagnostic notation of encoded items, as many as there are, separated by commas.
 ///
@@ -24,10 +25,8 @@ use crate::wire::reader::{Left, Wire, unexpected_break};
 /// # Errors
 /// Where the input is not well-formed, or nested deeper than 128 levels.
 pub fn to_string(encoded: &[u8]) -> Result<String> {
-    let mut notation = Notation {
-        wire: Wire::new(SliceRead::new(encoded), Limits::default()),
-        text: String::new(),
-    };
+    let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+    let mut notation = Notation { wire: &mut wire, text: String::new(), detail: Detail::Encoding };
     loop {
         notation.item()?;
         if notation.wire.peek()?.is_none() {
@@ -37,12 +36,31 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
     }
 }
 
-struct Notation<'a> {
-    wire: Wire<SliceRead<'a>>,
-    text: String,
+/// The diagnostic notation of the next item's value: equal values have equal notations, however
+/// they are encoded. Lengths and widths are not told, strings are in one piece, and bignums of up to
+/// 128 bits are in decimal.
+pub(crate) fn value(wire: &mut Wire<SliceRead<'_>>) -> Result<String> {
+    let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
+    notation.item()?;
+    Ok(notation.text)
 }
 
-impl Notation<'_> {
+struct Notation<'w, 'a> {
+    wire: &'w mut Wire<SliceRead<'a>>,
+    text: String,
+    detail: Detail,
+}
+
+/// What a notation tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// The value, and how it is encoded.
+    Encoding,
+    /// Only the value.
+    Value,
+}
+
+impl Notation<'_, '_> {
     fn item(&mut self) -> Result<()> {
         let at = self.wire.offset();
         let head = self.wire.head()?;
@@ -56,17 +74,41 @@ impl Notation<'_> {
                 notation.text.push_str(": ");
                 notation.item()
             })?,
-            head::TAG => {
-                self.wire.enter()?;
-                self.put(head.arg);
-                self.text.push('(');
-                self.item()?;
-                self.text.push(')');
-                self.wire.leave();
-            }
+            head::TAG => self.tagged(head.arg)?,
             _ => self.simple(head, at)?,
         }
         Ok(())
+    }
+
+    fn tagged(&mut self, tag: u64) -> Result<()> {
+        if self.detail == Detail::Value
+            && matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM)
+            && let Some(integer) = self.integer(tag)?
+        {
+            self.text.push_str(&integer);
+            return Ok(());
+        }
+        self.wire.enter()?;
+        self.put(tag);
+        self.text.push('(');
+        self.item()?;
+        self.text.push(')');
+        self.wire.leave();
+        Ok(())
+    }
+
+    /// A bignum whose tag was read, in decimal; `None` if it does not fit 128 bits, or is no bignum.
+    /// Then nothing was read.
+    fn integer(&mut self, tag: u64) -> Result<Option<String>> {
+        let mut ahead = Wire::new(SliceRead::new(self.wire.rest()), self.wire.limits());
+        let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return Ok(None) };
+        let integer = match i128::try_from(arg) {
+            Ok(arg) if negative => (!arg).to_string(),
+            Err(_) if negative => return Ok(None),
+            _ => arg.to_string(),
+        };
+        self.wire.within(1, Wire::skip)?;
+        Ok(Some(integer))
     }
 
     fn put(&mut self, value: impl std::fmt::Display) {
@@ -83,7 +125,7 @@ impl Notation<'_> {
     ) -> Result<()> {
         self.wire.enter()?;
         self.text.push_str(open);
-        if head.is_indefinite() {
+        if head.is_indefinite() && self.detail == Detail::Encoding {
             self.text.push_str("_ ");
         }
         let mut left = Left::of(head);
@@ -101,7 +143,7 @@ impl Notation<'_> {
     }
 
     fn string(&mut self, head: Head) -> Result<()> {
-        if !head.is_indefinite() {
+        if !head.is_indefinite() || self.detail == Detail::Value {
             return self.chunk(head);
         }
         // RFC 8949, section 8.1: an empty indefinite string has a notation of its own.
@@ -161,8 +203,11 @@ impl Notation<'_> {
             head::UNDEFINED => self.text.push_str("undefined"),
             head::BREAK => return Err(unexpected_break().at(at)),
             _ => match Numeric::from_head(head) {
-                Some(Numeric::Double(value)) => self.float(value, head),
-                Some(Numeric::Single(value)) => self.float(value, head),
+                Some(Numeric::Double(value)) => self.float(value, value, head),
+                Some(Numeric::Single(value)) if self.detail == Detail::Value => {
+                    self.float(f64::from(value), f64::from(value), head);
+                }
+                Some(Numeric::Single(value)) => self.float(value, value.into(), head),
                 _ => {
                     let _ = write!(self.text, "simple({})", head.arg);
                 }
@@ -171,9 +216,8 @@ impl Notation<'_> {
         Ok(())
     }
 
-    fn float(&mut self, value: impl std::fmt::Debug + Into<f64> + Copy, head: Head) {
-        let indicator = head.initial - head::HALF + 1;
-        let wide: f64 = value.into();
+    /// A float of its own width, and as a double.
+    fn float(&mut self, value: impl std::fmt::Debug, wide: f64, head: Head) {
         let number = if wide.is_nan() {
             "NaN".to_owned()
         } else if wide.is_infinite() {
@@ -182,6 +226,10 @@ impl Notation<'_> {
             // Debug gives the shortest digits of this width, and a point or an exponent.
             format!("{value:?}")
         };
-        let _ = write!(self.text, "{number}_{indicator}");
+        self.text.push_str(&number);
+        if self.detail == Detail::Encoding {
+            let indicator = head.initial - head::HALF + 1;
+            let _ = write!(self.text, "_{indicator}");
+        }
     }
 }

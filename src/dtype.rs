@@ -137,7 +137,7 @@ macro_rules! define {
 
             /// Width in bytes of the unit that byte order applies to (for complex numbers, one
             /// part).
-            pub(crate) fn word(&self) -> usize {
+            pub fn word(&self) -> usize {
                 match self {
                     $(Self::$variant => $word,)*
                     Self::Other(_) => 1,
@@ -211,14 +211,14 @@ impl fmt::Debug for OtherDType {
 }
 
 impl DType {
-    /// Whether tag 43001 goes around the typed array.
-    pub(crate) fn is_complex(&self) -> bool {
+    /// Whether elements are complex numbers, of two parts each.
+    pub fn is_complex(&self) -> bool {
         self.part().is_some()
     }
 
     /// Bytes that `count` elements take, or `None` where that overflows or does not fill whole
     /// bytes. An unknown dtype has no answer either: see [`DType::bits`].
-    pub(crate) fn byte_len(&self, count: usize) -> Option<usize> {
+    pub fn byte_len(&self, count: usize) -> Option<usize> {
         let bits = self.bits()?;
         if bits % 8 == 0 {
             return count.checked_mul(bits / 8);

@@ -49,7 +49,7 @@ pub enum Category {
     Data,
     /// The input ended inside a value.
     Eof,
-    /// A limit of [`Limits`](crate::Limits) was reached, or memory ran out.
+    /// A limit of [`Limits`](crate::de::Limits) was reached, or memory ran out.
     Limit,
     /// Stored and computed checksum differ, or bytes that must be fixed are not: the archive was
     /// damaged.
@@ -61,57 +61,75 @@ pub enum Category {
 }
 
 impl Error {
+    /// An error of this category. For the most common ones there are functions of their own.
+    ///
+    /// ```
+    /// use tenarc::Error;
+    /// use tenarc::error::Category;
+    ///
+    /// let error = Error::data("expected f32, found f64").in_index(3).in_field("layers").at(17);
+    /// assert_eq!(error.category(), Category::Data);
+    /// assert_eq!(error.to_string(), "expected f32, found f64 at `layers.3` (byte 17)");
+    /// ```
     #[cold]
-    pub(crate) fn new(category: Category, message: impl Into<String>) -> Self {
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
         let kind = Kind::Other(category, message.into().into_boxed_str());
         Self(Box::new(Inner { kind, offset: None, path: Vec::new() }))
     }
 
+    /// An error of [`Category::Syntax`].
     #[cold]
-    pub(crate) fn syntax(message: impl Into<String>) -> Self {
+    pub fn syntax(message: impl Into<String>) -> Self {
         Self::new(Category::Syntax, message)
     }
 
+    /// An error of [`Category::Data`].
     #[cold]
-    pub(crate) fn data(message: impl Into<String>) -> Self {
+    pub fn data(message: impl Into<String>) -> Self {
         Self::new(Category::Data, message)
     }
 
+    /// An error of [`Category::Limit`].
     #[cold]
-    pub(crate) fn limit(message: impl Into<String>) -> Self {
+    pub fn limit(message: impl Into<String>) -> Self {
         Self::new(Category::Limit, message)
     }
 
+    /// An error of [`Category::Eof`]; `expected` is what should have come, as in `the rest of a header`.
     #[cold]
-    pub(crate) fn eof(expected: &str) -> Self {
+    pub fn eof(expected: &str) -> Self {
         Self::new(Category::Eof, format!("input ended, expected {expected}"))
     }
 
+    /// An error of [`Category::Damaged`].
     #[cold]
-    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+    pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(Category::Damaged, message)
     }
 
+    /// An error of [`Category::Torn`].
     #[cold]
-    pub(crate) fn torn(message: impl Into<String>) -> Self {
+    pub fn torn(message: impl Into<String>) -> Self {
         Self::new(Category::Torn, message)
     }
 
+    /// An error of [`Category::Io`]; the same as `Error::from`.
     #[cold]
-    pub(crate) fn io(error: io::Error) -> Self {
+    pub fn io(error: io::Error) -> Self {
         Self(Box::new(Inner { kind: Kind::Io(error), offset: None, path: Vec::new() }))
     }
 
     /// An I/O error on a file; `attempt` is what failed, as in `cannot open`.
     #[cold]
-    pub(crate) fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
+    pub fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
         let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
         Self(Box::new(Inner { kind: Kind::IoAt(attempt, error), offset: None, path: Vec::new() }))
     }
 
     /// Names the file in which the fault was found, where that is not said yet.
     #[cold]
-    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
         let kind = std::mem::replace(&mut self.0.kind, Kind::Other(Category::Io, "".into()));
         self.0.kind = match kind {
             Kind::Io(error) => Kind::IoAt(format!("cannot read {}", shown(file)).into(), error),
@@ -120,6 +138,15 @@ impl Error {
             }
             named @ Kind::IoAt(..) => named,
         };
+        self
+    }
+
+    /// Says first what a fault in the input means.
+    #[cold]
+    pub(crate) fn meaning(mut self, what: &str) -> Self {
+        if let Kind::Other(_, message) = &mut self.0.kind {
+            *message = format!("{what}: {message}").into();
+        }
         self
     }
 
@@ -140,7 +167,7 @@ impl Error {
     }
 
     /// What is wrong, without path and offset.
-    pub(crate) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         match &self.0.kind {
             Kind::Io(error) => error.to_string(),
             Kind::IoAt(attempt, error) => format!("{attempt}: {error}"),
@@ -148,24 +175,28 @@ impl Error {
         }
     }
 
-    /// Sets the offset unless a place nearer to the fault has set it already.
+    /// Sets the [offset](Self::offset) unless a place nearer to the fault has set it already.
     #[cold]
-    pub(crate) fn at(mut self, offset: u64) -> Self {
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
         self.0.offset.get_or_insert(offset);
         self
     }
 
-    /// Moves an offset that was counted from `base`.
+    /// Adds `base` to the [offset](Self::offset), if there is one: it was counted from there.
     #[cold]
-    pub(crate) fn moved_by(mut self, base: u64) -> Self {
+    #[must_use]
+    pub fn moved_by(mut self, base: u64) -> Self {
         if let Some(offset) = &mut self.0.offset {
             *offset = offset.saturating_add(base);
         }
         self
     }
 
+    /// Puts a field name or map key in front of the [path](Self::path).
     #[cold]
-    pub(crate) fn in_field(mut self, name: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn in_field(mut self, name: impl Into<String>) -> Self {
         let mut name = name.into();
         // Keys come from the input.
         if name.len() > MAX_NAME {
@@ -177,8 +208,10 @@ impl Error {
         self
     }
 
+    /// Puts the number of an element in front of the [path](Self::path).
     #[cold]
-    pub(crate) fn in_index(mut self, index: u64) -> Self {
+    #[must_use]
+    pub fn in_index(mut self, index: u64) -> Self {
         self.0.path.push(Segment::Index(index));
         self
     }

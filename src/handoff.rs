@@ -15,10 +15,10 @@ use crate::value::Value;
 /// Newtype names; the first byte tells them from all others.
 pub mod name {
     pub const TENSOR: &str = "$tenarc::Tensor";
-    pub const NUMBERS: &str = "$tenarc::Numbers";
+    pub const NUMBERS: &str = "$tenarc::value::Numbers";
     pub const TAGGED: &str = "$tenarc::Tagged";
     pub const SIMPLE: &str = "$tenarc::Simple";
-    pub const RAW: &str = "$tenarc::RawValue";
+    pub const RAW: &str = "$tenarc::value::RawValue";
     pub const VALUE: &str = "$tenarc::Value";
 
     #[inline(always)]

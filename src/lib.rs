@@ -55,7 +55,7 @@
 //! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
 //! | hold tensors that lie elsewhere | [`Deferred`] until they are written, [`SharedTensor`] in received buffers |
 //! | save and load lists of named tensors | [`save_multi`], [`load_multi`], [`load_multi_onto`] |
-//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`] |
+//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`], [`inspect`] |
 //! | keep checkpoints of a training run | [`Checkpoints`] |
 //! | read from strangers | [`Limits`] |
 //!
@@ -69,15 +69,9 @@
 //! | feature | gives |
 //! |---|---|
 //! | `ndarray` | ndarray's arrays and views as tensors, its `s![..]` as slices; of version 0.16 or 0.17 |
-//! | `arrow` | `convert::arrow`: Arrow IPC files and streams, tensors in columns |
-//! | `json` | `convert::json`: JSON and JSON lines, tensors as objects |
-//! | `msgpack` | `convert::msgpack`: MessagePack, arrays as msgpack-numpy writes them |
-//! | `npy` | `convert::npy`: numpy's npy and npz files |
-//! | `onnx` | `convert::onnx`: the initializers of ONNX models, read |
-//! | `safetensors` | `convert::safetensors`: safetensors files, sharded ones too |
-//! | `tenbin` | `convert::tenbin`: webdataset's `.ten` files |
-//! | `torch` | `convert::torch`: files of `PyTorch`, read |
 //! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
+//!
+//! Conversions from and to other formats are a crate of their own, `tenarc-convert`.
 //!
 //! # What serde itself leaves out
 //!
@@ -91,74 +85,39 @@
 //!   written, too, as numbers one by one: tensors survive that, but not at speed.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod archive;
-mod checkpoint;
-#[cfg(any(
-    feature = "arrow",
-    feature = "json",
-    feature = "msgpack",
-    feature = "npy",
-    feature = "onnx",
-    feature = "safetensors",
-    feature = "tenbin",
-    feature = "torch"
-))]
-pub mod convert;
-mod de;
+pub mod archive;
+pub mod checkpoint;
+pub mod de;
 pub mod diag;
 mod dtype;
 mod elements;
-mod error;
+pub mod error;
 mod handoff;
-mod io;
+pub mod inspect;
+pub mod io;
 mod mem;
 mod meta;
-mod multi;
+pub mod named;
 mod number;
 mod options;
-mod parts;
+pub mod parts;
 mod raw;
 mod segment;
-mod ser;
+pub mod ser;
 mod shape;
 mod soft;
 mod strided;
 pub mod tensor;
-mod value;
+pub mod value;
 mod wire;
 
-pub use archive::{
-    Archive, ArchiveFile, IArchive, Map, OArchive, Records, Recovered, Segment, load, load_with,
-    open, open_torn, recover, recover_to, save, save_with,
-};
-pub use checkpoint::{Best, Checkpoints, Latest, Skipped};
-pub use de::{
-    Deserializer, StreamDeserializer, from_reader, from_reader_with, from_slice, from_slice_with,
-};
-pub use dtype::{DType, OtherDType};
-pub use elements::Element;
-pub use error::{Category, Error, Result};
-pub use io::at::ReadAt;
-pub use io::atomic::{AtomicFile, SyncLevel};
-pub use io::shared::SharedBytes;
-pub use io::source::{IoRead, Read, SliceRead};
-pub use multi::{Match, Unmatched, load_multi, load_multi_onto, save_multi};
-pub use options::{DecodeOptions, EncodeOptions, Limits};
-pub use parts::{
-    Buffer, BufferInfo, Parts, PartsInfo, Piece, Split, from_parts, from_parts_with, to_parts,
-    to_parts_with,
-};
-pub use raw::RawValue;
-pub use segment::options::SaveOptions;
-pub use segment::path::TensorInfo;
-pub use ser::{
-    Serializer, append_to, append_to_with, to_vec, to_vec_with, to_writer, to_writer_with,
-};
-pub use soft::SoftFail;
-pub use tensor::{
-    Deferred, DynTensor, FromTensor, Numbers, Order, RawTensor, Rows, Shape, SharedTensor, Slices,
-    Tensor, TensorMeta, ToTensor, Variable,
-};
+pub use archive::{Archive, IArchive, Map, OArchive, load, open, save};
+pub use checkpoint::Checkpoints;
+pub use de::{Deserializer, from_reader, from_slice};
+pub use error::{Error, Result};
+pub use parts::{from_parts, to_parts};
+pub use ser::{Serializer, append_to, to_vec, to_writer};
+pub use tensor::{DType, DynTensor, Tensor};
 pub use value::{Value, from_value, to_value};
 
 #[cfg(doctest)]
@@ -169,38 +128,6 @@ struct Readme;
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
 
-#[cfg(all(doctest, feature = "arrow"))]
-#[doc = include_str!("../docs/from-arrow.md")]
-struct FromArrow;
-
 #[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;
-
-#[cfg(all(doctest, feature = "json"))]
-#[doc = include_str!("../docs/from-json.md")]
-struct FromJson;
-
-#[cfg(all(doctest, feature = "msgpack"))]
-#[doc = include_str!("../docs/from-msgpack.md")]
-struct FromMsgpack;
-
-#[cfg(all(doctest, feature = "npy"))]
-#[doc = include_str!("../docs/from-npz.md")]
-struct FromNpz;
-
-#[cfg(all(doctest, feature = "onnx"))]
-#[doc = include_str!("../docs/from-onnx.md")]
-struct FromOnnx;
-
-#[cfg(all(doctest, feature = "safetensors"))]
-#[doc = include_str!("../docs/from-safetensors.md")]
-struct FromSafetensors;
-
-#[cfg(all(doctest, feature = "tenbin"))]
-#[doc = include_str!("../docs/from-tenbin.md")]
-struct FromTenbin;
-
-#[cfg(all(doctest, feature = "torch"))]
-#[doc = include_str!("../docs/from-torch.md")]
-struct FromTorch;

@@ -15,14 +15,16 @@ pub enum Order {
 }
 
 impl Order {
-    pub(crate) fn name(self) -> &'static str {
+    /// `C` or `F`, as documents have it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::C => "C",
             Self::F => "F",
         }
     }
 
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
+    /// The order of that [name](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "C" => Some(Self::C),
             "F" => Some(Self::F),

@@ -5,8 +5,8 @@
 /// The default writes what any CBOR library reads: see [`with_typed_arrays`](Self::with_typed_arrays).
 ///
 /// ```
-/// let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-/// let bytes = tenarc::to_vec_with(&vec![0.5f32; 1000], options)?;
+/// let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+/// let bytes = tenarc::ser::to_vec_with(&vec![0.5f32; 1000], options)?;
 /// assert_eq!(bytes.len(), 4005); // tag 85, byte string head, 4,000 bytes
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -66,7 +66,7 @@ impl DecodeOptions {
 
     /// Whether the checksums of tensors are verified when an archive is loaded into owned arrays; on
     /// by default. Those of headers are in any case, and those of views only by
-    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::Parts) are when these are
+    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::parts::Parts) are when these are
     /// put together.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
@@ -79,11 +79,13 @@ impl DecodeOptions {
 ///
 /// Lengths in the input never allocate ahead of the bytes that back them, whatever the limits:
 /// from a slice, memory stays within a constant factor of the slice's length; from a reader,
-/// within a constant factor of the bytes received. The factor is the size of the largest element
-/// type of the value asked for, as each element takes at least one byte of input (for
-/// [`Value`](crate::Value): 32).
+/// within a constant factor of the bytes received. The factor is three times the size of the largest
+/// element type of the value asked for: each element takes at least one byte of input, and a `Vec` that
+/// grows holds its elements and room for twice as many. It is 96 for [`Value`](crate::Value), and for a
+/// `Vec` of [`DynTensor`](crate::DynTensor)s, of which the shortest is one byte of input too, some 400.
+/// Other collections take what they take for an element.
 ///
-/// [`Category::Limit`]: crate::Category::Limit
+/// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(crate) max_depth: usize,
@@ -99,8 +101,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(crate) const DEFAULT_DEPTH: usize = 128;
-    pub(crate) const DEFAULT_RANK: usize = 64;
+    /// The deepest nesting that is read by default.
+    pub const DEFAULT_DEPTH: usize = 128;
+    /// The highest number of dimensions that is read by default.
+    pub const DEFAULT_RANK: usize = 64;
     const READER_ALLOC: u64 = 16 << 30;
 
     /// For documents from strangers: 64 levels, rank 16, 64 MiB.
@@ -125,7 +129,8 @@ impl Limits {
     }
 
     /// How many bytes one document may make the decoder allocate for tensors, strings, byte
-    /// strings and the nodes of a [`Value`](crate::Value), added up. By default 16 GiB when
+    /// strings and the nodes of a [`Value`](crate::Value), added up. Not counted are the elements of collections, each of the size
+    /// of its type: see [above](Self). By default 16 GiB when
     /// reading from an [`io::Read`](std::io::Read) or an archive, and unlimited when reading from a slice,
     /// whose own length bounds it: there, what is copied or borrowed from one place of the slice as
     /// it stands is not counted either.
@@ -138,12 +143,23 @@ impl Limits {
         self
     }
 
-    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
-        self.alloc_or(if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC })
+    /// What [`with_max_depth`](Self::with_max_depth) set.
+    pub fn max_depth(&self) -> usize {
+        self.max_depth
     }
 
-    /// What is allowed, or so much by default.
-    pub(crate) fn alloc_or(&self, default: u64) -> u64 {
+    /// What [`with_max_rank`](Self::with_max_rank) set.
+    pub fn max_rank(&self) -> usize {
+        self.max_rank
+    }
+
+    /// What [`with_max_alloc`](Self::with_max_alloc) set; `None` for its default, which depends on the input.
+    pub fn max_alloc(&self) -> Option<u64> {
+        self.max_alloc
+    }
+
+    pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {
+        let default = if input_is_in_memory { u64::MAX } else { Self::READER_ALLOC };
         self.max_alloc.unwrap_or(default)
     }
 }

@@ -15,7 +15,8 @@ use serde::ser::{Error as _, Serialize, Serializer};
 ///
 /// ```
 /// use serde::Serialize;
-/// use tenarc::{OArchive, SoftFail};
+/// use tenarc::OArchive;
+/// use tenarc::ser::SoftFail;
 ///
 /// #[derive(Serialize)]
 /// struct Node<T> {

@@ -1,8 +1,8 @@
 //! Archives on disk as a whole: saves that fail or are killed, appends, torn tails, several writers.
 //! The numbers are those of a catalogue of threats.
 //!
-//! Tests that look at system calls need `strace` and Linux; without, they say so and pass. Full sweeps
-//! are `#[ignore]`d; by default a sample of each runs.
+//! Tests that look at system calls need `strace` and Linux; without, they say so and pass, or fail in
+//! CI. Full sweeps are `#[ignore]`d, and `.ci/run` runs them; by default a sample of each runs.
 
 #![cfg(unix)]
 #![allow(unsafe_code)]
@@ -17,6 +17,8 @@ mod child;
 mod disk;
 #[path = "archive_files/killed.rs"]
 mod killed;
+#[path = "common/needed.rs"]
+mod needed;
 #[path = "archive_files/processes.rs"]
 mod processes;
 #[path = "archive_files/saving.rs"]

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, IArchive, OArchive, SaveOptions, SyncLevel, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use peak::peak;
 
@@ -57,7 +59,7 @@ where
 {
     let path = file("archive");
     let mut taken = Vec::new();
-    let (saved, most) = peak(|| tenarc::save_with(&path, &value, options()));
+    let (saved, most) = peak(|| tenarc::archive::save_with(&path, &value, options()));
     saved.unwrap();
     taken.push(("save", most));
     drop(value);

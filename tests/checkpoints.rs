@@ -5,6 +5,9 @@ mod child;
 #[cfg(feature = "sha256")]
 #[path = "checkpoints/manifest.rs"]
 mod manifest;
+#[cfg(feature = "sha256")]
+#[path = "common/needed.rs"]
+mod needed;
 #[path = "checkpoints/processes.rs"]
 mod processes;
 
@@ -13,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tenarc::{Best, Category, Checkpoints};
+use tenarc::Checkpoints;
+use tenarc::checkpoint::Best;
+use tenarc::error::Category;
 
 type State = Vec<u64>;
 
@@ -172,8 +177,10 @@ fn passes_over_broken_ones_and_says_why() {
     }
     assert!(checkpoints.load::<State>(4).is_err());
 
-    // Another type is no state of ours.
-    let error = checkpoints.latest::<String>().unwrap_err().to_string();
+    for step in 1..=2 {
+        damage(&file_of(&checkpoints, step));
+    }
+    let error = checkpoints.latest::<State>().unwrap_err().to_string();
     for part in
         ["no checkpoint in `", "can be loaded; step 4: ", "step 3: ", "step 2: ", "and 1 more"]
     {

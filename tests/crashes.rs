@@ -12,6 +12,9 @@ mod directory;
 #[path = "crashes/file.rs"]
 mod file;
 #[cfg(unix)]
+#[path = "common/needed.rs"]
+mod needed;
+#[cfg(unix)]
 #[path = "crashes/strace.rs"]
 mod strace;
 
@@ -21,6 +24,7 @@ const TESTS: &[(&str, fn())] = &[
     ("file::killed", file::leaves_one_content_or_the_other_wherever_it_is_killed),
     ("file::faults", file::tells_of_every_fault_and_leaves_nothing_behind),
     ("directory::faults", directory::tells_of_every_fault_and_goes_on),
+    ("directory::reading", directory::tells_of_every_fault_of_reading),
     ("directory::next_killed", directory::keeps_the_last_or_the_one_before_wherever_it_is_killed),
     ("directory::again_killed", directory::saves_again_or_not_wherever_it_is_killed),
     ("directory::first_killed", directory::starts_afresh_wherever_the_first_save_is_killed),

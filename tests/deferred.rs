@@ -14,7 +14,8 @@ mod nested;
 #[path = "common/peak.rs"]
 mod peak;
 
-use tenarc::{SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
 
 /// The default, but for syncing, which tests of contents need not wait for.
 fn quick() -> SaveOptions {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenarc::{Archive, IArchive, RawValue, Value};
+use tenarc::value::RawValue;
+use tenarc::{Archive, IArchive, Value};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

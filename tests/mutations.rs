@@ -15,7 +15,11 @@ use num_complex::Complex;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{Category, DType, DynTensor, EncodeOptions, Order, RawValue, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::Order;
+use tenarc::value::RawValue;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 #[derive(Serialize, Deserialize, Debug)]
 struct Layer {
@@ -101,7 +105,10 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("layer", tenarc::to_vec(&layer()).unwrap()),
         ("mixed", tenarc::to_vec(&mixed()).unwrap()),
-        ("packed", tenarc::to_vec_with(&(vec![0.5f32; 9], [1.5f64; 5].to_vec()), packed).unwrap()),
+        (
+            "packed",
+            tenarc::ser::to_vec_with(&(vec![0.5f32; 9], [1.5f64; 5].to_vec()), packed).unwrap(),
+        ),
         ("text", tenarc::to_vec(&Tagged::Text { text: "text".into() }).unwrap()),
         ("open", open.to_vec()),
         ("chunks", chunks.to_vec()),

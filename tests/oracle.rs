@@ -12,7 +12,9 @@ use proptest::test_runner::TestCaseResult;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::ByteBuf;
-use tenarc::{DecodeOptions, EncodeOptions, Limits, Value};
+use tenarc::Value;
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::ser::EncodeOptions;
 
 /// A single-precision float that is compared by its bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -262,7 +264,7 @@ fn packs<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
     le_bytes: &[u8],
     least: usize,
 ) -> TestCaseResult {
-    let bytes = tenarc::to_vec_with(values, packed()).unwrap();
+    let bytes = tenarc::ser::to_vec_with(values, packed()).unwrap();
     prop_assert_eq!(tenarc::from_slice::<Vec<T>>(&bytes).unwrap(), values);
     prop_assert_eq!(tenarc::from_reader::<_, Vec<T>>(Ragged::new(&bytes, 5)).unwrap(), values);
     match read_by_peer::<Peer>(&bytes) {
@@ -330,7 +332,7 @@ proptest! {
         prop_assert_eq!(&Tree::deserialize(&value).unwrap(), &tree);
         prop_assert_eq!(&tenarc::from_value::<Tree>(value).unwrap(), &tree);
 
-        let packed = tenarc::to_vec_with(&tree, packed()).unwrap();
+        let packed = tenarc::ser::to_vec_with(&tree, packed()).unwrap();
         prop_assert_eq!(&tenarc::from_slice::<Tree>(&packed).unwrap(), &tree);
         prop_assert_eq!(&tenarc::from_reader::<_, Tree>(Ragged::new(&packed, seed)).unwrap(), &tree);
         let value: Value = tenarc::from_slice(&packed).unwrap();
@@ -363,7 +365,7 @@ proptest! {
         let back: Value = tenarc::from_slice(&bytes).unwrap();
         prop_assert_eq!(hex(&tenarc::to_vec(&back).unwrap()), hex(&bytes));
         prop_assert_eq!(hex(&tenarc::to_vec(&tenarc::to_value(&value).unwrap()).unwrap()), hex(&bytes));
-        let raw: &tenarc::RawValue = tenarc::from_slice(&bytes).unwrap();
+        let raw: &tenarc::value::RawValue = tenarc::from_slice(&bytes).unwrap();
         prop_assert_eq!(raw.as_bytes(), &bytes[..]);
         prop_assert_eq!(hex(&tenarc::to_vec(&raw.get::<Value>().unwrap()).unwrap()), hex(&bytes));
         tenarc::from_slice::<serde::de::IgnoredAny>(&bytes).unwrap();
@@ -397,7 +399,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         let from_slice = tenarc::from_slice::<Tree>(&bytes);
-        let from_reader = tenarc::from_reader_with::<_, Tree>(Ragged::new(&bytes, seed), unlimited());
+        let from_reader = tenarc::de::from_reader_with::<_, Tree>(Ragged::new(&bytes, seed), unlimited());
         match (from_slice, from_reader) {
             (Ok(one), Ok(other)) => prop_assert_eq!(one, other),
             (Err(one), Err(other)) => {
@@ -412,7 +414,7 @@ proptest! {
             (one, other) => prop_assert!(false, "slice: {:?}, reader: {:?}", one, other),
         }
         let value = tenarc::from_slice::<Value>(&bytes).map(|value| tenarc::to_vec(&value).unwrap());
-        let other = tenarc::from_reader_with::<_, Value>(Ragged::new(&bytes, seed), unlimited());
+        let other = tenarc::de::from_reader_with::<_, Value>(Ragged::new(&bytes, seed), unlimited());
         match (value, other) {
             (Ok(one), Ok(other)) => prop_assert_eq!(hex(&one), hex(&tenarc::to_vec(&other).unwrap())),
             (Err(one), Err(other)) => {

@@ -13,7 +13,8 @@ use ndarray::{Array1, Array2, ArrayD, IxDyn, ShapeBuilder, array, s};
 use serde::de::DeserializeOwned;
 use serde::ser::{SerializeSeq, SerializeTuple};
 use serde::{Deserialize, Serialize, Serializer};
-use tenarc::{EncodeOptions, Value};
+use tenarc::Value;
+use tenarc::ser::EncodeOptions;
 
 fn packing() -> EncodeOptions {
     EncodeOptions::default().with_typed_arrays(true)
@@ -22,12 +23,12 @@ fn packing() -> EncodeOptions {
 /// Encodes with typed arrays by every entry point, which must give the same.
 #[track_caller]
 fn pack<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
-    let bytes = tenarc::to_vec_with(value, packing()).unwrap();
+    let bytes = tenarc::ser::to_vec_with(value, packing()).unwrap();
     let mut written = Vec::new();
-    tenarc::to_writer_with(&mut written, value, packing()).unwrap();
+    tenarc::ser::to_writer_with(&mut written, value, packing()).unwrap();
     assert!(written == bytes, "to_writer gives another message than to_vec");
     let mut appended = b"before".to_vec();
-    tenarc::append_to_with(&mut appended, value, packing()).unwrap();
+    tenarc::ser::append_to_with(&mut appended, value, packing()).unwrap();
     assert!(appended == [b"before", &bytes[..]].concat(), "append_to gives another message");
     let mut serializer = tenarc::Serializer::with_options(Vec::new(), packing());
     value.serialize(&mut serializer).unwrap();
@@ -425,10 +426,11 @@ fn collected_iterators_are_packed_where_their_length_is_known() {
 fn fails<T: Serialize>(value: &T, text: &str) {
     for options in [EncodeOptions::default(), packing()] {
         let mut buffer = b"before".to_vec();
-        let error = tenarc::append_to_with(&mut buffer, value, options).unwrap_err().to_string();
+        let error =
+            tenarc::ser::append_to_with(&mut buffer, value, options).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
         assert_eq!(buffer, b"before", "the buffer is as it was");
-        assert!(tenarc::to_writer_with(std::io::sink(), value, options).is_err());
+        assert!(tenarc::ser::to_writer_with(std::io::sink(), value, options).is_err());
         let mut serializer = tenarc::Serializer::with_options(std::io::sink(), options);
         assert!(value.serialize(&mut serializer).is_err());
     }
@@ -517,7 +519,7 @@ fn a_sequence_that_fails_half_way_leaves_the_buffer_as_it_was() {
 #[test]
 fn errors_inside_sequences_tell_the_path() {
     let value = BTreeMap::from([("list", Failing { inside: true })]);
-    let error = tenarc::to_vec_with(&value, packing()).unwrap_err();
+    let error = tenarc::ser::to_vec_with(&value, packing()).unwrap_err();
     assert_eq!(error.path(), "list.50");
 }
 

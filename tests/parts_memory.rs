@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use ndarray::{Array2, ArrayView2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
-use tenarc::{Parts, SaveOptions, SharedTensor, Split, Tensor};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
+use tenarc::parts::{Parts, Split};
+use tenarc::tensor::SharedTensor;
 
 use alloc::peak_of;
 
@@ -116,7 +119,7 @@ fn what_is_handed_out_is_the_arrays_themselves() {
 fn parts_hold_one_copy() {
     let value = value();
     for options in options() {
-        let (parts, peak) = peak_of(|| tenarc::to_parts_with(&value, options).unwrap());
+        let (parts, peak) = peak_of(|| tenarc::parts::to_parts_with(&value, options).unwrap());
         assert!(peak < 4 * ARRAY + MIB, "{peak} bytes for parts");
         assert_eq!(parts.buffers().len(), 4);
         let (loaded, peak) = peak_of(|| parts.load::<Value>().unwrap());
@@ -196,7 +199,7 @@ fn lie_in<B: AsRef<[u8]> + Clone + Send + Sync + 'static>(
 fn views_and_shared_tensors_lie_in_the_buffers() {
     let value = value();
     let options = SaveOptions::default().with_checksums(false);
-    let (metadata, buffers) = tenarc::to_parts_with(&value, options).unwrap().into_inner();
+    let (metadata, buffers) = tenarc::parts::to_parts_with(&value, options).unwrap().into_inner();
 
     let messages: Vec<Arc<Message>> =
         buffers.iter().map(|buffer| Arc::new(Message::new(buffer.to_vec()))).collect();

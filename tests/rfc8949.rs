@@ -8,7 +8,9 @@ use std::io::{self, Read};
 
 use notation::{Notation, same_float};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use tenarc::{Category, RawValue, Value};
+use tenarc::Value;
+use tenarc::error::Category;
+use tenarc::value::RawValue;
 
 /// A row of Appendix A.
 struct Example {

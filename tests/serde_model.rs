@@ -30,7 +30,9 @@ use common::{decode, encode, hex, open_round_trip, refuse, round_trip, unhex};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteArray, ByteBuf, Bytes};
-use tenarc::{Category, RawValue, Value};
+use tenarc::Value;
+use tenarc::error::Category;
+use tenarc::value::RawValue;
 
 #[track_caller]
 fn round_trip_as<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T, expected: &str) {

@@ -7,7 +7,7 @@ use std::fmt::{Debug, Write as _};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenarc::EncodeOptions;
+use tenarc::ser::EncodeOptions;
 
 /// 16 bytes a line, and the notation behind them.
 fn shown(bytes: &[u8]) -> String {
@@ -26,7 +26,7 @@ where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
     let options = EncodeOptions::default().with_typed_arrays(typed_arrays);
-    let bytes = tenarc::to_vec_with(value, options).unwrap();
+    let bytes = tenarc::ser::to_vec_with(value, options).unwrap();
     assert_eq!(&tenarc::from_slice::<T>(&bytes).unwrap(), value, "comes back");
     insta::assert_snapshot!(name, shown(&bytes));
 }

@@ -2,7 +2,8 @@
 
 use ndarray::{Array1, array};
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::{IArchive, OArchive, Tensor};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Layer {

@@ -22,7 +22,11 @@ use serde::ser::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_bytes::ByteBuf;
-use tenarc::{Category, DecodeOptions, EncodeOptions, Limits, RawValue, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
+use tenarc::ser::EncodeOptions;
+use tenarc::value::RawValue;
+use tenarc::{Tensor, Value};
 
 #[derive(Serialize, Deserialize, Debug, PartialEq, Clone)]
 struct Message {
@@ -74,7 +78,7 @@ fn written<T: Serialize>(values: &[T]) -> Vec<u8> {
 type Read1<T> = Vec<(tenarc::Result<T>, u64)>;
 
 fn read_all<T: DeserializeOwned>(bytes: &[u8]) -> Vec<(&'static str, Read1<T>)> {
-    fn collect<'de, R: tenarc::Read<'de>, T: Deserialize<'de>>(
+    fn collect<'de, R: tenarc::de::Read<'de>, T: Deserialize<'de>>(
         deserializer: tenarc::Deserializer<R>,
     ) -> Read1<T> {
         let mut stream = deserializer.into_iter::<T>();

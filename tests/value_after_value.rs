@@ -26,7 +26,9 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenarc::{IArchive, OArchive, SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{IArchive, OArchive};
 
 /// The default, but for syncing, which tests of contents need not wait for.
 fn quick() -> SaveOptions {

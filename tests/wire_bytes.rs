@@ -6,7 +6,9 @@ use half::{bf16, f16};
 use ndarray::{Array2, ArrayView1, CowArray, Ix1, ShapeBuilder, array, s};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{DynTensor, Element, EncodeOptions, Tensor};
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::Element;
+use tenarc::{DynTensor, Tensor};
 
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -88,7 +90,7 @@ fn big_endian_arrays_are_read() {
 fn packed_sequences() {
     let values: Vec<f32> = (0..8u8).map(f32::from).collect();
     let options = EncodeOptions::default().with_typed_arrays(true);
-    let bytes = tenarc::to_vec_with(&values, options).unwrap();
+    let bytes = tenarc::ser::to_vec_with(&values, options).unwrap();
     assert_eq!(bytes[..8], unhex("d855 5820 00000000"));
     assert_eq!(bytes[32..], unhex("0000e040"));
     assert_eq!(tenarc::from_slice::<Vec<f32>>(&bytes).unwrap(), values);
@@ -104,7 +106,7 @@ struct Point {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Points(#[serde(with = "tenarc::Rows::<f32>")] Vec<Point>);
+struct Points(#[serde(with = "tenarc::tensor::Rows::<f32>")] Vec<Point>);
 
 #[test]
 fn rows_of_plain_structs() {

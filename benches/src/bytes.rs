@@ -1,6 +1,6 @@
-//! What an expert does with floats under a format that moves byte strings as blocks but numbers
-//! one by one: cast them to bytes on the way out, copy the bytes into a typed vector on the way
-//! in. (The byte order is the machine's then; tenarc's is fixed.)
+//! Writes arrays of floats as byte strings. An expert does this with formats that write byte strings as
+//! blocks, but numbers one by one. The floats are cast to bytes when they are written, and copied into a
+//! typed vector when they are read. The byte order is that of the machine; tenarc's is fixed.
 
 use bytemuck::Pod;
 use ndarray::{Array, Dimension, IxDyn};
@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Asks for a `Vec` of bytes instead of bytes in place: ciborium has long byte strings only so.
+/// Whether to ask for an owned `Vec` of bytes instead of a slice; ciborium supports long byte strings only
+/// in this way.
 pub static AS_BUFFERS: AtomicBool = AtomicBool::new(false);
 
 /// `#[serde(with = "bytes::vec")]` on a `Vec` of plain old data.
@@ -29,8 +30,8 @@ pub mod vec {
         deserializer.deserialize_bytes(IntoVec(PhantomData))
     }
 
-    /// Takes the bytes as they are shown, so that there is one copy wherever the format can show
-    /// them where they lie.
+    /// Copies the bytes from the slice that the format passes. If the format can pass a slice of its input,
+    /// this is the only copy.
     struct IntoVec<T>(PhantomData<T>);
 
     impl<T: Pod> Visitor<'_> for IntoVec<T> {
@@ -85,8 +86,7 @@ pub mod array {
             .map_err(D::Error::custom)
     }
 
-    /// The same array where it lies in the message: as bytes, since nothing says that they are
-    /// aligned.
+    /// The same array, borrowed from the message. It is borrowed as bytes, which may be unaligned.
     #[derive(Deserialize)]
     pub struct Raw<'a> {
         pub shape: Vec<usize>,

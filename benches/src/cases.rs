@@ -1,4 +1,4 @@
-//! What is measured: one file for each kind of data, its types, how it is made up, and its rows.
+//! The cases that are measured: a module each, with the types, the generated data, and the rows.
 
 pub mod load;
 pub mod log;

@@ -1,4 +1,4 @@
-//! Files to measure with: where they are, how the floor writes and reads them.
+//! The files that are measured, and how the floor rows write and read them.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read as _, Seek as _, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-/// A directory of its own, removed with all that is in it.
+/// A temporary directory, which is removed with its content at the end.
 pub struct Dir(PathBuf);
 
 impl Dir {
@@ -24,20 +24,20 @@ impl Dir {
 
 impl Drop for Dir {
     fn drop(&mut self) {
-        // What cannot be removed the system removes some day.
+        // If this fails, the files stay in the system's temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// How a file is put in its place.
+/// Whether a new file is synced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
     Off,
-    /// File and directory are synced, the one before the rename, the other behind it.
+    /// The file is synced before the rename, the directory after it.
     Full,
 }
 
-/// Writes a file beside `path` and renames it, as tenarc does.
+/// Writes a temporary file and renames it to `path`, as tenarc does.
 pub fn replace(path: &Path, sync: Sync, write: impl FnOnce(&mut File)) {
     let beside = path.with_extension("tmp");
     let mut file = File::create(&beside).unwrap();
@@ -51,7 +51,7 @@ pub fn replace(path: &Path, sync: Sync, write: impl FnOnce(&mut File)) {
     }
 }
 
-/// As [`replace`], for writers of many small pieces.
+/// Like [`replace`], but buffered, for writers of many small pieces.
 pub fn replace_buffered(path: &Path, sync: Sync, write: impl FnOnce(&mut dyn Write)) {
     replace(path, sync, |file| {
         let mut buffered = BufWriter::with_capacity(1 << 20, file);
@@ -60,8 +60,8 @@ pub fn replace_buffered(path: &Path, sync: Sync, write: impl FnOnce(&mut dyn Wri
     });
 }
 
-/// Removes a file, and waits until what was written elsewhere is on the disk: both would else be
-/// paid for by whoever comes next.
+/// Removes a file, and with `Sync::Full` waits until this is on disk. Otherwise the next measurement would
+/// include the time for it.
 pub fn clear(path: &Path, sync: Sync) {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
@@ -72,12 +72,11 @@ pub fn clear(path: &Path, sync: Sync) {
     }
 }
 
-/// Reads parts of a file into memory of their own, which is fresh, as their lengths say that it is
-/// large.
+/// Reads each part of a file into a new allocation.
 pub fn read_parts(path: &Path, parts: &[Range<u64>]) -> Vec<Vec<u8>> {
     let mut file = File::open(path).unwrap();
     let read = parts.iter().map(|part| {
-        // Zeros cost nothing before they are touched.
+        // Allocating zeros is free: the kernel provides zeroed pages when they are first used.
         let mut bytes = vec![0; usize::try_from(part.end - part.start).unwrap()];
         file.seek(SeekFrom::Start(part.start)).unwrap();
         file.read_exact(&mut bytes).unwrap();
@@ -89,6 +88,6 @@ pub fn read_parts(path: &Path, parts: &[Range<u64>]) -> Vec<Vec<u8>> {
 /// A whole file in memory.
 pub fn map(path: &Path) -> Mmap {
     let file = File::open(path).unwrap();
-    // SAFETY: the file is one of this program's, which writes none that is mapped.
+    // SAFETY: only this program writes the file, and not while it is mapped.
     unsafe { Mmap::map(&file).unwrap() }
 }

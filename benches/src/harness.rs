@@ -1,9 +1,8 @@
-//! How things are timed.
+//! Measures times.
 //!
-//! A case is a list of rows (one per peer and form), each with up to four operations. Every
-//! operation is run round by round over all rows (A B C A B C ...), so that a machine that gets
-//! slower or faster meanwhile does so for everybody, and the median of the rounds counts. Row 0
-//! is the floor: what the other rows are divided by.
+//! A case is a list of rows (one for each peer and form) with up to four operations each. An operation is
+//! run in rounds over all rows (A B C A B C ...), so that a machine that gets slower or faster affects all
+//! rows alike. The median of the rounds counts. Row 0 is the floor, to which the other rows are compared.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -12,11 +11,11 @@ use std::time::{Duration, Instant};
 /// What is measured of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Column {
-    /// Encoding into memory that was used before: no allocation, no page fault.
+    /// Encoding into memory that was used before, without allocations and page faults.
     Encode,
-    /// Encoding into a new allocation, dropped after the clock has stopped.
+    /// Encoding into a new allocation. Dropping it is not timed.
     ToVec,
-    /// Decoding to an owned value, dropped after the clock has stopped.
+    /// Decoding to an owned value. Dropping it is not timed.
     Decode,
     /// Decoding to a value that borrows from the message.
     Borrow,
@@ -24,10 +23,10 @@ pub enum Column {
 
 pub const COLUMNS: [Column; 4] = [Column::Encode, Column::ToVec, Column::Decode, Column::Borrow];
 
-/// What the columns are called: of messages. Cases about files measure something else in them.
+/// The headings of the columns in cases about messages. Cases about files use the columns for other things.
 pub const MESSAGES: [&str; 4] = ["encode", "to_vec", "decode", "borrowed"];
 
-/// A message at a chosen distance from a 64-byte boundary.
+/// A message at a given offset from a 64-byte boundary.
 pub struct Placed {
     memory: Vec<u8>,
     start: usize,
@@ -42,8 +41,8 @@ impl Placed {
         Self { memory, start, len: bytes.len() }
     }
 
-    /// Places the message so that `accepts` is content with it: a message has no padding, so
-    /// whether its payloads lie aligned depends on where it begins. `None` where no place will do.
+    /// Places the message at the first offset at which `accepts` returns true; `None` if there is none. A
+    /// message has no padding, so its address decides whether its payloads are aligned.
     pub fn where_accepted(bytes: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Option<Self> {
         (0..16).map(|offset| Self::new(bytes, offset)).find(|placed| accepts(placed.bytes()))
     }
@@ -69,12 +68,12 @@ impl<'a> Row<'a> {
         Self { peer, form, message, operations: [None, None, None, None] }
     }
 
-    /// A row that is not about messages at all, such as a floor.
+    /// A row without a message, such as a floor.
     pub fn bare(peer: &'static str, form: &'static str) -> Self {
         Self::new(peer, form, Placed::new(&[], 0))
     }
 
-    /// `work` fills the buffer, which comes empty but with its old capacity.
+    /// `work` encodes into the buffer, which is empty but keeps its capacity.
     pub fn encode(mut self, mut work: impl FnMut(&mut Vec<u8>) + 'a) -> Self {
         self.operations[Column::Encode as usize] = Some(Box::new(move |buffer, _| {
             buffer.clear();
@@ -87,26 +86,26 @@ impl<'a> Row<'a> {
         self
     }
 
-    /// `work` encodes into memory of its own making.
+    /// `work` encodes into memory that it allocates.
     pub fn fresh<R>(mut self, mut work: impl FnMut() -> R + 'a) -> Self {
         self.operations[Column::ToVec as usize] = Some(Box::new(move |_, _| timed(&mut work)));
         self
     }
 
-    /// `work` decodes the message; it calls [`timed`] itself, since what it makes may borrow.
+    /// `work` decodes the message. It calls [`timed`] itself, as its result may borrow from the message.
     pub fn decode(mut self, mut work: impl FnMut(&[u8]) -> Duration + 'a) -> Self {
         self.operations[Column::Decode as usize] =
             Some(Box::new(move |_, message| work(black_box(message))));
         self
     }
 
-    /// `work` does whatever the column stands for; it calls [`timed`] itself, or a clock of its own.
+    /// `work` does what the column stands for in this case, and returns the time it took.
     pub fn on(mut self, column: Column, mut work: impl FnMut() -> Duration + 'a) -> Self {
         self.operations[column as usize] = Some(Box::new(move |_, _| work()));
         self
     }
 
-    /// As [`decode`](Self::decode), for values that borrow from the message.
+    /// Like [`decode`](Self::decode), for values that borrow from the message.
     pub fn borrow(mut self, mut work: impl FnMut(&[u8]) -> Duration + 'a) -> Self {
         self.operations[Column::Borrow as usize] =
             Some(Box::new(move |_, message| work(black_box(message))));
@@ -114,7 +113,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Times `work` alone: what it returns is dropped after the clock has stopped.
+/// Times `work`. Dropping its result is not timed.
 pub fn timed<R>(work: impl FnOnce() -> R) -> Duration {
     let start = Instant::now();
     let result = black_box(work());
@@ -123,12 +122,12 @@ pub fn timed<R>(work: impl FnOnce() -> R) -> Duration {
     took
 }
 
-/// How often the system has taken the processor away from this thread; the same where nobody says.
+/// How often the system has interrupted this thread for another one. Constant if the system does not tell.
 fn interruptions() -> impl PartialEq {
     #[cfg(target_os = "linux")]
     {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the call fills in the struct it is given; all zeros, it is one already.
+        // SAFETY: the call only writes to the struct, for which all zeros are a valid value.
         unsafe {
             libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
             usage.assume_init().ru_nivcsw
@@ -138,17 +137,17 @@ fn interruptions() -> impl PartialEq {
     0
 }
 
-/// Up to this long an operation is warmed up for in every round.
+/// An operation that takes less is warmed up in every round, for about this long.
 const WARM: Duration = Duration::from_millis(12);
 
 /// How long to measure.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    /// Time for one operation of one row, all rounds together.
+    /// Time for all rounds of one operation of one row.
     pub budget: Duration,
     pub least_rounds: usize,
     pub most_rounds: usize,
-    /// Measure only peers with this in their names, and what they are set beside.
+    /// Measure only the floor, copies, and peers with this text in their names.
     pub peer: Option<&'static str>,
 }
 
@@ -168,7 +167,7 @@ pub struct Case<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
-/// One run: in which round it was, and what it took.
+/// One run: the number of its round, and the time it took.
 type Sample = (usize, Duration);
 
 /// Samples of one operation.
@@ -196,14 +195,14 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    /// The middle one of each round.
+    /// The median run of each round.
     fn rounds(&self) -> impl Iterator<Item = Sample> {
         let rounds = self.taken.chunk_by(|a, b| a.0 == b.0);
-        // Within a round they are sorted by what they took.
+        // The runs of a round are sorted by time.
         rounds.filter_map(|round| round.get(round.len() / 2).copied())
     }
 
-    /// The median, over the rounds that both took part in, of how many times as long this took.
+    /// How many times as long as `other` this took: the median over the rounds in which both ran.
     fn over(&self, other: &Self) -> Option<f64> {
         let others: HashMap<usize, Duration> = other.rounds().collect();
         let mut ratios: Vec<f64> = self
@@ -229,7 +228,7 @@ impl Measured {
         self.samples[column as usize].as_ref()
     }
 
-    /// Seconds.
+    /// The median time, in seconds.
     pub fn median(&self, column: Column) -> Option<f64> {
         self.samples(column).map(Samples::median)
     }
@@ -244,13 +243,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Median seconds of a row, if there is such a row and it has that operation.
+    /// The median time of a row in seconds, if there is such a row with that operation.
     pub fn median(&self, peer: &str, form: &str, column: Column) -> Option<f64> {
         self.rows.iter().find(|row| row.peer == peer && row.form == form)?.median(column)
     }
 
-    /// How many times as long a row takes as another one in the same round: the median over the
-    /// rounds. Where runs are long, what the machine does meanwhile then cancels out.
+    /// How many times as long a row takes as another one in the same round: the median over the rounds. In
+    /// long runs, this cancels out changes in the machine's speed.
     pub fn paired(&self, row: (&str, &str), other: (&str, &str), column: Column) -> Option<f64> {
         let find = |(peer, form)| {
             self.rows.iter().find(|row| row.peer == peer && row.form == form)?.samples(column)
@@ -258,8 +257,14 @@ impl Report {
         find(row)?.over(find(other)?)
     }
 
+    /// What a column is divided by. A view of a message has no floor of its own: it is compared
+    /// with the floor of owned decoding.
     pub fn floor_median(&self, column: Column) -> Option<f64> {
-        self.rows[0].median(column)
+        let floor = &self.rows[0];
+        floor.median(column).or_else(|| match column {
+            Column::Borrow => floor.median(Column::Decode),
+            _ => None,
+        })
     }
 }
 
@@ -295,7 +300,7 @@ impl Case<'_> {
         }
     }
 
-    /// One column of all rows that have it.
+    /// Measures one column of all rows that have it.
     fn measure(
         &mut self,
         column: Column,
@@ -317,14 +322,13 @@ impl Case<'_> {
                 continue;
             };
             let message = it.message.bytes();
-            // The first run may still grow the buffer and fault code in; the second is a guess
-            // at what one run costs, from which the number of rounds follows.
+            // The first run may grow the buffer and load code. The second gives an estimate of the time
+            // of a run, from which the number of rounds follows.
             operation(buffer, message);
             let guess = operation(buffer, message);
-            // What takes milliseconds is measured as it is in a loop of its own, with its data and
-            // code in cache: some untimed runs, then as many timed ones. (One does not fill the
-            // caches: memcpy of 6 MB took twice its time then.) What takes longer goes through
-            // more memory than there is cache anyhow.
+            // A short operation is measured with its data and code in the cache: some untimed runs, then
+            // as many timed ones. One untimed run is not enough: memcpy of 6 MB took twice its time then.
+            // A long operation uses more memory than the cache holds, so it needs no warm-up.
             let warm_ups = match WARM.as_secs_f64() / guess.as_secs_f64().max(1e-9) {
                 runs if runs < 1.0 => 0,
                 runs => (runs as usize).min(8),
@@ -344,7 +348,7 @@ impl Case<'_> {
         let rounds = runners.iter().map(|it| it.rounds).max().unwrap_or(0);
         for round in 0..rounds {
             for it in &mut runners {
-                // Rows that want fewer rounds take part in evenly spread ones.
+                // A row with fewer rounds runs in some of them, evenly spread.
                 if (round + 1) * it.rounds / rounds == round * it.rounds / rounds {
                     continue;
                 }
@@ -363,8 +367,7 @@ impl Case<'_> {
             }
         }
         let finished = runners.into_iter().map(|mut it| {
-            // What was measured while others had the processor counts only where there is
-            // hardly anything else.
+            // Runs that were interrupted count only if there are too few others.
             if it.taken.len() < effort.least_rounds {
                 it.taken.append(&mut it.interrupted);
             }

@@ -1,10 +1,12 @@
-//! Benchmarks of tenarc against its peers.
+//! Benchmarks of tenarc and other formats, called peers here.
 //!
 //! ```text
 //! cargo run --release -p tenarc-benches                 # everything
 //! cargo run --release -p tenarc-benches -- b d          # two cases
 //! cargo run --release -p tenarc-benches -- --quick      # everything, fewer rounds
-//! cargo run --release -p tenarc-benches -- --peer cbor  # peers with that in their names
+//! cargo run --release -p tenarc-benches -- --peer cbor  # only peers with this in their names
+//! cargo run --release -p tenarc-benches -- --quick --save docs/benchmarks/results.json
+//! cargo run -p tenarc-benches -- report                 # writes the documents from those results
 //! ```
 
 mod bytes;
@@ -12,17 +14,22 @@ mod cases;
 mod data;
 mod files;
 mod harness;
+mod machine;
 mod memory;
 mod native;
 mod peers;
+mod recorder;
 mod stores;
 mod table;
 mod targets;
 
+use std::process::ExitCode;
+
 use harness::Effort;
+use recorder::{Destination, Recorder};
 use targets::Targets;
 
-/// Letter, name, what it is.
+/// Letter, name and description of each case.
 const CASES: [(&str, &str, &str); 10] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
@@ -32,70 +39,101 @@ const CASES: [(&str, &str, &str); 10] = [
     ("f", "save", "the 200 MB model saved to a file"),
     ("g", "load", "the 200 MB model loaded from a file"),
     ("h", "open", "one tensor of files of 200 MB and 2 GB, of 120 and 10,000 tensors"),
-    ("i", "size", "what archives take beyond their payload"),
+    ("i", "size", "the overhead of archives: their size beyond the payload"),
     ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
 ];
 
-fn main() {
+fn main() -> ExitCode {
     let mut effort = Effort::FULL;
     let mut peer = None;
+    let mut save = None;
     let mut wanted = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let case = CASES.iter().find(|(letter, name, _)| argument == *letter || argument == *name);
         match (argument.as_str(), case) {
+            ("report", _) => return tenarc_benches_report::main(arguments),
             ("--quick", _) => effort = Effort::QUICK,
             ("--peer", _) => match arguments.next() {
-                // It is needed until the program ends.
+                // Leaked, as it is needed until the program ends.
                 Some(name) => peer = Some(&*name.leak()),
+                None => return usage(),
+            },
+            ("--save", _) => match arguments.next() {
+                Some(path) => save = Some(path),
                 None => return usage(),
             },
             (_, Some((letter, ..))) => wanted.push(*letter),
             _ => return usage(),
         }
     }
+    if save.is_some() && (peer.is_some() || !wanted.is_empty()) {
+        return fail("--save keeps the results of a whole run: name no cases and no --peer");
+    }
+    if save.is_some() && cfg!(debug_assertions) {
+        return fail("--save keeps what an optimised build measures: use `cargo run --release`");
+    }
+    let destination = match save.map(Destination::new).transpose() {
+        Ok(destination) => destination,
+        Err(error) => return fail(&error),
+    };
     effort.peer = peer;
-    let memory = memory::settle();
+    let memory = memory::configure();
     println!(
-        "encode: into reused memory; to_vec: into fresh memory; decode: from a slice to owned"
+        "encode: encodes into reused memory. to_vec: encodes into new memory. decode: decodes a"
     );
-    println!("values in fresh memory; borrowed: from a slice to values that borrow from it, its x");
-    println!("being set against decode's floor. Times are medians of interleaved rounds; nothing");
+    println!("slice to an owned value in new memory. borrowed: decodes a slice to a value that");
     println!(
-        "is dropped while the clock runs, which itself takes 20 to 30 ns. What runs under 12 ms"
+        "borrows from it. x: the time divided by the floor's time; for borrowed, by the floor's"
     );
+    println!("time for decode. Times are medians over interleaved rounds. They do not include");
     println!(
-        "is warmed up in every round; runs during which others got the processor are left out."
+        "dropping results, but include 20 to 30 ns for reading the clock. Operations under 12 ms"
     );
+    println!("are warmed up in every round. Runs that the system interrupted are left out.");
     println!("{memory}");
 
+    let mut recorder = Recorder::new(effort);
     let mut targets = Targets::default();
     for (letter, ..) in CASES {
         if !wanted.is_empty() && !wanted.contains(&letter) {
             continue;
         }
         match letter {
-            "a" => cases::model::run(effort, &mut targets),
-            "b" => cases::records::run(effort, &mut targets),
-            "c" => cases::mesh::run(effort, &mut targets),
-            "d" => cases::log::run(effort, &mut targets),
-            "f" => cases::save::run(effort, &mut targets),
-            "g" => cases::load::run(effort, &mut targets),
-            "h" => cases::open::run(effort, &mut targets),
-            "i" => cases::size::run(&mut targets),
+            "a" => cases::model::run(effort, &mut recorder, &mut targets),
+            "b" => cases::records::run(effort, &mut recorder, &mut targets),
+            "c" => cases::mesh::run(effort, &mut recorder, &mut targets),
+            "d" => cases::log::run(effort, &mut recorder, &mut targets),
+            "f" => cases::save::run(effort, &mut recorder, &mut targets),
+            "g" => cases::load::run(effort, &mut recorder, &mut targets),
+            "h" => cases::open::run(effort, &mut recorder, &mut targets),
+            "i" => cases::size::run(&mut recorder, &mut targets),
             #[cfg(unix)]
-            "j" => cases::send::run(effort, &mut targets),
+            "j" => cases::send::run(effort, &mut recorder, &mut targets),
             #[cfg(not(unix))]
-            "j" => println!("no Unix sockets here"),
-            _ => cases::savegame::run(effort, &mut targets),
+            "j" => println!("(j) needs Unix sockets"),
+            _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }
     }
     targets.print();
+    let Some(destination) = destination else { return ExitCode::SUCCESS };
+    match destination.write(&recorder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
 }
 
-fn usage() {
-    eprintln!("usage: tenarc-benches [--quick] [--peer NAME] [CASE]...\n");
+fn usage() -> ExitCode {
+    eprintln!("usage: tenarc-benches [--quick] [--peer NAME] [CASE]...");
+    eprintln!("       tenarc-benches [--quick] --save FILE");
+    eprintln!("       tenarc-benches report [--check]\n");
     for (letter, name, about) in CASES {
         eprintln!("  {letter}, {name:<9} {about}");
     }
+    ExitCode::from(2)
+}
+
+fn fail(error: &str) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::FAILURE
 }

@@ -1,10 +1,10 @@
-//! An allocator that does the same for everybody.
+//! An allocator that gives every peer the same conditions.
 //!
-//! glibc moves the border between its heap and fresh mappings while a program runs, and serves
-//! large blocks from holes in the heap where there are any, so whether a block of some megabytes
-//! meets page faults would depend on who ran before. Here every block of 128 KiB and more (where
-//! glibc's border lies when a program starts) is a mapping of its own, new from the kernel each
-//! time and given back when freed; and smaller ones come from a heap that keeps its pages.
+//! glibc allocates large blocks with `mmap` and small ones on the heap. It moves the threshold while a
+//! program runs, and uses free holes in the heap for large blocks too. So the page faults of a large block
+//! would depend on what ran before. Here, every block of 128 KiB or more (glibc's initial threshold) is a
+//! mapping of its own: new from the kernel, and returned to it when it is freed. Smaller blocks come from
+//! a heap that keeps its pages.
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -12,7 +12,7 @@ mod linux {
     use std::ptr::null_mut;
 
     const LARGE: usize = 128 << 10;
-    /// The least there is; what wants to be aligned more goes to the heap.
+    /// The smallest page size. Blocks with a larger alignment go to the heap.
     const PAGE: usize = 4096;
 
     struct Steady;
@@ -35,14 +35,14 @@ mod linux {
         pointer(unsafe { libc::mmap(null_mut(), size, access, kind, -1, 0) })
     }
 
-    // SAFETY: a block's layout alone says whether it is a mapping, so each is given back to where
-    // it came from; mappings are aligned to pages and as long as asked for.
+    // SAFETY: a block's layout alone decides whether it is a mapping, so each block is freed in the way it
+    // was allocated. Mappings are aligned to pages and have the requested length.
     unsafe impl GlobalAlloc for Steady {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if is_mapped(layout) {
                 return map(layout.size());
             }
-            // SAFETY: the caller's promises are those System asks for.
+            // SAFETY: the caller's obligations are those of `System`.
             unsafe { System.alloc(layout) }
         }
 
@@ -70,12 +70,12 @@ mod linux {
             match (is_mapped(layout), is_mapped(new)) {
                 // SAFETY: as above.
                 (false, false) => unsafe { System.realloc(block, layout, size) },
-                // As glibc does: the pages move, not what is in them.
+                // As in glibc, the kernel moves the pages, without copying their content.
                 // SAFETY: the block is a whole mapping of the old size.
                 (true, true) => pointer(unsafe {
                     libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE)
                 }),
-                // SAFETY: two blocks, of which the shorter's length is copied.
+                // SAFETY: the blocks do not overlap, and the length of the shorter one is copied.
                 _ => unsafe {
                     let moved = self.alloc(new);
                     if !moved.is_null() {
@@ -89,17 +89,17 @@ mod linux {
     }
 }
 
-/// Settles what is left to settle, and says what memory is like.
-pub fn settle() -> &'static str {
-    // Freed memory at the heap's end stays there.
+/// Configures the heap, and returns a description of how memory is allocated.
+pub fn configure() -> &'static str {
+    // The heap keeps freed memory at its end.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt takes two numbers and is called before any other thread exists.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
     }
     if cfg!(target_os = "linux") {
-        "Blocks of 128 KiB and more are fresh from the kernel each time, smaller ones recycled."
+        "New memory of 128 KiB or more comes from the kernel each time; smaller blocks are reused."
     } else {
-        "Whether fresh memory is fresh from the kernel is up to this platform's allocator."
+        "On this platform, the allocator decides whether new memory comes from the kernel."
     }
 }

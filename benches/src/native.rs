@@ -1,8 +1,8 @@
-//! The peers that have derives of their own beside, or instead of, serde's. Macros, since each
-//! has its own traits and some of them take a page of bounds to name.
+//! The peers with their own derive macros, besides or instead of serde's. The rows are made by macros, as
+//! each peer has its own traits, some with very long bounds.
 
-/// rkyv, with its checks ("native") and without ("unchecked"): two rows. Borrowed decoding is
-/// access to the archived value in place.
+/// Two rows for rkyv: with validation ("native") and without ("unchecked"). Borrowed decoding is access to
+/// the archived value in place.
 macro_rules! rkyv_rows {
     ($value:expr, $type:ty) => {{
         use $crate::harness::{Placed, Row, timed};
@@ -12,7 +12,7 @@ macro_rules! rkyv_rows {
         let message = rkyv::to_bytes::<Error>(value).unwrap();
         assert!(rkyv::from_bytes::<$type, Error>(&message).unwrap() == *value);
 
-        // It writes into a vector of its own, aligned kind.
+        // rkyv writes into a vector type of its own, which is aligned.
         let mut reused = Some(rkyv::util::AlignedVec::<16>::new());
         let checked = Row::new("rkyv", "native", Placed::new(&message, 0))
             .encode(move |_| {
@@ -24,7 +24,7 @@ macro_rules! rkyv_rows {
             .decode(|bytes| timed(|| rkyv::from_bytes::<$type, Error>(bytes).unwrap()))
             .borrow(|bytes| timed(|| rkyv::access::<Archived, Error>(bytes).unwrap()));
         let unchecked = Row::new("rkyv", "unchecked", Placed::new(&message, 0))
-            // SAFETY (both): the bytes are those rkyv wrote for this very type, aligned to 64.
+            // SAFETY (both): rkyv wrote the bytes for the same type, and they are aligned to 64.
             .decode(|bytes| {
                 timed(|| unsafe { rkyv::from_bytes_unchecked::<$type, Error>(bytes).unwrap() })
             })

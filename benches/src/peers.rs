@@ -1,4 +1,4 @@
-//! The serde formats, each written once.
+//! The peers that are serde formats.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::bytes::AS_BUFFERS;
 use crate::harness::{Placed, Row, timed};
 
-/// A serde format. Everything that fails, fails loudly: a benchmark has nobody to report to.
+/// A serde format. Its methods panic on errors, as a benchmark cannot handle them.
 pub trait Codec {
     const NAME: &'static str;
 
-    /// Whether `encode` really uses the memory it is given.
+    /// Whether `encode` reuses the memory of the buffer.
     const REUSES: bool = true;
 
-    /// Encodes into an empty buffer whose capacity is to be used.
+    /// Encodes into an empty buffer, and should use its capacity.
     fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>);
 
-    /// Encodes the way the format's first example does.
+    /// Encodes into a new `Vec`, as in the format's first example.
     fn to_vec<T: Serialize>(value: &T) -> Vec<u8>;
 
     fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T;
 }
 
-/// One that can hand out parts of the message: all but ciborium. (bitcode: `&str` alone.)
+/// A format whose values can borrow from the message: all but ciborium. (bitcode only borrows `&str`.)
 pub trait Lender: Codec {
     fn lend<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> T;
 }
 
-/// The row of a value that owns what it holds. Checks that what comes back is what went in.
+/// The row for an owned value. Checks that decoding returns the value that was encoded.
 pub fn row<'a, C: Codec, T>(form: &'static str, value: &'a T) -> Row<'a>
 where
     T: Serialize + DeserializeOwned + PartialEq,
@@ -37,7 +37,7 @@ where
     let message = C::to_vec(value);
     assert!(
         C::decode::<T>(&message) == *value,
-        "{} ({form}) gives back something else than it was given",
+        "{} ({form}) decodes another value than was encoded",
         C::NAME
     );
     let row = Row::new(C::NAME, form, Placed::new(&message, 0))
@@ -48,25 +48,25 @@ where
     }
     let mut buffer = Vec::new();
     C::encode(value, &mut buffer);
-    assert!(buffer == message, "{} ({form}) writes another message into a reused buffer", C::NAME);
+    assert!(buffer == message, "{} ({form}) encodes differently into a reused buffer", C::NAME);
     row.encode(move |buffer| C::encode(value, buffer))
 }
 
-/// Adds borrowed decoding to a row, after a check that it gives what was encoded.
+/// Adds borrowed decoding to a row, and checks that it returns the value that was encoded.
 macro_rules! borrowed {
     ($row:expr, |$bytes:ident| $decode:expr, |$view:ident| $same:expr) => {{
         let row: $crate::harness::Row<'_> = $row;
         {
             let $bytes = row.message.bytes();
             let $view = $decode;
-            assert!($same, "{} ({}) borrows something else than was encoded", row.peer, row.form);
+            assert!($same, "{} ({}) borrows another value than was encoded", row.peer, row.form);
         }
         row.borrow(move |$bytes: &[u8]| $crate::harness::timed(|| $decode))
     }};
 }
 pub(crate) use borrowed;
 
-/// tenarc as it comes.
+/// tenarc with its default options.
 pub struct Tenarc;
 
 impl Codec for Tenarc {
@@ -91,12 +91,12 @@ impl Lender for Tenarc {
     }
 }
 
-/// tenarc with plain sequences of numbers written as typed arrays.
+/// tenarc, which writes plain sequences of numbers as typed arrays here.
 pub struct TenarcTyped;
 
 impl TenarcTyped {
-    fn options() -> tenarc::EncodeOptions {
-        tenarc::EncodeOptions::default().with_typed_arrays(true)
+    fn options() -> tenarc::ser::EncodeOptions {
+        tenarc::ser::EncodeOptions::default().with_typed_arrays(true)
     }
 }
 
@@ -104,11 +104,11 @@ impl Codec for TenarcTyped {
     const NAME: &'static str = "tenarc";
 
     fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
-        tenarc::append_to_with(buffer, value, Self::options()).unwrap();
+        tenarc::ser::append_to_with(buffer, value, Self::options()).unwrap();
     }
 
     fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
-        tenarc::to_vec_with(value, Self::options()).unwrap()
+        tenarc::ser::to_vec_with(value, Self::options()).unwrap()
     }
 
     fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {
@@ -146,7 +146,7 @@ impl Lender for Bincode1 {
     }
 }
 
-/// bincode 2 through serde, in its standard configuration. bincode 3 is a farewell note.
+/// bincode 2 through serde, in its standard configuration.
 pub struct Bincode2;
 
 impl Codec for Bincode2 {
@@ -342,7 +342,7 @@ impl Lender for Json {
     }
 }
 
-/// bitcode through serde, which has no way of reusing a buffer.
+/// bitcode through serde, which cannot reuse a buffer.
 pub struct BitcodeSerde;
 
 impl Codec for BitcodeSerde {

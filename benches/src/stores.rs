@@ -1,6 +1,4 @@
-//! The peers that keep named tensors in files, each written once.
-//!
-//! Everything that fails, fails loudly, as with the other peers.
+//! The peers that store named tensors in files. Their methods panic on errors.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,7 +24,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::files::{self, Sync};
 
-/// A tensor to be saved, and the name it is found by.
+/// A tensor to be saved, with its name.
 pub struct Named<'a> {
     pub name: String,
     pub shape: (usize, usize),
@@ -40,7 +38,7 @@ impl<'a> Named<'a> {
     }
 
     pub fn view(&self) -> ArrayView2<'a, f32> {
-        ArrayView2::from_shape(self.shape, self.values).expect("the array was of this shape")
+        ArrayView2::from_shape(self.shape, self.values).expect("the shape is that of the array")
     }
 
     pub fn shape(&self) -> Vec<usize> {
@@ -48,46 +46,46 @@ impl<'a> Named<'a> {
     }
 }
 
-/// A tensor that is to be found, and in which file.
+/// A tensor to look up, and its file.
 pub struct Wanted<'a> {
     pub path: &'a Path,
     pub tensor: &'a Named<'a>,
 }
 
 impl Wanted<'_> {
-    /// After the clock has stopped: that the right tensor was found. Its start will do, as comparing
-    /// all of it would push what is measured out of the caches.
+    /// Checks that the right tensor was found. It is called after the time is taken. It compares only the
+    /// first elements: reading all of them would evict the measured data from the caches.
     pub fn check(&self, found: ArrayView2<'_, f32>) {
         assert_eq!(found.dim(), self.tensor.shape);
         assert!(found.iter().take(16).eq(&self.tensor.values[..16]));
     }
 }
 
-/// A format of files of named tensors.
+/// A file format for named tensors.
 pub trait Store {
     const NAME: &'static str;
 
-    /// What is saved: whatever the format's crate asks for, made before the clock starts.
+    /// The input that the format's crate needs; preparing it is not timed.
     type Prepared<'a>;
 
     fn prepare<'a>(tensors: &'a [Named<'a>]) -> Self::Prepared<'a>;
 
     fn save(prepared: &Self::Prepared<'_>, path: &Path, sync: Sync) -> Duration;
 
-    /// All tensors, in memory of their own.
+    /// All tensors, loaded into memory.
     type Loaded;
 
     fn load(path: &Path) -> Self::Loaded;
 
-    /// What was loaded, for the check.
+    /// The elements of a loaded tensor, for the check.
     fn values(loaded: &Self::Loaded, tensor: &Named<'_>) -> Vec<f32>;
 }
 
-/// One that can map a file and show a tensor in it where it lies.
+/// A file format with views of tensors in a mapped file.
 pub trait Viewer: Store {
     fn view(wanted: &Wanted<'_>) -> Duration;
 
-    /// Shape of a tensor, and whatever else is told about it without its elements.
+    /// Looks up the description of a tensor, such as its shape, without its elements.
     fn describe(wanted: &Wanted<'_>) -> Duration;
 }
 
@@ -102,7 +100,7 @@ impl Store for Safetensors {
         tensors
     }
 
-    /// The crate writes beside the path and renames by itself; it does not sync.
+    /// The crate itself writes to a temporary file and renames it, but does not sync.
     fn save(tensors: &&[Named<'_>], path: &Path, sync: Sync) -> Duration {
         let start = Instant::now();
         let views = tensors.iter().map(|tensor| {
@@ -157,7 +155,7 @@ impl Viewer for Safetensors {
     }
 }
 
-/// burn's format, by the crate that has it alone.
+/// burn's file format, through its own crate.
 pub struct Burnpack;
 
 impl Store for Burnpack {
@@ -173,7 +171,7 @@ impl Store for Burnpack {
         tensors.iter().map(|tensor| (tensor, bytes(tensor))).collect()
     }
 
-    /// Beside the path and renamed is to be had only with a sync, of the file.
+    /// The crate writes a temporary file and renames it only if it also syncs; otherwise it writes in place.
     fn save(prepared: &Self::Prepared<'_>, path: &Path, sync: Sync) -> Duration {
         let tensors = prepared.iter().map(|(tensor, bytes)| {
             let (name, shape) = (tensor.name.clone(), tensor.shape());
@@ -210,7 +208,7 @@ impl Store for Burnpack {
 }
 
 impl Viewer for Burnpack {
-    /// Not a view, strictly: the tensor is read when its bytes are asked for, which is left out.
+    /// Not strictly a view: the bytes are read later, when they are needed, and this is not timed.
     fn view(wanted: &Wanted<'_>) -> Duration {
         let start = Instant::now();
         let tensors = burn_pack::Reader::from_file_exact(wanted.path).unwrap().into_tensors();
@@ -224,12 +222,12 @@ impl Viewer for Burnpack {
     }
 
     fn describe(wanted: &Wanted<'_>) -> Duration {
-        // Tells about tensors only together with windows of their bytes.
+        // The crate gives descriptions only together with the tensors.
         Self::view(wanted)
     }
 }
 
-/// numpy's archives: a zip file, not compressed, of arrays.
+/// numpy's npz: an uncompressed zip file of arrays.
 pub struct Npz;
 
 impl Store for Npz {
@@ -282,12 +280,12 @@ impl Store for Npz {
     }
 }
 
-/// Arrow's files: a batch for each tensor, as columns are all of one length; which tensor is which
-/// batch, and its shape, stands in the footer.
+/// Arrow IPC files. Columns of a batch have equal lengths, so each tensor gets a batch of its own. The
+/// footer holds the number of the batch and the shape of each tensor.
 pub struct ArrowIpc;
 
 impl ArrowIpc {
-    /// Number of the batch, and shape.
+    /// Parses an entry of the footer: the number of the batch, and the shape.
     fn place(text: &str) -> (usize, [usize; 2]) {
         let mut numbers = text.split(' ').map(|number| number.parse().unwrap());
         let mut next = || numbers.next().unwrap();
@@ -303,7 +301,7 @@ impl ArrowIpc {
         batch.column(0).as_any().downcast_ref::<Float32Array>().unwrap().values()
     }
 
-    /// The footer of a mapped file, and what `with` makes of it.
+    /// Calls `with` with the footer of a mapped file.
     fn footer<R>(map: &[u8], with: impl FnOnce(arrow_ipc::Footer<'_>) -> R) -> R {
         let trailer = map.len() - 10;
         let len = read_footer_length(map[trailer..].try_into().unwrap()).unwrap();
@@ -342,7 +340,7 @@ impl Store for ArrowIpc {
         start.elapsed()
     }
 
-    /// Arrow's arrays are left as they are: they own their memory.
+    /// The arrays stay Arrow's, which own their memory.
     type Loaded = (HashMap<String, String>, Vec<RecordBatch>);
 
     fn load(path: &Path) -> Self::Loaded {
@@ -385,10 +383,9 @@ impl Viewer for ArrowIpc {
     }
 }
 
-/// A mapped file as Arrow takes it.
+/// A mapped file as an Arrow buffer.
 fn buffer(map: &Arc<Mmap>) -> Buffer {
     let start = NonNull::from(&map[..]).cast();
-    // SAFETY: the mapping is as long as is said here, and lives as long as the buffer, which owns a
-    // share of it.
+    // SAFETY: the length is that of the mapping, and the buffer keeps the mapping alive by its `Arc`.
     unsafe { Buffer::from_custom_allocation(start, map.len(), Arc::<Mmap>::clone(map)) }
 }

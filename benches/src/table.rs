@@ -1,8 +1,10 @@
 //! Plain text tables.
 
+pub use tenarc_benches_report::units::{thousands, times};
+
 use crate::harness::{COLUMNS, Column, Report};
 
-/// Rows of cells under a head; the first `left` columns are aligned left, the others right.
+/// Rows of cells under headings; the first `left` columns are aligned left, the others right.
 pub struct Table {
     left: usize,
     rows: Vec<Vec<String>>,
@@ -42,7 +44,7 @@ impl Table {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// A time in seconds, formatted in a suitable unit.
 pub fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 1e-6 => (s * 1e9, "ns"),
@@ -56,30 +58,6 @@ pub fn time(seconds: f64) -> String {
         _ => 0,
     };
     format!("{value:.digits$} {unit}")
-}
-
-/// A ratio, with as many digits as mean something.
-pub fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 0.001 => "<0.001".to_string(),
-        r if r < 0.01 => format!("{r:.3}"),
-        r if r < 10.0 => format!("{r:.2}"),
-        r if r < 100.0 => format!("{r:.1}"),
-        r => format!("{r:.0}"),
-    }
-}
-
-/// 12345678 as 12,345,678.
-pub fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 pub fn print_report(report: &Report) {
@@ -98,14 +76,10 @@ pub fn print_report(report: &Report) {
         let mut cells = vec![row.peer.to_string(), row.form.to_string()];
         cells.extend(sized.then(|| match row.bytes {
             0 => String::new(),
-            n => thousands(n),
+            n => thousands(n as u64),
         }));
         for &column in &columns {
-            // A view of a message has no floor of its own; it is set beside owned decoding's.
-            let floor = report.floor_median(column).or_else(|| match column {
-                Column::Borrow => report.floor_median(Column::Decode),
-                _ => None,
-            });
+            let floor = report.floor_median(column);
             let median = row.median(column);
             cells.push(median.map(time).unwrap_or_default());
             cells.push(match (median, floor) {
@@ -124,5 +98,8 @@ pub fn print_report(report: &Report) {
             Some(format!("{} {} to {}", report.heads[column as usize], part(0.1), part(0.9)))
         })
         .collect();
-    println!("noise (the floor's 10th to 90th percentile over its median): {}", spread.join(", "));
+    println!(
+        "noise (10th and 90th percentile of the floor, relative to its median): {}",
+        spread.join(", ")
+    );
 }

@@ -1,9 +1,9 @@
-//! The targets, each computed from what was measured.
+//! The performance targets, computed from the measured times.
 
 use crate::harness::{Column, Report};
 use crate::table::{Table, times};
 
-/// What counts as a self-describing peer whose structs carry their field names, as tenarc's do.
+/// The self-describing peers that write the field names of structs, as tenarc does.
 const SELF_DESCRIBING: [&str; 3] = ["cbor4ii", "minicbor-serde", "rmp-serde named"];
 
 enum Bound {
@@ -56,7 +56,7 @@ impl Targets {
         self.0.push(Target { case, text, measured, unit: "x", bound });
     }
 
-    /// A share, in percent, that must stay below `bound`.
+    /// A fraction, in percent, that must stay below `bound`.
     pub fn percent_below(
         &mut self,
         case: &'static str,
@@ -98,7 +98,7 @@ impl Targets {
             };
             self.0.push(Target {
                 case,
-                text: format!("plain derives, {column:?}: times as fast as {peer}"),
+                text: format!("plain derives, {column:?}: how many times as fast as {peer}"),
                 measured: ratio(time, report.median("tenarc", "plain", column)),
                 unit: "x",
                 bound: Bound::AtLeast(1.2),
@@ -110,7 +110,7 @@ impl Targets {
         if self.0.is_empty() {
             return;
         }
-        println!("\nTargets (medians of this run)\n");
+        println!("\nTargets (from the medians of this run)\n");
         let mut table = Table::new(2, &["case", "target", "bound", "measured", ""]);
         for target in &self.0 {
             let (sign, bound) = match target.bound {

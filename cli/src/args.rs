@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: its options and help texts.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,20 @@ use crate::failure::EXIT_STATUSES;
 use crate::formats::Format;
 
 const AFTER: &str = "\
-Paths name what is in a value: field names, keys and positions joined by dots, as in layers.3.weight; \
-where that could mean several, a JSON Pointer, as in /layers/3/weight. In patterns, * stands for any \
-characters, dots included, ? for one, [ab] and {a,b} for one of several.
+A path names a part of a value: field names, keys and positions joined by dots, as in layers.3.weight. \
+If a dotted path is ambiguous, use a JSON Pointer, as in /layers/3/weight. In patterns, * matches any \
+characters, including dots; ? matches one character; [ab] and {a,b} match one of several.
 
-Formats are told by the first bytes and the name of a file, or by --from and --to. Of a model of safetensors in \
-several files, name the index: model.safetensors.index.json. Tensors are read when they are asked for. What a \
-file holds that is not read, such as the graph of an ONNX model, is said on standard error, and stops what \
-writes another file, unless that is `convert --lossy`.
+The format of a file is detected from its first bytes and its name, or given by --from and --to. For a \
+sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
+not read, such as the graph of an ONNX model. It is reported on standard error, and commands that write a \
+file stop, except `convert --lossy`.
 
-A file named - is standard input or output. Pipes are read as files are. Colours are used where a \
-terminal watches and NO_COLOR is not set.";
+The file name - means standard input or standard output. Pipes work like files. Colours are used if the \
+output is a terminal and NO_COLOR is not set.";
 
-/// Looks into, checks, compares, edits and converts files of tensors: archives of tenarc, CBOR messages
-/// with typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, tenbin, and, to read, torch's files and ONNX models.
+/// Inspects, checks, compares, edits and converts files of tensors: tenarc archives, CBOR messages with
+/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow and tenbin; reads torch files and ONNX models
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -37,7 +37,7 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     pub color: Color,
-    /// Show no progress
+    /// Do not show progress bars
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
     #[command(subcommand)]
@@ -55,31 +55,31 @@ pub enum Color {
 pub enum Command {
     /// List the tensors: path, dtype, shape, bytes
     Ls(Ls),
-    /// Show a value: metadata as text, tensors elided
+    /// Show a value: metadata as text, tensors abbreviated
     Show(Show),
-    /// Take out one tensor, or a slice of it
+    /// Print or save one tensor, or a slice of it
     Get(Get),
-    /// Count and measure what is in each tensor
+    /// Show statistics of each tensor: min, max, mean, histogram
     Stats(Stats),
     /// Compare two files: structure, dtypes, values
     Diff(Diff),
-    /// Check every byte, and name the first that is bad
+    /// Check files for damage, and report the first bad byte
     Verify(Verify),
-    /// Print the items as CBOR diagnostic notation
+    /// Print values in CBOR diagnostic notation
     Diag(Diag),
-    /// Make a torn archive whole: keep what was saved before the tear
+    /// Repair a truncated archive: keep the values that are complete
     Recover(Recover),
-    /// Put the values of several files into one archive, one behind the other
+    /// Write the values of several files into one archive, one after the other
     Cat(Cat),
     /// Spread the values of a file, or the tensors of one value, over several archives
     Split(Split),
-    /// Put together one value of what several files hold of it
+    /// Join the shards of a value, or maps of tensors, into one value
     Merge(Merge),
-    /// Drop, keep, rename and cast tensors, set metadata
+    /// Drop, keep, rename and cast tensors, and set metadata
     Edit(Edit),
     /// Write a file in another format
     Convert(Convert),
-    /// Print a script that completes command lines in a shell
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page
     #[command(hide = true)]
@@ -88,17 +88,17 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Read {
-    /// The format of the input, if its content and name do not tell
+    /// The format of the input, if it is not detected from content and name
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<Format>,
-    /// Read what is whole of a torn archive
+    /// Read the complete values of a truncated archive
     #[arg(long)]
     pub torn: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct Choose {
-    /// The one value meant, of an input that holds several: its name or number, from 0 on
+    /// Choose one value of an input that holds several, by its name or number (from 0)
     #[arg(long, short, value_name = "NAME")]
     pub segment: Option<String>,
 }
@@ -112,10 +112,10 @@ pub struct AsJson {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// The file to write; it appears whole or not at all
+    /// The file to write; it is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Do not wait until the file would survive a crash of the machine
+    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
 }
@@ -128,11 +128,11 @@ impl Read {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// As they are stored
+    /// In the order of the file
     Stored,
     Path,
     Dtype,
-    /// By dimensions, and so by rank first
+    /// By number of dimensions, then by the dimensions
     Shape,
     Bytes,
 }
@@ -141,16 +141,16 @@ pub enum Sort {
 pub struct Ls {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// List only paths that one of these matches
+    /// List only the tensors whose path matches one of these patterns
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
-    /// Show a tree
+    /// Show the tensors as a tree
     #[arg(long, short, conflicts_with_all = ["sort", "reverse", "json"])]
     pub tree: bool,
     /// What to sort by
     #[arg(long, value_name = "WHAT", default_value = "stored")]
     pub sort: Sort,
-    /// Last things first
+    /// Reverse the order
     #[arg(long, short)]
     pub reverse: bool,
     #[command(flatten)]
@@ -165,10 +165,10 @@ pub struct Ls {
 pub struct Show {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// Show only what is there
+    /// The path of the part to show; by default the whole value
     #[arg(default_value = "", hide_default_value = true)]
     pub path: String,
-    /// Elide nothing
+    /// Show everything, without abbreviation
     #[arg(long)]
     pub full: bool,
     #[command(flatten)]
@@ -185,7 +185,7 @@ pub enum GetFormat {
     Npy,
     /// The elements' bytes, little-endian, in row-major order
     Raw,
-    /// A line for each row, elements separated by spaces, in as many digits as tell them apart
+    /// One line for each row, elements separated by spaces; floats in the fewest digits that are exact
     Text,
 }
 
@@ -193,12 +193,12 @@ pub enum GetFormat {
 pub struct Get {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The tensor, and what of it: weight, or weight[0:10, :]
+    /// The path of the tensor, and optionally a slice: weight, or weight[0:10, :]
     pub path: String,
     /// The file to write
     #[arg(long, short, value_name = "FILE", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
-    /// The format to write; by default as the file's name ends, and text to standard output
+    /// The format to write; by default from the name of the output, otherwise text
     #[arg(long = "as", value_name = "FORMAT", conflicts_with = "json")]
     pub format: Option<GetFormat>,
     /// Convert the elements to this dtype
@@ -216,7 +216,7 @@ pub struct Get {
 pub struct Stats {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// Measure only paths that one of these matches
+    /// Measure only the tensors whose path matches one of these patterns
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
     #[command(flatten)]
@@ -229,20 +229,20 @@ pub struct Stats {
 
 #[derive(Args, Debug)]
 pub struct Diff {
-    /// The file to compare
+    /// The first file
     pub a: PathBuf,
-    /// The file to compare it with
+    /// The second file
     pub b: PathBuf,
-    /// Compare only paths that one of these matches
+    /// Compare only paths that match one of these patterns
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
-    /// Take numbers for equal that differ by no more than this
-    #[arg(long, value_name = "DIFFERENCE", default_value_t = 0.0)]
+    /// Absolute tolerance: numbers are equal if |a - b| <= ATOL + RTOL * |b|
+    #[arg(long, value_name = "ATOL", default_value_t = 0.0)]
     pub atol: f64,
-    /// Take numbers for equal that differ by no more than this part of the one in B
-    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    /// Relative tolerance, as a fraction of the number in B
+    #[arg(long, value_name = "RTOL", default_value_t = 0.0)]
     pub rtol: f64,
-    /// Compare no values: structure, dtypes and shapes only
+    /// Compare structure, dtypes and shapes only, not values
     #[arg(long)]
     pub structure: bool,
     #[command(flatten)]
@@ -255,13 +255,13 @@ pub struct Diff {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Of archives every byte is checked; of npz, and of files of PyTorch that have them, all checksums; of other \
-formats, that they are well-formed, and what cannot be checked is said.")]
+Archives: every byte is checked. npz, and PyTorch files with checksums: all checksums of tensors. Other \
+formats: the file must be well-formed. What cannot be checked is reported.")]
 pub struct Verify {
     /// The files to read, or - for standard input
     #[arg(required = true)]
     pub inputs: Vec<PathBuf>,
-    /// The format of the inputs, if their contents and names do not tell
+    /// The format of the inputs, if it is not detected from content and name
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<Format>,
     #[command(flatten)]
@@ -282,9 +282,9 @@ pub struct Diag {
 
 #[derive(Args, Debug)]
 pub struct Recover {
-    /// The archive to mend, in its place
+    /// The archive to repair; without --output it is repaired in place
     pub file: PathBuf,
-    /// Write the whole archive here, and leave the torn one as it is
+    /// Write the repaired archive here, and leave the input as it is
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -304,19 +304,19 @@ pub struct Cat {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each shard of one value is an archive with all of its metadata, and undefined in place of tensors that are in \
-another shard: paths stay the same, each can be read by itself, and `merge` puts them together.")]
+With --max-size, each shard is an archive that holds all of the value's metadata, with undefined in place of \
+the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them.")]
 pub struct Split {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The directory to write to; it is made if it is not there
+    /// The directory to write to; it is created if it does not exist
     #[arg(long, short, value_name = "DIRECTORY", default_value = ".")]
     pub directory: PathBuf,
-    /// Spread the tensors of one value over archives of at most so many bytes of tensors: 500M, 2GiB.
-    /// Without it, each value becomes an archive
+    /// Spread the tensors of one value over archives with at most this many bytes of tensors: 500M, 2GiB.
+    /// Without this option, each value becomes one archive
     #[arg(long, short, value_name = "SIZE", value_parser = crate::commands::split::size)]
     pub max_size: Option<u64>,
-    /// Do not wait until the files would survive a crash of the machine
+    /// Do not wait until the files are on disk; they may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
@@ -329,8 +329,8 @@ pub struct Split {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Shards, as `split --max-size` makes them, become the value that they are of; maps are joined. Where two files \
-have different things at one place, nothing is written.")]
+Joins the shards that `split --max-size` writes, and maps from names to tensors. If two files hold different \
+things at one path, nothing is written.")]
 pub struct Merge {
     /// The files to read, or - for standard input
     #[arg(required = true)]
@@ -343,36 +343,36 @@ pub struct Merge {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Drops come first, then casts, renames and settings; patterns and paths of drops and casts are those of \
-the input. What no change concerns is copied as it is.")]
+Changes are made in this order: --drop and --keep, --cast, --rename, --set. Patterns of --drop, --keep and \
+--cast match paths of the input. Values that no change affects are copied unchanged.")]
 pub struct Edit {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The archive to write; it appears whole or not at all
+    /// The archive to write; it is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE", required_unless_present = "in_place")]
     pub output: Option<PathBuf>,
-    /// Put the result in the place of the input
+    /// Replace the input with the result
     #[arg(long, short, conflicts_with = "output")]
     pub in_place: bool,
-    /// Drop what is at the paths that match
+    /// Drop everything whose path matches
     #[arg(long, value_name = "PATTERN")]
     pub drop: Vec<String>,
-    /// Drop all tensors but those that match
+    /// Drop all tensors whose path does not match
     #[arg(long, value_name = "PATTERN")]
     pub keep: Vec<String>,
-    /// Convert the elements of tensors that match; floats are rounded, integers must fit
+    /// Convert the elements of matching tensors; floats are rounded, integers must fit
     #[arg(long, value_name = "PATTERN=DTYPE")]
     pub cast: Vec<String>,
-    /// Give what is at a path another
+    /// Move what is at the path OLD to the path NEW
     #[arg(long, value_name = "OLD=NEW")]
     pub rename: Vec<String>,
-    /// Put a value, in JSON, at a path; what is no JSON is text
+    /// Set the value at a path; if it is not valid JSON, it is taken as text
     #[arg(long, value_name = "PATH=JSON")]
     pub set: Vec<String>,
-    /// The alignment of tensors; by default that of the input
+    /// The alignment of tensors in the file; by default as in the input
     #[arg(long, value_name = "BYTES")]
     pub align: Option<u64>,
-    /// Do not wait until the file would survive a crash of the machine
+    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
@@ -385,15 +385,15 @@ pub struct Edit {
 pub struct Convert {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The file to write; it appears whole or not at all
+    /// The file to write; it is replaced only once the new one is complete
     pub output: PathBuf,
-    /// The format to write; by default as the file's name ends
+    /// The format to write; by default from the name of the output
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<Format>,
-    /// Leave out, or change, what cannot be read or the format has no place for, and say what it was
+    /// Leave out, or change, what cannot be read or written in the output format; each loss is reported
     #[arg(long)]
     pub lossy: bool,
-    /// Do not wait until the file would survive a crash of the machine
+    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
     #[command(flatten)]
@@ -404,6 +404,6 @@ pub struct Convert {
 
 #[derive(Args, Debug)]
 pub struct Completions {
-    /// The shell that is to read it
+    /// The shell
     pub shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! The subcommands: each parses nothing, prints to [`Out`], and says how it went by a [`Status`].
+//! The subcommands. Each gets its parsed arguments, prints to [`Out`] and returns a [`Status`].
 
 mod cat;
 mod completions;
@@ -26,7 +26,7 @@ use crate::args::{Cli, Color, Command};
 use crate::failure::{Failure, Result, Status};
 use crate::output::{Out, say};
 
-/// Does what the command line asks.
+/// Parses the command line and runs the subcommand.
 pub fn run() -> ExitCode {
     let result = match Cli::try_parse() {
         Ok(cli) => dispatch(&cli),
@@ -78,7 +78,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),
     };
-    // What was printed before a failure is worth reading, too.
+    // If the command failed, what it printed before is still written.
     let flushed = out.flush();
     let status = status?;
     flushed?;

@@ -1,9 +1,10 @@
-//! What an input holds, whatever its format: values, one after the other.
+//! An opened input of any format, as a list of values.
 
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::{Archive, Segment};
+use tenarc::Archive;
+use tenarc::archive::Segment;
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
@@ -15,32 +16,35 @@ use crate::paths;
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
 
-/// How inputs are read; what the options of every subcommand say.
+/// How inputs are read, from the options that all subcommands share.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// The format, if not found out from the input.
+    /// The format; `None`: it is detected.
     pub from: Option<Format>,
-    /// Whether to read what is whole of a torn archive.
+    /// Whether to read the complete values of a truncated archive.
     pub torn: bool,
 }
 
-/// An input, opened.
+/// An opened input.
 pub struct Document {
     pub name: String,
     pub format: Format,
-    held: Held,
+    content: Content,
 }
 
-enum Held {
+enum Content {
     Archive(Box<Archive<Source>>),
-    /// Messages, and where each stands.
+    /// CBOR messages one after the other, and the range of bytes of each.
     Messages(Vec<u8>, Vec<Range<usize>>),
+    /// One value, whose tensors are read from a file of another format when they are needed.
     Fetched(Box<Fetched>),
 }
 
 impl Document {
+    /// Opens an input, and detects its format if none is given.
+    ///
     /// # Errors
-    /// Where the input cannot be read, or is none of a known format.
+    /// If the input cannot be read, or its content does not fit the format.
     pub fn open(path: &Path, reading: &Reading) -> Result<Self> {
         let input = Input::open(path)?;
         let name = input.name.clone();
@@ -52,7 +56,7 @@ impl Document {
         let guessed = reading.from.is_none() && formats::by_extension(path) != Some(format);
         read.map_err(|failure| match failure {
             Failure::Other(message) if format == Format::Message && guessed => {
-                let hint = "it was taken for CBOR, as nothing says otherwise: see --from";
+                let hint = "unrecognised file format, read as CBOR; use --from";
                 Failure::Other(format!("{message}; {hint}"))
             }
             other => other,
@@ -60,140 +64,140 @@ impl Document {
     }
 
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
-        Self { name, format, held: Held::Archive(Box::new(archive)) }
+        Self { name, format, content: Content::Archive(Box::new(archive)) }
     }
 
     /// # Errors
-    /// Where the bytes are no sequence of items.
+    /// If the bytes are not a sequence of well-formed CBOR items.
     pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
         let ranges = node::items(&bytes)?;
-        Ok(Self { name, format, held: Held::Messages(bytes, ranges) })
+        Ok(Self { name, format, content: Content::Messages(bytes, ranges) })
     }
 
     pub fn of_fetched(name: String, format: Format, fetched: Fetched) -> Self {
-        Self { name, format, held: Held::Fetched(Box::new(fetched)) }
+        Self { name, format, content: Content::Fetched(Box::new(fetched)) }
     }
 
-    /// The archive, if it is one.
+    /// The archive, if the input is one.
     pub fn archive(&self) -> Option<&Archive<Source>> {
-        match &self.held {
-            Held::Archive(archive) => Some(archive),
+        match &self.content {
+            Content::Archive(archive) => Some(archive),
             _ => None,
         }
     }
 
-    /// The value whose tensors are fetched, if it is one.
+    /// The value and its reader, if the input is a file of another format that is read in place.
     pub fn fetched(&self) -> Option<&Fetched> {
-        match &self.held {
-            Held::Fetched(fetched) => Some(fetched),
+        match &self.content {
+            Content::Fetched(fetched) => Some(fetched),
             _ => None,
         }
     }
 
-    /// Says what the file holds that is not shown.
-    pub fn tell(&self) {
+    /// Reports on standard error what the file holds that is not read.
+    pub fn report_losses(&self) {
         if let Some(fetched) = self.fetched().filter(|fetched| !fetched.lost.is_empty()) {
             say(&format!("{}: not read: {}", self.name, fetched.lost));
         }
     }
 
-    /// That nothing of the file is lost, unless that is accepted, and so said.
+    /// Refuses a file with content that is not read. With `lossy`, reports that content instead.
     ///
     /// # Errors
-    /// Where something would be.
-    pub fn keep(&self, lossy: bool) -> Result<()> {
+    /// If there is such content and `lossy` is false.
+    pub fn refuse_losses(&self, lossy: bool) -> Result<()> {
         match self.fetched() {
             Some(fetched) if !lossy && !fetched.lost.is_empty() => {
-                let hint = "`tenarc convert --lossy` goes on without";
+                let hint = "`tenarc convert --lossy` leaves it out";
                 Err(Failure::new(format!("cannot be kept: {}; {hint}", fetched.lost))
                     .of(&self.name))
             }
             Some(fetched) => {
-                fetched.lost.tell(&self.name);
+                fetched.lost.report(&self.name);
                 Ok(())
             }
             None => Ok(()),
         }
     }
 
-    /// Shows how much of the file is read from now on, to its end.
-    pub fn watch(&self, what: &'static str, quiet: bool) {
-        self.watch_by(&Progress::new(self.byte_len(), what, quiet));
+    /// Shows a progress bar for all that is read of the file from now on.
+    pub fn show_progress(&self, what: &'static str, quiet: bool) {
+        self.add_progress_to(&Progress::new(self.byte_len(), what, quiet));
     }
 
-    /// As [`watch`](Self::watch), of several together.
-    pub fn watch_by(&self, progress: &Progress) {
-        match &self.held {
-            Held::Archive(archive) => archive.source().watch(progress.clone()),
-            Held::Fetched(fetched) => fetched.watch(progress.clone()),
-            Held::Messages(..) => {}
+    /// Adds what is read of the file from now on to a progress bar that several files share.
+    pub fn add_progress_to(&self, progress: &Progress) {
+        match &self.content {
+            Content::Archive(archive) => archive.source().add_progress_to(progress.clone()),
+            Content::Fetched(fetched) => fetched.add_progress_to(progress.clone()),
+            Content::Messages(..) => {}
         }
     }
 
-    /// The length of what is read as it is asked for.
+    /// The number of bytes that are read in place; 0 for messages, which are in memory already.
     pub fn byte_len(&self) -> u64 {
-        match &self.held {
-            Held::Archive(archive) => archive.byte_len(),
-            Held::Fetched(fetched) => fetched.byte_len(),
-            Held::Messages(..) => 0,
+        match &self.content {
+            Content::Archive(archive) => archive.byte_len(),
+            Content::Fetched(fetched) => fetched.byte_len(),
+            Content::Messages(..) => 0,
         }
     }
 
-    /// The bytes of messages.
+    /// The bytes of all messages, if the input was read as messages.
     pub fn messages(&self) -> Option<&[u8]> {
-        match &self.held {
-            Held::Messages(bytes, _) => Some(bytes),
+        match &self.content {
+            Content::Messages(bytes, _) => Some(bytes),
             _ => None,
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> u64 {
-        match &self.held {
-            Held::Archive(archive) => archive.len(),
-            Held::Messages(_, ranges) => ranges.len() as u64,
-            Held::Fetched(_) => 1,
+        match &self.content {
+            Content::Archive(archive) => archive.len(),
+            Content::Messages(_, ranges) => ranges.len() as u64,
+            Content::Fetched(_) => 1,
         }
     }
 
-    /// The value of a number.
+    /// The value with the given number, from 0.
     ///
     /// # Errors
-    /// Where there is none, or it is damaged.
+    /// If there is no such value, or it is damaged.
     pub fn section(&self, number: u64) -> Result<Section<'_>> {
         self.at(number).of(&self.name)
     }
 
     fn at(&self, number: u64) -> Result<Section<'_>> {
         let file = &*self.name;
-        match &self.held {
-            Held::Archive(archive) => {
+        match &self.content {
+            Content::Archive(archive) => {
                 Section::of_segment(number, file, archive.segment(number)?, archive.source())
             }
-            Held::Messages(bytes, ranges) => {
+            Content::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
-                let range = range.ok_or_else(|| self.none_of(number))?;
+                let range = range.ok_or_else(|| self.no_value(number))?;
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
-                let root = node::parse(bytes, &|_| None)?;
+                let root = node::parse(bytes, &[])?;
                 paths::check(&root)?;
                 Ok(Section { number, file, item: Item::Message(bytes), root })
             }
-            Held::Fetched(fetched) if number == 0 => {
+            Content::Fetched(fetched) if number == 0 => {
                 Ok(Section { number, file, item: Item::Fetched(fetched), root: fetched.root()? })
             }
-            Held::Fetched(_) => Err(self.none_of(number)),
+            Content::Fetched(_) => Err(self.no_value(number)),
         }
     }
 
-    fn none_of(&self, number: u64) -> Failure {
+    fn no_value(&self, number: u64) -> Failure {
         let count = counted(self.len(), "value");
-        Failure::new(format!("it holds {count}, none of number {number}"))
+        Failure::new(format!("no value {number}: the file holds {count}"))
     }
 
-    /// The values meant: the one chosen, or all.
+    /// The chosen value, or all values if none is chosen.
     ///
     /// # Errors
-    /// Where there is none as chosen.
+    /// If there is no value of the chosen name or number.
     pub fn sections(
         &self,
         chosen: Option<&str>,
@@ -208,25 +212,26 @@ impl Document {
         Ok(numbers.map(|number| self.section(number)))
     }
 
-    /// The one value meant.
+    /// The chosen value, or the only one.
     ///
     /// # Errors
-    /// Where none is chosen and there are several.
+    /// If none is chosen and the file does not hold exactly one, or if there is no value of the chosen name
+    /// or number.
     pub fn only(&self, chosen: Option<&str>) -> Result<Section<'_>> {
         match (chosen, self.len()) {
             (None, 1) => self.section(0),
             (None, count) => {
                 let count = counted(count, "value");
-                let what = format!("{}: it holds {count}: choose one by --segment", self.name);
+                let what = format!("{}: holds {count}: choose one with --segment", self.name);
                 Err(Failure::new(what))
             }
             (Some(chosen), _) => self.section(self.number(chosen).of(&self.name)?),
         }
     }
 
-    /// The number of the value chosen by name, of which the last counts, or by number.
+    /// The number of the value with a name, or with a number. If several values have the name, the last one.
     fn number(&self, chosen: &str) -> Result<u64> {
-        if let Held::Archive(archive) = &self.held {
+        if let Content::Archive(archive) = &self.content {
             for number in (0..archive.len()).rev() {
                 if archive.segment(number)?.name() == Some(chosen) {
                     return Ok(number);
@@ -236,7 +241,7 @@ impl Document {
         let number = chosen.parse().ok().filter(|&number: &u64| number < self.len());
         number.ok_or_else(|| {
             let count = counted(self.len(), "value");
-            Failure::new(format!("it holds {count}, none of name or number {}", quoted(chosen)))
+            Failure::new(format!("no value {}: the file holds {count}", quoted(chosen)))
         })
     }
 }
@@ -247,6 +252,7 @@ pub struct Section<'a> {
     /// The document's name.
     pub file: &'a str,
     item: Item<'a>,
+    /// The structure of the value.
     pub root: Node,
 }
 
@@ -263,8 +269,7 @@ impl<'a> Section<'a> {
         segment: Segment<'a, Source>,
         source: &'a Source,
     ) -> Result<Self> {
-        let buffers = segment.buffers();
-        let root = node::parse(segment.metadata()?, &|number| Some(buffers.get(number)?.1))?;
+        let root = node::parse(segment.metadata()?, segment.buffers())?;
         paths::check(&root)?;
         Ok(Self { number, file, item: Item::Segment(segment, source), root })
     }
@@ -276,7 +281,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The segment that it is, and what that is read from.
+    /// The segment and the file it is read from, if the value is from an archive.
     pub fn stored(&self) -> Option<(&Segment<'a, Source>, &'a Source)> {
         match &self.item {
             Item::Segment(segment, source) => Some((segment, *source)),
@@ -288,7 +293,7 @@ impl<'a> Section<'a> {
         self.stored().map(|(segment, _)| segment)
     }
 
-    /// The item, if it is a message.
+    /// The encoded message, if the value is one.
     pub fn message(&self) -> Option<&'a [u8]> {
         match &self.item {
             Item::Message(bytes) => Some(bytes),
@@ -296,7 +301,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// What its tensors are fetched from, if that is another format.
+    /// The file that its tensors are read from, if that is of another format.
     pub fn fetched(&self) -> Option<&'a Fetched> {
         match &self.item {
             Item::Fetched(fetched) => Some(fetched),
@@ -304,7 +309,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Bytes that are read where all of it is.
+    /// The number of bytes of the whole value, for progress bars.
     pub fn byte_len(&self) -> u64 {
         match &self.item {
             Item::Segment(segment, _) => segment.byte_len(),
@@ -313,7 +318,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The encoded item: of a segment, its metadata.
+    /// The encoded message, or the metadata of a segment or a fetched value.
     pub fn bytes(&self) -> &[u8] {
         match &self.item {
             Item::Segment(segment, _) => segment.metadata().unwrap_or_default(),
@@ -327,7 +332,7 @@ impl<'a> Section<'a> {
         self.bytes().get(range.clone()).unwrap_or_default()
     }
 
-    /// How the section is told from others in print.
+    /// The quoted name, or the number, as in `#2`.
     pub fn label(&self) -> String {
         match self.name() {
             Some(name) => quoted(name),

@@ -1,4 +1,4 @@
-//! How a run ends: exit statuses, and what is said of a failure.
+//! How a run ends: exit statuses and error messages.
 
 use std::error::Error as _;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenarc::Category;
+use tenarc::error::Category;
 
-/// The exit status of a run that came to its end.
+/// The result of a run without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// All went well; what was compared is the same.
+    /// Success; `diff` found no difference, `verify` no damage.
     Good,
-    /// Differences, or damage, were found.
+    /// Differences or damage were found.
     Found,
 }
 
@@ -26,25 +26,25 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// The status of a run that could not do what it was asked.
+/// The exit status after an error.
 const FAILED: u8 = 2;
-/// That of a run whose reader went away: 128 and the number of SIGPIPE, as shells have it.
+/// The exit status if the reader of the output closed the pipe: 128 plus the number of SIGPIPE, as in shells.
 const CLOSED: u8 = 141;
 
-/// What the help says of them.
+/// The exit statuses, for the help and the manual page.
 pub const EXIT_STATUSES: &str = "\
 Exit status:
-  0    all went well; what was compared is the same
+  0    success; for diff, the files are the same
   1    differences or damage were found
-  2    the command line is wrong, a file cannot be read or written, or does not hold what was asked for
-  141  whoever read the output went away";
+  2    wrong command line, a file that cannot be read or written, or something that does not exist
+  141  the reader of the output closed the pipe";
 
-/// Why a run ended before its time.
+/// Why a run failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Whoever read the output went away.
+    /// The reader of the output closed the pipe.
     Closed,
-    /// Damage was found in what was read.
+    /// The input is damaged or truncated.
     Damage(String),
     /// Anything else.
     Other(String),
@@ -52,7 +52,7 @@ pub enum Failure {
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Whether damage was found, which not every error that passes through other hands says any more.
+/// Whether damage was found. An error that went through serde is only a text, and no longer says so itself.
 static DAMAGE: AtomicBool = AtomicBool::new(false);
 
 impl Failure {
@@ -60,7 +60,7 @@ impl Failure {
         Self::Other(message.into())
     }
 
-    /// Says of what, unless the message begins with it.
+    /// Puts `what` (a file or a path) in front of the message, unless the message names it already.
     #[must_use]
     pub fn of(self, what: &str) -> Self {
         let named = |message: String| {
@@ -129,10 +129,12 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Adds to a failure what it is about.
+/// Adds to an error the file or path that it is about.
 pub trait Of<T> {
+    /// Puts `what` in front of the error's message; see [`Failure::of`].
+    ///
     /// # Errors
-    /// As before, with `what` in the message.
+    /// If `self` is an error.
     fn of(self, what: impl fmt::Display) -> Result<T>;
 }
 

@@ -1,6 +1,6 @@
-//! File formats: each a module that reads one into a [`Document`] and writes values as one.
+//! File formats. Each has a module that reads a file into a [`Document`] and writes values to a file.
 
-mod archive;
+pub mod archive;
 mod arrow;
 pub mod fetched;
 mod json;
@@ -16,8 +16,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use tenarc::convert::Losses;
-use tenarc::{Archive, OArchive, Segment};
+use tenarc::archive::Segment;
+use tenarc::{Archive, OArchive};
+use tenarc_convert::Losses;
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
@@ -25,31 +26,31 @@ use crate::input::{Input, Source};
 use crate::output::{Target, say};
 use crate::written::Written;
 
-/// A format that is read and written. Where one is added: here, in [`FORMATS`], and as a module.
+/// A file format. To add one, add it here and in [`FORMATS`], and write its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Archive of tenarc
+    /// tenarc archive
     #[value(name = "tenarc")]
     Archive,
-    /// Messages: CBOR (RFC 8949) with typed arrays (RFC 8746)
+    /// CBOR messages (RFC 8949) with typed arrays (RFC 8746)
     #[value(name = "cbor")]
     Message,
     /// JSON, tensors as {"dtype": …, "shape": …, "data": …}
     Json,
-    /// MessagePack, arrays as msgpack-numpy has them
+    /// MessagePack, arrays as in msgpack-numpy
     Msgpack,
-    /// safetensors: tensors by name; of a model in several files, its index
+    /// safetensors: tensors by name; also the index of a sharded model, read only
     Safetensors,
     /// numpy's npz: arrays by name
     Npz,
     /// numpy's npy: one array
     Npy,
-    /// Arrow's IPC files and streams: tensors in columns
+    /// Arrow IPC files and streams: tensors in columns
     Arrow,
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
-    /// What torch.save writes, read only
+    /// torch files, as torch.save writes them, read only
     Torch,
     /// Initializers of ONNX models, read only
     Onnx,
@@ -58,33 +59,33 @@ pub enum Format {
 /// Values to be written, one after the other.
 pub type Sections<'a, 's> = &'a mut dyn Iterator<Item = Result<Section<'s>>>;
 
-/// Whether what a format has no place for may be left out, or changed so that it fits.
+/// Whether a writer may leave out, or change, what the output format cannot hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Lossy(pub bool);
 
-/// What there is to know of a format.
+/// How files of one format are recognised, read and written.
 pub trait Codec: Sync {
-    /// The endings of names of its files.
+    /// The file name extensions, in lower case, without the dot.
     fn extensions(&self) -> &'static [&'static str];
 
-    /// Whether a file that starts so is one.
+    /// Whether the first bytes of a file are those of this format.
     fn starts(&self, start: &[u8]) -> bool;
 
-    /// What the input holds: an archive, messages, or a value whose tensors are fetched from the file.
+    /// Opens the input as an archive, as messages, or as a value whose tensors are read in place.
     ///
     /// # Errors
-    /// Where it cannot be read, or is none of this format.
+    /// If it cannot be read, or is not of this format.
     fn read(&self, input: Input, reading: &Reading) -> Result<Document>;
 
-    /// Writes values; nothing takes its place at the target unless all were written.
+    /// Writes values. A target file is replaced only if all of them were written.
     ///
     /// # Errors
-    /// Where a value cannot be read, or not be kept in this format without loss, and where the target
-    /// cannot be written.
+    /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot
+    /// be written.
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()>;
 }
 
-/// The first that may have written the start of a file is taken to have.
+/// All formats, in the order in which [`Codec::starts`] is asked: the first that recognises the file wins.
 const FORMATS: [(Format, &dyn Codec); 11] = [
     (Format::Archive, &archive::Archives),
     (Format::Safetensors, &safetensors::Safetensors),
@@ -104,7 +105,7 @@ pub fn codec(format: Format) -> &'static dyn Codec {
     found.map_or(&message::Messages, |(_, codec)| *codec)
 }
 
-/// The format that a name ends in.
+/// The format that a file name stands for.
 pub fn by_extension(path: &Path) -> Option<Format> {
     if safetensors::is_index(path) {
         return Some(Format::Safetensors);
@@ -114,14 +115,15 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     found.map(|(format, _)| *format)
 }
 
-/// The format of an input: what its first bytes say, then its name.
+/// Detects the format of an input. The first bytes decide if they are those of an archive; otherwise the
+/// name decides, then the first bytes. An input that nothing recognises is read as CBOR.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If the input is empty or cannot be read.
 pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     let start = input.start(256)?;
     if start.is_empty() {
-        return Err(Failure::new(format!("{}: it is empty", input.name)));
+        return Err(Failure::new(format!("{}: the file is empty", input.name)));
     }
     if archive::Archives.starts(&start) {
         return Ok(Format::Archive);
@@ -130,11 +132,11 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         return Ok(format);
     }
     let found = FORMATS.iter().find(|(_, codec)| codec.starts(&start));
-    // An archive by name that does not start as one is damaged or something else: its reader says so.
+    // A file named as an archive that does not start as one is opened as an archive, which reports the error.
     Ok(by_extension(path).or(found.map(|(format, _)| *format)).unwrap_or(Format::Message))
 }
 
-/// Writes to a target that is no archive.
+/// Writes a target that is not an archive.
 pub fn write_stream(
     target: &Target,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
@@ -144,12 +146,12 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// The one value that there must be, as a segment of an archive.
+/// Takes the one value that a format can hold, as a segment of an archive, and writes it.
 fn only(
     sections: Sections<'_, '_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<()>,
 ) -> Result<()> {
-    let several = || Failure::new("expected one value: choose it by --segment");
+    let several = || Failure::new("the output format holds one value: choose it with --segment");
     let section = sections.next().ok_or_else(several)??;
     if sections.next().is_some() {
         return Err(several());
@@ -157,7 +159,8 @@ fn only(
     stored(&section, write)
 }
 
-/// Does something with a value as a segment of an archive: its own, or one in a temporary file that has no name.
+/// Calls `write` with a value as a segment of an archive. A value of another format is first written to a
+/// temporary archive.
 fn stored<T>(
     section: &Section<'_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<T>,
@@ -172,19 +175,19 @@ fn stored<T>(
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }
 
-/// A file that has no name, and is gone with the process.
+/// An unnamed temporary file, which the system removes when it is closed.
 fn temporary() -> Result<File> {
-    tempfile::tempfile().of("a temporary file, which TMPDIR says where to make")
+    tempfile::tempfile().of("cannot create a temporary file (TMPDIR sets the directory)")
 }
 
-/// Says that there are more than were listed.
+/// Reports how many more losses there are than were listed.
 pub fn more(count: u64, listed: usize) {
     if let Some(more) = count.checked_sub(listed as u64).filter(|more| *more > 0) {
         say(&format!("and {more} more"));
     }
 }
 
-/// Says what was lost, which was allowed.
+/// Reports what could not be written, and was left out or changed.
 fn tell(losses: &Losses) {
     for loss in losses.listed() {
         say(&format!("cannot be kept: {loss}"));

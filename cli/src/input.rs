@@ -1,11 +1,11 @@
-//! What is named on the command line, opened: a file, a pipe, or `-` for standard input.
+//! Inputs named on the command line: a file, a pipe, or `-` for standard input.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tenarc::ReadAt;
+use tenarc::io::ReadAt;
 
 use crate::failure::{Failure, Of, Result};
 use crate::progress::Progress;
@@ -14,18 +14,18 @@ use crate::text::escaped;
 /// An input that can be read at any position.
 pub struct Input {
     pub file: File,
-    /// As it was named.
+    /// The name, as printed.
     pub name: String,
-    /// Where it is, if it is a file, beside which there may be others.
+    /// The path, if it is a regular file: some formats read other files in the same directory.
     pub path: Option<PathBuf>,
 }
 
 impl Input {
-    /// Opens a file. What cannot be read at positions, as pipes and standard input, is copied to a
-    /// temporary file first, which has no name and is gone with the process.
+    /// Opens an input. Standard input and pipes are first copied to an unnamed temporary file, as they cannot
+    /// be read at any position.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read, or is a directory or a device.
     pub fn open(path: &Path) -> Result<Self> {
         let name = shown(path);
         if path == Path::new("-") {
@@ -34,10 +34,10 @@ impl Input {
         }
         let found = std::fs::metadata(path).of(&name)?;
         if found.is_dir() {
-            return Err(Failure::new(format!("{name}: it is a directory")));
+            return Err(Failure::new(format!("{name}: is a directory")));
         }
         if is_device(&found) {
-            return Err(Failure::new(format!("{name}: it is a device, which may never end")));
+            return Err(Failure::new(format!("{name}: is a device, which may never end")));
         }
         let mut file = File::open(path).of(&name)?;
         if !found.is_file() {
@@ -47,10 +47,10 @@ impl Input {
         Ok(Self { file, name, path })
     }
 
-    /// The first bytes.
+    /// The first `len` bytes, or all if there are fewer.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn start(&self, len: usize) -> Result<Vec<u8>> {
         let mut start = vec![0; len];
         let mut done = 0;
@@ -64,19 +64,19 @@ impl Input {
         Ok(start)
     }
 
-    /// All bytes, one after the other.
+    /// A reader from the first byte.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If the file cannot be rewound.
     pub fn reader(&self) -> Result<&File> {
         (&self.file).rewind().of(&self.name)?;
         Ok(&self.file)
     }
 
-    /// All bytes.
+    /// All bytes, in memory.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn contents(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader()?.read_to_end(&mut bytes).of(&self.name)?;
@@ -84,7 +84,7 @@ impl Input {
     }
 }
 
-/// A path as it is printed.
+/// A path for printing.
 pub fn shown(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".into();
@@ -111,28 +111,28 @@ fn spooled(reader: &mut dyn Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that an archive is read from; what is read can be watched.
+/// The file that an archive is read from. It can add what is read to a progress bar.
 pub struct Source {
     file: File,
-    watched: OnceLock<Progress>,
+    progress: OnceLock<Progress>,
 }
 
 impl Source {
     pub fn new(file: File) -> Self {
-        Self { file, watched: OnceLock::new() }
+        Self { file, progress: OnceLock::new() }
     }
 
-    /// Shows how much is read from now on.
-    pub fn watch(&self, progress: Progress) {
-        // Who watches already goes on.
-        let _ = self.watched.set(progress);
+    /// Adds what is read from now on to a progress bar.
+    pub fn add_progress_to(&self, progress: Progress) {
+        // If there is a progress bar already, that one stays.
+        let _ = self.progress.set(progress);
     }
 }
 
 impl ReadAt for Source {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.file.read_at(out, offset)?;
-        if let Some(progress) = self.watched.get() {
+        if let Some(progress) = self.progress.get() {
             progress.add(read as u64);
         }
         Ok(read)

@@ -1,4 +1,4 @@
-//! `tenarc`: look into, check, compare, edit and convert files of tensors.
+//! `tenarc`: inspects, checks, compares, edits and converts files of tensors.
 
 mod args;
 mod commands;

@@ -5,7 +5,9 @@ mod parse;
 
 use std::ops::Range;
 
-use tenarc::{DType, Order};
+use tenarc::DType;
+pub use tenarc::inspect::Form;
+use tenarc::tensor::Order;
 
 pub use parse::{items, parse};
 
@@ -31,10 +33,8 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Key {
     pub range: Range<usize>,
-    /// As a step of a path; none where it is neither text nor an integer.
-    pub step: Option<String>,
-    /// Whether it is text.
-    pub is_text: bool,
+    /// As a step of a path.
+    pub step: String,
 }
 
 /// A tensor, or another block of bytes.
@@ -47,16 +47,6 @@ pub struct Payload {
     pub byte_len: u64,
     /// The buffer that it is the content of; otherwise it stands in the metadata.
     pub buffer: Option<usize>,
-}
-
-/// What a block of bytes stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Tensor,
-    /// A sequence of numbers of one type.
-    Numbers,
-    /// A byte string.
-    Bytes,
 }
 
 impl Payload {

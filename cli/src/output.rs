@@ -1,4 +1,4 @@
-//! Where results go: standard output for people and programs, files that appear whole or not at all.
+//! Where results go: to standard output, or to files that are replaced only when the new one is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use tenarc::{ArchiveFile, AtomicFile, OArchive, SaveOptions, Segment, SyncLevel};
+use tenarc::OArchive;
+use tenarc::archive::{ArchiveFile, SaveOptions, Segment};
+use tenarc::io::{AtomicFile, SyncLevel};
 
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Source, shown};
 use crate::text::{escaped, is_unsafe};
 
-/// How standard output is called.
+/// The name of standard output in messages.
 const STDOUT: &str = "standard output";
 
 /// Standard output, for text.
@@ -29,7 +31,8 @@ pub const BAD: Style = AnsiColor::Red.on_default();
 pub const FAINT: Style = Style::new().dimmed();
 
 impl Out {
-    /// Coloured if asked for, or if a terminal watches that takes colours and `NO_COLOR` is not set.
+    /// With `Auto`, colours are on if standard output is a terminal that supports them and `NO_COLOR` is
+    /// not set.
     pub fn new(choice: ColorChoice) -> Self {
         let coloured = match choice {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
@@ -47,10 +50,10 @@ impl Out {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// A value as JSON on one line; of an array, each element on its own.
+    /// Prints a value as JSON on one line; an array gets one line for each element.
     ///
     /// # Errors
-    /// Where the output fails.
+    /// If writing fails.
     pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
         match serde_json::to_value(value)? {
             serde_json::Value::Array(rows) if !rows.is_empty() => {
@@ -69,7 +72,8 @@ impl Out {
     }
 }
 
-/// JSON in which nothing but ASCII controls a terminal: what JSON need not escape is escaped, too.
+/// Writes JSON that is safe on a terminal: characters that could control it are escaped, also those that
+/// JSON would allow.
 fn write_json(writer: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(writer, Escaping))?;
     Ok(())
@@ -107,23 +111,23 @@ impl Write for Out {
     }
 }
 
-/// Says something beside the results.
+/// Prints a message to standard error.
 pub fn say(message: &str) {
-    // Where that cannot be heard there is nobody to tell.
+    // If standard error is closed, there is no other place for the message.
     let _ = writeln!(io::stderr(), "tenarc: {}", escaped(message));
 }
 
-/// Where a file goes.
+/// The target of a command that writes a file.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// None: standard output.
+    /// `None`: standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
     sync: SyncLevel,
 }
 
 impl Target {
-    /// A target, `-` being standard output.
+    /// A target; `-` means standard output.
     pub fn new(path: &Path, sync: bool) -> Self {
         let sync = if sync { SyncLevel::Full } else { SyncLevel::Off };
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
@@ -138,17 +142,17 @@ impl Target {
         self.path().map_or_else(|| STDOUT.into(), shown)
     }
 
-    /// What is written takes its place when it is finished.
+    /// A writer to the target. A file is replaced when the writer is finished.
     ///
     /// # Errors
-    /// Where the target cannot be written, and where bytes would go to a terminal.
+    /// If the target cannot be opened for writing, or is a terminal.
     pub fn writer(&self) -> Result<TargetWriter> {
         let Some(path) = self.path() else {
             let to = To::Stdout(not_a_terminal()?);
             return Ok(TargetWriter { to, name: self.name(), sync: self.sync });
         };
         let to = match std::fs::metadata(path) {
-            // A device or pipe cannot be replaced.
+            // A device or pipe cannot be replaced by a file: it is written directly.
             Ok(found) if !found.is_file() => {
                 let file = File::options().write(true).open(path).of(self.name())?;
                 To::Direct(buffered(file))
@@ -159,10 +163,10 @@ impl Target {
     }
 }
 
-/// Bytes on a terminal help nobody.
+/// Standard output, unless it is a terminal, where binary data would be useless.
 fn not_a_terminal() -> Result<BufWriter<io::Stdout>> {
     if io::stdout().is_terminal() {
-        let what = "standard output is a terminal: name a file by -o, or redirect it";
+        let what = "standard output is a terminal: name a file with -o, or redirect the output";
         return Err(Failure::new(what));
     }
     Ok(buffered(io::stdout()))
@@ -172,14 +176,14 @@ fn buffered<W: Write>(writer: W) -> BufWriter<W> {
     BufWriter::with_capacity(1 << 20, writer)
 }
 
-/// An error of writing, with the name of what was written to.
+/// Adds the name of the target to a write error.
 fn in_output(error: &io::Error, name: &str) -> io::Error {
     let message = error.to_string();
     let told = message.contains(&format!("`{name}`"));
     io::Error::new(error.kind(), if told { message } else { format!("{name}: {message}") })
 }
 
-/// What is written to a [`Target`].
+/// Writes to a [`Target`].
 pub struct TargetWriter {
     to: To,
     name: String,
@@ -193,8 +197,10 @@ enum To {
 }
 
 impl TargetWriter {
+    /// Writes what is buffered; a new file then replaces the old one.
+    ///
     /// # Errors
-    /// Where what was written cannot take its place.
+    /// If writing or renaming fails.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         if let To::File(file) = self.to {
@@ -223,7 +229,7 @@ impl Write for TargetWriter {
     }
 }
 
-/// An archive that is written to a [`Target`].
+/// Writes an archive to a [`Target`].
 pub struct ArchiveTarget {
     to: ArchiveTo,
     name: String,
@@ -236,7 +242,7 @@ enum ArchiveTo {
 
 impl ArchiveTarget {
     /// # Errors
-    /// As [`Target::writer`].
+    /// If the target cannot be opened for writing, or is a terminal.
     pub fn new(target: &Target) -> Result<Self> {
         let options = target.options.clone();
         let name = target.name();
@@ -250,10 +256,10 @@ impl ArchiveTarget {
         Ok(Self { to, name })
     }
 
-    /// Saves a value.
+    /// Adds a value to the archive.
     ///
     /// # Errors
-    /// Where it cannot be read or written.
+    /// If the value cannot be read or written.
     pub fn save(&mut self, name: Option<&str>, value: &impl Serialize) -> Result<()> {
         match (&mut self.to, name) {
             (ArchiveTo::File(out), None) => out.save(value).map(drop),
@@ -264,10 +270,10 @@ impl ArchiveTarget {
         Ok(())
     }
 
-    /// Copies a segment as it is.
+    /// Adds a copy of a segment, without decoding it.
     ///
     /// # Errors
-    /// Where it is damaged, or cannot be written.
+    /// If the segment is damaged, or cannot be written.
     pub fn copy(&mut self, name: Option<&str>, segment: &Segment<'_, Source>) -> Result<()> {
         match (&mut self.to, name) {
             (ArchiveTo::File(out), Some(name)) => out.save_segment_as(name, segment).map(drop),
@@ -278,8 +284,10 @@ impl ArchiveTarget {
         Ok(())
     }
 
+    /// Writes the end of the archive; a new file then replaces the old one.
+    ///
     /// # Errors
-    /// Where the archive cannot take its place.
+    /// If writing or renaming fails.
     pub fn finish(self) -> Result<()> {
         match self.to {
             ArchiveTo::File(out) => out.finish().map(drop),

@@ -14,32 +14,45 @@ use crate::node::{Kind, Node, Payload};
 use crate::text::quoted;
 
 /// A payload and its path.
+#[derive(Debug)]
 pub struct Named<'a> {
     pub path: String,
+    /// Whether the path leads to nothing else.
+    pub is_unique: bool,
     pub node: &'a Node,
     pub payload: &'a Payload,
 }
 
-/// All payloads of a value that have a path, in order.
+/// All payloads of a value, in order.
 pub fn payloads(root: &Node) -> Vec<Named<'_>> {
     let pointers = Ambiguous::of(root);
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut |steps, node| {
         if let Kind::Payload(payload) = &node.kind {
-            found.push(Named { path: pointers.path(steps), node, payload });
+            let (path, is_unique) = pointers.written(steps);
+            found.push(Named { path, is_unique, node, payload });
         }
     });
     found
 }
 
 /// As [`payloads`], of those that are listed as tensors.
-pub fn tensors(root: &Node) -> Vec<Named<'_>> {
+///
+/// # Errors
+/// If no path leads to one of them.
+pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
     let mut found = payloads(root);
     found.retain(|named| named.payload.is_listed());
-    found
+    match found.iter().find(|named| !named.is_unique) {
+        None => Ok(found),
+        Some(named) => Err(Failure::new(format!(
+            "no path leads to the tensor at {}, as a key on the way stands twice in its map",
+            quoted(&named.path)
+        ))),
+    }
 }
 
-/// Calls `each` with every node that has a path, parents first.
+/// Calls `each` with every node, parents first.
 pub fn walk<'a>(
     node: &'a Node,
     steps: &mut Vec<String>,
@@ -58,11 +71,9 @@ pub fn walk<'a>(
         }
         Kind::Map(entries) => {
             for (key, value) in entries {
-                if let Some(step) = &key.step {
-                    steps.push(step.clone());
-                    walk(value, steps, each);
-                    steps.pop();
-                }
+                steps.push(key.step.clone());
+                walk(value, steps, each);
+                steps.pop();
             }
         }
     }
@@ -92,43 +103,73 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
         Kind::Array(items) => items.iter().for_each(|item| measure(item, len + 8, left)),
         Kind::Map(entries) => {
             for (key, value) in entries {
-                let step = key.step.as_ref().map_or(0, String::len);
-                measure(value, len.saturating_add(step + 1), left);
+                measure(value, len.saturating_add(key.step.len() + 1), left);
             }
         }
     }
 }
 
-/// The dotted paths of a value that lead to several places, by their hashes.
+/// The paths of a value that lead to several places, by their hashes.
 pub struct Ambiguous {
-    paths: HashSet<u64>,
+    dotted: HashSet<u64>,
+    /// JSON Pointers are ambiguous only if a map has two keys with one component.
+    pointers: HashSet<u64>,
     empty: DefaultHasher,
 }
 
 impl Ambiguous {
     pub fn of(root: &Node) -> Self {
-        let mut paths = HashSet::new();
         // Nobody can prepare keys whose hashes under a random seed are the same.
         let empty = RandomState::new().build_hasher();
+        let mut found = Self { dotted: HashSet::new(), pointers: HashSet::new(), empty };
         if has_odd_keys(root) {
-            let mut seen = HashSet::new();
-            repeated(root, &empty, true, &mut seen, &mut paths);
+            found.dotted = found.repeated(root, Form::Dotted);
         }
-        Self { paths, empty }
+        if !found.dotted.is_empty() {
+            found.pointers = found.repeated(root, Form::Pointer);
+        }
+        found
     }
 
+    /// Dotted, or as a JSON Pointer.
     pub fn path(&self, steps: &[String]) -> String {
-        let dotted = steps.join(".");
-        let mut hasher = self.empty.clone();
-        hasher.write(dotted.as_bytes());
-        let repeated = self.paths.contains(&hasher.finish());
-        if repeated || dotted.starts_with('/') { pointer(steps) } else { dotted }
+        self.written(steps).0
     }
+
+    /// As [`path`](Self::path), and whether the path leads to one place only.
+    fn written(&self, steps: &[String]) -> (String, bool) {
+        let dotted = steps.join(".");
+        if !self.has(&self.dotted, &dotted) && !dotted.starts_with('/') {
+            return (dotted, true);
+        }
+        let pointer = pointer(steps);
+        let is_unique = !self.has(&self.pointers, &pointer);
+        (pointer, is_unique)
+    }
+
+    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
+        let mut hasher = self.empty.clone();
+        hasher.write(path.as_bytes());
+        paths.contains(&hasher.finish())
+    }
+
+    fn repeated(&self, root: &Node, form: Form) -> HashSet<u64> {
+        let mut paths = HashSet::new();
+        repeated(root, form, &self.empty, true, &mut HashSet::new(), &mut paths);
+        paths
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Dotted,
+    Pointer,
 }
 
 /// Adds the hashes of paths that were seen before.
 fn repeated(
     node: &Node,
+    form: Form,
     path: &DefaultHasher,
     is_root: bool,
     seen: &mut HashSet<u64>,
@@ -142,11 +183,16 @@ fn repeated(
     }
     for (step, child) in children(node) {
         let mut inside = path.clone();
-        if !is_root {
-            inside.write(b".");
+        match form {
+            Form::Pointer => inside.write(pointer(&[step]).as_bytes()),
+            Form::Dotted => {
+                if !is_root {
+                    inside.write(b".");
+                }
+                inside.write(step.as_bytes());
+            }
         }
-        inside.write(step.as_bytes());
-        repeated(child, &inside, false, seen, paths);
+        repeated(child, form, &inside, false, seen, paths);
     }
 }
 
@@ -157,16 +203,19 @@ fn pointer(steps: &[String]) -> String {
         .fold(String::new(), |path, step| path + "/" + &step.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Whether there are keys that could make two paths one: with dots, empty, or numbers.
+/// Whether there are keys that could make two paths one: with dots, empty, or twice in one map.
 fn has_odd_keys(node: &Node) -> bool {
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) => false,
         Kind::Tag(_, inner) => has_odd_keys(inner),
         Kind::Array(items) => items.iter().any(has_odd_keys),
-        Kind::Map(entries) => entries.iter().any(|(key, value)| {
-            let odd = |step: &String| step.is_empty() || step.contains('.') || !key.is_text;
-            key.step.as_ref().is_some_and(odd) || has_odd_keys(value)
-        }),
+        Kind::Map(entries) => {
+            let mut seen = HashSet::with_capacity(entries.len());
+            entries.iter().any(|(key, value)| {
+                let odd = key.step.is_empty() || key.step.contains('.') || !seen.insert(&key.step);
+                odd || has_odd_keys(value)
+            })
+        }
     }
 }
 
@@ -202,7 +251,7 @@ fn children(node: &Node) -> Box<dyn Iterator<Item = (String, &Node)> + '_> {
             Box::new(items.iter().enumerate().map(|(at, item)| (at.to_string(), item)))
         }
         Kind::Map(entries) => {
-            Box::new(entries.iter().filter_map(|(key, value)| Some((key.step.clone()?, value))))
+            Box::new(entries.iter().map(|(key, value)| (key.step.clone(), value)))
         }
         _ => Box::new(std::iter::empty()),
     }

@@ -1,4 +1,4 @@
-//! Reading the bytes of payloads, wherever they stand.
+//! Reads the bytes of payloads: from the metadata, a segment, or a file of another format.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::formats::fetched::fill;
 use crate::node::{Form, Node, Payload};
 
 impl Section<'_> {
-    /// Hands over all bytes of a payload, in blocks of any size, and with checksums verified behind the
-    /// last.
+    /// Reads a payload, and calls `each` with its bytes in blocks of any size. The checksum, if there is one,
+    /// is verified after the last block.
     ///
     /// # Errors
-    /// Where they cannot be read, are damaged, or `each` fails.
+    /// If the bytes cannot be read, if the checksum does not match, or if `each` fails.
     pub fn blocks(&self, node: &Node, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let payload = node.payload().ok_or_else(|| Failure::new("expected a tensor"))?;
         let Some(number) = payload.buffer else { return each(&self.inline(node, payload)?) };
         let mut failed = None;
         let mut each = |block: &[u8]| {
             each(block).map_err(|failure| {
-                let error = std::io::Error::other("the block was not taken");
+                let error = std::io::Error::other("reading was stopped");
                 failed = Some(failure);
                 serde::ser::Error::custom(error)
             })
@@ -29,7 +29,7 @@ impl Section<'_> {
         let read = match (self.segment(), self.fetched()) {
             (Some(segment), _) => segment.read_buffer(number, each).map_err(Failure::from),
             (_, Some(fetched)) => fetched.blocks(number, &mut each),
-            _ => return Err(Failure::new("a reference to a buffer, of which there are none")),
+            _ => return Err(Failure::new("reference to a buffer, but a message has no buffers")),
         };
         failed.map_or(read.of(self.file), Err)
     }
@@ -37,7 +37,7 @@ impl Section<'_> {
     /// All bytes of a payload, in memory.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// If the bytes cannot be read, if the checksum does not match, or if there is not enough memory.
     pub fn payload_bytes(&self, node: &Node) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.blocks(node, &mut |block| {
@@ -48,12 +48,16 @@ impl Section<'_> {
         Ok(bytes)
     }
 
-    /// Some bytes of a payload. The checksum, which is one of the whole, is not verified.
+    /// Some bytes of a payload. The checksum is not verified, as it covers the whole payload.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If the bytes cannot be read, or are outside of the payload.
     pub fn part(&self, node: &Node, start: usize, len: usize) -> Result<Vec<u8>> {
-        let beyond = || Failure::new(format!("a payload without {len} bytes from {start} on"));
+        let beyond = || {
+            Failure::new(format!(
+                "expected {len} bytes from byte {start} of a tensor, which is shorter"
+            ))
+        };
         let payload = node.payload().ok_or_else(|| Failure::new("expected a tensor"))?;
         let end = start.checked_add(len).ok_or_else(beyond)?;
         if end as u64 > payload.byte_len {
@@ -73,13 +77,14 @@ impl Section<'_> {
             .fetched()
             .map_or(Ok(false), |from| from.part(number, start as u64, &mut bytes))?
         {
-            bytes = self.cut(node, start..end)?;
+            bytes = self.read_up_to(node, start..end)?;
         }
         Ok(bytes)
     }
 
-    /// Some bytes of a payload that is read from its start on, up to the last of them.
-    fn cut(&self, node: &Node, wanted: Range<usize>) -> Result<Vec<u8>> {
+    /// Some bytes of a payload that can only be read from its start, such as a compressed one. Reading stops
+    /// after the last wanted byte.
+    fn read_up_to(&self, node: &Node, wanted: Range<usize>) -> Result<Vec<u8>> {
         let (mut at, mut bytes) = (0, Vec::new());
         let enough = |bytes: &Vec<u8>| bytes.len() == wanted.len();
         let read = self.blocks(node, &mut |block| {
@@ -87,13 +92,13 @@ impl Section<'_> {
             let range = start.min(block.len())..end.min(block.len());
             bytes.extend_from_slice(block.get(range).unwrap_or_default());
             at += block.len();
-            // What follows is not wanted.
+            // Stops reading: the rest is not needed.
             if enough(&bytes) { Err(Failure::Closed) } else { Ok(()) }
         });
         match read {
             Err(Failure::Closed) | Ok(()) if enough(&bytes) => Ok(bytes),
             Err(failure) => Err(failure),
-            Ok(()) => Err(Failure::Damage("the file ended inside a tensor".into())),
+            Ok(()) => Err(Failure::Damage("the file ends inside a tensor".into())),
         }
     }
 

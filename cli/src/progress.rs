@@ -1,8 +1,8 @@
-//! Progress of long work, where a terminal watches.
+//! Progress bars for long operations.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows how many bytes of all are done; nothing where no terminal is at standard error. Clones are one.
+/// A progress bar that counts bytes. It is shown only if standard error is a terminal. Clones share one bar.
 #[derive(Clone)]
 pub struct Progress(ProgressBar);
 

@@ -1,11 +1,11 @@
-//! Slices of tensors, as numpy writes them: `w[0:10, :, -1]`.
+//! Slices of tensors, in numpy's notation: `w[0:10, :, -1]`.
 
-use tenarc::Order;
+use tenarc::tensor::Order;
 
 use crate::failure::{Failure, Result};
 use crate::text::{quoted, shape};
 
-/// What is taken of one axis.
+/// What a slice selects along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Index(i64),
@@ -14,36 +14,36 @@ enum Part {
         end: Option<i64>,
         step: i64,
     },
-    /// `...`: all of the axes that are not named.
+    /// `...`: all axes that are not named, in full.
     Rest,
 }
 
-/// A slice as it was given.
+/// A parsed slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice(Vec<Part>);
 
 impl Slice {
-    /// What stands between the brackets.
+    /// Parses the text between the brackets.
     ///
     /// # Errors
-    /// Where that is no slice.
+    /// If it is not a slice.
     pub fn parse(text: &str) -> Result<Self> {
         let parts = text.split(',').map(part).collect::<Result<Vec<_>>>()?;
         if parts.iter().filter(|part| **part == Part::Rest).count() > 1 {
-            return Err(Failure::new("a slice with more than one `...`"));
+            return Err(Failure::new("a slice can have only one `...`"));
         }
         Ok(Self(parts))
     }
 }
 
-/// Path and slice in an argument such as `w[0:10]`, if it may be read so.
+/// Splits an argument such as `w[0:10]` into path and slice; `None` if it does not end in brackets.
 pub fn split(argument: &str) -> Option<(&str, &str)> {
     argument.strip_suffix(']')?.rsplit_once('[')
 }
 
 fn part(text: &str) -> Result<Part> {
     let text = text.trim();
-    let refused = || Failure::new(format!("{} is no index and no range", quoted(text)));
+    let refused = || Failure::new(format!("{} is neither an index nor a range", quoted(text)));
     let number = |text: &str| match text.trim() {
         "" => Ok(None),
         digits => digits.parse::<i64>().map(Some).map_err(|_| refused()),
@@ -56,18 +56,18 @@ fn part(text: &str) -> Result<Part> {
         [index] => number(index)?.map(Part::Index).ok_or_else(refused),
         [start, end] => Ok(Part::Range { start: number(start)?, end: number(end)?, step: 1 }),
         [start, end, step] => match number(step)?.unwrap_or(1) {
-            0 => Err(Failure::new("a range in steps of 0")),
+            0 => Err(Failure::new("the step of a range must not be 0")),
             step => Ok(Part::Range { start: number(start)?, end: number(end)?, step }),
         },
         _ => Err(refused()),
     }
 }
 
-/// What is taken of each axis of a tensor of a certain shape.
+/// What a slice selects of a tensor of a given shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     axes: Vec<Axis>,
-    /// Elements from one index to the next.
+    /// For each axis, the number of elements between one index and the next.
     strides: Vec<usize>,
 }
 
@@ -76,23 +76,28 @@ struct Axis {
     first: usize,
     count: usize,
     step: i64,
-    /// Whether the axis stays in the result.
+    /// Whether the axis is in the result; one selected by an index is not.
     stays: bool,
 }
 
 impl Selection {
-    /// All of a tensor. The number of elements must fit memory.
+    /// Selects the whole tensor, whose number of elements must fit in a `usize`.
     pub fn all(dims: &[usize], order: Order) -> Self {
         let axis = |&count| Axis { first: 0, count, step: 1, stays: true };
         Self { axes: dims.iter().map(axis).collect(), strides: strides(dims, order) }
     }
 
+    /// Applies a slice to a shape.
+    ///
     /// # Errors
-    /// Where the slice has other axes than the shape, or an index beyond one.
+    /// If the slice has more axes than the shape, or an index is out of range.
     pub fn new(slice: &Slice, dims: &[usize], order: Order) -> Result<Self> {
         let named = slice.0.iter().filter(|part| **part != Part::Rest).count();
         let rest = dims.len().checked_sub(named).ok_or_else(|| {
-            Failure::new(format!("a slice of {named} axes, of the shape {}", shape(dims)))
+            Failure::new(format!(
+                "the slice has {named} axes, the tensor has the shape {}",
+                shape(dims)
+            ))
         })?;
         let whole = Part::Range { start: None, end: None, step: 1 };
         let mut parts = Vec::with_capacity(dims.len());
@@ -110,12 +115,12 @@ impl Selection {
         Ok(Self { axes: axes.collect::<Result<_>>()?, strides: strides(dims, order) })
     }
 
-    /// The shape of what is taken.
+    /// The shape of the result.
     pub fn shape(&self) -> Vec<usize> {
         self.axes.iter().filter(|axis| axis.stays).map(|axis| axis.count).collect()
     }
 
-    /// The first element needed and the one behind the last, in the order of the payload.
+    /// The range of elements in the payload that must be read: start and end.
     pub fn extent(&self) -> (usize, usize) {
         if self.axes.iter().any(|axis| axis.count == 0) {
             return (0, 0);
@@ -129,7 +134,7 @@ impl Selection {
         (low, high + 1)
     }
 
-    /// The elements in row-major order, of `size` bytes each, from those that the extent has.
+    /// The selected elements in row-major order. `bytes` are those of the extent, `size` for each element.
     pub fn gather(&self, bytes: &[u8], size: usize) -> Vec<u8> {
         let (low, _) = self.extent();
         let count: usize = self.axes.iter().map(|axis| axis.count).product();
@@ -153,7 +158,7 @@ impl Selection {
         }
     }
 
-    /// Whether the elements are all of the payload, in its order.
+    /// Whether the selection is the whole payload in its stored order.
     pub fn is_all(&self, dims: &[usize], order: Order) -> bool {
         let same = self.axes.iter().zip(dims);
         let mut same = same.map(|(axis, &dim)| (axis.first, axis.count, axis.step) == (0, dim, 1));
@@ -185,15 +190,18 @@ fn strides(dims: &[usize], order: Order) -> Vec<usize> {
     strides
 }
 
-/// As Python has it: negative numbers count from the end, ranges are cut to what is there.
+/// Applies an index or range to an axis as Python does: negative numbers count from the end, and ranges are
+/// clipped to the axis.
 fn axis(part: Part, dim: usize) -> Result<Axis> {
-    let len = i64::try_from(dim).map_err(|_| Failure::new("an axis of more than 2^63"))?;
+    let len = i64::try_from(dim).map_err(|_| Failure::new("the axis is longer than 2^63 - 1"))?;
     let index = |at: i64| usize::try_from(at).unwrap_or(0);
     match part {
         Part::Index(at) => {
             let from_start = if at < 0 { at + len } else { at };
             if !(0..len).contains(&from_start) {
-                return Err(Failure::new(format!("index {at} is beyond an axis of {dim}")));
+                return Err(Failure::new(format!(
+                    "index {at} is out of range for an axis of length {dim}"
+                )));
             }
             Ok(Axis { first: index(from_start), count: 1, step: 1, stays: false })
         }
@@ -209,7 +217,7 @@ fn axis(part: Part, dim: usize) -> Result<Axis> {
             let count = usize::try_from(count).unwrap_or(0);
             Ok(Axis { first: index(from), count, step, stays: true })
         }
-        // Replaced by ranges before.
+        // `Selection::new` has replaced these by ranges.
         Part::Rest => Ok(Axis { first: 0, count: dim, step: 1, stays: true }),
     }
 }
@@ -226,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_python_takes() {
+    fn selects_what_python_selects() {
         let c = Order::C;
         assert_eq!(taken("1", &[3, 2], c), (vec![2], vec![2, 3]));
         assert_eq!(taken(":, -1", &[3, 2], c), (vec![3], vec![1, 3, 5]));
@@ -243,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_fit() {
+    fn refuses_invalid_slices() {
         for text in ["a", "", "1:2:3:4", "::0", "..., ...", "1.5", "99999999999999999999"] {
             assert!(Slice::parse(text).is_err(), "{text}");
         }

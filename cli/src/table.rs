@@ -1,4 +1,4 @@
-//! Tables in columns that fit what is in them.
+//! Tables whose columns are as wide as their content.
 
 use std::io::{self, Write};
 
@@ -25,14 +25,16 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Prints the table.
+    ///
     /// # Errors
-    /// Where the output fails.
+    /// If writing fails.
     pub fn print(&self, out: &mut Out) -> io::Result<()> {
         let mut widths: Vec<usize> =
             self.columns.iter().map(|(name, _)| name.chars().count()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                // A single long path need not push all other columns out of sight.
+                // A single long path must not push all other columns out of sight.
                 *width = (*width).max(cell.chars().count().min(MAX_WIDTH));
             }
         }

@@ -1,10 +1,10 @@
-//! Text from files and numbers, as they are shown to people.
+//! Formats texts and numbers for people.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text that is safe to print: what could move the cursor, change colours or the direction of writing
-/// is spelled out.
+/// Makes text safe to print: characters that could move the cursor, change colours or the direction of
+/// writing are escaped.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -20,7 +20,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Controls, and what Unicode has of marks that make text read otherwise than it is.
+/// Whether a character is a control character, or an invisible one that can change how other text looks.
 pub fn is_unsafe(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -44,7 +44,7 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A number of bytes in a unit that suits it.
+/// A number of bytes in a suitable unit, such as `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
@@ -54,7 +54,7 @@ pub fn bytes(count: u64) -> String {
     let mut size = count as f64 / 1024.0;
     let mut unit = UNITS[0];
     for next in &UNITS[1..] {
-        // What would be shown as 1024.0 is one of the next.
+        // A size that would round to 1024.0 is shown in the next unit.
         if size < 1023.95 {
             break;
         }
@@ -64,7 +64,7 @@ pub fn bytes(count: u64) -> String {
     format!("{size:.1} {unit}")
 }
 
-/// Dimensions, as numpy and Rust write them.
+/// Dimensions, such as `[2, 3]`.
 pub fn shape(dims: &[usize]) -> String {
     let mut text = String::from("[");
     for (at, dim) in dims.iter().enumerate() {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spells_out_what_a_terminal_would_obey() {
+    fn escapes_terminal_control_characters() {
         assert_eq!(escaped("weight.0"), "weight.0");
         assert_eq!(escaped("a\u{1b}[31mb"), "a\\u{1b}[31mb");
         assert_eq!(escaped("a\u{9b}b\u{202e}c\n"), "a\\u{9b}b\\u{202e}c\\n");

@@ -1,8 +1,9 @@
-//! Values on their way to another file: as they are, or changed, with tensors that are read when they
-//! are written.
+//! Values to be written to another file, unchanged or changed. A tensor is read only when it is written.
 
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
-use tenarc::{DType, Deferred, DynTensor, Numbers, RawValue, Value};
+use tenarc::tensor::Deferred;
+use tenarc::value::{Numbers, RawValue};
+use tenarc::{DType, DynTensor, Value};
 
 use crate::document::Section;
 use crate::elements::Cast;
@@ -11,9 +12,9 @@ use crate::node::{Form, Key, Kind, Node, Payload};
 
 /// A value to be written.
 pub enum Written<'a> {
-    /// A part of a section, as it is.
+    /// A node of the input, unchanged.
     Same(&'a Section<'a>, &'a Node),
-    /// A tensor, with its elements in another dtype.
+    /// A tensor of the input, converted to another dtype.
     Cast(&'a Section<'a>, &'a Node, DType),
     Array(Vec<Written<'a>>),
     Map(Vec<(WrittenKey<'a>, Written<'a>)>),
@@ -22,10 +23,10 @@ pub enum Written<'a> {
 
 /// A map key.
 pub struct WrittenKey<'a> {
-    /// As it is encoded; if it is new, it is the text of the step.
+    /// The encoded key; `None` for a new key, which is the text in `step`.
     item: Option<&'a [u8]>,
-    /// As a step of a path.
-    pub step: Option<String>,
+    /// The key as a step of a path.
+    pub step: String,
 }
 
 impl<'a> WrittenKey<'a> {
@@ -34,7 +35,7 @@ impl<'a> WrittenKey<'a> {
     }
 
     pub fn text(text: &str) -> Self {
-        Self { item: None, step: Some(text.to_owned()) }
+        Self { item: None, step: text.to_owned() }
     }
 }
 
@@ -66,12 +67,12 @@ impl Serialize for WrittenKey<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.item {
             Some(item) => leaf(item, serializer),
-            None => serializer.serialize_str(self.step.as_deref().unwrap_or_default()),
+            None => serializer.serialize_str(&self.step),
         }
     }
 }
 
-/// An item without payloads, as it is encoded.
+/// Serializes an encoded item without payloads, unchanged.
 fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer)
 }
@@ -84,7 +85,7 @@ fn same<S: Serializer>(
     match &node.kind {
         Kind::Leaf => leaf(section.item(&node.range), serializer),
         Kind::Array(items) if is_numeric(section, items) => {
-            // Through their values, so that an archive can store them as one block.
+            // As decoded numbers rather than encoded items, so that an archive can store them as one block.
             let value: Value =
                 tenarc::from_slice(section.item(&node.range)).map_err(S::Error::custom)?;
             value.serialize(serializer)
@@ -133,9 +134,9 @@ fn cast<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let expected = || S::Error::custom("expected a tensor");
     let payload = node.payload().ok_or_else(expected)?;
-    let plan = Cast::new(&payload.dtype, dtype).map_err(S::Error::custom)?;
+    let initial = Cast::new(&payload.dtype, dtype).map_err(S::Error::custom)?;
     let blocks = |put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
-        let mut cast = plan.clone();
+        let mut cast = initial.clone();
         let mut each = |block: &[u8]| Ok(put(&cast.block(block)?)?);
         section.blocks(node, &mut each).map_err(tenarc_error)
     };
@@ -158,7 +159,7 @@ fn tenarc_error(failure: Failure) -> tenarc::Error {
     serde::ser::Error::custom(failure)
 }
 
-/// Whether an array is one of numbers of 32 or 64 bits of which a message holds many.
+/// Whether an array of a message holds at least eight items, which are all integers or floats of 32 or 64 bits.
 fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
     section.segment().is_none()
         && items.len() >= 8
@@ -168,10 +169,10 @@ fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
         })
 }
 
-/// A part of a section in memory.
+/// Reads a node, with its tensors, into memory.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
     Ok(match &node.kind {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
@@ -189,18 +190,18 @@ pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
         Kind::Tag(tag, inner) => Value::Tag(*tag, Box::new(value(section, inner)?)),
         Kind::Payload(payload) => {
             let bytes = section.payload_bytes(node)?;
-            held(payload, bytes)?
+            payload_value(payload, bytes)?
         }
     })
 }
 
-fn held(payload: &Payload, bytes: Vec<u8>) -> Result<Value> {
+fn payload_value(payload: &Payload, bytes: Vec<u8>) -> Result<Value> {
     let Payload { form, dtype, shape, order, .. } = payload;
     Ok(match form {
         Form::Bytes => Value::Bytes(bytes),
         Form::Numbers => match numbers(dtype, &bytes) {
             Some(numbers) => Value::Numbers(Box::new(numbers)),
-            // Of a dtype that sequences hardly have, a tensor does as well.
+            // `Numbers` lacks this dtype, so the sequence becomes a tensor.
             None => Value::Tensor(Box::new(DynTensor::new(dtype.clone(), shape, *order, bytes)?)),
         },
         Form::Tensor => {
@@ -209,7 +210,7 @@ fn held(payload: &Payload, bytes: Vec<u8>) -> Result<Value> {
     })
 }
 
-/// Numbers of a dtype that sequences have.
+/// The bytes as a sequence of numbers; `None` if [`Numbers`] lacks the dtype.
 fn numbers(dtype: &DType, bytes: &[u8]) -> Option<Numbers> {
     macro_rules! of {
         ($type:ty) => {

@@ -1,4 +1,4 @@
-//! `cat`, `split`, `merge`, `edit`, `convert`: making files of files.
+//! `cat`, `split`, `merge`, `edit`, `convert`: commands that write files.
 #![allow(missing_docs)]
 
 mod support;
@@ -7,7 +7,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 use support::{Dir, flat, model, ramp, run, run_with};
-use tenarc::{DType, DynTensor, Numbers, Order, SaveOptions, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::Order;
+use tenarc::value::Numbers;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 /// The paths that an archive lists.
 fn paths(path: &Path) -> Vec<String> {
@@ -20,7 +23,7 @@ fn value(path: &Path) -> Value {
 }
 
 #[test]
-fn puts_values_one_behind_the_other() {
+fn cat_writes_values_one_after_the_other() {
     let dir = Dir::new();
     let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600])), (None, &ramp(&[2]))]);
     dir.write("b.cbor", &tenarc::to_vec(&("message", 1)).unwrap());
@@ -44,7 +47,7 @@ fn puts_values_one_behind_the_other() {
 fn keeps_alignment_and_missing_checksums_of_what_it_copies() {
     let dir = Dir::new();
     let options = SaveOptions::default().with_alignment(4096).with_checksums(false);
-    tenarc::save_with(dir.file("a.tenarc"), &ramp(&[600]), options).unwrap();
+    tenarc::archive::save_with(dir.file("a.tenarc"), &ramp(&[600]), options).unwrap();
     run(&dir, &["cat", "a.tenarc", "a.tenarc", "-o", "b.tenarc"]).good();
     let b = tenarc::open(dir.file("b.tenarc")).unwrap();
     b.verify().unwrap();
@@ -53,7 +56,7 @@ fn keeps_alignment_and_missing_checksums_of_what_it_copies() {
 }
 
 #[test]
-fn splits_values_and_puts_them_together_again() {
+fn splits_values_and_joins_them_again() {
     let dir = Dir::new();
     let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600])), (None, &ramp(&[2]))]);
     let ran = run(&dir, &["split", "a.tenarc", "-d", "parts"]);
@@ -70,14 +73,14 @@ fn spreads_tensors_over_shards_and_merges_them() {
     let ran = run(&dir, &["split", "a.tenarc", "--max-size", "4 KiB", "--json"]);
     let shards: Vec<String> = serde_json::from_value(ran.json()).unwrap();
     assert_eq!(shards.len(), 3);
-    // The first is too large for any shard, and so fills its own.
+    // The first tensor is larger than the limit, and gets a shard of its own.
     assert_eq!(paths(&dir.path().join(&shards[0])), ["layers.0.weight"]);
     assert_eq!(
         paths(&dir.path().join(&shards[1])),
         ["layers.0.bias", "layers.1.weight", "layers.1.bias"]
     );
     assert_eq!(paths(&dir.path().join(&shards[2])), ["curve"]);
-    // Each is a file as any other, with all metadata.
+    // Each shard holds all metadata and can be read alone.
     assert_eq!(run(&dir, &["show", &shards[2], "version"]).good(), "3\n");
     assert_eq!(run(&dir, &["get", &shards[1], "layers.1.bias[3]"]).good(), "3.0\n");
     let mut args = vec!["merge", "-o", "b.tenarc"];
@@ -92,7 +95,7 @@ fn keeps_tied_tensors_in_one_shard_and_stored_once() {
     let dir = Dir::new();
     let options = SaveOptions::default().with_dedup(true);
     let tied = [ramp(&[600]), ramp(&[700]), ramp(&[600])];
-    tenarc::save_with(dir.file("a.tenarc"), &tied, options).unwrap();
+    tenarc::archive::save_with(dir.file("a.tenarc"), &tied, options).unwrap();
     run(&dir, &["split", "a.tenarc", "--max-size", "2500"]).good();
     let shards = ["a-00001-of-00002.tenarc", "a-00002-of-00002.tenarc"];
     assert_eq!(paths(&dir.file(shards[0])), ["0", "2"]);
@@ -119,14 +122,14 @@ fn merges_maps_and_refuses_contradictions() {
     let expected = flat(&[("x.w", tensor(1)), ("y", tensor(2)), ("z", tensor(3))]);
     assert_eq!(value(&dir.file("m.tenarc")), expected);
     run(&dir, &["merge", "a.tenarc", "c.tenarc", "-o", "m.tenarc"])
-        .failed(2, "a.tenarc and c.tenarc have different things at \"y\"");
-    run(&dir, &["merge", "d.tenarc", "e.tenarc", "-o", "m.tenarc"]).failed(2, "different things");
-    run(&dir, &["merge", "d.tenarc", "a.tenarc", "-o", "m.tenarc"]).failed(2, "as the value");
+        .failed(2, "a.tenarc and c.tenarc hold different values at \"y\"");
+    run(&dir, &["merge", "d.tenarc", "e.tenarc", "-o", "m.tenarc"]).failed(2, "different values");
+    run(&dir, &["merge", "d.tenarc", "a.tenarc", "-o", "m.tenarc"]).failed(2, "different values\n");
     assert_eq!(value(&dir.file("m.tenarc")), expected, "what was there stays");
 }
 
 #[test]
-fn paths_that_lead_through_something_are_no_new_keys() {
+fn a_new_key_needs_a_map_to_go_into() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     for (option, change) in [
@@ -137,7 +140,7 @@ fn paths_that_lead_through_something_are_no_new_keys() {
         ("--rename", "curve=rate.x"),
     ] {
         run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", option, change])
-            .failed(2, "no map to put");
+            .failed(2, "its parent is not a map");
     }
     let args =
         ["edit", "a.tenarc", "-o", "b.tenarc", "--set", "new={\"a\": 1}", "--set", "new.b=[2, 3]"];
@@ -225,13 +228,13 @@ fn refuses_edits_that_make_no_sense() {
     dir.write("a.cbor", &tenarc::to_vec(&1).unwrap());
     let before = std::fs::read(&path).unwrap();
     for (change, why) in [
-        (["--drop", "nothing*"], "nothing is at \"nothing*\""),
-        (["--keep", "nothing"], "nothing is at"),
-        (["--rename", "no=yes"], "nothing is at \"no\""),
-        (["--rename", "name=version"], "there is something at \"version\" already"),
-        (["--rename", "layers=layers.0.x"], "cannot move into itself"),
-        (["--rename", "name"], "expected a=b"),
-        (["--cast", "*.weight=f7"], "there is no dtype \"f7\""),
+        (["--drop", "nothing*"], "nothing matches \"nothing*\""),
+        (["--keep", "nothing"], "nothing matches"),
+        (["--rename", "no=yes"], "nothing matches \"no\""),
+        (["--rename", "name=version"], "\"version\" exists already"),
+        (["--rename", "layers=layers.0.x"], "cannot move \"layers\" into itself"),
+        (["--rename", "name"], "expected LEFT=RIGHT"),
+        (["--cast", "*.weight=f7"], "unknown dtype \"f7\""),
         (["--cast", "*.weight=u8"], "u8 cannot hold the f32 256."),
         (["--drop", "["], "pattern"),
         (["--align", "3"], "alignment"),
@@ -239,15 +242,17 @@ fn refuses_edits_that_make_no_sense() {
     ] {
         run(&dir, &["edit", "a.tenarc", "-i", change[0], change[1]]).failed(2, why);
     }
-    run(&dir, &["edit", "a.cbor", "-i", "--set", "x=1"]).failed(2, "must be an archive");
-    run(&dir, &["edit", "a.cbor", "-o", "b.tenarc", "--set", "x=1"]).failed(2, "no map to put");
+    run(&dir, &["edit", "a.cbor", "-i", "--set", "x=1"])
+        .failed(2, "only archives can be edited in place");
+    run(&dir, &["edit", "a.cbor", "-o", "b.tenarc", "--set", "x=1"])
+        .failed(2, "its parent is not a map");
     run(&dir, &["edit", "a.tenarc", "--drop", "name"]).failed(2, "--output");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(dir.names(), ["a.cbor", "a.tenarc"]);
 }
 
 #[test]
-fn copies_what_an_edit_does_not_concern() {
+fn copies_what_an_edit_does_not_affect() {
     let dir = Dir::new();
     let path = dir.save_all("a.tenarc", &[(Some("x"), &model()), (Some("y"), &model())]);
     run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "-s", "x", "--drop", "curve"]).good();
@@ -259,8 +264,8 @@ fn copies_what_an_edit_does_not_concern() {
     assert_ne!(metadata(&a, 0), metadata(&b, 0));
     assert_eq!(metadata(&a, 1), metadata(&b, 1));
     run(&dir, &["edit", "a.tenarc", "-o", "c.tenarc", "--set", "z=1"])
-        .failed(2, "choose one by --segment");
-    // Neither half floats nor texts in chunks come out otherwise.
+        .failed(2, "choose one with --segment");
+    // Items are copied byte for byte: a half float and a text in chunks keep their encoding.
     let odd = [0xa2, 0x61, b'a', 0xf9, 0x3c, 0x00, 0x61, b'b', 0x7f, 0x61, b'x', 0xff];
     dir.write("odd.cbor", &odd);
     run(&dir, &["edit", "odd.cbor", "-o", "odd.tenarc", "--set", "c=1"]).good();
@@ -273,7 +278,7 @@ fn copies_what_an_edit_does_not_concern() {
 }
 
 #[test]
-fn edits_the_file_that_a_link_leads_to() {
+fn edits_the_target_of_a_symbolic_link() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     #[cfg(unix)]
@@ -308,7 +313,7 @@ fn converts_between_archives_messages_and_json() {
     assert_eq!(json["curve"][299], 299.0);
     let piped = run_with(&dir, &["convert", "-", "-", "--to", "cbor"], b"{\"a\": [1, null]}");
     assert_eq!(tenarc::diag::to_string(&piped.bytes).unwrap(), "{\"a\": [1, null]}");
-    run(&dir, &["convert", "a.tenarc", "x.unknown"]).failed(2, "give it by --to");
+    run(&dir, &["convert", "a.tenarc", "x.unknown"]).failed(2, "use --to");
 }
 
 #[test]
@@ -343,19 +348,19 @@ fn refuses_to_lose_anything_to_json() {
         dir.save("a.tenarc", &value);
         let ran = run(&dir, &["convert", "a.tenarc", "a.json"]);
         ran.failed(2, &format!("cannot be kept: {what}"));
-        assert!(ran.err.ends_with("unless losses are accepted, by --lossy\n"), "{ran:?}");
+        assert!(ran.err.ends_with("unless losses are accepted: use --lossy\n"), "{ran:?}");
         let ran = run(&dir, &["convert", "--lossy", "a.tenarc", "-", "--to", "json"]);
         assert!(ran.status == 0 && ran.err.contains(what), "{ran:?}");
         serde_json::from_str::<serde_json::Value>(ran.out()).unwrap();
     }
     assert_eq!(dir.names(), ["a.tenarc"]);
-    // Tensors have names for them.
+    // In a tensor's data, NaN and infinities are written as strings.
     dir.save("a.tenarc", &Tensor(vec![f32::NAN, f32::NEG_INFINITY, 0.1]));
     run(&dir, &["convert", "a.tenarc", "a.json"]).good();
     run(&dir, &["convert", "a.json", "b.tenarc"]).good();
     let back: Tensor<Vec<f32>> = tenarc::load(dir.file("b.tenarc")).unwrap();
     assert!(back[0].is_nan() && back[1..] == [f32::NEG_INFINITY, 0.1]);
-    // Singles come back as such, though JSON has doubles.
+    // An f32 is the same again after the way through JSON, whose numbers are doubles.
     dir.save("a.tenarc", &(0.1f32, vec![0.1f32; 100], u128::MAX >> 1));
     run(&dir, &["convert", "a.tenarc", "a.json"]).good();
     run(&dir, &["convert", "a.json", "b.tenarc"]).good();

@@ -1,4 +1,4 @@
-//! Files of other people's formats: listed, converted, and back.
+//! Files of other formats: listing them, converting them to archives and back.
 #![allow(missing_docs)]
 
 mod support;
@@ -7,10 +7,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use support::{Dir, model, run, run_with};
-use tenarc::convert::{npy, safetensors, tenbin};
+use tenarc_convert::{npy, safetensors, tenbin};
 
 fn fixture(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures").join(path)
 }
 
 #[track_caller]
@@ -28,7 +28,7 @@ fn there_and_back(file: &str) {
     if !name.ends_with("npz") {
         assert_eq!(fs::read(dir.file(&again)).unwrap(), fs::read(&from).unwrap(), "{name}");
     }
-    // Found out from the first bytes.
+    // The format is detected from the first bytes.
     let listed = run(&dir, &["ls", &name]).good().to_owned();
     fs::rename(dir.file(&name), dir.file("nameless")).unwrap();
     assert_eq!(run(&dir, &["ls", "nameless"]).good(), listed);
@@ -42,7 +42,7 @@ fn files_become_archives_and_come_back() {
     there_and_back("npy/plain.npz");
     there_and_back("npy/f4.npy");
     there_and_back("npy/f4_fortran.npy");
-    // Other libraries lay out these differently: first as it is written here.
+    // Other libraries write these in another layout, so they are first written by tenarc.
     for end in ["arrow", "arrows", "msgpack"] {
         let dir = Dir::new();
         fs::copy(fixture("safetensors/f32_2x3.safetensors"), dir.file("x.safetensors")).unwrap();
@@ -56,15 +56,15 @@ fn files_become_archives_and_come_back() {
 }
 
 #[test]
-fn what_would_be_lost_stops_unless_it_may_be() {
+fn losses_stop_a_conversion_unless_accepted() {
     let dir = Dir::new();
     tenarc::save(dir.file("a.tenarc"), &model()).unwrap();
     for (to, why) in [
-        ("b.safetensors", "unless losses are accepted, by --lossy"),
-        ("b.npz", "unless losses are accepted, by --lossy"),
-        ("b.arrow", "unless losses are accepted, by --lossy"),
-        ("b.ten", "unless losses are accepted, by --lossy"),
-        ("b.npy", "an npy file holds one tensor"),
+        ("b.safetensors", "unless losses are accepted: use --lossy"),
+        ("b.npz", "unless losses are accepted: use --lossy"),
+        ("b.arrow", "unless losses are accepted: use --lossy"),
+        ("b.ten", "unless losses are accepted: use --lossy"),
+        ("b.npy", "an npy file holds exactly one tensor"),
     ] {
         run(&dir, &["convert", "a.tenarc", to]).failed(2, why);
         assert!(!dir.file(to).exists(), "{to}");
@@ -96,7 +96,7 @@ fn broken_files_are_refused() {
 }
 
 #[test]
-fn of_several_inputs_the_broken_one_is_named() {
+fn errors_name_the_broken_one_of_several_inputs() {
     let dir = Dir::new();
     for (from, to) in [("npy/plain.npz", "good.npz"), ("npy/bad/crc.npz", "bad.npz")] {
         fs::copy(fixture(from), dir.file(to)).unwrap();
@@ -110,12 +110,13 @@ fn of_several_inputs_the_broken_one_is_named() {
         assert!(ran.status > 0 && ran.err.contains("bad.npz: "), "{args:?}: {ran:?}");
     }
     assert!(!dir.file("x.tenarc").exists());
-    run(&dir, &["convert", "good.npz", "x.safetensors.index.json"]).failed(2, "as one file");
-    run(&dir, &["convert", "good.npz", "x.npy"]).failed(2, "`tenarc get` takes one out");
+    run(&dir, &["convert", "good.npz", "x.safetensors.index.json"])
+        .failed(2, "cannot write a sharded model");
+    run(&dir, &["convert", "good.npz", "x.npy"]).failed(2, "use `tenarc get` to save one");
 }
 
 #[test]
-fn pipes_take_every_format() {
+fn every_format_can_be_written_to_a_pipe() {
     let dir = Dir::new();
     let ten = tenbin::encode_buffer(&[("x", vec![1.5f32, 2.0])]).unwrap();
     let ran = run_with(&dir, &["convert", "-", "-", "--to", "safetensors"], &ten);

@@ -1,4 +1,4 @@
-//! What users and files do to a program: hostile names, closed pipes, damage, sizes.
+//! Hostile names, closed pipes, damaged files, large sizes.
 #![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 
 mod support;
@@ -7,13 +7,16 @@ use std::io::Read;
 use std::process::Stdio;
 
 use support::{Dir, command, flat, model, ramp, run, run_with};
-use tenarc::{DType, DynTensor, Order, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 fn tensor(byte: u8) -> DynTensor {
     DynTensor::new(DType::U8, &[1], Order::C, vec![byte]).unwrap()
 }
 
-/// No character that a terminal would obey.
+/// Checks that the text has no character that could control a terminal.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let harmful = |char: char| char.is_control() && char != '\n' || char == '\u{202e}';
@@ -21,7 +24,7 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn names_from_files_do_not_reach_the_terminal_as_they_are() {
+fn names_from_files_are_escaped_for_the_terminal() {
     let dir = Dir::new();
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}\n";
     let value = Value::Map(vec![
@@ -63,7 +66,7 @@ fn names_from_files_do_not_reach_the_terminal_as_they_are() {
         assert!(ran.status <= 2, "{ran:?}");
     }
     let rows = run(&dir, &["ls", "--json", "a.tenarc", "-s", "1"]).json();
-    assert_eq!(rows[0]["path"], format!("t{evil}"), "programs get names as they are");
+    assert_eq!(rows[0]["path"], format!("t{evil}"), "JSON parses to the unchanged name");
 }
 
 #[test]
@@ -96,11 +99,11 @@ fn a_closed_pipe_ends_the_program_quietly() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_those_who_ask() {
+fn colours_are_used_on_terminals_or_on_request() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     let plain = run(&dir, &["ls", "a.tenarc"]);
-    assert!(!plain.good().contains('\u{1b}'), "no terminal watches");
+    assert!(!plain.good().contains('\u{1b}'), "the output is not a terminal");
     let coloured = run(&dir, &["ls", "--color", "always", "a.tenarc"]);
     assert!(coloured.good().contains("\u{1b}[1m"), "{coloured:?}");
     let output = |vars: &[(&str, &str)]| {
@@ -114,7 +117,7 @@ fn colours_are_for_terminals_and_those_who_ask() {
     assert_eq!(coloured.good().len() - plain.good().len(), escapes * 4, "only colours differ");
 }
 
-/// Runs a command line at a terminal of its own; none where that cannot be had.
+/// Runs a command line in a terminal of its own; `None` if the machine cannot provide one.
 #[cfg(target_os = "linux")]
 fn at_a_terminal(dir: &Dir, line: &str) -> Option<String> {
     let mut command = std::process::Command::new("script");
@@ -137,7 +140,7 @@ fn terminals_get_colours_and_progress() {
     assert!(at_a_terminal(&dir, "tenarc verify a.arc").unwrap().contains("verifying "));
     assert!(!at_a_terminal(&dir, "tenarc -q verify a.arc").unwrap().contains("verifying "));
     assert!(!at_a_terminal(&dir, "tenarc verify a.arc 2>err").unwrap().contains("verifying "));
-    // Bytes are for files and pipes.
+    // Binary data goes to files and pipes only.
     let refused = at_a_terminal(&dir, "tenarc cat a.arc -o - || echo status $?").unwrap();
     assert!(refused.contains("standard output is a terminal") && refused.contains("status 2"));
 }
@@ -162,12 +165,12 @@ fn ten_thousand_tensors_are_no_trouble() {
     assert_eq!(run(&dir, &["ls", "b.tenarc"]).good().lines().count(), 1002);
 }
 
-/// An archive in a sparse file, of one tensor of 512 MiB of zeros in an unchecked buffer.
+/// An archive with one tensor of 512 MiB of zeros, without checksums, in a sparse file.
 #[cfg(target_os = "linux")]
 fn sparse(dir: &Dir) -> std::path::PathBuf {
     use std::io::{Seek, SeekFrom, Write};
 
-    /// Seeks over zeros.
+    /// A writer that seeks instead of writing zeros.
     struct Holes(std::fs::File);
     impl Write for Holes {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -182,10 +185,11 @@ fn sparse(dir: &Dir) -> std::path::PathBuf {
         }
     }
     let path = dir.file("sparse.tenarc");
-    let rows = tenarc::Deferred::from_blocks(DType::U8, &[1 << 9, 1 << 20], Order::C, |put| {
-        let block = vec![0; 1 << 26];
-        (0..1 << 3).try_for_each(|_| put(&block))
-    });
+    let rows =
+        tenarc::tensor::Deferred::from_blocks(DType::U8, &[1 << 9, 1 << 20], Order::C, |put| {
+            let block = vec![0; 1 << 26];
+            (0..1 << 3).try_for_each(|_| put(&block))
+        });
     let options = SaveOptions::default().with_checksums(false).with_sync(SyncLevel::Off);
     let file = Holes(std::fs::File::create(&path).unwrap());
     let mut out = tenarc::OArchive::with_options(file, options).unwrap();
@@ -196,7 +200,7 @@ fn sparse(dir: &Dir) -> std::path::PathBuf {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn large_tensors_are_not_read_where_a_part_is_asked_for() {
+fn only_the_wanted_part_of_a_large_tensor_is_read() {
     let dir = Dir::new();
     sparse(&dir);
     let start = std::time::Instant::now();
@@ -208,19 +212,19 @@ fn large_tensors_are_not_read_where_a_part_is_asked_for() {
 }
 
 #[test]
-fn files_that_claim_more_than_they_have_are_refused_without_being_believed() {
+fn files_that_announce_more_than_they_hold_are_refused() {
     let dir = Dir::new();
     for (bytes, why) in [
         // An array, a byte string, a text and a map of 2^60 items.
-        (&b"\x9b\x10\0\0\0\0\0\0\0"[..], "input ended inside a value"),
-        (b"\x5b\x10\0\0\0\0\0\0\0", "a string of 1152921504606846976 bytes, of which 0"),
-        (b"\x7b\x10\0\0\0\0\0\0\0", "a string of 1152921504606846976 bytes, of which 0"),
-        (b"\xbb\x10\0\0\0\0\0\0\0", "input ended inside a value"),
-        (&[0x81; 200], "nested deeper than 128 levels"),
-        (&[0xff], "no item starts with 0xff"),
-        (&[0x1c], "no item starts with 0x1c"),
-        (b"\xda\x54\x42\x55\x46\x81\0", "a reference to a buffer"),
-        (b"", "it is empty"),
+        (&b"\x9b\x10\0\0\0\0\0\0\0"[..], "input ended, expected a value"),
+        (b"\x5b\x10\0\0\0\0\0\0\0", "1152921504606846976 bytes of byte string, found 0"),
+        (b"\x7b\x10\0\0\0\0\0\0\0", "1152921504606846976 bytes of text string, found 0"),
+        (b"\xbb\x10\0\0\0\0\0\0\0", "input ended, expected a value"),
+        (&[0x81; 200], "nesting is deeper than 128 levels"),
+        (&[0xff], "break outside a container"),
+        (&[0x1c], "reserved additional information"),
+        (b"\xda\x54\x42\x55\x46\x81\0", "reference to buffer 0 of 0"),
+        (b"", "the file is empty"),
     ] {
         for command in ["ls", "show", "stats", "diag"] {
             let ran = run_with(&dir, &[command, "-"], bytes);
@@ -230,7 +234,7 @@ fn files_that_claim_more_than_they_have_are_refused_without_being_believed() {
 }
 
 #[test]
-fn shapes_of_nothing_print_nothing() {
+fn tensors_without_elements_print_nothing() {
     let dir = Dir::new();
     let empty = DynTensor::new(DType::F32, &[1 << 40, 0, 1 << 10], Order::C, vec![]).unwrap();
     dir.save("a.tenarc", &flat(&[("t", empty)]));
@@ -247,7 +251,7 @@ fn shapes_of_nothing_print_nothing() {
 }
 
 #[test]
-fn whatever_byte_is_changed_nothing_panics() {
+fn no_changed_byte_causes_a_panic() {
     let dir = Dir::new();
     let message = tenarc::to_vec(&(1, "text", Tensor(vec![1f32, 2.0]), Some(2.5))).unwrap();
     for at in 0..message.len() {
@@ -261,17 +265,18 @@ fn whatever_byte_is_changed_nothing_panics() {
 }
 
 #[test]
-fn wrong_command_lines_are_told_from_differences() {
+fn wrong_command_lines_have_another_exit_status_than_differences() {
     let dir = Dir::new();
     for args in [&[][..], &["ls"], &["list", "x"], &["ls", "x", "--sort", "age"], &["diff", "a"]] {
         assert_eq!(run(&dir, args).status, 2, "{args:?}");
     }
     run(&dir, &["ls", "none"]).failed(2, "none: No such file or directory");
     dir.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    run(&dir, &["ls", "picture.png"]).failed(2, "taken for CBOR, as nothing says otherwise");
-    run(&dir, &["ls", "."]).failed(2, "it is a directory");
+    run(&dir, &["ls", "picture.png"])
+        .failed(2, "unrecognised file format, read as CBOR; use --from");
+    run(&dir, &["ls", "."]).failed(2, ": is a directory");
     #[cfg(unix)]
-    run(&dir, &["ls", "/dev/zero"]).failed(2, "it is a device");
+    run(&dir, &["ls", "/dev/zero"]).failed(2, ": is a device");
     let help = run(&dir, &["diff", "--help"]);
     assert!(help.good().contains("--rtol"));
     let help = run(&dir, &["--help"]);
@@ -280,7 +285,7 @@ fn wrong_command_lines_are_told_from_differences() {
 }
 
 #[test]
-fn pipes_are_read_as_files_are() {
+fn pipes_are_read_like_files() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     let script = "\"$0\" diff <(cat a.tenarc) <(\"$0\" convert a.tenarc - --to cbor)";
@@ -288,7 +293,7 @@ fn pipes_are_read_as_files_are() {
         .args(["-c", script, env!("CARGO_BIN_EXE_tenarc")])
         .current_dir(dir.path())
         .output();
-    // Not every machine has it.
+    // Not every machine has `mkfifo`.
     let Ok(output) = output else { return };
     assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), vec![], vec![]));
 }
@@ -310,7 +315,7 @@ fn completions_and_the_manual_name_every_subcommand() {
         assert!(page.good().contains(&format!(".SS {command}\n")), "{command}");
     }
     assert!(page.good().contains("differences or damage were found"));
-    assert!(!page.good().contains(".SS man\n"), "it is for packagers");
+    assert!(!page.good().contains(".SS man\n"), "`man` is hidden");
 }
 
 #[test]

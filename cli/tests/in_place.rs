@@ -1,4 +1,4 @@
-//! Files of other formats are read where they are, as far as is asked for.
+//! Files of other formats are read in place, and only as far as needed.
 #![allow(missing_docs)]
 
 mod support;
@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::{Dir, Ran, command, flip, run, run_with};
-use tenarc::convert::{npy, safetensors};
-use tenarc::{DType, Deferred, DynTensor, Order};
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DType, DynTensor};
+use tenarc_convert::{npy, safetensors};
 
 fn fixture(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(path)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures").join(path)
 }
 
 fn copied(dir: &Dir, path: &str) -> String {
@@ -24,7 +25,7 @@ fn copied(dir: &Dir, path: &str) -> String {
     name
 }
 
-/// 4 GiB and more of zeros behind a header, in a file that takes no room.
+/// Writes a header, then more than 4 GiB of zeros, to a sparse file.
 const ROWS: usize = (1 << 14) + 1;
 const LAST: u64 = (ROWS * (1 << 18)) as u64 - 4;
 
@@ -36,7 +37,7 @@ fn sparse(path: &Path, header: &[u8]) {
     std::os::unix::fs::FileExt::write_all_at(&file, &7f32.to_le_bytes(), last).unwrap();
 }
 
-/// As [`run`], where nothing can be written but standard output and error.
+/// Runs the program without a usable directory for temporary files.
 fn without_temporary_files(dir: &Dir, args: &[&str]) -> Ran {
     let output = command(dir).args(args).env("TMPDIR", "/nowhere").output().unwrap();
     Ran {
@@ -78,7 +79,7 @@ fn large_files_are_not_copied_and_not_read_as_a_whole() {
 }
 
 #[test]
-fn models_in_several_files_are_read_by_their_index() {
+fn sharded_models_are_read_by_their_index() {
     let dir = Dir::new();
     let tensor = |value: u8| DynTensor::new(DType::U8, &[3000], Order::C, vec![value; 3000]);
     let tensors =
@@ -96,9 +97,10 @@ fn models_in_several_files_are_read_by_their_index() {
     assert_eq!(run(&dir, &["diff", name, "model.tenarc"]).good(), "");
     let verified = run(&dir, &["verify", name]);
     assert!(verified.good().contains("good, 1 value, 8.8 KiB; the format has no checksums"));
-    // Its text alone does not say where the files are.
+    // From standard input, the directory of the shards is not known.
     let text = fs::read(&index).unwrap();
-    run_with(&dir, &["ls", "-", "--from", "safetensors"], &text).failed(2, "by its own name");
+    run_with(&dir, &["ls", "-", "--from", "safetensors"], &text)
+        .failed(2, "give its file name, not a pipe");
     fs::rename(&index, dir.file("renamed.json")).unwrap();
     assert_eq!(run(&dir, &["get", "renamed.json", "--from", "safetensors", "c[0]"]).good(), "3\n");
     let shard = dir.names().into_iter().find(|name| name.ends_with(".safetensors")).unwrap();
@@ -144,7 +146,7 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
                 .map(|name| run(&dir, &[args, &[name]].concat()).good().to_owned());
             assert_eq!(here, there, "{file} {args:?}");
         }
-        // Each tensor from the middle on, where it can be cut.
+        // The second half of each tensor that can be sliced.
         let rows = run(&dir, &["ls", "--json", "a.tenarc"]).json();
         for row in rows.as_array().unwrap() {
             let count = row["shape"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap());
@@ -160,7 +162,7 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
 }
 
 #[test]
-fn what_a_file_holds_beside_its_tensors_is_told_and_stops_a_conversion() {
+fn content_that_is_not_read_is_reported_and_stops_a_conversion() {
     let dir = Dir::new();
     for (file, told) in [
         ("torch/objects.pt", "torch"),
@@ -185,16 +187,16 @@ fn what_a_file_holds_beside_its_tensors_is_told_and_stops_a_conversion() {
         assert!(ran.status == 0 && ran.out().contains("not read: "), "{ran:?}");
         let ran = run(&dir, &["convert", "--lossy", &name, "a.tenarc"]);
         assert!(ran.status == 0 && ran.err.contains("not read: "), "{ran:?}");
-        // Each by itself.
+        // Each loss has a line of its own.
         assert!(!ran.err.contains(" more"), "{ran:?}");
         assert_eq!(run(&dir, &["diff", "a.tenarc", &name]).status, 0, "{file}");
         fs::remove_file(dir.file("a.tenarc")).unwrap();
     }
-    run(&dir, &["convert", "--lossy", "raw.onnx", "b.onnx"]).failed(2, "read, and not written");
+    run(&dir, &["convert", "--lossy", "raw.onnx", "b.onnx"]).failed(2, "cannot write ONNX models");
 }
 
 #[test]
-fn elements_of_onnx_models_beside_them_are_read() {
+fn external_data_of_onnx_models_is_read() {
     let dir = Dir::new();
     let name = copied(&dir, "onnx/external.onnx");
     copied(&dir, "onnx/external.data");
@@ -212,8 +214,8 @@ fn verify_checks_what_each_format_lets_it_check() {
         ("npy/f4.npy", "; the format has no checksums"),
         ("tenbin/many.ten", "; the format has no checksums"),
         ("onnx/raw.onnx", "; the format has no checksums"),
-        ("torch/no_checksums.pt", "; it was written without checksums"),
-        ("npy/refuse/structured_member.npz", "; 1 member is no array, and is not checked"),
+        ("torch/no_checksums.pt", "; the file has no checksums"),
+        ("npy/refuse/structured_member.npz", "; 1 member is not an array and was not checked"),
     ] {
         let ran = run(&dir, &["verify", &copied(&dir, file)]);
         assert!(ran.good().contains("good, 1 value, ") && ran.good().contains(said), "{ran:?}");
@@ -246,7 +248,7 @@ fn messagepack_is_read_and_written() {
     assert_eq!(fs::read(dir.file("b.mpk")).unwrap(), bytes);
     dir.save("c.tenarc", &(u128::MAX >> 1));
     run(&dir, &["convert", "c.tenarc", "c.mpk"])
-        .failed(2, "unless losses are accepted, by --lossy");
+        .failed(2, "unless losses are accepted: use --lossy");
     let ran = run(&dir, &["convert", "--lossy", "c.tenarc", "c.mpk"]);
     assert!(ran.status == 0 && ran.err.contains("cannot be kept"), "{ran:?}");
     dir.write("cut.mpk", &bytes[..bytes.len() - 1]);

@@ -1,4 +1,4 @@
-//! Where results go: full devices, interrupted runs, files that were there.
+//! Output files: full devices, interrupted runs, existing files.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -45,7 +45,7 @@ fn a_full_device_is_named() {
 #[test]
 fn an_interrupted_run_leaves_what_was_there_and_the_next_one_sweeps() {
     let dir = Dir::new();
-    // Zeros that take long to write, in a file that takes no room.
+    // A sparse file of zeros, which takes long to copy.
     let header = br#"{"x":{"dtype":"U8","shape":[17179869184],"data_offsets":[0,17179869184]}}"#;
     let len = (header.len() as u64).to_le_bytes();
     let large = dir.write("large.safetensors", &[&len[..], header].concat());
@@ -72,7 +72,7 @@ fn an_interrupted_run_leaves_what_was_there_and_the_next_one_sweeps() {
 }
 
 #[test]
-fn what_is_empty_or_not_to_be_read_is_told_in_every_format() {
+fn empty_and_unreadable_inputs_are_errors_in_every_format() {
     let dir = Dir::new();
     for format in [
         "tenarc",
@@ -91,13 +91,13 @@ fn what_is_empty_or_not_to_be_read_is_told_in_every_format() {
         dir.write(&name, b"");
         let ran = run(&dir, &["verify", &name]);
         assert!(ran.status == 1 && ran.out().contains(": bad: "), "{ran:?}");
-        // Whatever it is, it is no panic.
+        // Any result is fine but a panic.
         for bytes in [&b"\0"[..], b"{", b"PK\x03\x04", b"\x93NUMPY\x01\0", b"~TenBin~", &[0xff; 99]]
         {
             let ran = run_with(&dir, &["verify", "--from", format, "-"], bytes);
             assert!(ran.status <= 1 && ran.err.is_empty(), "{format} {bytes:?}: {ran:?}");
         }
         fs::create_dir(dir.file(&format!("dir.{format}"))).unwrap();
-        run(&dir, &["ls", &format!("dir.{format}")]).failed(2, "it is a directory");
+        run(&dir, &["ls", &format!("dir.{format}")]).failed(2, ": is a directory");
     }
 }

@@ -1,4 +1,4 @@
-//! Everything training needs to go on, in one derived struct: this is what the example saves.
+//! The struct that the example saves: everything needed to resume training.
 
 use ndarray::{Array1, Array2, Axis};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// What was subtracted from each pixel of the training rows, and what it was then divided by.
+/// Mean and standard deviation of each pixel in the training rows.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Normalisation {
     #[serde(with = "tenarc::tensor")]
@@ -44,14 +44,14 @@ pub struct Epoch {
     pub number: u32,
     /// Mean cross-entropy over the training rows.
     pub loss: f64,
-    /// Share of the training rows classified rightly while they were learned from.
+    /// The fraction of training rows that were classified correctly during the epoch.
     pub accuracy: f64,
 }
 
 impl Normalisation {
     fn new(train: &Rows) -> Self {
         let mean = train.pixels.mean_axis(Axis(0)).expect("rows to train on");
-        // Some border pixels are the same in every row.
+        // Some border pixels are equal in every row, and have a deviation of 0.
         let deviation = train.pixels.std_axis(Axis(0), 0.0);
         let deviation = deviation.mapv_into(|x| if x > 0.0 { x } else { 1.0 });
         Self { mean, deviation: deviation.into() }
@@ -63,7 +63,7 @@ impl Normalisation {
 }
 
 impl Checkpoint {
-    /// An untrained network. What follows from chance here follows from `rng`.
+    /// An untrained network, with random weights from `rng`.
     pub fn new(config: Config, mut rng: Rng, train: &Rows) -> Self {
         const NAMES: [&str; CLASSES] =
             ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
@@ -80,7 +80,7 @@ impl Checkpoint {
         }
     }
 
-    /// Learns from every row once, in an order of the checkpoint's own random numbers.
+    /// Trains on every row once, in a random order from the checkpoint's generator.
     #[allow(clippy::cast_precision_loss)] // a few thousand rows
     pub fn train_epoch(&mut self, train: &Rows) -> Epoch {
         let shuffled = train.select(&self.rng.permutation(train.len()));
@@ -106,12 +106,12 @@ impl Checkpoint {
         epoch
     }
 
-    /// Scores for images as they come, not yet normalised.
+    /// The scores for images that are not normalised yet.
     pub fn logits(&self, pixels: &Array2<f32>) -> Array2<f32> {
         self.network.logits(&self.normalisation.apply(pixels).view())
     }
 
-    /// What each image is taken for.
+    /// The digit that the network sees in each image.
     pub fn predict(&self, rows: &Rows) -> Vec<usize> {
         let logits = self.logits(&rows.pixels);
         logits.outer_iter().map(|row| argmax(row.iter().copied()).0).collect()
@@ -123,7 +123,7 @@ impl Checkpoint {
         softmax(&mut self.logits(&rows.pixels), &rows.labels).loss / rows.len() as f64
     }
 
-    /// Bytes of all tensors together: no file that holds them exactly can be much smaller.
+    /// The number of bytes of all tensors: the part of the file that is not overhead.
     pub fn tensor_bytes(&self) -> usize {
         let pixels = self.normalisation.mean.len() + self.normalisation.deviation.len();
         let moments = self.optimizer.moments.values();

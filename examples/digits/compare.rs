@@ -1,4 +1,4 @@
-//! The same checkpoint through other serde formats.
+//! Writes and reads the same checkpoint with other serde formats, and measures time and size.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::checkpoint::Checkpoint;
 use crate::plain::Plain;
 
-/// Runs of which the median counts.
+/// The number of runs; the median counts.
 pub const RUNS: usize = 41;
 
-/// What one format makes of the checkpoint.
+/// The results of one format.
 pub struct Measured {
     pub name: &'static str,
     pub bytes: usize,
-    /// Into a fresh `Vec`.
+    /// Time to write to a new `Vec`.
     pub write: Duration,
-    /// From a slice to an owned checkpoint.
+    /// Time to read from a slice to an owned checkpoint.
     pub read: Duration,
-    /// Whether every bit came back.
+    /// Whether the checkpoint was read back exactly, bit for bit.
     pub exact: bool,
 }
 
@@ -72,7 +72,7 @@ fn measure<T: Into<Checkpoint>>(
         bytes: bytes.len(),
         write: median(|| write(value))?,
         read: median(|| read(&bytes))?,
-        // Floats are written with all their bits here, so equal encodings mean equal bits.
+        // tenarc writes all bits of a float, so equal encodings mean equal bits.
         exact: tenarc::to_vec(&back)? == tenarc::to_vec(original)?,
     })
 }

@@ -1,4 +1,4 @@
-//! The handwritten digits: 8 x 8 pixels from 0 to 16, and the digit that was meant.
+//! The handwritten digits: images of 8 x 8 pixels from 0 to 16, with labels.
 
 use std::error::Error;
 use std::fs::File;
@@ -14,14 +14,14 @@ pub const SIDE: usize = 8;
 pub const PIXELS: usize = SIDE * SIDE;
 pub const CLASSES: usize = 10;
 
-/// Images, one a row, and their labels.
+/// Images, one in each row, and their labels.
 pub struct Rows {
     pub pixels: Array2<f32>,
     pub labels: Vec<usize>,
 }
 
 impl Rows {
-    /// Reads the gzipped CSV file that lies beside this example.
+    /// Reads the gzipped CSV file in the directory of this example.
     pub fn load() -> Result<Self, Box<dyn Error>> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/digits/digits.csv.gz");
         let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
@@ -58,7 +58,7 @@ impl Rows {
         }
     }
 
-    /// Shuffles, then keeps every `nth` row back: the rows to train on, the rows held out.
+    /// Shuffles the rows, and holds out every `nth`. Returns the training rows and the held-out rows.
     pub fn split(&self, nth: usize, rng: &mut Rng) -> (Self, Self) {
         let order = rng.permutation(self.len());
         let (held_out, train) = order.split_at(self.len() / nth);
@@ -66,7 +66,7 @@ impl Rows {
     }
 }
 
-/// Draws images side by side, two characters to a pixel, as lines of text.
+/// Draws images side by side as lines of text, with two characters for each pixel.
 pub fn draw(images: &[ArrayView1<f32>]) -> Vec<String> {
     let line = |y: usize| {
         let one = |image: &ArrayView1<f32>| {

@@ -1,12 +1,12 @@
-//! Trains a network on handwritten digits, saves everything training needs to go on, loads it
+//! Trains a network on handwritten digits, saves everything needed to resume training, loads it
 //! again, and shows that nothing was lost.
 //!
 //! ```sh
 //! cargo run --release --example digits
 //! ```
 //!
-//! `checkpoint.rs` holds the struct that is saved, `served.rs` the views of it that answer; the lines
-//! that save, load, open and map are in `run` and the functions behind it.
+//! `checkpoint.rs` has the struct that is saved, `served.rs` the struct of views for inference. The
+//! lines that save, load, open and map are in `run` and the functions after it.
 
 mod checkpoint;
 mod compare;
@@ -34,7 +34,7 @@ use optimizer::Rng;
 use served::Served;
 
 const EPOCHS: u64 = 100;
-/// Anything less, and the network has not learned what it should have.
+/// The example fails if the network is less accurate than this.
 const REQUIRED_ACCURACY: f64 = 0.95;
 
 fn main() -> ExitCode {
@@ -62,7 +62,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     report::plan(&trained, &train, &held_out);
 
     let start = Instant::now();
-    // Draws on stderr, and only where that is a terminal.
+    // The bar is drawn on stderr, and only if that is a terminal.
     let bar = ProgressBar::new(EPOCHS).with_style(ProgressStyle::with_template(
         "Training  {bar:36.cyan/blue} epoch {pos:>3} of {len}  {msg}",
     )?);
@@ -77,9 +77,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let guesses = trained.predict(&held_out);
     let accuracy = report::accuracy(&trained, &held_out, &guesses);
     if accuracy < REQUIRED_ACCURACY {
-        return Err(
-            format!("{accuracy:.3} is less than {REQUIRED_ACCURACY} on held-out rows").into()
-        );
+        return Err(format!("the accuracy {accuracy:.3} is below {REQUIRED_ACCURACY}").into());
     }
     report::confusion(&held_out, &guesses);
     report::mistakes(&held_out, &guesses);
@@ -110,23 +108,23 @@ fn prove_equal(
     };
     let scores = report::thousands(bits(saved).len());
     report::check(
-        &format!("all {scores} held-out scores are equal bit for bit"),
+        &format!("all {scores} scores of held-out digits are equal bit for bit"),
         bits(saved) == bits(&loaded),
     )?;
 
-    // Any moment, random number or count lost on the way would send the two apart here.
+    // If any moment, random number or count were lost, the two would differ after another epoch.
     let mut original = saved.clone();
     let epoch = original.train_epoch(train);
     loaded.train_epoch(train);
     let equal = tenarc::to_vec(&original)? == tenarc::to_vec(&loaded)?;
     report::check(
-        &format!("so is everything after both train epoch {}", epoch.number),
+        &format!("both are still equal after training epoch {}", epoch.number),
         equal && bits(&original) == bits(&loaded),
     )?;
     Ok(())
 }
 
-/// Opens the file for some of its tensors: of the others no byte is read.
+/// Opens the file and reads some tensors only. No byte of the others is read.
 fn look_inside(path: &Path, saved: &Checkpoint) -> Result<(), Box<dyn Error>> {
     let file = tenarc::open(path)?;
     report::tensors(&file.tensors()?);
@@ -134,21 +132,21 @@ fn look_inside(path: &Path, saved: &Checkpoint) -> Result<(), Box<dyn Error>> {
     let rows: Array2<f32> = file.slice("network.hidden.weight", s![30..38, ..])?;
     let hidden = &saved.network.hidden;
     report::check(
-        "a bias and eight rows of a weight, read alone, are too",
+        "a bias and eight rows of a weight, read from the opened file, are equal",
         bias == hidden.bias && rows == hidden.weight.slice(s![30..38, ..]),
     )?;
     Ok(())
 }
 
-/// Maps the file and answers from the weights where they lie.
+/// Maps the file, and computes scores from views of the weights.
 #[allow(unsafe_code)]
 fn serve(path: &Path, saved: &Checkpoint, held_out: &Rows) -> Result<(), Box<dyn Error>> {
-    // SAFETY: nobody changes the file while it is mapped. A new checkpoint saved to this path would
-    // take its place and leave the mapped one as it is.
+    // SAFETY: no process changes the file while it is mapped. Saving a new checkpoint to this path would
+    // replace the file by renaming, and leave the mapped one unchanged.
     let map = unsafe { Map::open(path)? };
     let served: Served = map.view()?;
     report::check(
-        "so are all scores computed from views of the mapped file",
+        "all scores computed from views of the mapped file are equal",
         served.labels == saved.labels
             && served.logits(&held_out.pixels) == saved.logits(&held_out.pixels),
     )?;

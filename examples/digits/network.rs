@@ -9,14 +9,14 @@ use crate::optimizer::Rng;
 /// `x W + b`. The two fields show the two ways of marking a tensor.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Dense {
-    /// A newtype around the array, to which it dereferences. Inputs by outputs.
+    /// `Tensor` is a newtype that dereferences to the array. The shape is inputs by outputs.
     pub weight: Tensor<Array2<f32>>,
-    /// Or the field keeps its own type, and an attribute does the rest.
+    /// With the attribute, the field keeps its own type.
     #[serde(with = "tenarc::tensor")]
     pub bias: Array1<f32>,
 }
 
-/// What stands between the layers.
+/// The activation function between the layers.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Activation {
     Relu,
@@ -31,7 +31,7 @@ pub struct Network {
 }
 
 impl Dense {
-    /// Uniform weights of the variance that keeps a `ReLU`'s signal level (He et al., 2015).
+    /// A layer with uniform random weights, scaled for `ReLU` (He et al., 2015).
     fn new(inputs: usize, outputs: usize, rng: &mut Rng) -> Self {
         #[allow(clippy::cast_precision_loss)] // a layer's width
         let bound = (6.0 / inputs as f32).sqrt();
@@ -78,7 +78,7 @@ impl Network {
         }
     }
 
-    /// How many numbers training adjusts.
+    /// The number of trainable parameters.
     pub fn parameter_count(&self) -> usize {
         [&self.hidden, &self.output].map(|layer| layer.weight.len() + layer.bias.len()).iter().sum()
     }
@@ -100,19 +100,19 @@ impl Network {
         units
     }
 
-    /// One row of unnormalised scores for each row of input.
+    /// One row of logits (unnormalised scores) for each row of input.
     pub fn logits(&self, input: &ArrayView2<f32>) -> Array2<f32> {
         self.output.forward(&self.hidden_units(input).view())
     }
 
-    /// Mean cross-entropy over a batch and its gradients by parameter, besides how many of the
-    /// batch were classified rightly.
+    /// The loss of a batch and the number of its rows classified correctly, and the gradient of the
+    /// mean loss for each parameter.
     pub fn gradients(&self, input: &ArrayView2<f32>, labels: &[usize]) -> (Pass, [ArrayD<f32>; 4]) {
         let units = self.hidden_units(input);
         let mut delta = self.output.forward(&units.view());
         let pass = softmax(&mut delta, labels);
 
-        // The gradient of softmax and cross-entropy together: probability minus truth.
+        // The gradient of cross-entropy after softmax: the probability, minus 1 for the label.
         #[allow(clippy::cast_precision_loss)] // a batch's length
         let scale = 1.0 / labels.len() as f32;
         for (mut row, &label) in delta.outer_iter_mut().zip(labels) {
@@ -124,7 +124,7 @@ impl Network {
 
         let slope = self.activation.slope_below_zero();
         let mut delta = delta.dot(&self.output.weight.t());
-        // A rectified unit is positive exactly where its input was.
+        // Below zero, the activation has this slope. Its output has the sign of its input.
         Zip::from(&mut delta).and(&units).for_each(|d, &unit| {
             if unit <= 0.0 {
                 *d *= slope;
@@ -140,16 +140,16 @@ impl Network {
     }
 }
 
-/// What a batch came to.
+/// The result of a batch.
 #[derive(Default)]
 pub struct Pass {
     /// Sum of the cross-entropies.
     pub loss: f64,
-    /// Rows whose label had the highest score.
+    /// The number of rows whose label has the highest score.
     pub right: usize,
 }
 
-/// Turns logits into probabilities in place.
+/// Turns logits into probabilities in place. Returns the loss and the number of correct rows.
 pub fn softmax(logits: &mut Array2<f32>, labels: &[usize]) -> Pass {
     let mut pass = Pass::default();
     for (mut row, &label) in logits.outer_iter_mut().zip(labels) {
@@ -162,7 +162,7 @@ pub fn softmax(logits: &mut Array2<f32>, labels: &[usize]) -> Pass {
     pass
 }
 
-/// Where the highest value is, and the value.
+/// The index of the highest value, and the value.
 pub fn argmax(values: impl Iterator<Item = f32>) -> (usize, f32) {
     values
         .enumerate()

@@ -1,4 +1,4 @@
-//! Adam, and the random numbers. Both are state that training cannot be resumed without.
+//! The Adam optimizer and a random number generator. Resuming training needs the state of both.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub struct Adam {
     pub learning_rate: f32,
     pub betas: (f32, f32),
     pub epsilon: f32,
-    /// `None` leaves the weights alone.
+    /// `None`: no weight decay.
     pub weight_decay: Option<f32>,
-    /// Updates made so far: the correction of the moments' bias depends on it.
+    /// The number of updates so far, for the bias correction of the moments.
     pub step: u64,
-    /// By parameter name. The optimizer need not know the ranks, so the arrays are `ArrayD`.
+    /// By parameter name. The arrays are `ArrayD`, as parameters have different ranks.
     pub moments: BTreeMap<String, Moments>,
 }
 
@@ -69,7 +69,7 @@ impl Adam {
     }
 }
 
-/// The `SplitMix64` generator (Steele, Lea and Flood, 2014): one word of state, easily saved.
+/// The `SplitMix64` generator (Steele, Lea and Flood, 2014), whose state is one number.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Rng {
     state: u64,
@@ -88,7 +88,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Uniform in `0..bound`, but for a bias of less than `bound / 2^64`.
+    /// Uniform in `0..bound`, with a bias of less than `bound / 2^64`.
     #[allow(clippy::cast_possible_truncation)] // smaller than `bound`
     fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize

@@ -1,5 +1,5 @@
-//! The checkpoint as it would be without `tenarc::Tensor`: plain ndarray fields, which ndarray's
-//! own serde support writes number by number. For comparison only.
+//! The checkpoint without `tenarc::Tensor`, for comparison: ndarray's own serde support writes its arrays
+//! number by number.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Plain {
     hidden: Layer,
     activation: Activation,
     output: Layer,
-    /// Without its moments.
+    /// Without its moments, which are in the next field.
     optimizer: Adam,
     moments: BTreeMap<String, (ArrayD<f32>, ArrayD<f32>)>,
     rng: Rng,

@@ -1,16 +1,16 @@
-//! What the example prints: 80 columns, results on stdout.
+//! Prints the results to stdout, 80 columns wide.
 
 use std::path::Path;
 use std::time::Duration;
 
 use ndarray::{Array2, Axis};
-use tenarc::TensorInfo;
+use tenarc::tensor::TensorInfo;
 
 use crate::checkpoint::Checkpoint;
 use crate::compare::{Measured, RUNS};
 use crate::data::{CLASSES, PIXELS, Rows, SIDE, draw};
 
-/// Misread digits to show: what fits side by side.
+/// The number of misread digits to show; as many as fit side by side.
 const SHOWN: usize = 4;
 
 pub fn plan(checkpoint: &Checkpoint, train: &Rows, held_out: &Rows) {
@@ -41,7 +41,7 @@ pub fn training(checkpoint: &Checkpoint, time: Duration) {
     }
 }
 
-/// Prints and returns the share of rows guessed rightly.
+/// Prints and returns the fraction of rows that are classified correctly.
 #[allow(clippy::cast_precision_loss)] // a few hundred rows
 pub fn accuracy(checkpoint: &Checkpoint, held_out: &Rows, guesses: &[usize]) -> f64 {
     let right = rows_where(held_out, guesses, |guess, label| guess == label).len();
@@ -55,13 +55,13 @@ pub fn accuracy(checkpoint: &Checkpoint, held_out: &Rows, guesses: &[usize]) -> 
     share
 }
 
-/// Rows truth, columns guesses.
+/// Prints the confusion matrix.
 pub fn confusion(held_out: &Rows, guesses: &[usize]) {
     let mut counts = Array2::<usize>::zeros((CLASSES, CLASSES));
     for (&label, &guess) in held_out.labels.iter().zip(guesses) {
         counts[[label, guess]] += 1;
     }
-    println!("\n  Rows: the digit that was meant. Columns: what it was read as.\n");
+    println!("\n  Rows: the digit that was written. Columns: what it was read as.\n");
     print!("      ");
     for digit in 0..CLASSES {
         print!("{digit:>4}");
@@ -87,8 +87,8 @@ pub fn mistakes(held_out: &Rows, guesses: &[usize]) {
         return;
     }
     match rows.len() {
-        shown if shown == count => println!("\n  The misread ones:\n"),
-        shown => println!("\n  {shown} of the {count} misread ones:\n"),
+        shown if shown == count => println!("\n  The misread digits:\n"),
+        shown => println!("\n  {shown} of the {count} misread digits:\n"),
     }
     let images: Vec<_> = rows.iter().map(|&row| held_out.pixels.row(row)).collect();
     for line in draw(&images) {
@@ -112,7 +112,7 @@ pub fn saved(path: &Path, bytes: u64, tensors: usize) {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     println!("\nSaved     {}", path.display());
     println!(
-        "          {} bytes, {} of them in tensors; removed when all is well",
+        "          {} bytes, {} of them in tensors; removed at the end",
         thousands(bytes),
         thousands(tensors)
     );
@@ -122,7 +122,7 @@ pub fn saved(path: &Path, bytes: u64, tensors: usize) {
 pub fn tensors(tensors: &[TensorInfo]) {
     let mut largest: Vec<&TensorInfo> = tensors.iter().collect();
     largest.sort_by_key(|tensor| std::cmp::Reverse(tensor.byte_len()));
-    println!("Inside    {} tensors, the largest of them", tensors.len());
+    println!("Inside    {} tensors; the largest:", tensors.len());
     for tensor in largest.iter().take(SHOWN) {
         println!("          {:<43} {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
     }
@@ -131,7 +131,7 @@ pub fn tensors(tensors: &[TensorInfo]) {
 /// Prints that `what` holds, or fails.
 pub fn check(what: &str, holds: bool) -> Result<(), String> {
     if !holds {
-        return Err(format!("the loaded checkpoint differs: it is not true that {what}"));
+        return Err(format!("the loaded checkpoint differs; this check failed: {what}"));
     }
     println!("Equal     {what}");
     Ok(())
@@ -158,9 +158,7 @@ pub fn formats(measured: &[Measured], tensors: usize) {
         );
     }
     if measured.iter().any(|format| !format.exact) {
-        println!(
-            "\n  serde_json reads some f64 a bit off unless its feature float_roundtrip is on."
-        );
+        println!("\n  Without its feature float_roundtrip, serde_json reads some f64 inexactly.");
     }
 }
 

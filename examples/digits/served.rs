@@ -1,5 +1,5 @@
-//! The checkpoint as a server sees it: mapped, with the weights left in the file's own pages, and
-//! nothing of the optimizer touched.
+//! The checkpoint as a server uses it: views of the mapped file. The weights are not copied, and the
+//! optimizer's state is not read.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use tenarc::Tensor;
 
 use crate::network::{Activation, forward};
 
-/// The fields of `Checkpoint` that answers need, as views. The rest is passed over.
+/// The fields of `Checkpoint` that inference needs, as views. Other fields are skipped.
 #[derive(Deserialize)]
 pub struct Served<'a> {
     #[serde(borrow)]
@@ -44,7 +44,7 @@ struct Dense<'a> {
 }
 
 impl Served<'_> {
-    /// Scores for images as they come, not yet normalised.
+    /// The scores for images that are not normalised yet.
     pub fn logits(&self, pixels: &Array2<f32>) -> Array2<f32> {
         let Network { hidden, activation, output } = &self.network;
         let input =

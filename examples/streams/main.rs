@@ -1,11 +1,11 @@
-//! Compression and encryption around streams of archives and of messages.
+//! Compresses and encrypts archives and messages while they are written.
 //!
 //! ```sh
 //! cargo run --release --example streams
 //! ```
 //!
-//! Archives and messages go through any `io::Write` and come out of any `io::Read`. gzip and zstd
-//! come as such pairs; for encryption one is in `sealed.rs`, to be copied.
+//! Archives and messages are written to any `io::Write` and read from any `io::Read`. Compressors such as
+//! gzip and zstd are such writers and readers. `sealed.rs` has a pair for encryption, which you may copy.
 
 mod sealed;
 
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
 
         let zstd = through_zstd(write, read)?;
 
-        // Compressed, then encrypted: ciphertext does not shrink.
+        // Compress first: encrypted data cannot be compressed.
         let mut out = GzEncoder::new(Sealer::new(Vec::new(), &key)?, Compression::fast());
         write(&mut out)?;
         let mut sealed = out.finish()?.finish()?;
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
         sealed[middle] ^= 1;
         let changed = read(&mut GzDecoder::new(Opener::new(&sealed[..], &key)?));
         let error = changed.err().ok_or("a changed byte went unnoticed")?;
-        println!("          one bit of that changed: {error}");
+        println!("          after a change of one bit: {error}");
     }
     Ok(())
 }
@@ -77,10 +77,10 @@ fn through_zstd(write: fn(&mut dyn Write) -> Result<()>, read: Reading) -> Resul
     Ok(format!("zstd {}", zstd.len()))
 }
 
-/// zstd is in C, and here only where that is easily built.
+/// The zstd crate compiles C code, so this example uses it on one architecture only.
 #[cfg(not(target_arch = "x86_64"))]
 fn through_zstd(_: fn(&mut dyn Write) -> Result<()>, _: Reading) -> Result<String> {
-    Ok("zstd left out".into())
+    Ok("zstd skipped".into())
 }
 
 fn record(second: u32) -> Record {
@@ -113,12 +113,12 @@ fn read_messages(stream: &mut dyn Read) -> Result<()> {
     compare(Deserializer::from_reader(stream).into_iter())
 }
 
-/// Reads to the end: only there a cut stream shows.
+/// Compares the records. Reads to the end of the stream, as only that shows whether it was truncated.
 fn compare(records: impl Iterator<Item = tenarc::Result<Record>>) -> Result<()> {
     let records = records.collect::<tenarc::Result<Vec<Record>>>()?;
     if records.iter().eq(&(0..4).map(record).collect::<Vec<_>>()) {
         Ok(())
     } else {
-        Err("the records are not those that were written".into())
+        Err("the records differ from those that were written".into())
     }
 }

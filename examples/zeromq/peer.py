@@ -21,7 +21,7 @@ from parts import join, split  # noqa: E402
 
 
 def record(seed):
-    """What `Record::new` makes in Rust."""
+    """The same record as `Record::new` in Rust."""
     row, column = np.indices((40, 30))
     weight = (row * 100 + column + seed / 4).astype("<f4")
     row, column = np.indices((20, 50))
@@ -46,13 +46,13 @@ def main():
         message, _ = Encoder(inline_below=math.inf).whole(record(1))
         socket.send(message)
         same(Resolver([]).whole(cbor2.loads(socket.recv())), record(2))
-        print("peer.py: a message in answer, as it should be")
+        print("peer.py: received the expected answer as a message")
 
         frames = split(None, record(1))
         socket.send_multipart(frames)
         received = socket.recv_multipart()
         same(join(received).value, record(2))
-        print(f"peer.py: {len(received)} frames in answer, as they should be")
+        print(f"peer.py: received the expected answer in {len(received)} frames")
 
 
 if __name__ == "__main__":

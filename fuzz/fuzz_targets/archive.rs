@@ -1,5 +1,6 @@
-//! Archives: any bytes as they are, and as the metadata of a segment whose checksums are right, so
-//! that what stands behind them is reached. All ways to read an archive agree.
+//! Reads archives from arbitrary bytes. The input is used twice: as a whole archive, and as the metadata of
+//! a segment with correct checksums, so that the code after the checksums is reached. All ways to read an
+//! archive must agree.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -56,7 +57,7 @@ fn record(out: &mut Vec<u8>, content: &[u8]) -> u64 {
     seal(out, start, start as u64)
 }
 
-/// An archive of one segment, as section 5 of the specification says.
+/// Builds an archive of one segment, as in section 5 of the specification.
 fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
     let mut out = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec();
     let mut content = b"\xdaTSEG\x86\x01\xf6\x10\x67xxh3-64".to_vec();
@@ -75,7 +76,7 @@ fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
         }
         let mut body_head = Vec::new();
         head(&mut body_head, 2, body.len());
-        // Shorter than 25 bytes, so that one byte string does.
+        // Fewer than 25 bytes, so one byte string is enough.
         let gap = (out.len() + body_head.len()).next_multiple_of(ALIGNMENT)
             - (out.len() + body_head.len());
         if gap > 0 {
@@ -101,7 +102,7 @@ fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
     out
 }
 
-/// From a stream and at positions, the same value or none.
+/// Checks that reading as a stream and reading by position give the same value, or both fail.
 fn agree<T: Serialize + DeserializeOwned>(bytes: &[u8], archive: &Archive<&[u8]>) {
     let name = std::any::type_name::<T>();
     let at = archive.load::<T>();
@@ -126,7 +127,7 @@ fn read(bytes: &[u8]) {
         let Ok(segment) = segment else { continue };
         let Ok(tensors) = segment.tensors() else { continue };
         for tensor in tensors {
-            // What is listed is found, unless its path is one of two.
+            // These must not panic. They may fail, for example if two tensors have the same path.
             let _ = segment.dyn_tensor(tensor.path());
             let _ = segment.slice::<ndarray::ArrayD<f32>>(tensor.path(), ndarray::s![0..1, ..]);
             let _ = segment.view_at::<Tensor<ArrayView2<f32>>>(tensor.path());
@@ -152,6 +153,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     agree::<Value>(&bytes, &archive);
     agree::<Tensor<DynTensor>>(&bytes, &archive);
     let ignored = archive.load::<IgnoredAny>().is_ok();
-    assert!(ignored || archive.load::<Value>().is_err(), "a value from what is malformed");
+    assert!(
+        ignored || archive.load::<Value>().is_err(),
+        "a value was read from malformed metadata"
+    );
     Corpus::Keep
 });

@@ -1,13 +1,15 @@
-//! Files of other formats: what is read is written as a file that reads the same.
+//! Reads files of other formats from arbitrary bytes. What can be read is written again, and must read the
+//! same.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 #[cfg(feature = "arrow")]
-use tenarc::convert::arrow;
-use tenarc::convert::{npy, safetensors, tenbin, torch};
-use tenarc::{DynTensor, Limits, OArchive};
+use tenarc_convert::arrow;
+use tenarc_convert::{npy, safetensors, tenbin, torch};
+use tenarc::{DynTensor, OArchive};
+use tenarc::de::Limits;
 
-/// An array, without what could be no number.
+/// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {
     (tensor.dtype().to_string(), tensor.shape().to_vec(), tensor.le_bytes().into_owned())
 }
@@ -16,8 +18,8 @@ fn read_npy(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let Ok(tensor) = npy::read_with(input, limits) else { return };
     let mut written = Vec::new();
-    npy::write(&mut written, &tensor).expect("what was read is written");
-    let again = npy::read(&written[..]).expect("what was written is read");
+    npy::write(&mut written, &tensor).expect("writing what was read");
+    let again = npy::read(&written[..]).expect("reading what was written");
     assert_eq!(bytes(&again), bytes(&tensor));
 }
 
@@ -27,7 +29,7 @@ fn read_npz(input: &[u8]) {
     for name in npz.names() {
         let _ = npz.dyn_tensor(name);
     }
-    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
     let _ = npy::into_archive(&npz, &mut out, &npy::ConvertOptions::default().with_losses(true));
 }
 
@@ -42,7 +44,7 @@ fn read_safetensors(input: &[u8]) {
             );
         }
     }
-    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
     if let Ok(flat) = file.flat() {
         let _ = out.save(&flat);
     }
@@ -55,12 +57,12 @@ fn read_tenbin(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let found: Result<Vec<_>, _> = tenbin::Reader::with_limits(input, limits).collect();
     let Ok(arrays) = found else { return };
-    let written = tenbin::encode_buffer(&arrays).expect("what was read is written");
+    let written = tenbin::encode_buffer(&arrays).expect("writing what was read");
     assert_eq!(written, input);
-    let frames = tenbin::encode_frames(&arrays).expect("what was read is written");
-    assert_eq!(tenbin::decode_frames(&frames).expect("frames are read").len(), arrays.len());
-    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
-    tenbin::into_archive(input, input.len() as u64, &mut out).expect("the same file is converted");
+    let frames = tenbin::encode_frames(&arrays).expect("writing what was read");
+    assert_eq!(tenbin::decode_frames(&frames).expect("reading frames").len(), arrays.len());
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    tenbin::into_archive(input, input.len() as u64, &mut out).expect("converting the same file");
 }
 
 fn read_torch(input: &[u8]) {
@@ -71,7 +73,7 @@ fn read_torch(input: &[u8]) {
     for info in file.tensors() {
         let _ = file.dyn_tensor(info.path());
     }
-    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
     if let Ok(flat) = file.flat() {
         let _ = out.save(&flat);
     }
@@ -96,17 +98,17 @@ fn read_arrow(input: &[u8]) {
             tensors.push((info.path(), tensor));
         }
     }
-    let mut out = OArchive::new(Vec::new()).expect("a vector takes it");
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
     for value in [file.flat(), file.nested()].into_iter().flatten() {
         let _ = out.save(&value);
     }
     let options = arrow::Options::default().with_layout(arrow::Layout::OneRow);
     let mut written = Vec::new();
-    // Only a cell can be too large.
+    // Writing fails only if a cell is too large.
     if arrow::to_writer_with(&mut written, &tensors, &options).is_ok() {
-        let again = arrow::ArrowFile::new(&written[..]).expect("what was written is read");
+        let again = arrow::ArrowFile::new(&written[..]).expect("reading what was written");
         for (name, tensor) in &tensors {
-            let again = again.dyn_tensor(name).expect("what was written is read");
+            let again = again.dyn_tensor(name).expect("reading what was written");
             assert_eq!(bytes(&again), bytes(tensor));
         }
     }
@@ -124,6 +126,6 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         5 => read_arrow(input),
         _ => return Corpus::Reject,
     }
-    // What fails may be on the way to a header, which is hard to hit upon.
+    // Failing inputs are kept in the corpus: they may be steps on the way to a valid header.
     Corpus::Keep
 });

@@ -1,5 +1,5 @@
-//! Any bytes into several types: from a slice and from a reader of short reads the same comes out,
-//! and what is read is written and read again as itself.
+//! Decodes arbitrary bytes to several types. A slice and a reader with short reads must give the same
+//! value, which must stay the same when it is written and read again.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use ndarray::{Array2, ArrayD};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use tenarc::{Category, Deserializer, DynTensor, RawValue, Tensor, Value};
+use tenarc::{Deserializer, DynTensor, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::value::RawValue;
 
 #[derive(Serialize, Deserialize)]
 struct Model {
@@ -46,7 +48,7 @@ enum Either {
     Many(Vec<Either>),
 }
 
-/// Gives as many bytes at a time as the input itself says.
+/// A reader that returns a few bytes at a time; their number depends on the input.
 struct Short<'a> {
     rest: &'a [u8],
     seed: usize,
@@ -71,14 +73,14 @@ fn agree<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
         (Ok(slice), Ok(reader)) => {
             let written = tenarc::to_vec(&slice).expect(name);
             assert_eq!(written, tenarc::to_vec(&reader).expect(name), "{name}");
-            // By their bytes, as a NaN equals nothing.
+            // The encodings are compared rather than the values, as a NaN equals nothing.
             let again: T = tenarc::from_slice(&written).expect(name);
             assert_eq!(tenarc::to_vec(&again).expect(name), written, "{name}");
             Some(written)
         }
         (Err(slice), Err(reader)) => {
             let same = slice.category() == reader.category() && slice.offset() == reader.offset();
-            // A reader has a budget, and cannot know what will not come.
+            // The errors may differ: a reader limits its memory, and does not know the length of its input.
             let too_long =
                 |error: &tenarc::Error| matches!(error.category(), Category::Eof | Category::Limit);
             assert!(same || too_long(&slice) && too_long(&reader), "{name}: {slice:?}, {reader:?}");
@@ -108,10 +110,13 @@ fuzz_target!(|bytes: &[u8]| {
         agree::<BTreeMap<String, Value>>(bytes).is_some(),
         agree::<serde_bytes::ByteBuf>(bytes).is_some(),
     ];
-    assert!(any || value.is_none() && !typed.contains(&true), "a value from what is malformed");
+    assert!(
+        any || value.is_none() && !typed.contains(&true),
+        "a value was read from malformed input"
+    );
 
     if let Ok(value) = tenarc::from_slice::<Value>(bytes) {
-        // From a value the same types are read, without a panic.
+        // Reading types from a `Value` must not panic.
         let _ = tenarc::from_value::<Model>(value.clone());
         let _ = tenarc::from_value::<Either>(value.clone());
         let _ = Tensor::<DynTensor>::deserialize(&value);

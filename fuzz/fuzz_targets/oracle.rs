@@ -1,17 +1,18 @@
-//! What ciborium reads, tenarc reads as the same; what is well-formed by RFC 8949, and only that,
-//! is passed over.
+//! Compares tenarc with ciborium, and with a check for well-formedness written after RFC 8949. What ciborium
+//! reads, tenarc must read as the same value. tenarc must skip exactly those items that are well-formed.
 #![no_main]
 
 use ciborium::Value as Other;
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
-use tenarc::{Category, Value};
+use tenarc::Value;
+use tenarc::error::Category;
 
-/// Below tenarc's limit of 128, so that depth is no matter here.
+/// Deeper inputs are ignored. This is below tenarc's limit of 128, which so plays no role here.
 const DEPTH: usize = 100;
 
-/// RFC 8949, Appendix C, with UTF-8 checked too. `None` where that ends before the item does, is
-/// malformed, or is nested deeper than `DEPTH`.
+/// The check of RFC 8949, Appendix C, which here includes UTF-8. Returns the bytes after the item, or `None`
+/// if the item is truncated, malformed, or nested deeper than `DEPTH`.
 fn well_formed<'a>(bytes: &'a [u8], depth: usize, too_deep: &mut bool) -> Option<&'a [u8]> {
     let (&initial, mut rest) = bytes.split_first()?;
     let (major, info) = (initial >> 5, initial & 31);
@@ -80,7 +81,7 @@ fn integer(tag: u64, bytes: &[u8]) -> Option<i128> {
 fn same(ours: &Value, theirs: &Other) -> bool {
     match (ours, theirs) {
         (Value::Null, Other::Null) => true,
-        // Undefined is null to ciborium.
+        // ciborium reads undefined as null.
         (Value::Simple(23), Other::Null) => true,
         (Value::Bool(ours), Other::Bool(theirs)) => ours == theirs,
         (Value::Integer(ours), Other::Integer(theirs)) => *ours == i128::from(*theirs),
@@ -106,7 +107,7 @@ fn same(ours: &Value, theirs: &Other) -> bool {
         (Value::Tag(ours, inner), Other::Tag(theirs, content)) => {
             ours == theirs && same(inner, content)
         }
-        // ciborium knows neither.
+        // ciborium keeps the tags of tensors and typed arrays.
         (Value::Tensor(_), Other::Tag(tag, _)) => matches!(tag, 40 | 1040) || *tag == 0x5445_4e53,
         (Value::Numbers(numbers), Other::Tag(tag, inner)) => match &**inner {
             Other::Bytes(bytes) => match tag {
@@ -141,20 +142,20 @@ fuzz_target!(|bytes: &[u8]| {
     if let Err(error) = &ours
         && formed
     {
-        // A tag whose content is not what it says.
+        // tenarc refuses well-formed input only for the content of a tag, or for a limit.
         assert!(matches!(error.category(), Category::Data | Category::Limit), "{error}");
     }
     let mut rest = bytes;
     let theirs = ciborium::de::from_reader_with_recursion_limit::<Other, _>(&mut rest, 200);
     if let (Ok(ours), Ok(theirs), true) = (&ours, &theirs, rest.is_empty()) {
-        assert!(same(ours, theirs), "{ours:?} is {theirs:?}");
+        assert!(same(ours, theirs), "tenarc reads {ours:?}, ciborium {theirs:?}");
     }
     if let (Err(error), Ok(theirs), true) = (&ours, &theirs, formed) {
         assert!(tagged(theirs), "{error}, but ciborium reads {theirs:?}");
     }
 });
 
-/// Whether it holds a tag that tenarc looks into.
+/// Whether a value contains a tag whose content tenarc checks.
 fn tagged(value: &Other) -> bool {
     match value {
         Other::Tag(tag, inner) => {

@@ -1,11 +1,13 @@
-//! Parts: any bytes as they are, and as metadata whose checksums are right together with buffers, so that
-//! what stands behind them is reached. All ways to put parts together agree.
+//! Reads parts from arbitrary bytes. The input is used twice: as it is, and as metadata with correct
+//! checksums and buffers, so that the code after the checksums is reached. All ways to read parts must agree.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, OArchive, Parts, PartsInfo, Result, SharedTensor, Tensor, Value};
+use tenarc::{IArchive, OArchive, Result, Tensor, Value};
+use tenarc::parts::{Parts, PartsInfo};
+use tenarc::tensor::SharedTensor;
 use twox_hash::XxHash3_64;
 
 #[derive(Deserialize)]
@@ -39,7 +41,7 @@ fn seal(out: &mut Vec<u8>, start: usize, seed: u64) -> u64 {
     hash
 }
 
-/// The metadata of parts, as section 6 of the specification says.
+/// Builds the metadata of parts, as in section 6 of the specification.
 fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
     let mut content = b"\xdaTSEG\x86\x01\xf6".to_vec();
     head(&mut content, 0, alignment);
@@ -63,12 +65,12 @@ fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
     out
 }
 
-/// The value that each way gives, encoded.
+/// A value as its encoding, for comparison; `None` after an error.
 fn encoded<T: Serialize>(value: Result<T>) -> Option<Vec<u8>> {
     value.ok().and_then(|value| tenarc::to_vec(&value).ok())
 }
 
-/// Puts together in every way; they agree.
+/// Reads parts in every way, and checks that the results agree.
 fn put_together(metadata: &[u8], buffers: &[Vec<u8>]) {
     let first = encoded(tenarc::from_parts::<Value, _>(metadata, buffers));
     let parts = Parts::new(metadata, buffers);
@@ -76,18 +78,18 @@ fn put_together(metadata: &[u8], buffers: &[Vec<u8>]) {
         assert_eq!(info.metadata(), metadata);
         let lengths = info.buffers().iter().map(|buffer| buffer.byte_len() as usize);
         let fit = lengths.eq(buffers.iter().map(Vec::len));
-        assert!(fit || parts.is_err(), "buffers of other lengths");
+        assert!(fit || parts.is_err(), "buffers of wrong lengths were accepted");
         let _ = info.tensors();
     }
     let stream = [metadata, &buffers.concat()].concat();
     let mut rest = &stream[..];
     let read = Parts::read_from(&mut rest);
     let Ok(parts) = parts else {
-        // But for long paths, which a value alone does not need.
+        // `PartsInfo` also fails if paths are too long; decoding the value needs no paths.
         assert!(first.is_none() || PartsInfo::new(metadata).is_err());
         return;
     };
-    let read = read.expect("right parts");
+    let read = read.expect("valid parts");
     assert!(rest.is_empty());
     assert_eq!(encoded(parts.load::<Value>()), first);
     assert_eq!(encoded(read.load::<Value>()), first);
@@ -106,11 +108,11 @@ fn put_together(metadata: &[u8], buffers: &[Vec<u8>]) {
             let _ = tenarc::to_vec(tensor);
         }
     }
-    let mut out = OArchive::new(Vec::new()).expect("memory");
-    out.save_parts(&parts).expect("right parts");
-    let archive = out.finish().expect("memory");
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    out.save_parts(&parts).expect("valid parts");
+    let archive = out.finish().expect("writing to memory");
     let back = IArchive::new(&archive[..]).and_then(|mut input| input.load_parts());
-    assert_eq!(back.expect("right parts").buffers().len(), buffers.len());
+    assert_eq!(back.expect("valid parts").buffers().len(), buffers.len());
 }
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
@@ -123,7 +125,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         return Corpus::Reject;
     }
     let (lengths, rest) = rest.split_at(count);
-    // Numbers that are mostly small, as those of bools are.
+    // All bytes are 0 or 1, so that they are valid bools too.
     let buffers: Vec<Vec<u8>> =
         (0..count).map(|at| vec![at as u8 & 1; usize::from(lengths[at]) * 4]).collect();
     put_together(rest, &buffers);

@@ -1,4 +1,4 @@
-//! Any value of serde's data model, tensors included, comes back as it was.
+//! Writes arbitrary values of serde's data model, with tensors, and checks that they are read back unchanged.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -7,7 +7,10 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{Category, DType, DynTensor, EncodeOptions, Order, Tensor, Value};
+use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::Order;
 
 #[derive(Arbitrary, Serialize, Deserialize, Debug)]
 enum Item {
@@ -107,7 +110,7 @@ impl<'a> Arbitrary<'a> for Dynamic {
         let mut shape =
             (0..rank).map(|_| u.int_in_range(0..=4usize)).collect::<Result<Vec<_>, _>>()?;
         if matches!(dtype.bits(), Some(4 | 6)) {
-            // Whole bytes.
+            // Four packed elements fill whole bytes.
             shape.push(4);
         }
         let order = if u.arbitrary()? { Order::C } else { Order::F };
@@ -126,7 +129,7 @@ impl<'a> Arbitrary<'a> for Dynamic {
 
 fuzz_target!(|item: Item| {
     let plain = EncodeOptions::default();
-    let bytes = match tenarc::to_vec_with(&item, plain) {
+    let bytes = match tenarc::ser::to_vec_with(&item, plain) {
         Ok(bytes) => bytes,
         Err(error) => {
             assert_eq!(error.category(), Category::Limit, "{error}");
@@ -137,14 +140,14 @@ fuzz_target!(|item: Item| {
     tenarc::to_writer(&mut written, &item).expect("written");
     assert_eq!(written, bytes);
 
-    // By their bytes, as a NaN equals nothing.
+    // The encodings are compared rather than the values, as a NaN equals nothing.
     let check = |back: Item, how: &str| {
         assert_eq!(tenarc::to_vec(&back).expect(how), bytes, "{how}: {item:?} became {back:?}");
     };
     check(tenarc::from_slice(&bytes).expect("from a slice"), "slice");
     check(tenarc::from_reader(&bytes[..]).expect("from a reader"), "reader");
 
-    let typed = tenarc::to_vec_with(&item, plain.with_typed_arrays(true)).expect("typed arrays");
+    let typed = tenarc::ser::to_vec_with(&item, plain.with_typed_arrays(true)).expect("typed arrays");
     check(tenarc::from_slice(&typed).expect("typed, from a slice"), "typed, slice");
     check(tenarc::from_reader(&typed[..]).expect("typed, from a reader"), "typed, reader");
 

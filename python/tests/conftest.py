@@ -1,4 +1,4 @@
-"""What several tests need."""
+"""Fixtures for several tests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Rust:
-    """The peer in `tests/interop`, which writes and checks directories of files."""
+    """The Rust program in `tests/interop`, which writes and checks directories of files."""
 
     def __init__(self, binary: Path) -> None:
         self._binary = binary
 
     def run(self, mode: str, directory: Path) -> str:
-        """What it prints: lines of `FAILED`, and counts at the end."""
+        """Runs the program and returns its output: lines that start with `FAILED`, and counts at the end."""
         done = subprocess.run([self._binary, mode, directory], capture_output=True, text=True, timeout=300)
         assert "passed=" in done.stdout, done.stdout + done.stderr
         return done.stdout
@@ -32,7 +32,7 @@ def rust() -> Rust:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     binary = target / "debug" / "tenarc-interop"
     if not binary.exists():
-        pytest.skip(f"no {binary}: `cargo build -p tenarc-interop` makes it, python/run-tests does")
+        pytest.skip(f"{binary} does not exist: run `cargo build -p tenarc-interop`, or python/run-tests")
     return Rust(binary)
 
 
@@ -43,7 +43,7 @@ def example() -> bytes:
 
 
 def worked_examples() -> tuple[bytes, bytes]:
-    """The bytes in SPEC 5.9 and 6, put together by their positions."""
+    """The bytes of the worked examples in SPEC 5.9 and 6, joined in the order of their positions."""
     found: list[dict[int, bytes]] = []
     for line in (ROOT / "SPEC.md").read_text().splitlines():
         at, colon, rest = line.partition(": ")
@@ -52,7 +52,7 @@ def worked_examples() -> tuple[bytes, bytes]:
         if int(at) == 0:
             found.append({})
         digits = []
-        # Comments follow a longer gap; those of some lines begin with what could be digits.
+        # A comment follows after at least three spaces, and may start with hexadecimal digits.
         for word in rest.split("   ")[0].split():
             digits.append(word)
         found[-1][int(at)] = bytes.fromhex("".join(digits))

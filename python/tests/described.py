@@ -1,4 +1,4 @@
-"""Values in the words of the manifests that the Rust peer writes and reads (tests/interop/src/data.rs)."""
+"""Descriptions of values, as in the manifests that the Rust program uses (tests/interop/src/data.rs)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def payload_of(array: np.ndarray) -> bytes:
 
 
 def difference(found: Any, want: Any) -> str | None:
-    """Where a description differs from the wanted one, but for what Python does not tell apart."""
+    """The differences between two descriptions, without those that Python cannot distinguish."""
     kind = want["t"]
     if kind == "undefined":
         return difference(found, {"t": "null"})
@@ -77,7 +77,7 @@ def difference(found: Any, want: Any) -> str | None:
             return f"{found} for {want}"
         return None
     if kind == "array" and found["t"] == "numbers":
-        # Packed, it still means the same.
+        # A packed sequence has the same meaning as a list.
         dtype = dtypes.BY_NAME[found["dtype"]].numpy
         numbers = np.frombuffer(bytes.fromhex(found["v"]), dtype).tolist()
         return difference(describe(numbers), want)

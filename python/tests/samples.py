@@ -14,7 +14,7 @@ RAW = {"f128": 16, "posit16": 2, "f6_e2m3": None, "f6_e3m2": None, "f4": None}
 
 
 def flat(name: str, big: bool = False) -> np.ndarray:
-    """Twelve elements of a dtype, of any bits: NaN payloads and subnormals too."""
+    """Twelve elements of a dtype with arbitrary bits, which include NaN payloads and subnormal numbers."""
     dtype = dtypes.BY_NAME[name].numpy
     assert dtype is not None
     bits = np.random.default_rng(8746)
@@ -43,7 +43,7 @@ def layouts(name: str, big: bool = False) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def tensors() -> Iterator[tuple[str, Any]]:
-    """Arrays of every dtype of numpy's and ml_dtypes' in every layout, and those that are only carried."""
+    """Arrays of every dtype of numpy and ml_dtypes in every layout, and `Raw` tensors of the other dtypes."""
     for name, dtype in dtypes.BY_NAME.items():
         if dtype.numpy is None:
             continue
@@ -89,6 +89,6 @@ def values() -> Iterator[tuple[str, Any]]:
     yield "large", {"matrix": large.reshape(60, 100), "columns": large.reshape(100, 60).T}
     kinds = [large, large.reshape(2, 3000), large.view("u4"), large.view(tenarc.Numbers)]
     yield "tied", [large + 1, *kinds, large.tobytes(), large + 1]
-    # Every length of the padding, those with a form of their own among them.
+    # Texts of different lengths give every length of padding, including those that need two byte strings.
     for length in range(300):
         yield f"padding-{length}", ["x" * length, np.arange(5, dtype="u1"), b"abc"]

@@ -1,4 +1,4 @@
-"""Values as the types that a caller asks for."""
+"""Converting values to the types that a caller asks for."""
 
 import contextlib
 import dataclasses

@@ -1,5 +1,6 @@
-"""Archive files: saved, opened, appended to."""
+"""Saving, opening and appending to archive files."""
 
+import fcntl
 import gc
 import io
 import os
@@ -31,7 +32,7 @@ def test_paths_find_values(path):
         assert (archive["7"], archive["/7"], archive["a.c"], archive["/"]) == ("seven", "seven", 3, 5)
         assert (archive["/a.b"], archive["/a/b"], archive["/x~1y/~0"]) == (1, 2, 6)
         assert archive.tensor("layers.0.weight").shape == (100, 100)
-        # Two values have this path, so it names none.
+        # Two values have this path, so it is ambiguous.
         with pytest.raises(tenarc.NotFound, match="several"):
             archive["a.b"]
         for missing in ("layers.2.weight", "layers.00", "layers.-1", "nothing", "a.b.c", "8"):
@@ -58,7 +59,7 @@ def test_views_are_of_the_file_and_outlive_the_archive(path):
         assert first.ctypes.data % 256 == 0
     del archive
     gc.collect()
-    # The name is gone, the bytes are not.
+    # The view keeps the mapping, also after the file is removed.
     path.unlink()
     assert np.array_equal(first, ARRAY)
 
@@ -166,13 +167,18 @@ def test_a_save_syncs_the_file_before_the_rename_and_the_directory_after_it(path
 
 def test_a_save_sweeps_what_killed_ones_left(path):
     stale, others = path.with_name(".a.tenarc.abcdefgh.tenarc-tmp"), path.with_name(".b.abcdefgh.tenarc-tmp")
-    stale.write_bytes(b"half")
-    others.write_bytes(b"half")
+    guard = path.with_name(".a.tenarc.bbcdefgh.tenarc-lock")
+    for left in stale, others, guard:
+        left.write_bytes(b"half")
     with AtomicFile(path, sync=False) as file:
         file.write(b"a save that goes on meanwhile")
-        assert not stale.exists()
+        assert not stale.exists() and not guard.exists()
         tenarc.save(path, 1)
-        assert len(listing(path)) == 3
+        # The file that is written, its guard, the saved one and the leftover of another path.
+        assert len(listing(path)) == 4
+        # Its lock would still be held just after the rename, and keep others from appending.
+        with open(next(path.parent.glob(".a.tenarc.*.tenarc-tmp")), "rb") as other:
+            fcntl.flock(other.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert listing(path) == [others.name, path.name]
 
 
@@ -206,7 +212,7 @@ def test_a_reader_keeps_the_file_that_a_save_replaces(path):
         archive.verify()
 
 
-# What is no archive
+# Files that are not archives
 
 
 def test_what_is_no_archive_says_so(path):

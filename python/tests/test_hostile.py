@@ -1,4 +1,4 @@
-"""Input that nobody honest writes: an error, soon, in little memory."""
+"""Hostile input must give an error quickly and in little memory."""
 
 import io
 import random
@@ -16,7 +16,7 @@ from tenarc.segment import RECORD, Header, digest, hash_list, hashed, record_len
 
 
 def peak() -> int:
-    """The most memory that the process has had, in bytes."""
+    """The peak memory of the process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -41,7 +41,7 @@ def test_claims_allocate_nothing(major, claim):
 
 
 def archive_with(lengths, metadata=b"\xf6", behind=b"") -> bytes:
-    """The beginning of an archive whose segment announces buffers."""
+    """The start of an archive whose segment announces buffers that do not follow."""
     header = Header(None, 8, False, lengths, metadata)
     start = MAGIC + header.write(len(MAGIC))
     return start + header.before_body(len(start)) + behind
@@ -124,7 +124,7 @@ def test_errors_say_where():
 
 def test_a_hostile_directory_does_not_send_readers_in_circles(example, tmp_path):
     path = tmp_path / "a"
-    # An end mark whose only block would be the end mark itself, the magic, or a segment.
+    # An end mark that refers to a block at its own position, at the magic, or at a segment.
     for offset in (124, 0, 12, 1 << 62, 123):
         directory = Directory(64, [], [[offset]])
         path.write_bytes(example[:124] + directory.end(124))
@@ -191,7 +191,7 @@ def changed(dice: random.Random, data: bytes) -> bytes:
 
 
 def forged(dice: random.Random) -> bytes:
-    """An archive whose header or metadata is changed, and all of whose hashes are right."""
+    """An archive whose header or metadata is changed, with correct hashes."""
     first, second = dice.choice(POOL), dice.choice(POOL)
     metadata = dice.choice((b"\x82" + first + second, b"\xa2\x61a" + first + b"\x61b" + second, first, POOL[-1]))
     header = Header(dice.choice((None, "n")), 8, True, (8, 8), changed(dice, metadata))

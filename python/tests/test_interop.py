@@ -14,7 +14,7 @@ from tenarc.segment import Header
 
 
 def rewritten(segments) -> list:
-    """What is read again of a value that was read and written."""
+    """Writes a value that was read, and reads it again."""
     out = io.BytesIO()
     with tenarc.Writer(out) as writer:
         for value in segments:
@@ -70,7 +70,7 @@ ARCHIVES = {
 
 
 def write_archive(directory, file, entries, ends=(), **options):
-    """Writes an archive with end marks behind so many values, and its entry of the manifest."""
+    """Writes an archive with end marks after the given numbers of values; returns its entry of the manifest."""
     out = io.BytesIO()
     with tenarc.Writer(out, **options) as writer:
         for number, (name, value) in enumerate(entries):
@@ -135,11 +135,11 @@ def test_rust_reads_the_messages_of_python(rust, tmp_path):
     assert rust.failed("check", tmp_path) == []
 
 
-# What both refuse
+# Input that both refuse
 
 
 def refused_by_rust(rust, directory, names) -> set[str]:
-    """The archives of a directory that Rust finds broken, of any contents."""
+    """The archives of a directory that Rust refuses, whatever they contain."""
     archives = [{"file": name, "alignment": 256, "ends": [0], "values": []} for name in names]
     write_manifest(directory, {"writer": "Python", "archives": archives})
     lines = rust.failed("load", directory)
@@ -152,7 +152,7 @@ def refused_by_python(directory, names) -> set[str]:
         try:
             with tenarc.open(directory / name) as archive:
                 archive.verify()
-                # The manifest lists no values.
+                # The manifest says that these archives have no values.
                 if len(archive):
                     raise tenarc.Damaged("values that the manifest does not list")
         except tenarc.Error:
@@ -175,7 +175,7 @@ def test_both_refuse_every_cut_and_changed_byte(rust, example, tmp_path):
 
 
 TBUF = "da54425546"
-#: Metadata of a segment with one buffer of 8 bytes, all hashes right.
+#: Metadata of a segment with one buffer of 8 bytes. All hashes are correct.
 REFERENCES = {
     "number-too-high": TBUF + "84 63663332 8102 6143 01",
     "negative-number": TBUF + "84 63663332 8102 6143 20",
@@ -214,7 +214,7 @@ CONTROL = {
 
 
 def with_metadata(digits: str) -> bytes:
-    """An archive of one segment of a buffer of 8 bytes, whose hashes are right, with this metadata."""
+    """An archive of one segment with the given metadata, one buffer of 8 bytes, and correct hashes."""
     out = io.BytesIO()
     writer = tenarc.Writer(out, alignment=8)
     writer._save(bytes.fromhex(digits), [np.frombuffer(b"\0\0\0?\0\0\x80\xbf", "u1")], None)
@@ -248,7 +248,7 @@ def test_both_judge_references_alike(rust, tmp_path, cases, wanted):
         assert any(line.startswith(f"FAILED {name}, verified") for line in lines) == wanted, name
 
 
-#: Messages that are no values; the last ones are well-formed.
+#: Messages that must be refused. The last ones are well-formed CBOR.
 MESSAGES = {
     "empty": "",
     "reserved": "1c",
@@ -300,7 +300,7 @@ def test_both_refuse_the_same_messages(rust, tmp_path):
     lines = rust.failed("check", tmp_path)
     for name in MESSAGES:
         assert any(line.startswith(f"FAILED {name}") for line in lines), name
-        # Not for what it holds, which would be of the words of the description.
+        # It must fail when it is read, not because its description differs.
         assert not any(line.startswith(f"FAILED {name}") and ": found {" in line for line in lines), name
 
 

@@ -1,4 +1,4 @@
-"""Parts, and the transports that carry them."""
+"""Parts, and sending them over several transports."""
 
 import multiprocessing
 import pickle
@@ -49,7 +49,7 @@ def test_buffers_of_any_kind_are_taken():
     for kind in kinds:
         found = tenarc.from_parts(bytearray(parts.metadata), [kind(b) for b in parts.buffers], cls=Batch)
         assert_same(found, value)
-    # Where memory is not aligned, numpy copes.
+    # numpy supports unaligned arrays.
     odd = [memoryview(b"\0" + bytes(buffer))[1:] for buffer in parts.buffers]
     assert_same(tenarc.from_parts(parts.metadata, odd, cls=Batch), value)
 
@@ -101,7 +101,7 @@ def test_pickle_takes_buffers_out_of_band():
     back = pickle.loads(stream, buffers=buffers)
     found = tenarc.from_parts(back.metadata, back.buffers, cls=Batch)
     assert np.shares_memory(found.pixels, value.pixels)
-    # In band too, with every protocol.
+    # Every protocol can also pickle the buffers in band.
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         back = pickle.loads(pickle.dumps(parts, protocol=protocol))
         assert_same(tenarc.from_parts(back.metadata, back.buffers, cls=Batch), value)

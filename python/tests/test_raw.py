@@ -1,4 +1,4 @@
-"""Tensors that are only carried."""
+"""`Raw`: tensors of dtypes that numpy lacks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the README shows, run."""
+"""Runs the examples of the README."""
 
 import re
 import sys
@@ -9,11 +9,11 @@ from conftest import ROOT
 
 
 def run(block: int, directory, monkeypatch) -> dict:
-    """Runs one of the examples; gives its names."""
+    """Runs one of the examples, and returns its variables."""
     text = (ROOT / "python" / "README.md").read_text()
     example = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[block]
     monkeypatch.chdir(directory)
-    # Dataclasses look for the module that they are in.
+    # Dataclasses look up their module in `sys.modules`.
     monkeypatch.setitem(sys.modules, "readme", types.ModuleType("readme"))
     names: dict = {"__name__": "readme"}
     exec(example, names)

@@ -68,7 +68,7 @@ def test_the_options_of_1_1():
 
 
 def refusals(data: bytes, path) -> list[str]:
-    """The readers that take what they should refuse."""
+    """The readers that accept input which they should refuse."""
     path.write_bytes(data)
     taken = []
     try:

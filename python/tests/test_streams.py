@@ -26,7 +26,7 @@ def same(found, wanted) -> bool:
 
 
 class OneByte(io.RawIOBase):
-    """Gives and takes a byte at a time, and cannot seek."""
+    """A file object that reads and writes one byte at a time, and cannot seek."""
 
     def __init__(self, data=b""):
         self.data = bytearray(data)
@@ -145,7 +145,7 @@ def test_a_changed_buffer_is_found_whether_read_or_skipped():
         reader = tenarc.Reader(io.BytesIO(bytes(data)))
         with pytest.raises(tenarc.Damaged, match="checksum of buffer 0"):
             use(reader)
-        # Nothing behind it is taken for whole.
+        # After an error, nothing more is read.
         with pytest.raises(tenarc.Damaged):
             reader.load()
 

@@ -1,4 +1,4 @@
-"""Tensors of torch, where it is installed."""
+"""torch tensors. The tests are skipped if torch is not installed."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from tenarc import dtypes
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-#: What torch calls the dtypes of the format, and their bits.
+#: torch's names for the dtypes of the format, and their widths in bits.
 DTYPES = {
     "bool": torch.bool,
     "u8": torch.uint8,
@@ -40,7 +40,7 @@ DTYPES = {
 
 
 def flat(dtype):
-    """Twenty-four elements of any bits, NaN payloads too."""
+    """Twenty-four elements with arbitrary bits, which include NaN payloads."""
     if dtype is torch.bool:
         return torch.arange(24) % 3 == 0
     width = dtype.itemsize

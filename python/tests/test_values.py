@@ -1,4 +1,4 @@
-"""Values, to messages and archives and back."""
+"""Writing values to messages and archives, and reading them back."""
 
 import dataclasses
 import enum
@@ -142,8 +142,8 @@ def test_memory_of_any_kind_is_bytes():
         ([np.zeros(2, [("a", "i4")])], "0", "dtype"),
         ([np.ma.masked_array([1], [True])], "0", "MaskedArray"),
         ({"a": tenarc.Tag(int.from_bytes(b"TBUF", "big"), [0])}, "a", "refers to a buffer"),
-        (["\ud800"], "0", "not Unicode"),
-        ({"a": ["ok"] * 20 + ["\ud800"]}, "a", "not Unicode"),
+        (["\ud800"], "0", "not valid Unicode"),
+        ({"a": ["ok"] * 20 + ["\ud800"]}, "a", "not valid Unicode"),
         ([1j], "0", "complex"),
         ([int], "0", "builtins.type"),
     ],

@@ -8,13 +8,13 @@ use super::write::{OArchive, check_name};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::{Hasher, STEP};
-use crate::segment::buffers::{no_such, wrong_checksum};
+use crate::segment::buffers::wrong_checksum;
 use crate::segment::header::Content;
 use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// Hands over the bytes of a buffer, counted from zero, in blocks of any size, however large the
-    /// buffer is. What [`TensorInfo::buffer`](crate::TensorInfo::buffer) names is read so without a copy of
+    /// buffer is. What [`TensorInfo::buffer`](crate::tensor::TensorInfo::buffer) names is read so without a copy of
     /// it in memory.
     ///
     /// ```
@@ -41,10 +41,9 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let (start, len) =
-            self.header().buffer(number as u64).ok_or_else(|| no_such(number as u64))?;
-        let hashes = self.loaded.hashes(self.source)?;
-        let stored = hashes.get(number).filter(|_| self.options.checksums);
+        let (start, len) = self.loaded.buffer(number as u64)?;
+        let hashes = if self.options.checksums { self.loaded.hashes(self.source)? } else { &[] };
+        let stored = hashes.get(number);
         let mut content = Hasher::new();
         let (mut at, end) = (start, start + len);
         while at < end {

@@ -16,6 +16,14 @@ pub const FAN: u64 = 64;
 /// More levels than these have no segments: 64^11 exceeds 2^64.
 const MAX_LEVELS: usize = 11;
 
+/// No segment is shorter: a record of a name and a check that are null, no lengths, and one byte of metadata.
+const MIN_SEGMENT: u64 = 24;
+
+/// Whether so many segments can stand before `offset`.
+fn have_room(segments: u64, offset: u64) -> bool {
+    segments <= offset.saturating_sub(format::MAGIC.len() as u64) / MIN_SEGMENT
+}
+
 /// A segment in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -125,17 +133,23 @@ impl Directory {
         }
         // A root with a full level, or another number of segments than it leads to, is none that
         // was written.
-        let mut covered = directory.entries.len() as u64;
-        let mut full = covered >= FAN;
-        let mut span = 1u64;
-        for offsets in &directory.levels {
-            full |= offsets.len() as u64 >= FAN;
-            span = span.saturating_mul(FAN);
-            covered = covered.saturating_add(span.saturating_mul(offsets.len() as u64));
+        let mut covered = Some(directory.entries.len() as u64);
+        let mut full = directory.entries.len() as u64 >= FAN;
+        for (level, offsets) in directory.levels.iter().enumerate() {
+            let len = offsets.len() as u64;
+            full |= len >= FAN;
+            if len > 0 {
+                let inside = checked_span(level).and_then(|span| span.checked_mul(len));
+                covered = covered.zip(inside).and_then(|(sum, inside)| sum.checked_add(inside));
+            }
         }
         let ordered = directory.levels.iter().rev().flatten().copied();
         let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
-        if full || covered != count || !ordered.is_sorted_by(|a, b| a < b) {
+        if !have_room(count, offset) {
+            let what = format!("{count} segments before byte {offset}");
+            return Err(fault(&what));
+        }
+        if full || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
             return Err(fault("the directory does not fit the number of segments"));
         }
         Ok(directory)
@@ -179,9 +193,13 @@ impl Directory {
     }
 }
 
-/// How many segments a block of this level leads to.
+/// How many segments a block of this level leads to, or the largest number if that is less.
 pub fn span(level: usize) -> u64 {
-    FAN.saturating_pow(u32::try_from(level + 1).unwrap_or(u32::MAX))
+    checked_span(level).unwrap_or(u64::MAX)
+}
+
+fn checked_span(level: usize) -> Option<u64> {
+    FAN.checked_pow(u32::try_from(level).ok()?.checked_add(1)?)
 }
 
 /// What stands in a block.
@@ -191,7 +209,8 @@ pub enum Block {
     Blocks(Vec<u64>),
 }
 
-/// A block of `level` at `offset`: full, and leading only to what stands before it.
+/// A block of `level` at `offset`: full, and leading only to what stands before it, of which there is not
+/// more than has room there.
 pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
     if record.kind != Kind::Directory || record.fields != 2 {
@@ -201,6 +220,10 @@ pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<
     let found = header::unsigned(wire, "a level")?;
     if found != level as u64 {
         return Err(fault("a block of another level"));
+    }
+    if !have_room(span(level), offset) {
+        let what = format!("a block of {} segments before byte {offset}", span(level));
+        return Err(fault(&what));
     }
     let (block, len, sorted) = if found == 0 {
         let entries = take_entries(wire, offset)?;
@@ -285,13 +308,13 @@ fn array(wire: &mut Wire<SliceRead<'_>>) -> Result<usize> {
 mod tests {
     use super::*;
 
-    /// Writes `count` segments of one byte into memory; gives the bytes, the root and its place.
+    /// Writes `count` segments of the least length into memory; gives the bytes, the root and its place.
     fn written(count: u64) -> (Vec<u8>, Directory) {
         let mut file = vec![0; 12];
         let mut directory = Directory::default();
         for index in 0..count {
             let offset = file.len() as u64;
-            file.push(0xff);
+            file.extend([0xff; MIN_SEGMENT as usize]);
             let name = (index % 3 == 0).then(|| format!("s{index}").into());
             let position = file.len() as u64;
             directory

@@ -8,13 +8,13 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 use super::directory::{Block, Directory, Entry, Place, parse_block, span};
 use super::loaded::Loaded;
-use super::scan;
+use super::scan::{self, Committed};
 use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::DecodeOptions;
-use crate::segment::format;
+use crate::segment::format::{self, MAGIC};
 use crate::segment::path::TensorInfo;
 use crate::tensor::{DynTensor, FromTensor, Slices};
 
@@ -52,7 +52,10 @@ use crate::tensor::{DynTensor, FromTensor, Slices};
 /// ```
 pub struct Archive<S> {
     source: S,
+    /// Where the archive ends: behind its last end mark, unless it is read beyond.
     len: u64,
+    /// How many bytes stand behind the last end mark.
+    unfinished: u64,
     index: Index,
     options: DecodeOptions,
     /// The header of the only segment, once it was read.
@@ -66,8 +69,61 @@ const MAX_BLOCK: u64 = 128 << 10;
 enum Index {
     /// As the end mark says, which stands at the offset.
     Tree(Directory, u64),
-    /// As a walk over a torn archive found them, and what it found wrong.
-    List(Vec<Entry>, Error),
+    /// As a walk over a torn archive found them.
+    List(List),
+}
+
+/// The segments of a torn archive.
+struct List {
+    whole: Vec<Entry>,
+    /// The one that the archive ends in.
+    cut: Option<Entry>,
+    /// What is wrong with the archive.
+    error: Error,
+}
+
+impl List {
+    fn len(&self) -> u64 {
+        self.whole.len() as u64 + u64::from(self.cut.is_some())
+    }
+
+    fn get(&self, index: u64) -> Option<&Entry> {
+        let index = usize::try_from(index).ok()?;
+        self.whole.iter().chain(&self.cut).nth(index)
+    }
+}
+
+/// What opening an archive finds out.
+pub(super) struct Opened {
+    /// As that of an [`Archive`].
+    pub len: u64,
+    unfinished: u64,
+    index: Index,
+}
+
+impl Opened {
+    /// The state of the last end mark of what is `len` bytes long.
+    pub fn committed<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
+        let Committed { directory, mark, end } = scan::last_commit(source, len)?;
+        Ok(Self { len: end, unfinished: len - end, index: Index::Tree(directory, mark) })
+    }
+
+    /// As [`committed`](Self::committed), if nothing stands behind the end mark; otherwise all segments.
+    pub fn torn<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
+        if let Some(Committed { directory, mark, end }) = scan::finished(source, len)? {
+            return Ok(Self { len: end, unfinished: 0, index: Index::Tree(directory, mark) });
+        }
+        let mut whole = Vec::new();
+        let scan = scan::scan(source, len, |segment| {
+            segment.hashes(source)?;
+            whole.push(segment.entry());
+            Ok(())
+        })?;
+        let cut = scan.cut.as_ref().map(Loaded::entry);
+        let unfinished = len - scan.vouched.unwrap_or(MAGIC.len() as u64);
+        let error = scan::torn(&scan, len);
+        Ok(Self { len, unfinished, index: Index::List(List { whole, cut, error }) })
+    }
 }
 
 impl<S> fmt::Debug for Archive<S> {
@@ -82,48 +138,38 @@ impl<S> fmt::Debug for Archive<S> {
 impl<S: ReadAt> Archive<S> {
     /// Opens an archive, of which only the first and the last bytes are read.
     ///
+    /// Where more bytes follow the last end mark, of an append that is under way or was cut short, the
+    /// archive is what that end mark vouches for, and [`unfinished_bytes`](Self::unfinished_bytes) says
+    /// how many follow. To find the end mark then, all headers are walked over.
+    ///
     /// # Errors
     /// Where reading fails, the source is no archive or a damaged one, and with
-    /// [`Category::Torn`](crate::error::Category::Torn) where it ends without an end mark: the error says
-    /// where the last whole segment ends.
+    /// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: the error says where the last whole
+    /// segment ends.
     pub fn new(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
-        Self::of_len(source, len, false)
+        let opened = Opened::committed(&source, len)?;
+        Ok(Self::opened(source, opened))
     }
 
-    /// As [`new`](Self::new), and a torn archive too, whose headers then are all walked over:
-    /// [`torn`](Self::torn) says what is wrong with it, and its whole segments can be read.
+    /// As [`new`](Self::new), and reads what stands behind the last end mark too, or what there is of an
+    /// archive without any: all headers then are walked over. [`torn`](Self::torn) says what is wrong.
+    ///
+    /// The segments are those that are whole, and as the last one that which the archive ends in, if its header
+    /// is whole: see [`Segment::missing_bytes`].
     ///
     /// # Errors
     /// Where reading fails, or the source is no archive.
     pub fn new_torn(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
-        Self::of_len(source, len, true)
+        let opened = Opened::torn(&source, len)?;
+        Ok(Self::opened(source, opened))
     }
 
-    /// As [`new`](Self::new) or [`new_torn`](Self::new_torn), where it is known how long the source is.
-    pub(super) fn of_len(source: S, len: u64, take_torn: bool) -> Result<Self> {
-        scan::check_magic(&source, len)?;
-        let index = match scan::read_end(&source, len)? {
-            Some((directory, mark)) => Index::Tree(directory, mark),
-            None => {
-                let mut entries = Vec::new();
-                let scan = scan::scan(&source, len, |segment| {
-                    if take_torn {
-                        let header = &segment.header;
-                        entries.push(Entry { offset: header.offset, name: header.name.clone() });
-                    }
-                    Ok(())
-                })?;
-                let error = scan::torn(&scan, len);
-                if !take_torn {
-                    return Err(error);
-                }
-                Index::List(entries, error)
-            }
-        };
+    pub(super) fn opened(source: S, opened: Opened) -> Self {
+        let Opened { len, unfinished, index } = opened;
         let options = DecodeOptions::default();
-        Ok(Self { source, len, index, options, sole: OnceLock::new() })
+        Self { source, len, unfinished, index, options, sole: OnceLock::new() }
     }
 
     /// Sets how values are read.
@@ -137,18 +183,19 @@ impl<S: ReadAt> Archive<S> {
     pub fn torn(&self) -> Option<&Error> {
         match &self.index {
             Index::Tree(..) => None,
-            Index::List(_, error) => Some(error),
+            Index::List(list) => Some(&list.error),
         }
     }
 
-    pub(super) fn directory(&self) -> Option<&Directory> {
-        match &self.index {
-            Index::Tree(directory, _) => Some(directory),
-            Index::List(..) => None,
-        }
+    /// How many bytes stand behind the last end mark: an append is under way, or was cut short. What they
+    /// hold is no part of the archive, but for [`open_torn`](crate::archive::open_torn). The next
+    /// [`append`](crate::OArchive::append) cuts them off.
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.unfinished
     }
 
-    /// The number of bytes of the archive.
+    /// The number of bytes of the archive: up to its last end mark, or all, where
+    /// [`torn`](Self::torn) gives an error.
     pub fn byte_len(&self) -> u64 {
         self.len
     }
@@ -162,7 +209,7 @@ impl<S: ReadAt> Archive<S> {
     pub fn len(&self) -> u64 {
         match &self.index {
             Index::Tree(directory, _) => directory.count(),
-            Index::List(entries, _) => entries.len() as u64,
+            Index::List(list) => list.len(),
         }
     }
 
@@ -183,14 +230,17 @@ impl<S: ReadAt> Archive<S> {
         self.at(&entry)
     }
 
-    /// The value saved last under a name. Names are looked for from the end, 64 at a time.
+    /// The value saved last under a name. Names are looked for from the end, 64 at a time. One that was cut is
+    /// given only where no whole one has the name.
     ///
     /// # Errors
     /// Where there is no such name, or the archive is damaged.
     pub fn named(&self, name: &str) -> Result<Segment<'_, S>> {
         let is = |entry: &&Entry| entry.name.as_deref() == Some(name);
         let found = match &self.index {
-            Index::List(entries, _) => entries.iter().rfind(is).cloned(),
+            Index::List(list) => {
+                list.whole.iter().rfind(is).or(list.cut.as_ref().filter(is)).cloned()
+            }
             Index::Tree(directory, _) => match directory.entries().iter().rfind(is) {
                 Some(entry) => Some(entry.clone()),
                 None => self.in_blocks(directory, is)?,
@@ -202,12 +252,24 @@ impl<S: ReadAt> Archive<S> {
         self.at(&entry)
     }
 
-    /// Offset and name of every segment, in order.
+    /// Every segment, in order.
     ///
     /// # Errors
-    /// An item is an error where the directory is damaged, or cannot be read.
+    /// An item is an error where the directory or the segment's header is damaged, or cannot be read.
     pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
-        (0..self.len()).map(|index| self.segment(index))
+        let mut before = 0;
+        (0..self.len()).map(move |index| {
+            let segment = self.segment(index)?;
+            let offset = segment.offset();
+            if offset <= before {
+                let what = format!(
+                    "directory: segment {index} stands at byte {offset}, the one before it at {before}"
+                );
+                return Err(Error::damaged(what).at(offset));
+            }
+            before = offset;
+            Ok(segment)
+        })
     }
 
     fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {
@@ -220,6 +282,9 @@ impl<S: ReadAt> Archive<S> {
             Some(loaded) => loaded.clone(),
             None => Arc::new(Loaded::read(&self.source, entry.offset, end, self.options.limits)?),
         };
+        if loaded.missing_bytes() > 0 && !self.is_cut(entry) {
+            return Err(loaded.cut_error());
+        }
         if loaded.header.name != entry.name {
             let what = "the directory has another name than the segment";
             return Err(Error::damaged(what).at(entry.offset));
@@ -227,11 +292,14 @@ impl<S: ReadAt> Archive<S> {
         Ok(Segment { source: &self.source, loaded, options: self.options })
     }
 
+    /// Whether a segment is the one that a torn archive ends in.
+    fn is_cut(&self, entry: &Entry) -> bool {
+        matches!(&self.index, Index::List(list) if list.cut.as_ref() == Some(entry))
+    }
+
     fn entry(&self, index: u64) -> Result<Option<Entry>> {
         let directory = match &self.index {
-            Index::List(entries, _) => {
-                return Ok(usize::try_from(index).ok().and_then(|at| entries.get(at)).cloned());
-            }
+            Index::List(list) => return Ok(list.get(index).cloned()),
             Index::Tree(directory, _) => directory,
         };
         let (mut offset, mut level, mut rest) = match directory.find(index) {
@@ -414,7 +482,7 @@ impl<S: ReadAt> Archive<S> {
     }
 
     /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,
-    /// and that every buffer is referred to.
+    /// and that every buffer is referred to. [Unfinished bytes](Self::unfinished_bytes) are no part of it.
     ///
     /// # Errors
     /// The first fault, with [`Category::Damaged`](crate::error::Category::Damaged) or

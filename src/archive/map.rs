@@ -1,12 +1,14 @@
 //! Archives in mapped files.
-#![allow(unsafe_code)]
 
 use std::path::Path;
 
-use super::file::Archive;
+use super::file::{Archive, Opened};
 use crate::error::{Error, Result};
-use crate::io::at::{ReadAt, open_file};
+use crate::io::at::{first_bytes, open_file};
 use crate::mem::Mapped;
+
+/// As many bytes as most archives have headers in.
+const START: usize = 8 << 10;
 
 /// An archive in a mapped file: views of its tensors are had without reading them, and processes that
 /// map one file share its memory.
@@ -60,30 +62,33 @@ use crate::mem::Mapped;
 pub type Map = Archive<Mapped>;
 
 impl Archive<Mapped> {
-    /// Maps an archive file.
+    /// Maps an archive file, up to its last end mark: see [`Archive::unfinished_bytes`].
     ///
     /// Checksums of tensors are not verified, as that would read them; [`verify`](Self::verify) does.
     ///
     /// # Errors
-    /// Where the file cannot be mapped, or is no archive, a damaged or a torn one.
+    /// Where the file cannot be mapped, or is no archive, a damaged one, or one without an end mark.
     ///
     /// # Safety
     /// While the map, and so any view, lives, nobody may change the file's contents or cut it short, in
     /// this process or another: views would change under their readers, text would cease to be UTF-8,
     /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
     /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
-    /// on until it is unmapped. So is [`OArchive::append`], which writes behind the end only. Where that
+    /// on until it is unmapped. So is [`OArchive::append`], which changes nothing before the last end mark. Where that
     /// cannot be vouched for, use [`tenarc::open`](crate::open), which reads.
     ///
     /// [`tenarc::save`]: crate::save
     /// [`OArchive::append`]: crate::OArchive::append
+    #[allow(unsafe_code)]
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_file(path)?;
+        // Bytes behind the end mark may be cut off at any time, so that they must not be mapped.
+        let opened = Opened::committed(&file, len).map_err(|error| error.in_file(path))?;
         let failed = |error| Error::io_at(error, "cannot map", path);
+        let start = first_bytes(&file, START).map_err(failed)?;
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file, len, |out, offset| file.read_at(out, offset)) }
-            .map_err(failed)?;
-        Self::of_len(mapped, len, false).map_err(|error| error.in_file(path))
+        let mapped = unsafe { Mapped::new(&file, opened.len, start) }.map_err(failed)?;
+        Ok(Self::opened(mapped, opened))
     }
 }

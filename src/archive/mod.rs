@@ -9,6 +9,7 @@ mod loaded;
 mod map;
 mod positioned;
 mod recover;
+mod salvage;
 mod scan;
 mod segment;
 mod slice;
@@ -23,17 +24,21 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use file::Opened;
+
 pub use file::Archive;
 pub use map::Map;
 pub use recover::{Recovered, recover, recover_to};
+pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stream::{IArchive, Records};
 pub use write::{ArchiveFile, OArchive};
 
+pub use crate::segment::options::SaveOptions;
+
 use crate::error::Result;
 use crate::io::at::open_file;
 use crate::options::DecodeOptions;
-use crate::segment::options::SaveOptions;
 
 /// Saves a value as an archive file, in place of what is at `path`.
 ///
@@ -83,34 +88,35 @@ pub fn load<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T> {
 /// As [`load`].
 pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOptions) -> Result<T> {
     let path = path.as_ref();
-    let archive = opened(path, false)?;
+    let archive = open(path)?;
     archive.with_options(options).load().map_err(|error| error.in_file(path))
 }
 
 /// Opens an archive file, to read parts of it: single tensors, or whatever a path names.
 ///
 /// Reads headers only, with reads at positions: it is safe while other processes replace the file, or
-/// append to it. Between the first value that they append and their commit the file has no end mark
-/// at its end, and so is torn: try again then, or read what is there with [`open_torn`].
+/// append to it. While they append, and after an append that was killed, the archive is what the last end mark
+/// vouches for, and [`Archive::unfinished_bytes`] says that more bytes follow; [`open_torn`] reads those.
 ///
 /// # Errors
 /// Where the file cannot be read, is no archive, or a damaged one, and with
 /// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: then
 /// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    opened(path.as_ref(), false)
+    opened(path.as_ref(), Opened::committed)
 }
 
-/// As [`open`], and a torn archive too, whose headers then are all walked over:
-/// [`Archive::torn`] says what is wrong with it, and its whole segments can be read.
+/// As [`open`], and reads what stands behind the last end mark too, or what there is of a file without
+/// any: see [`Archive::new_torn`].
 ///
 /// # Errors
 /// As [`open`], but for torn archives.
 pub fn open_torn(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    opened(path.as_ref(), true)
+    opened(path.as_ref(), Opened::torn)
 }
 
-fn opened(path: &Path, take_torn: bool) -> Result<Archive<File>> {
+fn opened(path: &Path, look: fn(&File, u64) -> Result<Opened>) -> Result<Archive<File>> {
     let (file, len) = open_file(path)?;
-    Archive::of_len(file, len, take_torn).map_err(|error| error.in_file(path))
+    let opened = look(&file, len).map_err(|error| error.in_file(path))?;
+    Ok(Archive::opened(file, opened))
 }

@@ -13,7 +13,7 @@ use crate::segment::buffers::{Seen, no_such, wrong_checksum};
 pub struct Positioned<'a, S: ?Sized> {
     source: &'a S,
     loaded: &'a Loaded,
-    checksums: bool,
+    options: DecodeOptions,
     seen: Seen,
     open: Option<Open>,
 }
@@ -27,8 +27,7 @@ struct Open {
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
-        let checksums = options.checksums && loaded.header.checked;
-        Self { source, loaded, checksums, seen: Seen::default(), open: None }
+        Self { source, loaded, options, seen: Seen::default(), open: None }
     }
 }
 
@@ -56,8 +55,10 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
-        let (start, _) = self.loaded.header.buffer(number).ok_or_else(|| no_such(number))?;
-        let hasher = self.checksums.then(Hasher::new);
+        let (start, _) = self.loaded.buffer(number)?;
+        self.loaded.check_verifiable(self.options)?;
+        let checksums = self.options.checksums && self.loaded.header.checked;
+        let hasher = checksums.then(Hasher::new);
         self.open = Some(Open { number, start, position: start, hasher });
         Ok(())
     }

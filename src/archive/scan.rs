@@ -1,16 +1,16 @@
-//! Walking an archive from its start: to verify it, to see what of a torn one is whole, and to cut
-//! that off.
+//! Walking an archive from its start: to verify it, to find the last end mark where bytes follow it,
+//! and to see what of a torn archive is whole.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use super::directory::{Directory, Entry};
+use super::directory::Directory;
 use super::loaded::Loaded;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::Limits;
 use crate::segment::format::{self, Kind, MAGIC, TAIL};
-use crate::segment::header::Header;
 
 /// What an archive is from its start up to where it is no more.
 pub struct Scan {
@@ -20,16 +20,18 @@ pub struct Scan {
     pub directory: Directory,
     /// Blocks of the directory that should stand at `end` and do not.
     pub missing: Vec<u8>,
-    /// Whether the last whole thing is an end mark.
-    pub finished: bool,
-    /// Behind the last end mark, or the magic: what stands before was vouched for.
-    pub vouched: u64,
+    /// Behind the last end mark, if there is one: what stands before was vouched for.
+    pub vouched: Option<u64>,
+    /// A segment at `end` whose header is whole, and which the input ends in.
+    pub cut: Option<Loaded>,
+    /// Whether an end mark stands at `end` that is damaged, rather than cut by the end of the input.
+    damaged_mark: bool,
     /// Why it ends there, if not at the end of the input.
     pub fault: Option<Error>,
 }
 
-/// Walks all records. `each` is given every whole segment, and ends the walk by an error, which is
-/// then the fault.
+/// Walks all records. `each` is given every segment that is all there, and ends the walk by an error,
+/// which is then the fault. Of the segments themselves only the headers are read.
 pub fn scan<S: ReadAt + ?Sized>(
     source: &S,
     len: u64,
@@ -40,8 +42,9 @@ pub fn scan<S: ReadAt + ?Sized>(
         end: MAGIC.len() as u64,
         directory: Directory::default(),
         missing: Vec::new(),
-        finished: false,
-        vouched: MAGIC.len() as u64,
+        vouched: None,
+        cut: None,
+        damaged_mark: false,
         fault: None,
     };
     while scan.end < len {
@@ -72,30 +75,136 @@ impl Scan {
         if kind(source, at, len)? == Kind::End {
             // What it says follows from what stands before it.
             let mark = self.directory.end_mark(at)?;
-            expect(source, at, len, &mark, "an end mark")?;
+            let fits = expect(source, at, len, &mark, "an end mark");
+            self.damaged_mark =
+                fits.as_ref().is_err_and(|error| error.category() == Category::Damaged);
+            fits?;
             self.end += mark.len() as u64;
-            self.finished = true;
-            self.vouched = self.end;
+            self.vouched = Some(self.end);
             return Ok(());
         }
         let segment = Loaded::read(source, at, len, Limits::default())?;
-        segment.hashes(source)?;
+        if segment.missing_bytes() > 0 {
+            let fault = segment.cut_error();
+            self.cut = Some(segment);
+            return Err(fault);
+        }
         each(&segment)?;
-        let Header { offset, name, layout, .. } = &segment.header;
-        let entry = Entry { offset: *offset, name: name.clone() };
+        let end = segment.header.layout.end;
         let mut blocks = Vec::new();
-        self.directory.add(entry, layout.end, |block| {
+        self.directory.add(segment.entry(), end, |block| {
             blocks.extend_from_slice(block);
             Ok(())
         })?;
-        self.end = layout.end;
-        self.finished = false;
+        self.end = end;
         if let Err(fault) = expect(source, self.end, len, &blocks, "a block of the directory") {
             self.missing = blocks;
             return Err(fault);
         }
         self.end += blocks.len() as u64;
         Ok(())
+    }
+
+    /// Whether the last whole thing is an end mark.
+    pub fn is_finished(&self) -> bool {
+        self.vouched == Some(self.end)
+    }
+
+    /// Where an end mark belongs: behind the last whole segment and its directory blocks.
+    pub fn mark(&self) -> u64 {
+        self.end + self.missing.len() as u64
+    }
+
+    /// The first intact tail behind the end, of an end mark at `earliest` or later. Where there is one, what
+    /// stands before it is damaged rather than torn.
+    pub fn tail_behind<S: ReadAt + ?Sized>(
+        &self,
+        source: &S,
+        len: u64,
+        earliest: u64,
+    ) -> Result<Option<Tail>> {
+        match self.cut {
+            // All that follows belongs to the segment, whatever it looks like.
+            Some(_) => Ok(None),
+            None => find_tail(source, self.end..len, earliest, WINDOW),
+        }
+    }
+
+    /// What to add to an error that is about the end.
+    pub fn why(&self) -> String {
+        match &self.fault {
+            Some(fault) if fault.category() != Category::Torn => format!(" ({fault})"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What the last end mark vouches for.
+pub struct Committed {
+    pub directory: Directory,
+    /// Where the end mark starts.
+    pub mark: u64,
+    /// Behind its tail: where the archive ends. Bytes that follow belong to an append that is under way
+    /// or was cut short.
+    pub end: u64,
+}
+
+/// The state of the end mark with which an archive ends, if it ends with one.
+pub fn finished<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Committed>> {
+    check_magic(source, len)?;
+    let end = read_end(source, len)?;
+    Ok(end.map(|(directory, mark)| Committed { directory, mark, end: len }))
+}
+
+/// The state of the last end mark.
+///
+/// Most archives end with it. Otherwise all headers are walked over, from the first on. A search from the end
+/// would be misled by what looks like an end mark inside a tensor; the walk never looks inside one.
+///
+/// # Errors
+/// With [`Category::Torn`] where there is no end mark. Where the walk ends at damage behind an end mark, an earlier
+/// state could hide what was committed since, so that it is an error too: with [`Category::Torn`] if it is the
+/// next end mark itself that is damaged, with [`Category::Damaged`] if there is an intact tail further behind.
+pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+    if let Some(committed) = finished(source, len)? {
+        return Ok(committed);
+    }
+    match last_before(source, len) {
+        // A writer may have taken a value back and written another while the walk passed there. What an end
+        // mark vouches for does not change any more.
+        Err(error) if is_fault(&error) => last_before(source, len),
+        found => found,
+    }
+}
+
+/// More than is searched for a later end mark: sparse files may claim to be of any length.
+const MAX_SEARCH: u64 = 16 << 30;
+
+/// The state of the last end mark, which stands somewhere before `len`.
+fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
+    let scan = scan(source, len, |_| Ok(()))?;
+    let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
+    // All but the end mark may be whole: then it can be written again.
+    if scan.damaged_mark || (scan.cut.is_none() && len - scan.end > MAX_SEARCH) {
+        return Err(torn(&scan, len));
+    }
+    match scan.tail_behind(source, len, scan.mark())? {
+        None => {}
+        Some(tail) if tail.mark == scan.mark() => return Err(torn(&scan, len)),
+        Some(tail) => {
+            let what = format!(
+                "the archive is damaged at byte {}{}, and has a later end mark at byte {}; open_torn reads the \
+                 segments before the damage",
+                scan.end,
+                scan.why(),
+                tail.mark
+            );
+            return Err(Error::damaged(what).at(scan.end));
+        }
+    }
+    match read_end(source, end)? {
+        Some((directory, mark)) => Ok(Committed { directory, mark, end }),
+        None => Err(Error::damaged("the last end mark changed while it was read").at(end)),
     }
 }
 
@@ -151,9 +260,10 @@ fn expect<S: ReadAt + ?Sized>(
     })
 }
 
-/// The directory of a whole archive, read from its end; `None` where that is no end mark, so that the
-/// archive is torn. A crash may leave the end of an end mark and not its start, which is torn too.
-pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
+/// The directory of an archive that ends where `len` is, read from there, and where its end mark
+/// starts; `None` where no end mark stands before `len`. A crash may leave the end of an end mark and not
+/// its start, which is none either.
+fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
     // More than any end mark takes.
     const MAX_MARK: u64 = 256 << 10;
 
@@ -162,7 +272,7 @@ pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Dire
 
     let Some(tail_at) = len.checked_sub(TAIL as u64) else { return Ok(None) };
     let near = len.min(NEAR);
-    let end = source::bytes(source, len - near, near)?;
+    let Some(end) = still_there(source, len - near, near)? else { return Ok(None) };
     let tail = end.last_chunk();
     let Some(mark_at) = tail.and_then(|tail| format::open_tail(tail, tail_at)) else {
         return Ok(None);
@@ -187,26 +297,49 @@ pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Dire
     Ok(Some((directory, mark_at)))
 }
 
-/// Whether somewhere behind `from` there is an intact tail: then what stands before it is damaged
-/// rather than torn. That of an end mark at `mark` or before does not count: no segment stands between.
-pub fn has_tail_behind<S: ReadAt + ?Sized>(
+/// `None` where the file has become shorter: a writer may have cut off what it did not finish.
+fn still_there<S: ReadAt + ?Sized>(
     source: &S,
-    from: u64,
+    offset: u64,
     len: u64,
-    mark: u64,
-) -> Result<Option<u64>> {
-    const WINDOW: u64 = 1 << 20;
+) -> Result<Option<Cow<'_, [u8]>>> {
+    match source::bytes(source, offset, len) {
+        Err(error) if error.category() == Category::Eof => Ok(None),
+        found => found.map(Some),
+    }
+}
 
-    let mut at = from;
-    while at + TAIL as u64 <= len {
-        let window = source::bytes(source, at, WINDOW.min(len - at))?;
+/// How much is searched at a time for a tail.
+const WINDOW: u64 = 1 << 20;
+
+/// An intact tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Where it stands.
+    pub position: u64,
+    /// Where its end mark starts.
+    pub mark: u64,
+}
+
+/// The first intact tail in a part of the source whose end mark starts at `earliest` or later. Reads so many bytes
+/// at a time as `window` says.
+fn find_tail<S: ReadAt + ?Sized>(
+    source: &S,
+    part: Range<u64>,
+    earliest: u64,
+    window: u64,
+) -> Result<Option<Tail>> {
+    let mut at = part.start;
+    while at + TAIL as u64 <= part.end {
+        let Some(window) = still_there(source, at, window.min(part.end - at))? else { break };
         for (start, bytes) in window.windows(TAIL).enumerate() {
             let position = at + start as u64;
             if format::starts_tail(bytes)
                 && let Some(tail) = bytes.first_chunk()
-                && format::open_tail(tail, position).is_some_and(|start| start > mark)
+                && let Some(mark) = format::open_tail(tail, position)
+                && mark >= earliest
             {
-                return Ok(Some(position));
+                return Ok(Some(Tail { position, mark }));
             }
         }
         // Tails may lie across windows.
@@ -215,18 +348,59 @@ pub fn has_tail_behind<S: ReadAt + ?Sized>(
     Ok(None)
 }
 
-/// The torn tail of an archive as an error.
+/// An archive without an end mark at its end as an error.
 pub fn torn(scan: &Scan, len: u64) -> Error {
     let segments = scan.directory.count();
     let behind = len - scan.end;
-    let why = match &scan.fault {
-        Some(fault) if fault.category() != Category::Torn => format!(" ({fault})"),
-        _ => String::new(),
+    let why = scan.why();
+    let what = match scan.vouched {
+        None => "the archive has no end mark",
+        Some(_) => "the archive goes on behind its last end mark",
     };
     Error::torn(format!(
-        "the archive has no end mark: {segments} whole segments end at byte {}, with {behind} bytes \
-         behind them{why}; open_torn reads the segments, recover cuts the rest off",
+        "{what}: {segments} whole segments end at byte {}, with {behind} bytes behind them{why}; \
+         open_torn reads the segments, recover cuts the rest off",
         scan.end
     ))
     .at(scan.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 1000;
+
+    fn find(bytes: &[u8], from: usize, earliest: u64) -> Option<Tail> {
+        find_tail(bytes, from as u64..bytes.len() as u64, earliest, WINDOW).unwrap()
+    }
+
+    #[test]
+    fn tails_at_every_place_are_found_across_windows_too() {
+        const LEN: usize = 2500;
+        for from in [0, 1, 17] {
+            let mut bytes = vec![0; LEN];
+            for at in from..=LEN - TAIL {
+                let place = at..at + TAIL;
+                bytes[place.clone()].copy_from_slice(&format::tail(0, at as u64));
+                let tail =
+                    format::open_tail(bytes[place.clone()].first_chunk().unwrap(), at as u64);
+                let expected = tail.map(|mark| Tail { position: at as u64, mark });
+                assert_eq!(find(&bytes, from, 0), expected, "{at} from {from}");
+                assert_eq!(find(&bytes, from, 1), None, "{at} from {from}");
+                bytes[place].fill(0);
+            }
+        }
+    }
+
+    #[test]
+    fn tails_are_found_however_short_the_last_window_is() {
+        for len in TAIL..2500 {
+            let mut bytes = vec![0; len + 1];
+            let position = bytes.len() - TAIL;
+            bytes[position..].copy_from_slice(&format::tail(0, position as u64));
+            let expected = Tail { position: position as u64, mark: 0 };
+            assert_eq!(find(&bytes, 0, 0), Some(expected), "{len}");
+        }
+    }
 }

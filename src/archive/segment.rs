@@ -15,11 +15,12 @@ use super::positioned::Positioned;
 use super::slice::Part;
 use super::source;
 use crate::error::{Error, Result};
+use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
-use crate::segment::buffers::{Lending, Seen, no_such, wrong_checksum};
+use crate::segment::buffers::{Lending, Seen, wrong_checksum};
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
@@ -31,13 +32,14 @@ use crate::wire::tensor::Payload;
 /// path.
 ///
 /// A path is made of field names, map keys and element numbers joined by dots, as in
-/// `layers.3.weight`; the name of an enum variant counts as one. Keys that hold dots, as those of
-/// safetensors files do, are found by the same string; where several values could be meant, that is
-/// an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
+/// `layers.3.weight`; the name of an enum variant counts as one. Keys that are not text are given in
+/// diagnostic notation (RFC 8949, section 8): `7`, `true`, `h'00ff'`, `[1, 2]`. Keys that hold dots, as
+/// those of safetensors files do, are found by the same string; where several values could be meant,
+/// that is an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
     pub(super) loaded: Arc<Loaded>,
-    pub(crate) options: DecodeOptions,
+    pub(super) options: DecodeOptions,
 }
 
 impl<S: ?Sized> fmt::Debug for Segment<'_, S> {
@@ -66,7 +68,16 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().offset
     }
 
-    /// How many bytes it takes, paddings and checksums included.
+    /// How many bytes are missing at its end, where [`open_torn`](crate::archive::open_torn) found it cut. Its
+    /// metadata is whole and verified. Its tensors cannot be verified, as checksums stand at the end: those
+    /// whose bytes are all there are read with
+    /// [`DecodeOptions::with_checksums`]`(false)`; others give an error of
+    /// [`Category::Torn`](crate::error::Category::Torn).
+    pub fn missing_bytes(&self) -> u64 {
+        self.loaded.missing_bytes()
+    }
+
+    /// How many bytes it takes, paddings and checksums included; those that are missing count.
     pub fn byte_len(&self) -> u64 {
         self.header().layout.end - self.header().offset
     }
@@ -81,7 +92,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self.header().layout.buffers
     }
 
-    pub(crate) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         &self.loaded.header
     }
 
@@ -205,11 +216,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 
-    /// All tensors, in the order of the value's fields; those under map keys that are neither text
-    /// nor integers have no path, and are left out.
+    /// All tensors, in the order of the value's fields, each with the path that it is found by.
+    /// Tensors inside map keys have no path, and are left out.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved.
+    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
+    /// stands twice in a map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.metadata()?, self.header(), self.options.limits)
     }
@@ -227,7 +239,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// The field names or map keys of the value at `path`, or the positions of its elements; `""` is
-    /// the whole value. Keys that are neither text nor integers are left out.
+    /// the whole value. Keys that are not text are in diagnostic notation, as in paths.
     ///
     /// # Errors
     /// Where there is no such value, or one without keys.
@@ -288,15 +300,40 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         })
     }
 
-    /// The value of the item that is this part of the metadata.
-    pub(crate) fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
+    /// A walk over the items of the [metadata](Self::metadata), for which no type is needed.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn inspect(&self) -> Result<Items<'_>> {
+        self.items(0..self.metadata()?.len())
+    }
+
+    /// As [`inspect`](Self::inspect), of the value at `path`. Ranges are those of the whole metadata.
+    ///
+    /// # Errors
+    /// Where there is no such value.
+    pub fn inspect_at(&self, path: &str) -> Result<Items<'_>> {
+        self.items(find::find(self.metadata()?, path, self.options.limits)?)
+    }
+
+    fn items(&self, range: Range<usize>) -> Result<Items<'_>> {
+        let base = self.header().metadata_offset();
+        Ok(Items::of_segment(self.metadata()?, range, base, self.buffers(), self.options.limits))
+    }
+
+    /// The value of the item that stands at this range of the [metadata](Self::metadata), as
+    /// [`inspect`](Self::inspect) tells it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and where the range is not that of an item.
+    pub fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)
     }
 
     /// Part of the metadata, and where it stands in the archive.
-    pub(crate) fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
+    fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }
@@ -328,7 +365,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let metadata = source::held(source, header.metadata_offset(), header.metadata.len())?;
         let metadata = metadata.get(range).unwrap_or_default();
         let content = |number| {
-            let (start, len) = header.buffer(number).ok_or_else(|| no_such(number))?;
+            let (start, len) = self.loaded.buffer(number)?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
         let (arena, seen) = (source.arena(), Seen::default());

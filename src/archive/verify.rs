@@ -19,11 +19,12 @@ pub fn verify<S: ReadAt + ?Sized>(
 ) -> Result<()> {
     let mut step = vec![0; STEP];
     let scan = scan(source, len, |segment| {
+        segment.hashes(source)?;
         references(source, segment, limits)?;
         body(source, segment, &mut step, &mut |at| progress(at, len))
     })?;
     match scan.fault {
-        None if scan.finished => {}
+        None if scan.is_finished() => {}
         Some(fault) if fault.category() != crate::error::Category::Torn => return Err(fault),
         _ => return Err(scan::torn(&scan, len)),
     }

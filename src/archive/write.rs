@@ -1,16 +1,17 @@
 //! Writing archives: value after value.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Seek as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::directory::{Directory, Entry};
-use super::file::Archive;
+use super::scan::{self, Committed};
 use crate::error::{Error, Result};
-use crate::io::atomic::{AtomicFile, SyncLevel, is_at, open_regular};
+use crate::io::at::ReadAt as _;
+use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
 use crate::segment::format::{self, Layout};
@@ -43,8 +44,9 @@ use crate::segment::walk::{Output, Plan};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// An archive is whole only after [`finish`](Self::finish) or [`commit`](Self::commit): without,
-/// a reader says that it is torn, and still gives every whole segment.
+/// What was saved is part of the archive only after [`finish`](Self::finish) or [`commit`](Self::commit):
+/// until then [`open`](crate::open) gives the state of the commit before, and
+/// [`open_torn`](crate::archive::open_torn) every whole segment.
 pub struct OArchive<W: Write> {
     sink: Sink<Stage<W>>,
     options: SaveOptions,
@@ -59,9 +61,22 @@ struct Hooks<W> {
     /// Makes durable what an end mark is about to vouch for.
     settle: fn(&mut W) -> Result<()>,
     /// Makes the archive with its end mark durable, and takes it into effect.
-    commit: fn(&mut W, u64) -> Result<()>,
+    commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Takes back what was written from a position on, if that is possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
+}
+
+impl<W> Hooks<W> {
+    fn none() -> Self {
+        Self { settle: |_| Ok(()), commit: |_, _, _| Ok(()), undo: |_, _| Ok(false) }
+    }
+}
+
+/// What follows an end mark.
+#[derive(Clone, Copy)]
+enum Then {
+    MoreValues,
+    Nothing,
 }
 
 impl<W: Write> fmt::Debug for OArchive<W> {
@@ -89,8 +104,15 @@ impl<W: Write> OArchive<W> {
     /// # Errors
     /// Where the alignment is none, and where the writer fails.
     pub fn with_options(writer: W, options: SaveOptions) -> Result<Self> {
-        let hooks = Hooks { settle: |_| Ok(()), commit: |_, _| Ok(()), undo: |_, _| Ok(false) };
-        Self::started(writer, options, hooks)
+        Self::started(writer, options, Hooks::none())
+    }
+
+    /// Goes on with an archive that has these segments, and of which everything up to `position` has been
+    /// written to `writer`.
+    pub(super) fn resumed(writer: W, position: u64, directory: Directory) -> Self {
+        let sink = Stage::sink_at(writer, position);
+        let (options, hooks) = (SaveOptions::default(), Hooks::none());
+        Self { sink, options, directory, hooks, broken: false }
     }
 
     fn started(writer: W, options: SaveOptions, hooks: Hooks<W>) -> Result<Self> {
@@ -244,6 +266,11 @@ impl<W: Write> OArchive<W> {
     /// # Errors
     /// Where the writer fails, or an earlier value failed part-way.
     pub fn commit(&mut self) -> Result<&mut Self> {
+        self.end(Then::MoreValues)?;
+        Ok(self)
+    }
+
+    fn end(&mut self, then: Then) -> Result<()> {
         self.check()?;
         self.broken = true;
         (self.hooks.settle)(self.sink.overflow_mut().get_mut())?;
@@ -253,17 +280,18 @@ impl<W: Write> OArchive<W> {
         let writer = self.sink.overflow_mut().get_mut();
         writer.flush().map_err(Error::io)?;
         let position = self.sink.position();
-        (self.hooks.commit)(self.sink.overflow_mut().get_mut(), position)?;
+        (self.hooks.commit)(self.sink.overflow_mut().get_mut(), position, then)?;
         self.broken = false;
-        Ok(self)
+        Ok(())
     }
 
-    /// Writes the end mark, flushes the writer and gives it back.
+    /// Writes the end mark, flushes the writer and gives it back. A file is unlocked by then, and takes
+    /// nothing more.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn finish(mut self) -> Result<W> {
-        self.commit()?;
+        self.end(Then::Nothing)?;
         Ok(self.sink.into_parts().2.into_inner())
     }
 
@@ -321,13 +349,21 @@ impl<W: Write> Output for Padded<'_, W> {
 /// The file that an [`OArchive`] writes. Dropped without
 /// [`commit`](OArchive::commit) or [`finish`](OArchive::finish), it leaves what was there before.
 pub struct ArchiveFile {
-    locked: Locked,
-    /// A new file that has not taken its place yet.
-    new: Option<AtomicFile>,
+    held: Held,
     sync: SyncLevel,
     /// The length that the last end mark vouches for.
     committed: u64,
     len: u64,
+}
+
+/// By what right an [`ArchiveFile`] is written to.
+enum Held {
+    /// It has not taken its place yet.
+    New(Box<AtomicFile>),
+    /// It stands at its place.
+    Locked(Locked),
+    /// By none: it is finished, and belongs to whoever opens it.
+    Finished,
 }
 
 impl fmt::Debug for ArchiveFile {
@@ -342,68 +378,78 @@ impl ArchiveFile {
 
     fn settle(&mut self) -> Result<()> {
         // A new file counts only once it is renamed, which is after the one sync of all.
-        if self.new.is_some() {
-            return Ok(());
-        }
+        let Held::Locked(locked) = &self.held else { return Ok(()) };
         // An end mark in a file that is nowhere to be found would vouch for nothing.
-        let there = is_at(&self.locked.file, &self.locked.path);
-        if !there.map_err(|error| self.failed(error, "cannot look at"))? {
+        let there = locked.is_at_its_path();
+        if !there.map_err(|error| failed(error, "cannot look at", locked))? {
             let error = io::Error::other("another file has taken its place");
-            return Err(self.failed(error, "cannot commit to"));
+            return Err(failed(error, "cannot commit to", locked));
         }
-        self.sync()
+        self.sync(locked)
     }
 
-    fn sync(&self) -> Result<()> {
+    fn sync(&self, locked: &Locked) -> Result<()> {
         match self.sync {
             SyncLevel::Off => Ok(()),
             SyncLevel::Full => {
-                self.locked.file.sync_data().map_err(|error| self.failed(error, "cannot sync"))
+                locked.file.sync_data().map_err(|error| failed(error, "cannot sync", locked))
             }
         }
     }
 
-    #[cold]
-    fn failed(&self, error: io::Error, attempt: &str) -> Error {
-        Error::io_at(error, attempt, &self.locked.path)
-    }
-
-    fn commit(&mut self, position: u64) -> Result<()> {
-        match self.new.take() {
-            Some(new) => {
-                // Should only the directory fail to be synced, the file has taken its place, and
-                // must not be cut when it is dropped.
-                self.committed = position;
-                new.commit(self.sync)
-            }
-            None => {
-                self.sync()?;
-                self.committed = position;
-                Ok(())
-            }
+    fn commit(&mut self, position: u64, then: Then) -> Result<()> {
+        if let Held::Locked(locked) = &self.held {
+            self.sync(locked)?;
         }
+        self.committed = position;
+        self.held = match (std::mem::replace(&mut self.held, Held::Finished), then) {
+            (Held::New(new), Then::MoreValues) => {
+                // Before others can find the file.
+                let locked = new.lock()?;
+                new.commit(self.sync)?;
+                Held::Locked(locked)
+            }
+            (Held::New(new), Then::Nothing) => {
+                new.commit(self.sync)?;
+                Held::Finished
+            }
+            (held, Then::MoreValues) => held,
+            (_, Then::Nothing) => Held::Finished,
+        };
+        Ok(())
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
         if self.len > position {
-            self.locked.file.set_len(position)?;
-            self.locked.file.seek(io::SeekFrom::Start(position))?;
+            let mut file = match &self.held {
+                Held::New(new) => new.file(),
+                Held::Locked(locked) => &locked.file,
+                Held::Finished => return Ok(false),
+            };
+            file.set_len(position)?;
+            file.seek(io::SeekFrom::Start(position))?;
             self.len = position;
         }
         Ok(true)
     }
 }
 
+#[cold]
+fn failed(error: io::Error, attempt: &str, locked: &Locked) -> Error {
+    Error::io_at(error, attempt, locked.path())
+}
+
 impl Write for ArchiveFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = match &mut self.new {
-            Some(new) => new.write(bytes)?,
-            None => match self.locked.file.write(bytes) {
+        let written = match &mut self.held {
+            Held::New(new) => new.write(bytes)?,
+            Held::Locked(locked) => match locked.file.write(bytes) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(self.failed(error, "cannot write").into());
+                    return Err(failed(error, "cannot write", locked).into());
                 }
                 result => result?,
             },
+            Held::Finished => return Err(io::Error::other("the archive is finished")),
         };
         self.len += written as u64;
         Ok(written)
@@ -416,9 +462,11 @@ impl Write for ArchiveFile {
 
 impl Drop for ArchiveFile {
     fn drop(&mut self) {
-        if self.new.is_none() && self.len > self.committed {
+        if let Held::Locked(locked) = &self.held
+            && self.len > self.committed
+        {
             // Where this fails the file has a torn tail, as after a crash.
-            let _ = self.locked.file.set_len(self.committed);
+            let _ = locked.file.set_len(self.committed);
         }
     }
 }
@@ -436,26 +484,26 @@ impl OArchive<ArchiveFile> {
     pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
-        let new = AtomicFile::replacing(path)?;
-        let file = new.file().try_clone();
-        let file = file.map_err(|error| Error::io_at(error, "cannot open", path))?;
-        let locked = Locked { file, path: path.to_path_buf() };
+        let new = Box::new(AtomicFile::replacing(path)?);
         let sync = options.sync;
-        let file = ArchiveFile { locked, new: Some(new), sync, committed: 0, len: 0 };
+        let file = ArchiveFile { held: Held::New(new), sync, committed: 0, len: 0 };
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
     /// Opens an archive to save more values behind its last. Nothing of it is written over: new
     /// segments and a new end mark follow the old end mark, and take effect with
     /// [`commit`](Self::commit) or [`finish`](Self::finish). Dropped without, the file is cut back to
-    /// what it was.
+    /// its last end mark.
     ///
-    /// The cost does not depend on how much the archive holds. Readers that have it open are not
-    /// disturbed. While it is open here, a second `append` is refused.
+    /// What an append that was killed has left behind the last end mark is cut off first. To keep the
+    /// whole segments among it, call [`recover`](crate::archive::recover) before.
+    ///
+    /// The cost does not depend on how much the archive holds, unless something is to be cut off.
+    /// Readers that have it open are not disturbed. While it is open here, a second `append` is refused.
     ///
     /// # Errors
-    /// Where the file is no archive, or a torn one (see [`recover`](crate::recover)), or is being
-    /// appended to.
+    /// Where the file is no archive, has no end mark (see [`recover`](crate::archive::recover)), is damaged with an end
+    /// mark behind the damage, or is being appended to.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())
     }
@@ -468,50 +516,27 @@ impl OArchive<ArchiveFile> {
         let path = path.as_ref();
         options.check()?;
         let mut locked = lock(path)?;
-        let archive = Archive::new(&locked.file).map_err(|error| error.in_file(path))?;
-        let directory = archive.directory().cloned().unwrap_or_default();
-        let len = archive.byte_len();
-        drop(archive);
         let failed = |error| Error::io_at(error, "cannot open", path);
-        locked.file.seek(io::SeekFrom::Start(len)).map_err(failed)?;
+        let len = locked.file.size().map_err(failed)?;
+        let committed = scan::last_commit(&locked.file, len);
+        let Committed { directory, end, .. } = committed.map_err(|error| error.in_file(path))?;
+        if end < len {
+            // No other writer has the file open, so that the one that wrote this is gone.
+            let failed =
+                |error| Error::io_at(error, "cannot cut off an unfinished append to", path);
+            locked.file.set_len(end).map_err(failed)?;
+        }
+        locked.file.seek(io::SeekFrom::Start(end)).map_err(failed)?;
         let sync = options.sync;
-        let file = ArchiveFile { locked, new: None, sync, committed: len, len };
-        let sink = Stage::sink_at(file, len);
+        let file = ArchiveFile { held: Held::Locked(locked), sync, committed: end, len: end };
+        let sink = Stage::sink_at(file, end);
         Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
     }
 }
 
-/// A file that nobody else may change while this lives.
-pub struct Locked {
-    pub file: File,
-    path: PathBuf,
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // A child that another thread has just forked may hold the file open, and so the lock.
-        let _ = self.file.unlock();
-    }
-}
-
-/// Opens a file that nobody else may change meanwhile.
+/// Opens an archive that nobody else may change meanwhile. Of a link, the file that it leads to.
 pub fn lock(path: &Path) -> Result<Locked> {
     let failed = |error| Error::io_at(error, "cannot open", path);
-    let refused = |what: &str| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
     let resolved = std::fs::canonicalize(path).map_err(failed)?;
-    let file = open_regular(&resolved).map_err(failed)?;
-    let file = file.ok_or_else(|| refused("it is not a regular file"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            let what = "another writer has it open";
-            return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, what)));
-        }
-        Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    // The file may have been replaced before it was locked.
-    if !is_at(&file, &resolved).map_err(failed)? {
-        return Err(refused("it was replaced just now"));
-    }
-    Ok(Locked { file, path: resolved })
+    Locked::try_existing(&resolved).map_err(failed)
 }

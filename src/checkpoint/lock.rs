@@ -1,13 +1,15 @@
-//! What the processes that share a directory know of each other: an advisory lock among those that
-//! save, and a number by which those that read notice removals.
+//! What the processes that share a directory know of each other: a lock among those that save, and a
+//! number by which those that read notice removals.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, ErrorKind, Read, Write};
+#[cfg(feature = "sha256")]
+use std::io::ErrorKind;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::io::atomic::{is_at, open_regular, retried};
+use crate::io::lock::{Locked, open_or_create};
 
 /// Held from before a save lists the directory until what it replaces is gone: saves come one
 /// after the other.
@@ -16,45 +18,20 @@ const SAVING: &str = ".tenarc-saving.lock";
 /// Another content each time files are about to be removed.
 const REMOVALS: &str = ".tenarc-removals";
 
-/// A lock that is held until it is dropped. `None` where the file system has no locks: one process
-/// at a time is then all that is safe.
-pub struct Lock(Option<File>);
-
-impl Lock {
-    /// Waits until nobody else holds the lock.
-    pub fn exclusive(dir: &Path) -> Result<Self> {
-        let path = dir.join(SAVING);
-        let lock = || {
-            loop {
-                let file = open(&path)?;
-                match retried(|| file.lock()) {
-                    Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Self(None)),
-                    result => result?,
-                }
-                // Whoever removed the file may not know that it is in use.
-                if is_at(&file, &path).is_ok_and(|same| same) {
-                    return Ok(Self(Some(file)));
-                }
-            }
-        };
-        lock().map_err(|error| Error::io_at(error, "cannot lock", &path))
-    }
-
-    /// Waits until nobody holds the lock exclusively; does without where nobody has ever saved, or
-    /// where the lock cannot be had, as on a medium that is read-only.
-    #[cfg(feature = "sha256")]
-    pub fn shared(dir: &Path) -> Self {
-        let Ok(file) = File::open(dir.join(SAVING)) else { return Self(None) };
-        Self(retried(|| file.lock_shared()).is_ok().then_some(file))
-    }
+/// Waits until no other save or check of the manifest is going on, and keeps others waiting.
+pub fn lock_for_saving(dir: &Path) -> Result<Locked> {
+    let path = dir.join(SAVING);
+    Locked::wait(&path).map_err(|error| Error::io_at(error, "cannot lock", &path))
 }
 
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if let Some(file) = &self.0 {
-            // Not left to closing: a child that was forked meanwhile has the same open file.
-            let _ = file.unlock();
-        }
+/// Waits until no save is going on, and keeps saves waiting. `None` if nobody has ever saved.
+#[cfg(feature = "sha256")]
+pub fn lock_for_checking(dir: &Path) -> Result<Option<Locked>> {
+    let path = dir.join(SAVING);
+    match Locked::wait_shared(&path) {
+        Ok(locked) => Ok(Some(locked)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io_at(error, "cannot lock", &path)),
     }
 }
 
@@ -62,7 +39,7 @@ impl Drop for Lock {
 pub fn announce_removals(dir: &Path) -> Result<()> {
     let path = dir.join(REMOVALS);
     let number = RandomState::new().build_hasher().finish();
-    open(&path)
+    open_or_create(&path)
         .and_then(|mut file| file.write_all(&number.to_ne_bytes()))
         .map_err(|error| Error::io_at(error, "cannot write", &path))
 }
@@ -74,21 +51,4 @@ pub fn removals(dir: &Path) -> Option<[u8; 8]> {
     let mut number = [0; 8];
     File::open(dir.join(REMOVALS)).ok()?.read_exact(&mut number).ok()?;
     Some(number)
-}
-
-/// Opens a file, or creates it; follows no links.
-fn open(path: &Path) -> io::Result<File> {
-    loop {
-        match open_regular(path) {
-            Ok(Some(file)) => return Ok(file),
-            Ok(None) => return Err(io::Error::other("it is not a regular file")),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
-            Err(error)
-                if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::Interrupted) => {}
-            result => return result,
-        }
-    }
 }

@@ -90,7 +90,9 @@ impl Manifest {
 
     /// Takes up a file as it is now.
     pub fn add(&mut self, dir: &Path, name: Name) -> Result<()> {
-        self.0.insert(name, sum_of(&dir.join(name.to_string()))?);
+        let path = dir.join(name.to_string());
+        let sum = sum_of(&path).map_err(|error| Error::io_at(error, "cannot read", &path))?;
+        self.0.insert(name, sum);
         Ok(())
     }
 
@@ -105,7 +107,14 @@ impl Manifest {
             .0
             .get(name)
             .ok_or_else(|| Error::damaged(format!("{} is not listed in {FILE}", shown(&path))))?;
-        if sum_of(&path)? == *listed {
+        let sum = match sum_of(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let what = format!("{} is missing, but listed in {FILE}", shown(&path));
+                return Err(Error::damaged(what));
+            }
+            sum => sum.map_err(|error| Error::io_at(error, "cannot read", &path))?,
+        };
+        if sum == *listed {
             return Ok(());
         }
         Err(Error::damaged(format!("{} has another SHA-256 sum than {FILE} says", shown(&path))))
@@ -126,16 +135,15 @@ fn parse(line: &str) -> Option<(Name, Sum)> {
 
 /// Hashes step by step: checkpoints are larger than memory is.
 #[cfg(feature = "sha256")]
-fn sum_of(path: &Path) -> Result<Sum> {
+fn sum_of(path: &Path) -> io::Result<Sum> {
     use crate::io::atomic::retried;
     use sha2::{Digest, Sha256};
 
-    let mut file = File::open(path).map_err(|error| Error::io_at(error, "cannot open", path))?;
+    let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 18];
     let mut hasher = Sha256::new();
     loop {
-        let read = retried(|| file.read(&mut buffer))
-            .map_err(|error| Error::io_at(error, "cannot read", path))?;
+        let read = retried(|| file.read(&mut buffer))?;
         match buffer.get(..read) {
             Some([]) | None => return Ok(hasher.finalize().into()),
             Some(bytes) => hasher.update(bytes),
@@ -145,6 +153,6 @@ fn sum_of(path: &Path) -> Result<Sum> {
 
 /// Nobody can ask for sums where the feature is off.
 #[cfg(not(feature = "sha256"))]
-fn sum_of(path: &Path) -> Result<Sum> {
-    Err(Error::data(format!("no SHA-256 of {}: feature `sha256` is off", shown(path))))
+fn sum_of(_: &Path) -> io::Result<Sum> {
+    Err(io::Error::new(ErrorKind::Unsupported, "the feature `sha256` is off"))
 }

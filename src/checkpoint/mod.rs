@@ -19,10 +19,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::archive::{load, open, save_with};
-use crate::error::{Error, Result, shown};
+use crate::error::{Category, Error, Result, shown};
 use crate::io::atomic::{Directory, SyncLevel, parent, sweep};
 use crate::segment::options::SaveOptions;
-use lock::{Lock, announce_removals, removals};
+use lock::{announce_removals, lock_for_saving, removals};
 use manifest::Manifest;
 use name::Name;
 use retention::{Retention, current, ranked};
@@ -38,7 +38,8 @@ const TOLD: usize = 3;
 /// A directory of checkpoints, one archive for each step.
 ///
 /// ```
-/// use tenarc::{Best, Checkpoints};
+/// use tenarc::Checkpoints;
+/// use tenarc::checkpoint::Best;
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let dir = dir.path().join("run-7");
@@ -76,7 +77,7 @@ pub struct Checkpoints {
     manifest: bool,
 }
 
-/// The newest checkpoint that could be loaded.
+/// The newest checkpoint that is not damaged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Latest<T> {
@@ -84,18 +85,26 @@ pub struct Latest<T> {
     pub step: u64,
     /// What was saved.
     pub value: T,
-    /// The newer ones that could not be loaded, newest first.
+    /// The newer ones that are damaged, newest first.
     pub skipped: Vec<Skipped>,
 }
 
-/// A checkpoint that could not be loaded.
+/// A checkpoint that is damaged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Skipped {
     /// Its step.
     pub step: u64,
-    /// Why it could not be loaded.
+    /// What is wrong with it.
     pub error: Error,
+}
+
+/// Why a checkpoint was not loaded.
+enum Failure {
+    /// Its bytes are not those that were saved.
+    Damage(Error),
+    /// It is whole, or nobody knows: another checkpoint must not take its place silently.
+    Other(Error),
 }
 
 /// What a reader sees of the directory, at one moment.
@@ -196,7 +205,7 @@ impl Checkpoints {
     }
 
     fn store<T: Serialize + ?Sized>(&self, step: u64, score: Option<f64>, value: &T) -> Result<()> {
-        let _lock = Lock::exclusive(&self.dir)?;
+        let _lock = lock_for_saving(&self.dir)?;
         sweep(&self.dir, None)?;
         let mut present = self.list()?;
         let mut manifest = self.manifest_of(&present)?;
@@ -244,7 +253,7 @@ impl Checkpoints {
     /// Lists the files of other steps that a crash has kept out of the manifest, if they are whole.
     fn adopt(&self, present: &BTreeSet<Name>, saved: u64, manifest: &mut Manifest) -> Result<()> {
         for name in present.iter().filter(|name| name.step != saved) {
-            if !manifest.lists(name) && is_whole(&self.path(name)) {
+            if !manifest.lists(name) && check_whole(&self.path(name)).is_ok() {
                 manifest.add(&self.dir, *name)?;
             }
         }
@@ -288,7 +297,7 @@ impl Checkpoints {
     ///
     /// If there is no such step, or if it cannot be removed.
     pub fn remove(&self, step: u64) -> Result<()> {
-        let _lock = Lock::exclusive(&self.dir)?;
+        let _lock = lock_for_saving(&self.dir)?;
         let mut names = self.list()?;
         let manifest = if self.manifest { Manifest::read(&self.dir)? } else { None };
         names.extend(manifest.iter().flat_map(Manifest::names));
@@ -341,8 +350,17 @@ impl Checkpoints {
         )
     }
 
-    /// Loads the newest checkpoint that can be loaded; `None` if there is none at all, as when
+    /// Loads the newest checkpoint that is not damaged; `None` if there is none at all, as when
     /// training begins. What a process is saving right now does not count yet.
+    ///
+    /// A checkpoint is damaged if it is cut short, fails a checksum or is no archive, and with
+    /// [a manifest](Self::with_sha256_manifest) also if it is missing, not listed or has another sum.
+    /// Damaged ones are passed over, and listed in [`Latest::skipped`].
+    ///
+    /// One that is whole but does not fit `T` is an error. A program that was rolled back to an older
+    /// version, say, hears of it, rather than going on from an older step. If the archives were saved
+    /// [without checksums](SaveOptions::with_checksums), damage inside a tensor is not noticed, or
+    /// taken for a value that does not fit.
     ///
     /// ```
     /// # fn train(checkpoints: &tenarc::Checkpoints) -> tenarc::Result<()> {
@@ -362,8 +380,9 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If there are checkpoints but none can be loaded, or if the directory or the manifest
-    /// cannot be read.
+    /// If the newest checkpoint that is not damaged cannot be read, does not fit `T`, exceeds a limit
+    /// or is of an unknown version; the error names the file. If there are checkpoints but all are
+    /// damaged, or if the directory or the manifest cannot be read.
     pub fn latest<T: DeserializeOwned>(&self) -> Result<Option<Latest<T>>> {
         self.settled(
             || self.view(),
@@ -371,10 +390,11 @@ impl Checkpoints {
                 let mut skipped = Vec::new();
                 for name in view.names().rev() {
                     let step = name.step;
-                    match self.read(view, &name) {
+                    match self.read_or_tell(view, &name) {
                         Ok(value) => return Ok(Ok(Some(Latest { step, value, skipped }))),
                         Err(_) if self.has_vanished(view, &name) => return Err(Vanished),
-                        Err(error) => skipped.push(Skipped { step, error }),
+                        Err(Failure::Damage(error)) => skipped.push(Skipped { step, error }),
+                        Err(Failure::Other(error)) => return Ok(Err(error)),
                     }
                 }
                 // What the first save of all did not finish is listed nowhere.
@@ -408,7 +428,7 @@ impl Checkpoints {
     #[cfg(feature = "sha256")]
     pub fn verify_sha256_manifest(&self) -> Result<()> {
         let complete = || {
-            let _lock = Lock::shared(&self.dir);
+            let _lock = lock::lock_for_checking(&self.dir)?;
             let view = self.look(true)?;
             if view.manifest.is_some() { Ok(view) } else { Err(Manifest::missing(&self.dir)) }
         };
@@ -480,6 +500,25 @@ impl Checkpoints {
         load(self.path(name))
     }
 
+    /// As [`read`](Self::read), and tells damage from other failures.
+    fn read_or_tell<T: DeserializeOwned>(&self, view: &View, name: &Name) -> Result<T, Failure> {
+        self.read(view, name).map_err(|error| match error.category() {
+            Category::Damaged | Category::Torn => Failure::Damage(error),
+            Category::Io | Category::Limit | Category::Version => Failure::Other(error),
+            // Of a file that is no archive, or of a whole archive that holds something else.
+            Category::Syntax | Category::Data | Category::Eof => {
+                let Err(fault) = check_whole(&self.path(name)) else {
+                    let what = "a checkpoint is whole, but does not fit the type asked for";
+                    return Failure::Other(error.meaning(what));
+                };
+                match fault.category() {
+                    Category::Io | Category::Limit | Category::Version => Failure::Other(fault),
+                    _ => Failure::Damage(fault),
+                }
+            }
+        })
+    }
+
     /// Whether a save has taken a file away since: it has put another one in its place.
     fn has_vanished(&self, view: &View, name: &Name) -> bool {
         let gone = fs::symlink_metadata(self.path(name))
@@ -530,9 +569,16 @@ impl View {
     }
 }
 
-/// Whether all checksums of an archive are right, whatever its type.
-fn is_whole(path: &Path) -> bool {
-    open(path).is_ok_and(|archive| archive.verify().is_ok())
+/// Checks all checksums of an archive, whatever its type, and that nothing unfinished follows it.
+fn check_whole(path: &Path) -> Result<()> {
+    let archive = open(path)?;
+    match archive.unfinished_bytes() {
+        0 => archive.verify().map_err(|error| error.in_file(path)),
+        more => {
+            let what = format!("{more} unfinished bytes follow the last end mark");
+            Err(Error::torn(what).in_file(path))
+        }
+    }
 }
 
 /// Creates a directory with its parents, durably: a checkpoint in it is not, otherwise.

@@ -3,7 +3,7 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::UnitVariant;
-use super::{Deserializer, invalid, visit_numbers, wrong_number};
+use super::{Deserializer, Narrowing, invalid, visit_numbers, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -196,7 +196,8 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
             Item::Head(head) if head.major() == head::BYTES => {
                 let bytes = self.wire.string(head)?;
-                visit_numbers(&DType::U8, bytes.as_slice(), visitor).map_err(|error| error.at(at))
+                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
+                    .map_err(|error| error.at(at))
             }
             Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),

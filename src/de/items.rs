@@ -66,12 +66,12 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A single-precision float of another width, or an integer.
+    /// A single-precision float from a float of another width, or from an integer.
     #[inline(never)]
     pub(super) fn other_single<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         let number = self.number(&visitor)?;
-        match number.as_single() {
+        match number.to_single() {
             Some(value) => visitor.visit_f32(value),
             None => Err(wrong_number(number, &visitor).at(at)),
         }
@@ -198,9 +198,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             let made = elements.into_vec_as();
             return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
         }
-        let unclosed = item.unclosed();
+        let (unclosed, narrowing) = (item.unclosed(), item.kind.into());
         let (meta, bytes) = self.wire.payload_bytes(item)?;
-        let value = visit_numbers(&meta.dtype, bytes.as_slice(), visitor);
+        let value = visit_numbers(&meta.dtype, narrowing, bytes.as_slice(), visitor);
         let value = value.map_err(|error| error.at(at))?;
         self.wire.close(unclosed)?;
         Ok(value)
@@ -502,11 +502,7 @@ pub(crate) fn invalid(found: Unexpected<'_>, expected: &dyn de::Expected) -> Err
 #[cold]
 pub(crate) fn wrong_number(number: Numeric, expected: &dyn de::Expected) -> Error {
     let found = match number {
-        Numeric::Int { negative, arg } => match (number.as_int(), negative) {
-            (Some(value), _) => format!("integer {value}"),
-            (None, false) => format!("integer {arg}"),
-            (None, true) => format!("integer -1 - {arg}"),
-        },
+        Numeric::Int { .. } => format!("integer {}", number.integer_digits().unwrap_or_default()),
         Numeric::Single(value) => format!("single-precision float {value}"),
         Numeric::Double(value) => format!("double-precision float {value}"),
     };

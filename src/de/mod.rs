@@ -15,10 +15,10 @@ use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 
 pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
-pub(crate) use self::typed::{one_more, visit_numbers};
+pub(crate) use self::typed::{Narrowing, one_more, visit_numbers};
 use crate::error::{Error, Result};
-use crate::io::source::{IoRead, Read, SliceRead};
-use crate::options::DecodeOptions;
+pub use crate::io::source::{IoRead, Read, SliceRead};
+pub use crate::options::{DecodeOptions, Limits};
 use crate::wire::head;
 use crate::wire::reader::Wire;
 
@@ -28,7 +28,7 @@ use crate::wire::reader::Wire;
 /// Where the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has bytes
 /// left behind the value.
 ///
-/// [`Limits`]: crate::Limits
+/// [`Limits`]: crate::de::Limits
 pub fn from_slice<'de, T: Deserialize<'de>>(slice: &'de [u8]) -> Result<T> {
     from_slice_with(slice, DecodeOptions::default())
 }

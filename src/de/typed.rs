@@ -10,7 +10,7 @@ use super::{invalid, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::options::Limits;
-use crate::wire::number::Numeric;
+use crate::wire::{self, number::Numeric};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -29,16 +29,35 @@ enum Kind {
     F64,
 }
 
+/// How doubles are read into `f32`s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Narrowing {
+    /// Rounded to the nearest single, as plain numbers are.
+    Nearest,
+    /// Only where no bit is lost, as the elements of tensors are.
+    Exact,
+}
+
+impl From<wire::tensor::Kind> for Narrowing {
+    fn from(kind: wire::tensor::Kind) -> Self {
+        match kind {
+            wire::tensor::Kind::Tensor => Self::Exact,
+            wire::tensor::Kind::Numbers | wire::tensor::Kind::Bytes => Self::Nearest,
+        }
+    }
+}
+
 /// Shows the elements in `bytes`, which are little-endian, to a visitor that must take them all.
 pub fn visit_numbers<'de, V: Visitor<'de>>(
     dtype: &DType,
+    narrowing: Narrowing,
     bytes: &[u8],
     visitor: V,
 ) -> Result<V::Value> {
     let (kind, size) = match dtype {
         // Instances of their own, as most sequences are of these.
-        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, bytes, visitor),
-        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, bytes, visitor),
+        DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, narrowing, bytes, visitor),
+        DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, narrowing, bytes, visitor),
         DType::Bool => (Kind::Bool, 1),
         DType::U8 => (Kind::U8, 1),
         DType::U16 => (Kind::U16, 2),
@@ -55,17 +74,18 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
             return Err(Error::data(what));
         }
     };
-    visit::<ANY, V>(kind, size, bytes, visitor)
+    visit::<ANY, V>(kind, size, narrowing, bytes, visitor)
 }
 
 fn visit<'de, const KIND: u8, V: Visitor<'de>>(
     kind: Kind,
     size: usize,
+    narrowing: Narrowing,
     rest: &[u8],
     visitor: V,
 ) -> Result<V::Value> {
     let left = Cell::new(0);
-    let value = visitor.visit_seq(TypedSeq::<KIND> { kind, size, rest, left: &left })?;
+    let value = visitor.visit_seq(TypedSeq::<KIND> { kind, size, narrowing, rest, left: &left })?;
     match left.get() {
         0 => Ok(value),
         left => {
@@ -85,6 +105,7 @@ const DOUBLE: u8 = 2;
 struct TypedSeq<'a, const KIND: u8> {
     kind: Kind,
     size: usize,
+    narrowing: Narrowing,
     rest: &'a [u8],
     left: &'a Cell<usize>,
 }
@@ -114,7 +135,8 @@ impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some((bytes, rest)) = self.rest.split_at_checked(self.size()) else { return Ok(None) };
         self.rest = rest;
-        seed.deserialize(Element::<KIND> { kind: self.kind, bytes, somes: 0 }).map(Some)
+        let (kind, narrowing) = (self.kind, self.narrowing);
+        seed.deserialize(Element::<KIND> { kind, narrowing, bytes, somes: 0 }).map(Some)
     }
 
     #[inline]
@@ -134,6 +156,7 @@ pub fn one_more(somes: usize) -> Result<usize> {
 #[derive(Clone, Copy)]
 struct Element<'a, const KIND: u8> {
     kind: Kind,
+    narrowing: Narrowing,
     /// As many as the kind takes.
     bytes: &'a [u8],
     /// Options entered: a recursive type must not recurse on nothing.
@@ -241,8 +264,23 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
         deserialize_i16 visit_i16 i16, I16, as_int;
         deserialize_i32 visit_i32 i32, I32, as_int;
         deserialize_i64 visit_i64 i64, I64, as_int;
-        deserialize_f32 visit_f32 f32, F32, as_single;
         deserialize_f64 visit_f64 f64, F64, as_double;
+    }
+
+    #[inline(always)]
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if self.kind() == Kind::F32 {
+            return visitor.visit_f32(f32::from_le_bytes(self.word()));
+        }
+        let number = self.checked_number(&visitor)?;
+        let single = match self.narrowing {
+            Narrowing::Nearest => number.to_single(),
+            Narrowing::Exact => number.as_single(),
+        };
+        match single {
+            Some(value) => visitor.visit_f32(value),
+            None => Err(wrong_number(number, &visitor)),
+        }
     }
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {

@@ -12,7 +12,7 @@ use num_complex::Complex;
 use bytes::from_bits;
 pub use bytes::{copied, le_bytes, viewed};
 pub use element::Element;
-use element::{Convert as _, Sealed as _};
+use element::Sealed as _;
 
 use crate::dtype::{DType, for_each_dtype};
 use crate::error::{Error, Result};
@@ -153,37 +153,6 @@ impl Elements {
         from_bits(bits).map(A::into_elements)
     }
 
-    /// Elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
-    /// `len` bytes together, which are sure to come.
-    #[cfg_attr(not(any(feature = "arrow", feature = "torch")), allow(dead_code))]
-    pub fn collected(
-        dtype: &DType,
-        len: usize,
-        blocks: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
-    ) -> Result<Self> {
-        with_type!(
-            dtype,
-            A => {
-                let mut values: Vec<A> = Vec::new();
-                crate::io::source::reserve(&mut values, len / size_of::<A>())?;
-                blocks(&mut |block| {
-                    values.extend_from_slice(&copied::<A>(block)?);
-                    Ok(())
-                })?;
-                Ok(A::into_elements(values))
-            },
-            _ => {
-                let mut bytes = Vec::new();
-                crate::io::source::reserve(&mut bytes, len)?;
-                blocks(&mut |block| {
-                    bytes.extend_from_slice(block);
-                    Ok(())
-                })?;
-                Ok(Self::Raw(dtype.clone(), bytes))
-            }
-        )
-    }
-
     /// The narrowest of bool, i64, u64, f64 and c128 that holds all numbers exactly.
     pub fn holding(numbers: &[Number]) -> Option<Self> {
         fn all<A: Element>(numbers: &[Number]) -> Option<Elements> {
@@ -240,16 +209,6 @@ impl Elements {
                 other => Ok(other),
             }
         )
-    }
-
-    /// Hands over the elements as numbers; those of a dtype without a Rust type as bytes.
-    #[cfg_attr(not(feature = "json"), allow(dead_code))]
-    pub fn for_each(&self, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
-        each!(self, values => {
-            values.iter().try_for_each(|value| put(value.to_number()))
-        }, (_dtype, bytes) => {
-            bytes.iter().try_for_each(|&byte| put(Number::Unsigned(byte.into())))
-        })
     }
 
     /// The elements as another type, if all are held exactly.

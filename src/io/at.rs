@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::io::source::read_some;
 use crate::mem::{Arena, Mapped};
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
@@ -157,8 +158,35 @@ impl ReadAt for Mapped {
     }
 }
 
+/// Fills `out` from `offset` on, or up to the end, however little each read gives; how many bytes it were.
+pub fn read_up_to<S: ReadAt + ?Sized>(
+    source: &S,
+    out: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match read_some(rest, |rest| source.read_at(rest, offset.saturating_add(done as u64)))? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
+/// The first `len` bytes, or all where there are fewer, however little each read gives.
+pub fn first_bytes<S: ReadAt + ?Sized>(source: &S, len: usize) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; len];
+    let there = read_up_to(source, &mut piece, 0)?;
+    piece.truncate(there);
+    Ok(piece)
+}
+
 /// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
 /// never start: so that no pipe is waited for, opening does not block where that can be asked for.
+///
+/// # Errors
+/// Where the file cannot be opened, or is no regular file.
 pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::io_at(error, "cannot open", path);
     let refused = |found: &std::fs::Metadata| {
@@ -184,4 +212,35 @@ pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let file = options.open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_file() { Ok((file, found.len())) } else { Err(refused(&found)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Gives a byte at a time, and is interrupted before each.
+    struct Slow(Vec<u8>, Cell<bool>);
+
+    impl ReadAt for Slow {
+        fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            if self.1.replace(!self.1.get()) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let first = out.len().min(1);
+            self.0.read_at(&mut out[..first], offset)
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+    }
+
+    #[test]
+    fn pieces_are_whole_however_little_each_read_gives() {
+        let slow = Slow((0..100).collect(), Cell::new(true));
+        assert_eq!(first_bytes(&slow, 60).unwrap(), (0..60).collect::<Vec<u8>>());
+        assert_eq!(first_bytes(&slow, 200).unwrap(), slow.0);
+    }
 }

@@ -1,16 +1,19 @@
 //! Files that appear whole or not at all.
 //!
-//! A temporary file beside the target is written, synced and renamed over it. It is locked as long
-//! as its writer lives, which is how [`sweep`] tells leftovers of dead processes from files that
-//! are being written.
+//! A temporary file beside the target is written, synced and renamed over it. Beside it stands a guard,
+//! an empty file that is locked as long as the writer lives: so [`sweep`] tells leftovers of dead
+//! processes from files that are being written. The temporary file itself is not locked, as it would
+//! still be for a moment after the rename.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
+use super::lock::Locked;
 use crate::error::{Error, Result};
 
 /// How far a save goes to survive a crash.
@@ -28,6 +31,9 @@ pub enum SyncLevel {
 
 /// How the name of every temporary file ends.
 const SUFFIX: &str = ".tenarc-tmp";
+
+/// How the name of its guard ends, which is the same otherwise.
+const GUARD_SUFFIX: &str = ".tenarc-lock";
 
 /// Bytes of the target's name that appear in the temporary one; some file systems take no more than
 /// 143 for a name.
@@ -51,7 +57,7 @@ const ATTEMPTS: usize = 100;
 ///
 /// ```
 /// use std::io::Write;
-/// use tenarc::{AtomicFile, SyncLevel};
+/// use tenarc::io::{AtomicFile, SyncLevel};
 ///
 /// # let dir = std::env::temp_dir().join(format!("tenarc-doc-atomic-{}", std::process::id()));
 /// # std::fs::create_dir_all(&dir)?;
@@ -63,11 +69,10 @@ const ATTEMPTS: usize = 100;
 /// ```
 pub struct AtomicFile {
     file: File,
-    temp: PathBuf,
+    temp: Temp,
     target: PathBuf,
     #[cfg_attr(not(unix), allow(dead_code))]
     replaced: Option<Metadata>,
-    committed: bool,
 }
 
 impl fmt::Debug for AtomicFile {
@@ -99,30 +104,31 @@ impl AtomicFile {
         let replaced = regular_file_at(target)?;
         let failed = |error| Error::io_at(error, "cannot create a temporary file beside", target);
         for _ in 0..ATTEMPTS {
-            let temp = target.with_file_name(temp_name(name));
-            let file = match open_new(&temp, replaced.is_some()) {
-                Ok(file) => file,
+            match Temp::create(target, name, replaced.is_some()) {
+                Ok((temp, file)) => {
+                    let target = target.to_path_buf();
+                    return Ok(Self { file, temp, target, replaced });
+                }
                 Err(error)
                     if matches!(
                         error.kind(),
-                        ErrorKind::AlreadyExists | ErrorKind::Interrupted
-                    ) =>
-                {
-                    continue;
-                }
+                        ErrorKind::AlreadyExists | ErrorKind::ResourceBusy
+                    ) => {}
                 Err(error) => return Err(failed(error)),
-            };
-            if claim(&file, &temp) {
-                let target = target.to_path_buf();
-                return Ok(Self { file, temp, target, replaced, committed: false });
             }
         }
         Err(failed(io::Error::new(ErrorKind::AlreadyExists, "every name tried was taken")))
     }
 
-    /// The temporary file. It is locked: on Windows, nobody who opens it anew can read or write it.
+    /// The temporary file.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Locks the file, so that nobody else appends to it once it is committed.
+    pub(crate) fn lock(&self) -> Result<Locked> {
+        let lock = || Locked::before_move(self.file.try_clone()?, &self.target);
+        lock().map_err(|error| self.failed(error, "cannot lock a temporary file beside"))
     }
 
     /// Puts the file where the target is.
@@ -131,18 +137,18 @@ impl AtomicFile {
     ///
     /// If it cannot be synced or renamed: then the target is as it was. If the directory cannot be
     /// synced the target is the new file, but may not survive a crash of the machine.
-    pub fn commit(mut self, sync: SyncLevel) -> Result<()> {
+    pub fn commit(self, sync: SyncLevel) -> Result<()> {
         self.keep_mode()?;
+        let Self { file, temp, target, .. } = self;
+        let failed = |error, attempt| Error::io_at(error, attempt, &target);
         let mut dir = None;
         if sync == SyncLevel::Full {
             // A second try would report success for pages that the first has dropped.
-            self.file.sync_all().map_err(|error| self.failed(error, "cannot sync"))?;
+            file.sync_all().map_err(|error| failed(error, "cannot sync"))?;
             // Before the rename: where it cannot be opened, nothing has happened yet.
-            dir = Some(Directory::open(parent(&self.target))?);
+            dir = Some(Directory::open(parent(&target))?);
         }
-        retried(|| fs::rename(&self.temp, &self.target))
-            .map_err(|error| self.failed(error, "cannot move a temporary file to"))?;
-        self.committed = true;
+        temp.move_to(&target).map_err(|error| failed(error, "cannot move a temporary file to"))?;
         dir.map_or(Ok(()), |dir| dir.sync())
     }
 
@@ -197,17 +203,65 @@ impl Write for AtomicFile {
     }
 }
 
-impl Drop for AtomicFile {
+/// The name of a temporary file, which is removed when this is dropped.
+struct Temp {
+    path: PathBuf,
+    moved: bool,
+    // Dropped last.
+    _guard: Guard,
+}
+
+impl Temp {
+    /// The guard is there before the file and is removed after it: a temporary file without a guard is
+    /// a leftover.
+    fn create(target: &Path, name: &OsStr, private: bool) -> io::Result<(Self, File)> {
+        let base = temp_name(name);
+        let guard = Guard::create(&target.with_file_name(format!("{base}{GUARD_SUFFIX}")))?;
+        let path = target.with_file_name(format!("{base}{SUFFIX}"));
+        let file = retried(|| open_new(&path, private))?;
+        Ok((Self { path, moved: false, _guard: guard }, file))
+    }
+
+    fn move_to(mut self, target: &Path) -> io::Result<()> {
+        retried(|| fs::rename(&self.path, target))?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temp {
     fn drop(&mut self) {
-        if !self.committed {
+        if !self.moved {
             // Whatever made the save fail is told already; a leftover is swept.
-            let _ = fs::remove_file(&self.temp);
+            let _ = retried(|| fs::remove_file(&self.path));
         }
     }
 }
 
-/// Removes temporary files in `dir` whose writers are dead, of the target called `of` or of all.
-/// Returns how many it removed.
+/// A locked file that says that a writer lives. It is removed when this is dropped, and unlocked then.
+struct Guard(Locked);
+
+impl Guard {
+    fn create(path: &Path) -> io::Result<Self> {
+        let created = Locked::try_new(path).map(Self);
+        created.inspect_err(|error| {
+            // Otherwise the file is another writer's.
+            if error.kind() != ErrorKind::AlreadyExists {
+                let _ = retried(|| fs::remove_file(path));
+            }
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A leftover is swept.
+        let _ = retried(|| fs::remove_file(self.0.path()));
+    }
+}
+
+/// Removes temporary files in `dir` whose writers are dead, of the target called `of` or of all, and
+/// their guards. Returns of how many saves it removed leftovers.
 ///
 /// Files that cannot be removed are left alone, as are all where the file system has no locks.
 ///
@@ -217,41 +271,29 @@ impl Drop for AtomicFile {
 pub fn sweep(dir: &Path, of: Option<&OsStr>) -> Result<usize> {
     let failed = |error| Error::io_at(error, "cannot list", dir);
     let stem = of.map(stem);
-    let mut removed = 0;
+    let mut found = BTreeSet::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let Some(found) = name.to_str().and_then(stem_of_temp) else { continue };
-        if stem.as_deref().is_none_or(|stem| stem == found) && remove_stale(&dir.join(&name)) {
-            removed += 1;
+        let Some((base, of)) = name.to_str().and_then(parse_temp_name) else { continue };
+        if stem.as_deref().is_none_or(|stem| stem == of) {
+            found.insert(base.to_owned());
         }
     }
-    Ok(removed)
+    Ok(found.iter().filter(|base| remove_stale(dir, base)).count())
 }
 
-fn remove_stale(temp: &Path) -> bool {
-    let Ok(Some(file)) = open_regular(temp) else { return false };
-    // The lock is held until the file is gone: `claim` sees one or the other.
-    matches!(try_lock(&file), Ok(true)) && fs::remove_file(temp).is_ok()
-}
-
-/// Locks a new temporary file. `false` if a sweep took it for a leftover before it was locked.
-fn claim(file: &File, temp: &Path) -> bool {
-    match try_lock(file) {
-        Ok(true) => {
-            !fs::symlink_metadata(temp).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        }
-        Ok(false) => false,
-        // Without locks no sweep takes it either.
-        Err(_) => true,
-    }
-}
-
-fn try_lock(file: &File) -> io::Result<bool> {
-    retried(|| match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    })
+fn remove_stale(dir: &Path, base: &str) -> bool {
+    let guard = dir.join(format!("{base}{GUARD_SUFFIX}"));
+    // The lock is held until both files are gone.
+    let lock = match Locked::try_existing(&guard) {
+        Ok(lock) if lock.is_held() => Some(lock),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _ => return false,
+    };
+    let temp = dir.join(format!("{base}{SUFFIX}"));
+    let is_file = fs::symlink_metadata(&temp).is_ok_and(|found| found.is_file());
+    let removed = is_file && fs::remove_file(&temp).is_ok();
+    removed | (lock.is_some() && fs::remove_file(&guard).is_ok())
 }
 
 /// Runs a call until no signal interrupts it.
@@ -262,32 +304,6 @@ pub fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
             result => return result,
         }
     }
-}
-
-/// Opens a file for reading and writing unless it is something else than a regular file, or a link;
-/// `None` then.
-pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
-    if !fs::symlink_metadata(path)?.is_file() {
-        return Ok(None);
-    }
-    let file = retried(|| OpenOptions::new().read(true).write(true).open(path))?;
-    // It may have become a link in between.
-    Ok(is_at(&file, path)?.then_some(file))
-}
-
-/// Whether the file is still the one at `path`.
-#[cfg(unix)]
-pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-
-    let (opened, found) = (file.metadata()?, fs::symlink_metadata(path)?);
-    Ok(opened.dev() == found.dev() && opened.ino() == found.ino())
-}
-
-/// Whether the file is still the one at `path`, as far as can be known.
-#[cfg(not(unix))]
-pub fn is_at(_: &File, path: &Path) -> io::Result<bool> {
-    Ok(fs::symlink_metadata(path)?.is_file())
 }
 
 #[cfg_attr(not(unix), allow(unused_variables))]
@@ -382,13 +398,13 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// `.{name}.{eight characters}.tenarc-tmp`: hidden, and recognised by [`stem_of_temp`].
+/// `.{name}.{eight characters}`: hidden, and recognised by [`parse_temp_name`] with a suffix.
 fn temp_name(target: &OsStr) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     // Seeded by the system for every thread, and another number every time.
     let random: [u8; UNIQUE] = RandomState::new().build_hasher().finish().to_le_bytes();
     let unique = random.map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
-    format!(".{}.{}{SUFFIX}", stem(target), String::from_iter(unique))
+    format!(".{}.{}", stem(target), String::from_iter(unique))
 }
 
 /// As much of the target's name as fits, for people.
@@ -399,11 +415,13 @@ fn stem(target: &OsStr) -> String {
     stem
 }
 
-/// The stem in the name of a temporary file; `None` for other names.
-fn stem_of_temp(name: &str) -> Option<&str> {
-    let (stem, unique) = name.strip_prefix('.')?.strip_suffix(SUFFIX)?.rsplit_once('.')?;
+/// The name of a temporary file or a guard without its suffix, and the stem in it; `None` for other
+/// names.
+fn parse_temp_name(name: &str) -> Option<(&str, &str)> {
+    let base = name.strip_suffix(SUFFIX).or_else(|| name.strip_suffix(GUARD_SUFFIX))?;
+    let (stem, unique) = base.strip_prefix('.')?.rsplit_once('.')?;
     (unique.len() == UNIQUE && unique.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        .then_some(stem)
+        .then_some((base, stem))
 }
 
 // Miri has no file system.

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Bytes that live as long as anybody holds them: what a [`SharedTensor`](crate::SharedTensor)
+/// Bytes that live as long as anybody holds them: what a [`SharedTensor`](crate::tensor::SharedTensor)
 /// keeps of the buffer it was made from.
 ///
 /// Made of anything that owns bytes, such as `bytes::Bytes`, `Arc<[u8]>`, a memory map or
-/// [`Buffer`](crate::Buffer). Cloning counts a reference.
+/// [`Buffer`](crate::parts::Buffer). Cloning counts a reference.
 #[derive(Clone)]
 pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 

@@ -236,24 +236,29 @@ pub fn write_slices<W: io::Write + ?Sized>(
             [slice] => writer.write(slice),
             _ => writer.write_vectored(slices),
         };
-        let error = match written {
+        let error = match written.and_then(|n| checked(n, left)) {
             Ok(0) => io::ErrorKind::WriteZero.into(),
-            Ok(n) if n as u64 <= left => {
+            Ok(n) => {
                 io::IoSlice::advance_slices(&mut slices, n);
                 *base += n as u64;
                 left -= n as u64;
                 continue;
             }
-            Ok(n) => io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("writer claims to have written {n} bytes of {left}"),
-            ),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => error,
         };
         return Err(Error::io(error).at(*base));
     }
     Ok(())
+}
+
+/// The number of bytes that a writer says it has written, of so many that it was given.
+pub fn checked(written: usize, given: u64) -> io::Result<usize> {
+    if written as u64 <= given {
+        return Ok(written);
+    }
+    let what = format!("writer claims to have written {written} bytes of {given}");
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 impl<W: io::Write> Overflow for Stage<W> {

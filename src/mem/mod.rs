@@ -1,4 +1,5 @@
-//! The only unsafe code of the crate: copies between bytes and typed memory.
+//! The unsafe code of the crate, but for one call of it in [`Map::open`](crate::Map::open): copies
+//! between bytes and typed memory, and mapped files.
 //!
 //! Everything here is safe to call with any argument. What the standard library or bytemuck
 //! offers safely is used from there; unsafe is only what would otherwise zero memory that is

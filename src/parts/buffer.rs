@@ -13,7 +13,7 @@ use crate::mem::{self, LARGE};
 /// viewed in it.
 ///
 /// ```
-/// let mut buffer = tenarc::Buffer::zeroed(1000, 256)?;
+/// let mut buffer = tenarc::parts::Buffer::zeroed(1000, 256)?;
 /// assert_eq!(buffer.as_ptr() as usize % 256, 0);
 /// buffer.fill(1);
 /// # Ok::<(), tenarc::Error>(())
@@ -29,7 +29,7 @@ impl Buffer {
     /// `len` zeros at an address that is a multiple of `alignment`, a power of two.
     ///
     /// # Errors
-    /// With [`Category::Limit`](crate::Category::Limit) where the memory cannot be had, or the
+    /// With [`Category::Limit`](crate::error::Category::Limit) where the memory cannot be had, or the
     /// alignment is none.
     pub fn zeroed(len: usize, alignment: usize) -> Result<Self> {
         check(alignment)?;

@@ -29,13 +29,14 @@ use crate::segment::walk::Output;
 /// and the buffers are held against it here, so that `Parts` are always whole and the right ones.
 ///
 /// Made by [`to_parts`](crate::to_parts), which copies the tensors into buffers (a
-/// [`Split`](crate::Split) hands them out without), or of what was received. `B` is whatever holds
+/// [`Split`](crate::parts::Split) hands them out without), or of what was received. `B` is whatever holds
 /// bytes: [`Buffer`], `Vec<u8>`, `&[u8]`, `bytes::Bytes`, `Arc<[u8]>`, a message of a transport.
 ///
 /// ```
 /// use ndarray::{Array2, ArrayView2};
 /// use serde::{Deserialize, Serialize};
-/// use tenarc::{Parts, Tensor};
+/// use tenarc::Tensor;
+/// use tenarc::parts::Parts;
 ///
 /// #[derive(Serialize)]
 /// struct Frame {
@@ -238,7 +239,7 @@ impl<B: AsRef<[u8]>> Parts<B> {
         decode(metadata, parsed, &self.buffers, path, None, Some(&self.arena), *options)
     }
 
-    /// The value, with a [`SharedTensor`](crate::SharedTensor) for each tensor in a buffer, that keeps a
+    /// The value, with a [`SharedTensor`](crate::tensor::SharedTensor) for each tensor in a buffer, that keeps a
     /// clone of the buffer: nothing of them is copied where cloning counts a reference, as that of
     /// `bytes::Bytes`, `Arc<[u8]>` and [`SharedBytes`] does.
     ///
@@ -289,14 +290,14 @@ impl<B: AsRef<[u8]>> Parts<B> {
 }
 
 impl Parts<Buffer> {
-    /// Reads what [`write_to`](Self::write_to) or [`Split::write_to`](crate::Split::write_to) wrote, and
+    /// Reads what [`write_to`](Self::write_to) or [`Split::write_to`](crate::parts::Split::write_to) wrote, and
     /// not a byte beyond it. Each buffer is read straight into its memory, which follows the bytes
     /// received, and verified on the way. It is aligned as the sender asks, to 64 bytes where it is
     /// shorter than a 64th of that.
     ///
     /// # Errors
-    /// With [`Category::Eof`](crate::Category::Eof) where the reader is at its end, with
-    /// [`Category::Torn`](crate::Category::Torn) where it ends inside
+    /// With [`Category::Eof`](crate::error::Category::Eof) where the reader is at its end, with
+    /// [`Category::Torn`](crate::error::Category::Torn) where it ends inside
     /// parts, where it fails, and where what it gives is damaged.
     pub fn read_from<R: io::Read>(reader: R) -> Result<Self> {
         Self::read_from_with(reader, DecodeOptions::default())

@@ -186,11 +186,12 @@ pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
     Ok(metadata)
 }
 
-/// What the metadata of [`Parts`](crate::Parts) tells of the buffers, before they are there.
+/// What the metadata of [`Parts`](crate::parts::Parts) tells of the buffers, before they are there.
 ///
 /// ```
 /// use ndarray::Array2;
-/// use tenarc::{Buffer, Parts, PartsInfo, Tensor};
+/// use tenarc::Tensor;
+/// use tenarc::parts::{Buffer, Parts, PartsInfo};
 ///
 /// # let sent = tenarc::to_parts(&Tensor(Array2::<f32>::eye(64)))?;
 /// # let metadata = sent.metadata().to_vec();
@@ -225,7 +226,7 @@ impl fmt::Debug for PartsInfo {
 }
 
 impl PartsInfo {
-    /// Takes metadata apart, as [`Parts::metadata`](crate::Parts::metadata) gives it.
+    /// Takes metadata apart, as [`Parts::metadata`](crate::parts::Parts::metadata) gives it.
     ///
     /// # Errors
     /// Where it is no metadata of parts, cut off, or damaged.
@@ -263,7 +264,7 @@ impl PartsInfo {
     }
 
     /// The value without what is in buffers, an item of CBOR: what
-    /// [`Segment::metadata`](crate::Segment::metadata) is of a segment.
+    /// [`Segment::metadata`](crate::archive::Segment::metadata) is of a segment.
     pub fn item(&self) -> &[u8] {
         self.parsed.item(&self.metadata)
     }
@@ -281,13 +282,14 @@ impl PartsInfo {
     /// All tensors of the value, those that stand in the metadata included, in the order of its fields.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved.
+    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
+    /// stands twice in a map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.item(), &self.parsed.header, self.options.limits)
     }
 }
 
-/// A buffer of [`Parts`](crate::Parts) as their metadata tells it.
+/// A buffer of [`Parts`](crate::parts::Parts) as their metadata tells it.
 #[derive(Clone, Debug)]
 pub struct BufferInfo {
     tensor: TensorInfo,
@@ -331,7 +333,7 @@ impl BufferInfo {
     ///
     /// So much is asked for at once, on the word of the metadata: look at
     /// [`PartsInfo::byte_len`] first where that is not to be trusted, or use
-    /// [`Parts::read_from`](crate::Parts::read_from), whose memory follows the bytes received.
+    /// [`Parts::read_from`](crate::parts::Parts::read_from), whose memory follows the bytes received.
     ///
     /// # Errors
     /// Where the memory cannot be had.

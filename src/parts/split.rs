@@ -12,7 +12,7 @@ use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 
-/// A value about to be sent in parts, its tensors where they lie: what [`Parts`](crate::Parts) are,
+/// A value about to be sent in parts, its tensors where they lie: what [`Parts`](crate::parts::Parts) are,
 /// without the copies.
 ///
 /// The value stays borrowed. Its metadata is made at once, and with checksums every tensor is read for
@@ -21,12 +21,13 @@ use crate::segment::walk::{Output, Plan};
 ///
 /// - a tensor that lies in memory as it is sent, which every contiguous array does on little-endian
 ///   hosts, in row- or column-major order, is handed out as it lies;
-/// - one that does not, such as a strided view or a [`Deferred`](crate::Deferred) tensor, and a plain
+/// - one that does not, such as a strided view or a [`Deferred`](crate::tensor::Deferred) tensor, and a plain
 ///   vector of numbers, in blocks that are gathered in between.
 ///
 /// ```
 /// use ndarray::Array2;
-/// use tenarc::{Split, Tensor};
+/// use tenarc::Tensor;
+/// use tenarc::parts::Split;
 ///
 /// let model = vec![Tensor(Array2::<f32>::eye(64)), Tensor(Array2::zeros((64, 64)))];
 /// let split = Split::new(&model)?;
@@ -126,8 +127,8 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
     }
 
     /// Writes the metadata and then the buffers, one behind the other without padding, as
-    /// [`Parts::write_to`](crate::Parts::write_to) does: for
-    /// [`Parts::read_from`](crate::Parts::read_from).
+    /// [`Parts::write_to`](crate::parts::Parts::write_to) does: for
+    /// [`Parts::read_from`](crate::parts::Parts::read_from).
     ///
     /// # Errors
     /// Where the writer fails, and as [`new`](Self::new).

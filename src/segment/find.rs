@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::path::{is_leaf, key};
+use super::path::is_leaf;
+use super::spelling::key;
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
@@ -212,6 +213,6 @@ impl<'a> Search<'a> {
         let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
         let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
         self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
-        Ok(key.and_then(|key| next.after(key.as_bytes())))
+        Ok(next.after(key.as_bytes()))
     }
 }

@@ -92,7 +92,7 @@ impl Header {
             Some(other) => {
                 let (found, known) = (other.escape_debug(), format::CHECK);
                 let what = format!("checksums of kind {found}, this version knows {known}");
-                return Err(Error::new(crate::Category::Version, what).at(at));
+                return Err(Error::new(crate::error::Category::Version, what).at(at));
             }
         };
         let at = wire.offset();

@@ -8,6 +8,7 @@ pub mod header;
 pub mod options;
 pub mod path;
 pub mod read;
+pub mod spelling;
 mod trail;
 pub mod walk;
 

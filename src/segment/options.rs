@@ -14,7 +14,7 @@ type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
 /// How archives and parts are written.
 ///
 /// ```
-/// let options = tenarc::SaveOptions::default().with_alignment(4096).with_dedup(true);
+/// let options = tenarc::archive::SaveOptions::default().with_alignment(4096).with_dedup(true);
 /// let mut out = tenarc::OArchive::with_options(Vec::new(), options)?;
 /// out.save(&vec![0.5f32; 1000])?;
 /// # out.finish()?;
@@ -86,7 +86,8 @@ impl SaveOptions {
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
     ///
-    /// use tenarc::{SaveOptions, Tensor};
+    /// use tenarc::Tensor;
+    /// use tenarc::archive::SaveOptions;
     ///
     /// // Every second array, and all of the optimizer's.
     /// let asked = AtomicUsize::new(0);
@@ -94,7 +95,7 @@ impl SaveOptions {
     ///     tensor.path().starts_with("optimizer.") || asked.fetch_add(1, Ordering::Relaxed) % 2 == 1
     /// });
     /// let arrays = vec![Tensor(vec![0.5f32; 4]); 5];
-    /// let parts = tenarc::to_parts_with(&arrays, options)?;
+    /// let parts = tenarc::parts::to_parts_with(&arrays, options)?;
     /// assert_eq!(parts.buffers().len(), 2);
     /// # Ok::<(), tenarc::Error>(())
     /// ```
@@ -128,6 +129,11 @@ impl SaveOptions {
     pub fn with_sync(mut self, level: SyncLevel) -> Self {
         self.sync = level;
         self
+    }
+
+    /// What [`with_sync`](Self::with_sync) set.
+    pub fn sync(&self) -> SyncLevel {
+        self.sync
     }
 
     pub(crate) fn check(&self) -> Result<()> {

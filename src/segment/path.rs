@@ -1,10 +1,10 @@
 //! What paths there are in the metadata of a segment, and what stands there.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+use std::collections::HashMap;
 
 use super::find::find;
 use super::header::Header;
+use super::spelling::{Ambiguous, Path, Step, Written, key};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents};
@@ -13,11 +13,11 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::segment::read::SegmentRead;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Item, Left, Wire, unexpected_break};
+use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
-/// A tensor of an archive, without its elements. Sequences of numbers that are stored as one block,
+/// A tensor of an archive, or of another file, without its elements. Sequences of numbers that are stored as one block,
 /// such as a `Vec<f32>`, are listed as tensors of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
@@ -29,8 +29,9 @@ pub struct TensorInfo {
 
 impl TensorInfo {
     /// Where the tensor is in the value: field names, map keys and element numbers joined by dots,
-    /// as [`Archive::tensor`](crate::Archive::tensor) takes it. A path that could mean several
-    /// values is given as a JSON Pointer instead (RFC 6901), with a leading slash.
+    /// as [`Archive::tensor`](crate::Archive::tensor) takes it. Keys that are not text are in
+    /// diagnostic notation: `7`, `true`, `h'00ff'`, `[1, 2]`. A path that could mean several values is
+    /// given as a JSON Pointer instead (RFC 6901), with a leading slash.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -93,35 +94,6 @@ pub fn is_leaf(tag: u64) -> bool {
     matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) || tag::is_array(tag)
 }
 
-/// Passes over the rest of an item that is no container, and whose head was read.
-fn pass(wire: &mut Wire<SliceRead<'_>>, head: Head) -> Result<()> {
-    match head.major() {
-        head::BYTES | head::TEXT => wire.string(head).map(drop),
-        head::TAG => wire.within(1, Wire::skip),
-        _ if head.initial == head::BREAK => Err(unexpected_break().at(wire.offset() - 1)),
-        _ => Ok(()),
-    }
-}
-
-/// The next map key as a step of a path: a text, or an integer in decimal.
-pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Option<String>> {
-    let head = wire.peek_head()?.map(|(head, _)| head);
-    Ok(match head {
-        Some(head) if head.major() == head::TEXT => {
-            let head = wire.head()?;
-            Some(wire.text(head)?.as_str().to_owned())
-        }
-        Some(head) if head.major() == head::UNSIGNED => Some(wire.head()?.arg.to_string()),
-        Some(head) if head.major() == head::NEGATIVE => {
-            Some((!i128::from(wire.head()?.arg)).to_string())
-        }
-        _ => {
-            wire.within(0, Wire::skip)?;
-            None
-        }
-    })
-}
-
 /// The keys of a map or the positions of an array; an error for anything else.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find(metadata, path, limits)?;
@@ -142,8 +114,7 @@ pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> 
         }
         head::MAP => {
             while wire.more(&mut left)? {
-                // A key that is neither text nor integer is no step of a path.
-                keys.extend(key(&mut wire)?);
+                keys.push(key(&mut wire)?.into_owned());
                 wire.within(0, Wire::skip)?;
             }
         }
@@ -184,9 +155,9 @@ pub fn tensor_at<'de>(
 }
 
 impl TensorInfo {
-    /// What is to be written at `path`.
-    pub(crate) fn to_come(path: String, meta: TensorMeta, len: usize) -> Self {
-        Self { path, meta, byte_len: len as u64, buffer: None }
+    /// A tensor at `path` that is in no buffer of an archive: to be written, or in a file of another kind.
+    pub fn new(path: String, meta: TensorMeta, byte_len: u64) -> Self {
+        Self { path, meta, byte_len, buffer: None }
     }
 
     /// What an item is, which stands at `path`.
@@ -202,9 +173,15 @@ impl TensorInfo {
 /// All tensors of a segment, in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
-    inform(metadata, header, limits, &mut |path, item, info| {
+    inform(metadata, header, limits, &mut |path, item, describe| {
         if item.kind != Kind::Bytes && path.is_named() {
-            found.push(info()?);
+            let Described { info, is_unique } = describe()?;
+            if !is_unique {
+                let what = "a tensor that no path leads to, as a key on the way stands twice in its \
+                            map";
+                return Err(Error::data(what).in_field(info.path));
+            }
+            found.push(info);
         }
         Ok(())
     })?;
@@ -218,12 +195,12 @@ pub fn in_buffers(
     limits: Limits,
 ) -> Result<Vec<Option<TensorInfo>>> {
     let mut found = vec![None; header.count()];
-    inform(metadata, header, limits, &mut |_, item, info| {
+    inform(metadata, header, limits, &mut |_, item, describe| {
         if let Payload::Buffer { number, .. } = item.payload
             && let Some(first @ None) =
                 usize::try_from(number).ok().and_then(|number| found.get_mut(number))
         {
-            *first = Some(info()?);
+            *first = Some(describe()?.info);
         }
         Ok(())
     })?;
@@ -233,12 +210,19 @@ pub fn in_buffers(
 /// All paths of a value may take so much, however little metadata they stand for.
 const PATHS: usize = 16 << 20;
 
-/// What is called with each payload: its path, itself, and what makes a description of it.
+/// What a payload is.
+struct Described {
+    info: TensorInfo,
+    /// Whether its path leads to nothing else.
+    is_unique: bool,
+}
+
+/// What is called with each payload: its path, itself, and what describes it.
 type Inform<'a> =
-    dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<TensorInfo>) -> Result<()> + 'a;
+    dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
 
 fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
-    let pointers = dots_are_ambiguous(&mut Wire::new(SliceRead::new(metadata), limits))
+    let ambiguous = Ambiguous::of(metadata, limits)
         .map_err(|error| error.moved_by(header.metadata_offset()))?;
     // One long key stands in the paths of all that is under it.
     let budget = usize::try_from(limits.alloc_budget(false)).unwrap_or(usize::MAX);
@@ -246,64 +230,18 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let mut left = most;
     let mut result = Ok(());
     visit(metadata, header, limits, &mut |path, item| {
-        let mut info = || {
-            let text = path.text(pointers);
+        let mut describe = || {
+            let Written { text, is_unique } = ambiguous.written(path);
             left = left.checked_sub(text.len()).ok_or_else(|| {
                 Error::limit(format!("paths of tensors take more than {most} bytes"))
             })?;
-            Ok(TensorInfo::of(text, item))
+            Ok(Described { info: TensorInfo::of(text, item), is_unique })
         };
         if result.is_ok() {
-            result = each(path, item, &mut info);
+            result = each(path, item, &mut describe);
         }
     })?;
     result
-}
-
-/// Whether in any map a key with dots, as safetensors files have, reads like a path through another
-/// key beside it.
-fn dots_are_ambiguous(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
-    let head = wire.head()?;
-    let mut ambiguous = false;
-    match head.major() {
-        head::ARRAY => {
-            wire.enter()?;
-            let mut left = Left::of(head);
-            while wire.more(&mut left)? {
-                ambiguous |= dots_are_ambiguous(wire)?;
-            }
-            wire.leave();
-        }
-        head::MAP => {
-            wire.enter()?;
-            let mut left = Left::of(head);
-            let mut keys = Vec::new();
-            while wire.more(&mut left)? {
-                keys.extend(key(wire)?);
-                ambiguous |= dots_are_ambiguous(wire)?;
-            }
-            wire.leave();
-            ambiguous |= one_leads_through_another(&keys);
-        }
-        head::TAG if !is_leaf(head.arg) => {
-            wire.enter()?;
-            ambiguous = dots_are_ambiguous(wire)?;
-            wire.leave();
-        }
-        _ => pass(wire, head)?,
-    }
-    Ok(ambiguous)
-}
-
-fn one_leads_through_another(keys: &[String]) -> bool {
-    if !keys.iter().any(|key| key.contains('.')) {
-        return false;
-    }
-    let all: HashSet<&str> = keys.iter().map(String::as_str).collect();
-    let leads = |key: &String| {
-        key.match_indices('.').any(|(at, _)| all.contains(key.get(..at).unwrap_or_default()))
-    };
-    keys.iter().any(leads)
 }
 
 /// Calls `each` with every tensor, sequence of numbers and byte string in a buffer.
@@ -317,14 +255,14 @@ pub fn visit(
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
-    let visited = visit_item(&mut wire, Some(&mut path), &mut |path, _, item| {
-        if let Some(path) = path {
-            each(path, item);
-        }
-    });
-    visited.map_err(
-        |error| if path.0.is_empty() { error } else { error.in_field(path.text(false)) },
-    )?;
+    let visited = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) }.item(
+        &mut |path, _, item| {
+            if let Some(path) = path {
+                each(path, item);
+            }
+        },
+    );
+    visited.map_err(|error| if path.0.is_empty() { error } else { error.in_field(path.text()) })?;
     if wire.peek()?.is_some() {
         return Err(Error::data("expected one item of metadata, found more").at(wire.offset()));
     }
@@ -342,7 +280,7 @@ pub fn references(
     let mut lengths = Lengths(header);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
-    visit_item(&mut wire, None, &mut |_, at, item| each(at, item))
+    Visit { metadata, base, wire: &mut wire, path: None }.item(&mut |_, at, item| each(at, item))
 }
 
 /// Bytes of the shortest reference: tag, array, number.
@@ -361,131 +299,79 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
     Ok(seen.iter().position(|seen| !seen))
 }
 
-/// The steps from the outermost value to one inside.
-#[derive(Default)]
-pub struct Path(pub(super) Vec<Step>);
-
-#[derive(Clone)]
-pub enum Step {
-    Key(String),
-    Index(u64),
-    /// By a key that is neither text nor integer, or into one.
-    Unnamed,
-}
-
-impl Path {
-    /// Whether the path can be asked for.
-    fn is_named(&self) -> bool {
-        !self.0.iter().any(|step| matches!(step, Step::Unnamed))
-    }
-
-    /// Dotted, unless a key holds a dot, starts with a slash or is empty: then a JSON Pointer.
-    pub fn text(&self, pointer: bool) -> String {
-        let plain = !pointer
-            && self.0.iter().enumerate().all(|(at, step)| match step {
-                Step::Key(key) => {
-                    !key.is_empty() && !key.contains('.') && (at > 0 || !key.starts_with('/'))
-                }
-                Step::Index(_) | Step::Unnamed => true,
-            });
-        // A flat key with dots, as safetensors files have, is its own path.
-        if let [Step::Key(key)] = &self.0[..]
-            && !pointer
-            && !key.is_empty()
-            && !key.starts_with('/')
-        {
-            return key.clone();
-        }
-        let mut text = String::new();
-        for (at, step) in self.0.iter().enumerate() {
-            if !plain {
-                text.push('/');
-            } else if at > 0 {
-                text.push('.');
-            }
-            match step {
-                Step::Key(key) if plain => text.push_str(key),
-                Step::Key(key) => text.push_str(&key.replace('~', "~0").replace('/', "~1")),
-                Step::Index(index) => {
-                    let _ = write!(text, "{index}");
-                }
-                Step::Unnamed => text.push('?'),
-            }
-        }
-        text
-    }
-}
-
 /// What is called with each tensor: its path if that is kept, the position behind it up to its
 /// payload, and itself.
 type Each<'a> = dyn FnMut(Option<&Path>, u64, &TensorItem) + 'a;
 
-fn visit_item<'de, R: Read<'de>>(
-    wire: &mut Wire<R>,
-    mut path: Option<&mut Path>,
-    each: &mut Each<'_>,
-) -> Result<()> {
-    match wire.item()? {
-        Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM) => wire.within(1, Wire::skip),
-        Item::Tag(tag::SOME) => {
-            wire.enter()?;
-            visit_item(wire, path, each)?;
-            wire.leave();
-            Ok(())
-        }
-        Item::Tag(tag) => {
-            let item = wire.tensor(tag)?;
-            each(path.as_deref(), wire.offset(), &item);
-            wire.pass_payload(&item)
-        }
-        Item::Head(head) => match head.major() {
-            head::ARRAY | head::MAP => {
-                wire.enter()?;
-                let mut left = Left::of(head);
-                let mut index = 0;
-                while wire.more(&mut left)? {
-                    if head.major() == head::MAP {
-                        visit_key(wire, path.as_deref_mut(), each)?;
-                    } else if let Some(path) = &mut path {
-                        path.0.push(Step::Index(index));
-                    }
-                    visit_item(wire, path.as_deref_mut(), each)?;
-                    if let Some(path) = &mut path {
-                        path.0.pop();
-                    }
-                    index += 1;
-                }
-                wire.leave();
-                Ok(())
-            }
-            head::BYTES => wire.string(head).map(drop),
-            head::TEXT => wire.text(head).map(drop),
-            _ if head.initial == head::BREAK => Err(unexpected_break().at(wire.offset() - 1)),
-            _ => Ok(()),
-        },
-    }
+/// A walk over metadata.
+struct Visit<'v, R> {
+    metadata: &'v [u8],
+    /// The position of the metadata.
+    base: u64,
+    wire: &'v mut Wire<R>,
+    /// To the next item, if that is kept.
+    path: Option<&'v mut Path>,
 }
 
-/// Passes over a key, which may hold tensors too, and makes it the last step of the path.
-fn visit_key<'de, R: Read<'de>>(
-    wire: &mut Wire<R>,
-    mut path: Option<&mut Path>,
-    each: &mut Each<'_>,
-) -> Result<()> {
-    let named = wire.peek_head()?.is_some_and(|(head, _)| {
-        matches!(head.major(), head::TEXT | head::UNSIGNED | head::NEGATIVE)
-    });
-    match path.as_deref_mut() {
-        Some(path) if named => path.0.push(Step::Key(key(wire)?.unwrap_or_default())),
-        None if named => wire.within(0, Wire::skip)?,
-        _ => {
-            if let Some(path) = path.as_deref_mut() {
-                path.0.push(Step::Unnamed);
+impl<'de, R: Read<'de>> Visit<'_, R> {
+    fn item(&mut self, each: &mut Each<'_>) -> Result<()> {
+        match self.wire.item()? {
+            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM) => self.wire.within(1, Wire::skip),
+            Item::Tag(tag::SOME) => {
+                self.wire.enter()?;
+                self.item(each)?;
+                self.wire.leave();
+                Ok(())
             }
-            visit_item(wire, path, each)?;
+            Item::Tag(tag) => {
+                let item = self.wire.tensor(tag)?;
+                each(self.path.as_deref(), self.wire.offset(), &item);
+                self.wire.pass_payload(&item)
+            }
+            Item::Head(head) if matches!(head.major(), head::ARRAY | head::MAP) => {
+                self.container(head, each)
+            }
+            Item::Head(head) => self.wire.skip_rest(head),
         }
     }
-    Ok(())
+
+    fn container(&mut self, head: Head, each: &mut Each<'_>) -> Result<()> {
+        self.wire.enter()?;
+        let mut left = Left::of(head);
+        let mut index = 0;
+        while self.wire.more(&mut left)? {
+            if head.major() == head::MAP {
+                self.key(each)?;
+            } else if let Some(path) = &mut self.path {
+                path.0.push(Step::Index(index));
+            }
+            self.item(each)?;
+            if let Some(path) = &mut self.path {
+                path.0.pop();
+            }
+            index += 1;
+        }
+        self.wire.leave();
+        Ok(())
+    }
+
+    /// Passes over a key, which may hold tensors too, and makes it the last step of the path.
+    fn key(&mut self, each: &mut Each<'_>) -> Result<()> {
+        let start = self.wire.offset();
+        if let Some(path) = &mut self.path {
+            path.0.push(Step::InKey);
+        }
+        self.item(each)?;
+        if let Some(path) = &mut self.path {
+            let at = usize::try_from(start - self.base).unwrap_or(usize::MAX);
+            let item = SliceRead::new(self.metadata.get(at..).unwrap_or_default());
+            let key = key(&mut Wire::new(item, self.wire.limits()));
+            let key = key.map_err(|error| error.moved_by(start))?;
+            path.0.pop();
+            path.0.push(Step::Key(key.into_owned()));
+        }
+        Ok(())
+    }
 }
 
 /// The keys of a map, and what those are that are tensors.

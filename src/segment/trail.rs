@@ -1,7 +1,10 @@
 //! Where in a value a writer stands, told by the metadata that it has written so far.
 
-use super::path::{Path, Step};
+use super::spelling::{self, Path, Step};
+use crate::io::source::SliceRead;
+use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
+use crate::wire::reader::Wire;
 
 /// Follows metadata while it is written. Each call goes on where the last one ended, so that all of
 /// them together read it once.
@@ -11,8 +14,6 @@ pub struct Trail {
     at: usize,
     /// Arrays and maps that are not at their ends.
     open: Vec<Frame>,
-    /// Whether tags stand before what comes next: no key is named through them.
-    tagged: bool,
 }
 
 struct Frame {
@@ -23,90 +24,85 @@ struct Frame {
 
 enum Place {
     Index(u64),
-    /// Before a key, or before the value of one.
-    Key(Option<Step>),
+    /// In a key that starts here, or before it.
+    Key(usize),
+    /// In the value of this key, or before it.
+    Value(Step),
 }
 
 impl Trail {
     /// The path to what comes next behind the `written` metadata.
     pub fn path(&mut self, written: &[u8]) -> Path {
-        while let Some(rest) = written.get(self.at..).filter(|rest| !rest.is_empty()) {
-            if !self.follow(rest) {
-                break;
-            }
-        }
+        while self.follow(written) {}
         let step = |frame: &Frame| match &frame.place {
             Place::Index(index) => Step::Index(*index),
-            Place::Key(Some(step)) => step.clone(),
-            Place::Key(None) => Step::Unnamed,
+            Place::Value(key) => key.clone(),
+            Place::Key(_) => Step::InKey,
         };
         Path(self.open.iter().map(step).collect())
     }
 
     /// Reads a head and, of a string, what follows; whether they were whole.
-    fn follow(&mut self, rest: &[u8]) -> bool {
+    fn follow(&mut self, written: &[u8]) -> bool {
+        let rest = written.get(self.at..).unwrap_or_default();
         let Parsed::Head(found, head_len) = head::parse(rest) else { return false };
-        let mut len = head_len;
         match found.major() {
             // What follows is the item.
-            head::TAG => self.tagged = true,
+            head::TAG => self.at += head_len,
             head::ARRAY | head::MAP => {
-                self.tagged = false;
-                let place =
-                    if found.major() == head::MAP { Place::Key(None) } else { Place::Index(0) };
+                self.at += head_len;
+                let is_map = found.major() == head::MAP;
+                let place = if is_map { Place::Key(self.at) } else { Place::Index(0) };
                 self.open.push(Frame { place, left: found.length() });
                 if found.length() == Some(0) {
-                    self.close();
+                    self.close(written);
                 }
             }
             head::BYTES | head::TEXT if found.is_indefinite() => {
                 // Its chunks are as elements.
-                self.tagged = false;
+                self.at += head_len;
                 self.open.push(Frame { place: Place::Index(0), left: None });
             }
             head::BYTES | head::TEXT => {
                 let content = usize::try_from(found.arg).ok();
-                let end = content.and_then(|content| head_len.checked_add(content));
-                let Some(content) = end.and_then(|end| rest.get(head_len..end)) else {
-                    return false;
-                };
-                len += content.len();
-                let text = std::str::from_utf8(content).ok();
-                let text = text.filter(|_| found.major() == head::TEXT);
-                self.item(|| text.map(str::to_owned));
+                let len = content.and_then(|content| head_len.checked_add(content));
+                let Some(len) = len.filter(|&len| len <= rest.len()) else { return false };
+                self.at += len;
+                self.item(written);
             }
-            _ if found.initial == head::BREAK => self.close(),
-            head::UNSIGNED => self.item(|| Some(found.arg.to_string())),
-            head::NEGATIVE => self.item(|| Some((-1 - i128::from(found.arg)).to_string())),
-            _ => self.item(|| None),
+            _ => {
+                self.at += head_len;
+                if found.initial == head::BREAK { self.close(written) } else { self.item(written) }
+            }
         }
-        self.at += len;
         true
     }
 
     /// An array or map is at its end.
-    fn close(&mut self) {
+    fn close(&mut self, written: &[u8]) {
         self.open.pop();
-        self.item(|| None);
+        self.item(written);
     }
 
-    /// An item is at its end, which as a key is named so.
-    fn item(&mut self, name: impl FnOnce() -> Option<String>) {
-        let tagged = std::mem::take(&mut self.tagged);
+    /// An item is at its end.
+    fn item(&mut self, written: &[u8]) {
         let Some(frame) = self.open.last_mut() else { return };
         match &mut frame.place {
-            Place::Key(key @ None) => {
-                let name = if tagged { None } else { name() };
-                *key = Some(name.map_or(Step::Unnamed, Step::Key));
+            Place::Key(start) => {
+                let item = SliceRead::new(written.get(*start..self.at).unwrap_or_default());
+                let key = spelling::key(&mut Wire::new(item, Limits::default()));
+                // A key that cannot be read back ends the save.
+                let step = key.map_or(Step::InKey, |key| Step::Key(key.into_owned()));
+                frame.place = Place::Value(step);
                 return;
             }
-            Place::Key(key) => *key = None,
+            Place::Value(_) => frame.place = Place::Key(self.at),
             Place::Index(index) => *index += 1,
         }
         if let Some(left) = &mut frame.left {
             *left = left.saturating_sub(1);
             if *left == 0 {
-                self.close();
+                self.close(written);
             }
         }
     }
@@ -134,7 +130,7 @@ mod tests {
             (11, "a.1.-2.2"),
             (12, "?"),
             (13, "?.0"),
-            (14, "?"),
+            (14, "[0]"),
             (15, "?"),
             (17, "b"),
             (19, "b"),
@@ -146,18 +142,28 @@ mod tests {
         ];
         let mut along = Trail::default();
         for (len, path) in expected {
-            assert_eq!(along.path(&written[..len]).text(false), path, "{len}");
-            assert_eq!(Trail::default().path(&written[..len]).text(false), path, "{len}");
+            assert_eq!(along.path(&written[..len]).text(), path, "{len}");
+            assert_eq!(Trail::default().path(&written[..len]).text(), path, "{len}");
         }
     }
 
     #[test]
-    fn names_no_key_through_a_tag() {
+    fn names_keys_with_their_tags() {
         // {1("a"): 0, 1([2]): 1(0), "b": 0, 3: ...
         let written = b"\xa5\xc1\x61a\x00\xc1\x81\x02\xc1\x00\x61b\x00\x03";
-        let expected = [(4, "?"), (5, "?"), (7, "?.0"), (8, "?"), (9, "?"), (12, "b"), (14, "3")];
+        let expected = [
+            (1, "?"),
+            (4, "1(\"a\")"),
+            (5, "?"),
+            (7, "?.0"),
+            (8, "1([2])"),
+            (9, "1([2])"),
+            (10, "?"),
+            (12, "b"),
+            (14, "3"),
+        ];
         for (len, path) in expected {
-            assert_eq!(Trail::default().path(&written[..len]).text(false), path, "{len}");
+            assert_eq!(Trail::default().path(&written[..len]).text(), path, "{len}");
         }
     }
 }

@@ -271,8 +271,8 @@ impl<'a> Choice<'a> {
         match (given.get(question), trail) {
             (Some(&answer), _) => answer,
             (None, Some(trail)) => {
-                let path = trail.path(written).text(false);
-                let answer = choose(&TensorInfo::to_come(path, meta(), len));
+                let path = trail.path(written).text();
+                let answer = choose(&TensorInfo::new(path, meta(), len as u64));
                 given.push(answer);
                 answer
             }
@@ -283,7 +283,8 @@ impl<'a> Choice<'a> {
 
     fn block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool {
         self.takes(written, len, || {
-            let count = len * 8 / dtype.bits().unwrap_or(8);
+            // Elements of blocks are of whole bytes.
+            let count = len / (dtype.bits().unwrap_or(8) / 8).max(1);
             TensorMeta { dtype: dtype.clone(), shape: Shape::from([count]), order: Order::C }
         })
     }

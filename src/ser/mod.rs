@@ -10,12 +10,14 @@ use std::io;
 use serde::Serialize;
 use serde::ser;
 
+pub use crate::options::EncodeOptions;
+pub use crate::soft::SoftFail;
+
 pub(crate) use self::capture::Capture;
 use self::compound::{Compound, Sequence};
 pub(crate) use self::encoder::{Encoder, blocks};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink, Stage};
-use crate::options::EncodeOptions;
 
 /// Encodes a value into a new vector.
 ///

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use super::numbers::Numbers;
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::DType;
 use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
+use crate::wire::payload::read_elements;
 
 /// A tensor of any dtype, shape and order.
 ///
@@ -14,7 +16,8 @@ use crate::error::{Error, Result};
 /// this version does not know.
 ///
 /// ```
-/// use tenarc::{DynTensor, DType, Order, Tensor};
+/// use tenarc::{DType, DynTensor, Tensor};
+/// use tenarc::tensor::Order;
 ///
 /// let scales = DynTensor::new(DType::F8E8M0, &[2, 2], Order::C, vec![127, 128, 126, 127])?;
 /// let bytes = tenarc::to_vec(&Tensor(scales))?;
@@ -38,6 +41,48 @@ impl DynTensor {
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
         let elements = Elements::from_le_bytes(&dtype, bytes)?;
         Self::from_parts(TensorMeta::new(dtype, shape, order), elements)
+    }
+
+    /// A tensor of elements in the order given, without a copy.
+    ///
+    /// # Errors
+    /// Where the number of elements is not that of the shape.
+    pub fn from_vec<A: Element>(shape: &[usize], order: Order, elements: Vec<A>) -> Result<Self> {
+        Self::from_parts(TensorMeta::new(A::DTYPE, shape, order), A::into_elements(elements))
+    }
+
+    /// A tensor whose little-endian bytes `read` gives, straight into the memory of the elements. It is
+    /// called with pieces of that memory, from front to back, and must fill each.
+    ///
+    /// Of memory, `proven` bytes at most are taken ahead of what was read; give the number of bytes that are
+    /// sure to come, such as the length of a file.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use tenarc::{DType, DynTensor};
+    /// use tenarc::tensor::{Order, TensorMeta};
+    ///
+    /// let mut file = &[1, 0, 2, 0][..];
+    /// let meta = TensorMeta::new(DType::U16, [2], Order::C);
+    /// let tensor = DynTensor::read_with(meta, file.len(), |bytes| Ok(file.read_exact(bytes)?))?;
+    /// assert_eq!(tensor.as_slice::<u16>()?, [1, 2]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where `read` fails, dtype and shape do not tell how many bytes there are, or these do not fit memory;
+    /// and where a byte of a bool tensor is neither 0 nor 1.
+    pub fn read_with(
+        meta: TensorMeta,
+        proven: usize,
+        read: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Self> {
+        let Some(len) = meta.byte_len() else {
+            let TensorMeta { dtype, shape, .. } = &meta;
+            return Err(Error::data(format!("a {dtype} tensor of shape {shape:?} has no length")));
+        };
+        let elements = read_elements(&meta.dtype, len, proven, read)?;
+        Self::from_parts(meta, elements)
     }
 
     pub(crate) fn from_parts(meta: TensorMeta, elements: Elements) -> Result<Self> {
@@ -133,6 +178,14 @@ impl DynTensor {
 
     fn wrong_dtype(&self, expected: &DType) -> Error {
         Error::data(format!("expected a tensor of {expected}, found one of {}", self.meta.dtype))
+    }
+}
+
+impl From<Numbers> for DynTensor {
+    /// A tensor of one dimension.
+    fn from(numbers: Numbers) -> Self {
+        let meta = TensorMeta::new(numbers.dtype(), [numbers.len()], Order::C);
+        Self { meta, elements: numbers.0 }
     }
 }
 

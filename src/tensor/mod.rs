@@ -55,14 +55,14 @@ mod dyn_tensor;
 mod from_tensor;
 #[cfg(feature = "ndarray")]
 mod ndarray;
-mod numbers;
+pub(crate) mod numbers;
 mod raw_tensor;
 mod rows;
 mod sequences;
 mod shared_tensor;
 mod slices;
 mod to_tensor;
-mod variable;
+pub(crate) mod variable;
 mod visit;
 mod write;
 
@@ -73,16 +73,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use deferred::Deferred;
 pub use dyn_tensor::DynTensor;
 pub use from_tensor::FromTensor;
-pub use numbers::Numbers;
 pub use raw_tensor::RawTensor;
 pub use rows::Rows;
 pub use shared_tensor::SharedTensor;
 pub use slices::{AxisSlice, Slices};
 pub use to_tensor::ToTensor;
-pub use variable::Variable;
 pub(crate) use visit::FIELDS;
 
+pub use crate::dtype::{DType, OtherDType};
+pub use crate::elements::Element;
 pub use crate::meta::{Order, TensorMeta};
+pub use crate::segment::path::TensorInfo;
 pub use crate::shape::Shape;
 
 use crate::error::Result;

@@ -6,9 +6,9 @@ use ndarray::{
 };
 
 use super::sequences::{BLOCK, write_slice};
+use super::variable::Variable;
 use super::{
     AxisSlice, DynTensor, FromTensor, Order, RawTensor, SharedTensor, Slices, TensorMeta, ToTensor,
-    Variable,
 };
 use crate::dtype::DType;
 use crate::elements::{Element, le_bytes};

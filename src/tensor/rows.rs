@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use serde::de::Deserializer;
-use serde::ser::{Error as _, Serializer};
+use serde::ser::Serializer;
 
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor, visit, write};
@@ -17,7 +17,8 @@ use crate::mem;
 ///
 /// The struct must be [`Pod`], and all its fields as wide as the element type named, which is the
 /// dtype of the tensor: a triangle of nine `f32` gives an `f32` tensor of shape `[n, 9]`, which
-/// numpy reads as such and hosts of either byte order exchange.
+/// numpy reads as such and hosts of either byte order exchange. Fields that are structs or arrays
+/// are as wide as what they consist of, complex numbers as their parts.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -40,26 +41,52 @@ use crate::mem;
 /// assert_eq!(tenarc::from_slice::<Mesh>(&bytes)?, mesh);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
+///
+/// A struct with wider or only narrower fields does not compile, because its alignment is not that of the
+/// element type:
+///
+/// ```compile_fail
+/// # use bytemuck::{Pod, Zeroable};
+/// # use serde::Serialize;
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Sample {
+///     time: f64,
+///     position: [f32; 2],
+/// }
+///
+/// #[derive(Serialize)]
+/// struct Track {
+///     #[serde(with = "tenarc::tensor::Rows::<f32>")] // `time` is wider than an `f32`
+///     samples: Vec<Sample>,
+/// }
+///
+/// tenarc::to_vec(&Track { samples: vec![] })?;
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// The compiler does not see every field of another width: not one that is narrower than others, not
+/// one in a `#[repr(packed)]` struct, and, on 32-bit x86, where `f64` and `u64` have the alignment of `f32`,
+/// no field of 8 bytes. Such rows come back as they were on hosts of one byte order only.
 #[derive(Debug)]
 pub struct Rows<A>(PhantomData<A>);
 
 impl<A: Element + Pod> Rows<A> {
-    /// Writes the structs as rows.
+    /// Writes the structs as rows. Does not compile for structs that have not the alignment of the
+    /// element type, or are not a whole number of elements.
     ///
     /// # Errors
-    /// Where a struct is no whole number of elements or lies less aligned than they must, and
-    /// those of the serializer.
+    /// Those of the serializer.
     pub fn serialize<T: NoUninit, S: Serializer>(
         rows: &[T],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let width = width::<T, A>().map_err(S::Error::custom)?;
-        let elements: &[A] = bytemuck::checked::try_cast_slice(bytemuck::cast_slice::<T, u8>(rows))
-            .map_err(|error| S::Error::custom(format!("rows do not lie as elements: {error}")))?;
-        write::serialize(&Out { elements, shape: [rows.len(), width] }, serializer)
+        let shape = [rows.len(), In::<T, A>::WIDTH];
+        let elements: &[A] = bytemuck::must_cast_slice(rows);
+        write::serialize(&Out { elements, shape }, serializer)
     }
 
-    /// Reads the structs back.
+    /// Reads the structs back. Does not compile for the structs that [`serialize`](Self::serialize) refuses.
     ///
     /// # Errors
     /// Where the document holds no tensor of the element type whose rows are as long as the
@@ -69,16 +96,6 @@ impl<A: Element + Pod> Rows<A> {
     ) -> Result<Vec<T>, D::Error> {
         visit::deserialize::<In<T, A>, D>(deserializer, false).map(|rows| rows.0)
     }
-}
-
-fn width<T, A>() -> Result<usize> {
-    let (row, element) = (size_of::<T>(), size_of::<A>());
-    if row == 0 || row % element != 0 {
-        return Err(Error::data(format!(
-            "rows of {row} bytes are no whole number of elements of {element} bytes"
-        )));
-    }
-    Ok(row / element)
 }
 
 struct Out<'a, A> {
@@ -102,9 +119,46 @@ impl<A: Element> ToTensor for Out<'_, A> {
 
 struct In<T, A>(Vec<T>, PhantomData<A>);
 
+impl<T, A> In<T, A> {
+    /// Elements of a row.
+    ///
+    /// ```compile_fail
+    /// // 12 bytes are no whole number of complex numbers, although their parts are aligned as `u32`.
+    /// let mut out = tenarc::Serializer::new(Vec::new());
+    /// let _ = tenarc::tensor::Rows::<num_complex::Complex<f32>>::serialize(&[[0u32; 3]], &mut out);
+    /// ```
+    ///
+    /// ```compile_fail
+    /// let mut out = tenarc::Serializer::new(Vec::new());
+    /// let _ = tenarc::tensor::Rows::<u8>::serialize(&[[0u8; 0]], &mut out);
+    /// ```
+    ///
+    /// ```compile_fail
+    /// let mut out = tenarc::Serializer::new(Vec::new());
+    /// let _ = tenarc::tensor::Rows::<u32>::serialize(&[[0u16; 2]], &mut out);
+    /// ```
+    ///
+    /// ```
+    /// let mut out = tenarc::Serializer::new(Vec::new());
+    /// let _ = tenarc::tensor::Rows::<u32>::serialize(&[[0u32; 2]], &mut out);
+    /// ```
+    const WIDTH: usize = {
+        assert!(
+            align_of::<T>() == align_of::<A>(),
+            "all fields of a struct in `Rows` must be as wide as the element type: \
+             the struct has another alignment"
+        );
+        assert!(
+            size_of::<T>() != 0 && size_of::<T>().is_multiple_of(size_of::<A>()),
+            "a struct in `Rows` must be one or more whole elements"
+        );
+        size_of::<T>() / size_of::<A>()
+    };
+}
+
 impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
-        let width = width::<T, A>()?;
+        let width = Self::WIDTH;
         let meta = tensor.meta();
         let shape = &meta.shape;
         let fits = match shape.split_first() {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
 
 /// A tensor that keeps the buffer alive which holds its elements, and is had without copying them:
-/// see [`Parts::load_shared`](crate::Parts::load_shared).
+/// see [`Parts::load_shared`](crate::parts::Parts::load_shared).
 ///
 /// Read from anything else, it holds elements of its own. Cloning one that shares a buffer counts a
 /// reference.

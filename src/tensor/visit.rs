@@ -158,14 +158,11 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         self.assemble(meta(dtype, &shape, order.unwrap_or_default())?, data)
     }
 
+    /// The four fields, as formats write them that do not describe themselves. Plain numbers are
+    /// refused: in an untagged enum, a `Vec` of them would come back as a tensor.
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<T, S::Error> {
         let missing = |at: usize| S::Error::invalid_length(at, &"a tensor of four fields");
-        let dtype = match seq.next_element::<First>()? {
-            Some(First::Name(dtype)) => dtype,
-            // Plain numbers: what was a `Vec` before it became a tensor.
-            Some(First::Number(first)) => return self.numbers(Some(first), seq),
-            None => return self.numbers(None, seq),
-        };
+        let dtype = seq.next_element::<Name>()?.ok_or_else(|| missing(0))?.0;
         let shape: Vec<usize> = seq.next_element()?.ok_or_else(|| missing(1))?;
         let order = seq.next_element::<OrderName>()?.ok_or_else(|| missing(2))?.0;
         let meta = meta(dtype, &shape, order)?;
@@ -174,19 +171,6 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 }
 
 impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
-    fn numbers<S: SeqAccess<'de>>(self, first: Option<Number>, mut seq: S) -> Result<T, S::Error> {
-        let mut numbers = Vec::new();
-        if let Some(number) = first {
-            numbers.push(number);
-            while let Some(PlainNumber(number)) = seq.next_element()? {
-                numbers.push(number);
-            }
-        }
-        let elements =
-            Elements::holding(&numbers).ok_or_else(|| S::Error::custom(different_kinds()))?;
-        self.listed(&[numbers.len()], Listed::Exact(elements, false))
-    }
-
     /// Elements in row-major order.
     fn listed<E: serde::de::Error>(self, shape: &[usize], listed: Listed) -> Result<T, E> {
         let (dtype, len, stated, data) = match listed {
@@ -358,7 +342,7 @@ from_str!(Field, "a field of a tensor", |text| Ok(match text {
 
 struct Name(DType);
 
-from_str!(Name, "the name of a dtype", |text| Ok(Name(DType::from_name(text))));
+from_str!(Name, "a tensor: the name of its dtype", |text| Ok(Name(DType::from_name(text))));
 
 struct OrderName(Order);
 
@@ -419,12 +403,6 @@ impl<'de> Visitor<'de> for DataSeed {
 
 /// A number in a format meant for people.
 struct PlainNumber(Number);
-
-/// The first element of a sequence that is a tensor.
-enum First {
-    Name(DType),
-    Number(Number),
-}
 
 struct NumberVisitor;
 
@@ -511,53 +489,5 @@ impl<'de> serde::Deserialize<'de> for Real {
 impl<'de> serde::Deserialize<'de> for PlainNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberVisitor).map(Self)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for First {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FirstVisitor;
-
-        impl<'de> Visitor<'de> for FirstVisitor {
-            type Value = First;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a dtype or a number")
-            }
-
-            fn visit_bool<E>(self, value: bool) -> Result<First, E> {
-                Ok(First::Number(Number::Bool(value)))
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<First, E> {
-                Ok(First::Number(Number::Unsigned(value)))
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<First, E> {
-                Ok(First::Number(Number::Signed(value)))
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<First, E> {
-                Ok(First::Number(Number::Float(value)))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<First, E> {
-                match NumberVisitor.visit_str::<E>(text) {
-                    Ok(number) => Ok(First::Number(number)),
-                    Err(_) => Ok(First::Name(DType::from_name(text))),
-                }
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<First, S::Error> {
-                NumberVisitor.visit_seq(seq).map(First::Number)
-            }
-        }
-
-        if deserializer.is_human_readable() {
-            deserializer.deserialize_any(FirstVisitor)
-        } else {
-            // Formats that do not describe themselves have four fields here, a name first.
-            deserializer.deserialize_str(FirstVisitor)
-        }
     }
 }

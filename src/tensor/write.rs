@@ -142,7 +142,7 @@ impl Serialize for OneByOne<'_> {
     }
 }
 
-impl Serialize for super::Numbers {
+impl Serialize for super::numbers::Numbers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let dtype = self.dtype();
         if dtype.typed_array_tag().is_none() {

@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Unexpected, Visitor};
 use self::access::{Entries, Items, Shown, Variant};
 use self::within::Within;
 use super::Value;
-use crate::de::{invalid, one_more, visit_numbers, wrong_number};
+use crate::de::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
@@ -126,12 +126,16 @@ impl<'de> Node<'de> {
             }
             other => match other.value() {
                 Value::Numbers(numbers) => {
-                    visit_numbers(&numbers.dtype(), &numbers.0.le_bytes(), visitor)
+                    let (dtype, bytes) = (numbers.dtype(), numbers.0.le_bytes());
+                    visit_numbers(&dtype, Narrowing::Nearest, &bytes, visitor)
                 }
                 Value::Tensor(tensor) if tensor.shape().len() == 1 => {
-                    visit_numbers(tensor.dtype(), &tensor.le_bytes(), visitor)
+                    let bytes = tensor.le_bytes();
+                    visit_numbers(tensor.dtype(), Narrowing::Exact, &bytes, visitor)
                 }
-                Value::Bytes(bytes) => visit_numbers(&crate::DType::U8, bytes, visitor),
+                Value::Bytes(bytes) => {
+                    visit_numbers(&crate::DType::U8, Narrowing::Nearest, bytes, visitor)
+                }
                 _ => Err(other.wrong(&visitor)),
             },
         }
@@ -265,7 +269,7 @@ impl<'de> de::Deserializer<'de> for Node<'de> {
         deserialize_u32 visit_u32 as_int;
         deserialize_u64 visit_u64 as_int;
         deserialize_u128 visit_u128 as_unsigned;
-        deserialize_f32 visit_f32 as_single;
+        deserialize_f32 visit_f32 to_single;
         deserialize_f64 visit_f64 as_double;
     }
 

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+pub use crate::raw::RawValue;
+pub use crate::tensor::numbers::Numbers;
 pub use de::from_value;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
@@ -18,7 +20,7 @@ use crate::handoff::{self, Slot, name};
 use crate::io::source::{Bytes, Read};
 use crate::raw;
 use crate::segment::read::SegmentRead;
-use crate::tensor::{DynTensor, Numbers};
+use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Left, Text, Wire, unexpected_break};
@@ -154,7 +156,22 @@ impl Value {
         }
     }
 
-    fn number(&self) -> Option<Numeric> {
+    /// The integer, if this is one that fits.
+    pub fn as_u128(&self) -> Option<u128> {
+        match self.number()? {
+            number @ Numeric::Int { .. } => number.as_unsigned(),
+            _ => None,
+        }
+    }
+
+    /// Whether this is an integer: of any sign, and of up to 128 bits beside the sign. [`Display`](fmt::Display)
+    /// writes its decimal digits.
+    pub fn is_integer(&self) -> bool {
+        matches!(self.number(), Some(Numeric::Int { .. }))
+    }
+
+    /// The number, if this is one; of bignums, those of up to 128 bits.
+    pub(crate) fn number(&self) -> Option<Numeric> {
         match self {
             Self::Integer(value) => {
                 let negative = *value < 0;
@@ -174,6 +191,16 @@ impl Value {
     /// Whether an option would be read from this as `None`, so that `Some` must be written.
     fn reads_as_none(&self) -> bool {
         matches!(self, Self::Null | Self::Simple(23) | Self::Tag(tag::SOME, _))
+    }
+}
+
+impl From<u128> for Value {
+    /// An integer above `i128::MAX` becomes a tagged byte string (RFC 8949, section 3.4.3).
+    fn from(value: u128) -> Self {
+        i128::try_from(value).map_or_else(
+            |_| Self::Tag(tag::BIGNUM, Box::new(Self::Bytes(value.to_be_bytes().to_vec()))),
+            Self::Integer,
+        )
     }
 }
 
@@ -320,10 +347,13 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
-            Self::Integer(value) => write!(f, "{value}"),
-            other => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes)) {
-                Ok(text) => f.write_str(&text),
-                Err(_) => f.write_str("?"),
+            other => match other.number().and_then(Numeric::integer_digits) {
+                Some(digits) => f.write_str(&digits),
+                None => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes))
+                {
+                    Ok(text) => f.write_str(&text),
+                    Err(_) => f.write_str("?"),
+                },
             },
         }
     }
@@ -435,10 +465,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
-        Ok(i128::try_from(value).map_or_else(
-            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(value.to_be_bytes().to_vec()))),
-            Value::Integer,
-        ))
+        Ok(Value::from(value))
     }
 
     fn visit_f32<E>(self, value: f32) -> Result<Value, E> {

@@ -11,7 +11,8 @@ use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::ser::{Capture, blocks};
-use crate::tensor::{DynTensor, Numbers, Tensor};
+use crate::tensor::numbers::Numbers;
+use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tag;
 
 /// The value as a [`Value`]. Tensors are copied once.
@@ -128,10 +129,7 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_u128(self, v: u128) -> Result<Value> {
-        Ok(i128::try_from(v).map_or_else(
-            |_| Value::Tag(tag::BIGNUM, Box::new(Value::Bytes(v.to_be_bytes().to_vec()))),
-            Value::Integer,
-        ))
+        Ok(Value::from(v))
     }
 
     fn serialize_bool(self, v: bool) -> Result<Value> {

@@ -165,7 +165,7 @@ pub fn item_len(bytes: &[u8]) -> Option<usize> {
             }
             0x80..=0x97 => {
                 at += 1;
-                left = left - 1 + u64::from(initial & 0x1f);
+                left = (left - 1).checked_add(u64::from(initial & 0x1f))?;
                 continue;
             }
             0xd8 => {

@@ -31,6 +31,17 @@ impl Numeric {
         }
     }
 
+    /// The digits of an integer; `None` for a float.
+    pub fn integer_digits(self) -> Option<String> {
+        let Self::Int { negative, arg } = self else { return None };
+        Some(match (negative, arg.checked_add(1)) {
+            (false, _) => arg.to_string(),
+            (true, Some(magnitude)) => format!("-{magnitude}"),
+            // -2^128.
+            (true, None) => "-340282366920938463463374607431768211456".to_owned(),
+        })
+    }
+
     /// The integer this number is exactly; `None` beyond `i128` too.
     pub fn as_int(self) -> Option<i128> {
         match self {
@@ -58,10 +69,25 @@ impl Numeric {
         }
     }
 
+    /// The single that this number is exactly.
     pub fn as_single(self) -> Option<f32> {
         match self {
             Self::Single(value) => Some(value),
             other => double_to_single(other.as_double()?),
+        }
+    }
+
+    /// The single for a plain value: a double is rounded to the nearest one, as most other
+    /// writers have no singles. `None` for a finite double beyond the range of singles, and for
+    /// an integer that is no single exactly.
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn to_single(self) -> Option<f32> {
+        match self {
+            Self::Double(value) => double_to_single(value).or_else(|| {
+                let nearest = value as f32;
+                (nearest.is_finite() || value.is_nan()).then_some(nearest)
+            }),
+            other => other.as_single(),
         }
     }
 }
@@ -109,7 +135,30 @@ mod tests {
         assert_eq!(most_negative.as_double(), Some(-18_446_744_073_709_551_616.0));
         let huge = Numeric::Int { negative: false, arg: u128::MAX };
         assert_eq!((huge.as_int(), huge.as_unsigned()), (None, Some(u128::MAX)));
+        let digits = |negative, arg| Numeric::Int { negative, arg }.integer_digits().unwrap();
+        assert_eq!(digits(false, u128::MAX), u128::MAX.to_string());
+        assert_eq!(digits(true, 0), "-1");
+        assert_eq!(digits(true, (1 << 127) - 1), i128::MIN.to_string());
+        assert_eq!(digits(true, u128::MAX - 1), format!("-{}", u128::MAX));
+        assert_eq!(digits(true, u128::MAX), "-340282366920938463463374607431768211456");
+        assert_eq!(Numeric::Single(1.0).integer_digits(), None);
         assert_eq!(Numeric::Double(3.0).as_int(), Some(3));
         assert_eq!(Numeric::Single(f32::NAN).as_int(), None);
+    }
+
+    #[test]
+    fn doubles_are_rounded_to_singles_within_their_range() {
+        let single = |value| Numeric::Double(value).to_single();
+        assert_eq!(single(0.1), Some(0.1));
+        assert_eq!(single(f64::from(f32::MAX) * (1.0 + 1e-9)), Some(f32::MAX));
+        assert_eq!(single(1e39), None);
+        assert_eq!(single(-1e300), None);
+        assert_eq!(single(1e-300), Some(0.0));
+        assert_eq!(single(f64::NEG_INFINITY), Some(f32::NEG_INFINITY));
+        assert!(single(f64::from_bits(0x7ff8_0000_0000_0001)).unwrap().is_nan());
+        assert!(single(f64::from_bits(0x7ff0_0000_0000_0001)).unwrap().is_nan());
+        let signalling = f64::from_bits(0x7ff0_0000_2000_0000);
+        assert_eq!(single(signalling).unwrap().to_bits(), 0x7f80_0001);
+        assert_eq!(Numeric::Int { negative: false, arg: (1 << 24) + 1 }.to_single(), None);
     }
 }

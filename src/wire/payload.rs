@@ -219,7 +219,6 @@ fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Ele
 
 /// The elements of `len` bytes that `read` gives, in their order; so much memory is asked for at once as
 /// is `proven`.
-#[cfg_attr(not(feature = "tenbin"), allow(dead_code))]
 pub fn read_elements(
     dtype: &DType,
     len: usize,

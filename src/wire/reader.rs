@@ -556,6 +556,19 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
+    /// Passes over the rest of an item whose head was read, and which is neither array nor map. Texts
+    /// are checked.
+    pub fn skip_rest(&mut self, head: Head) -> Result<()> {
+        match head.major() {
+            head::BYTES | head::TEXT if head.is_indefinite() => self.skip_chunks(head),
+            head::BYTES => self.discard(head.arg),
+            head::TEXT => self.text(head).map(drop),
+            head::TAG => self.within(1, Self::skip),
+            _ if head.initial == head::BREAK => Err(unexpected_break().at(self.offset() - 1)),
+            _ => Ok(()),
+        }
+    }
+
     fn skip_chunks(&mut self, string: Head) -> Result<()> {
         while let Some(chunk) = self.next_chunk(string)? {
             if chunk.major() == head::TEXT {

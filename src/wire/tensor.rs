@@ -465,7 +465,6 @@ fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
     }
 }
 
-/// What [`Wire::payload_bytes`] needs to know again afterwards.
 impl TensorItem {
     /// What [`Wire::common_tensor`] read.
     pub fn common(meta: TensorMeta, len: usize) -> Self {

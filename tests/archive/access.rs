@@ -239,7 +239,7 @@ fn every_path_listed_leads_to_its_tensor() {
 }
 
 #[test]
-fn what_stands_under_keys_that_no_path_names_is_left_out() {
+fn what_stands_under_an_optional_key_has_a_path() {
     use std::collections::BTreeMap;
 
     let map: BTreeMap<Option<u8>, Tensor<Vec<f32>>> =
@@ -247,7 +247,10 @@ fn what_stands_under_keys_that_no_path_names_is_left_out() {
     let archive = opened(to_bytes(&map, quick()));
     archive.verify().unwrap();
     let tensors = archive.tensors().unwrap();
-    assert_eq!(tensors.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(), ["3"]);
-    assert_eq!(archive.keys("").unwrap(), ["3"]);
+    assert_eq!(
+        tensors.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(),
+        ["null", "3"]
+    );
+    assert_eq!(archive.keys("").unwrap(), ["null", "3"]);
     assert_eq!(archive.load::<BTreeMap<Option<u8>, Tensor<Vec<f32>>>>().unwrap(), map);
 }

@@ -2,12 +2,14 @@
 
 use std::io;
 
-use tenarc::{Archive, Category, DecodeOptions, OArchive, Tensor};
+use tenarc::de::DecodeOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, OArchive, Tensor};
 
 use super::support::{Counted, assert_sound, model, quick, to_bytes, variants, weights};
 
 /// Every segment of an archive in a new one, with another value before them.
-fn copied<S: tenarc::ReadAt>(from: &Archive<S>) -> tenarc::Result<Vec<u8>> {
+fn copied<S: tenarc::io::ReadAt>(from: &Archive<S>) -> tenarc::Result<Vec<u8>> {
     let mut out = OArchive::with_options(Vec::new(), quick())?;
     out.save("first")?;
     for segment in from.segments() {

@@ -8,7 +8,9 @@ use ndarray::{ArcArray, Array0, Array1, Array2, ArrayD, CowArray, IxDyn, ShapeBu
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{DType, DynTensor, Order, RawValue, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::value::RawValue;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use super::support::{
     from_bytes, quick, ramp, read_everywhere, round_trip, to_bytes, variants, weights,
@@ -321,9 +323,9 @@ struct Vertex {
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Mesh {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     many: Vec<Vertex>,
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     few: Vec<Vertex>,
 }
 
@@ -404,7 +406,9 @@ fn a_raw_value_never_holds_a_reference_that_leads_nowhere() {
                 let found: (Tensor<Vec<f32>>, u8) = content.get().unwrap();
                 assert_eq!((found, after), ((weights(5000, 1), 7), 9), "{way}");
             }
-            Err(error) => assert_eq!(error.category(), tenarc::Category::Data, "{way}: {error}"),
+            Err(error) => {
+                assert_eq!(error.category(), tenarc::error::Category::Data, "{way}: {error}")
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What each option of writing changes.
 
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Category, DType, IArchive, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, DType, IArchive, OArchive, Tensor};
 
 use super::support::{
     Dir, assert_sound, from_bytes, model, quick, read_everywhere, to_bytes, weights,
@@ -51,7 +53,7 @@ fn alignments_that_are_none_are_refused() {
         let error = OArchive::with_options(Vec::new(), options.clone()).unwrap_err();
         assert_eq!(error.category(), Category::Limit, "{error}");
         let dir = Dir::new();
-        assert!(tenarc::save_with(dir.file("a"), &1, options.clone()).is_err());
+        assert!(tenarc::archive::save_with(dir.file("a"), &1, options.clone()).is_err());
         assert!(OArchive::create(dir.file("a"), options).is_err());
         assert!(dir.names().is_empty());
     }
@@ -135,7 +137,7 @@ fn a_flipped_byte_is_noticed_with_checksums_and_loads_without() {
                 Err(error) => panic!("{way}: {error}"),
             }
         }
-        let unchecked = tenarc::DecodeOptions::default().with_checksums(false);
+        let unchecked = tenarc::de::DecodeOptions::default().with_checksums(false);
         let mut input = IArchive::with_options(&bytes[..], unchecked).unwrap();
         assert_eq!(input.load::<One>().unwrap().weight[77], 6);
         assert_eq!(Archive::new(&bytes[..]).unwrap().verify().is_err(), checksums);

@@ -7,7 +7,9 @@ use ndarray::{Array2, Array3, ArrayD};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeSeq as _;
 use serde::{Deserialize, Serialize, Serializer};
-use tenarc::{Archive, Category, IArchive, OArchive, SaveOptions, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive, OArchive, Value};
 
 use super::support::{from_bytes, quick, ramp, read_everywhere, round_trip, to_bytes, variants};
 

@@ -6,7 +6,9 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{DType, DynTensor, Order, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{assert_sound, quick, read_everywhere, to_bytes};
 

@@ -4,7 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Category, IArchive, OArchive, Tensor};
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use super::support::{Model, assert_sound, model, quick, to_bytes, weights};
 use crate::common::{OneByte, Ragged};
@@ -96,8 +97,8 @@ fn a_value_beyond_the_limits_does_not_disturb_the_next() {
     let mut out = OArchive::with_options(Vec::new(), quick()).unwrap();
     out.save(&nest(100)).unwrap().save(&weights(50_000, 1)).unwrap().save("after").unwrap();
     let bytes = out.finish().unwrap();
-    let limits = tenarc::Limits::strict().with_max_alloc(100_000);
-    let strict = tenarc::DecodeOptions::default().with_limits(limits);
+    let limits = tenarc::de::Limits::strict().with_max_alloc(100_000);
+    let strict = tenarc::de::DecodeOptions::default().with_limits(limits);
     let mut input = IArchive::with_options(&bytes[..], strict).unwrap();
     assert_eq!(input.load::<tenarc::Value>().unwrap_err().category(), Category::Limit);
     let error = input.load::<Tensor<Vec<f32>>>().unwrap_err();

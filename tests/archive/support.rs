@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use ndarray::{Array, ArrayD, IxDyn};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, IArchive, Map, OArchive, ReadAt, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::{ReadAt, SyncLevel};
+use tenarc::{Archive, IArchive, Map, OArchive, Tensor, Value};
 
 use crate::common::{OneByte, Ragged};
 
@@ -154,7 +156,7 @@ pub fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T
     }
     let dir = Dir::new();
     let path = dir.file("value.tenarc");
-    tenarc::save_with(&path, value, quick()).unwrap();
+    tenarc::archive::save_with(&path, value, quick()).unwrap();
     assert!(&tenarc::load::<T>(&path).unwrap() == value, "load");
     assert!(&tenarc::open(&path).unwrap().load::<T>().unwrap() == value, "open");
     // SAFETY: nobody else knows of the file.

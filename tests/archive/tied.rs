@@ -132,14 +132,14 @@ fn copies_of_a_shared_buffer_count_against_the_budget() {
     let value: Vec<Tensor<Vec<f32>>> = vec![weights(10_000, 1); 100];
     let bytes = to_bytes(&value, quick().with_dedup(true));
     assert!(bytes.len() < 60_000);
-    let limits = tenarc::Limits::default().with_max_alloc(1 << 20);
-    let strict = tenarc::DecodeOptions::default().with_limits(limits);
+    let limits = tenarc::de::Limits::default().with_max_alloc(1 << 20);
+    let strict = tenarc::de::DecodeOptions::default().with_limits(limits);
     let mut input = IArchive::with_options(&bytes[..], strict).unwrap();
     let error = input.load::<Vec<Tensor<Vec<f32>>>>().unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Limit, "{error}");
+    assert_eq!(error.category(), tenarc::error::Category::Limit, "{error}");
     let archive = Archive::new(&bytes[..]).unwrap().with_options(strict);
     let error = archive.load::<Vec<Tensor<Vec<f32>>>>().unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Limit, "{error}");
+    assert_eq!(error.category(), tenarc::error::Category::Limit, "{error}");
 }
 
 /// Keys can be large too, and so be tied to what stands before or behind them.

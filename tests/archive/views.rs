@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, CowArray, Ix2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Category, DType, DynTensor, Map, OArchive, Order, ReadAt, Tensor};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Order;
+use tenarc::{Archive, DType, DynTensor, Map, OArchive, Tensor};
 
 use super::support::{Dir, quick, ramp, to_bytes, variants, weights};
 
@@ -81,7 +84,7 @@ fn check(view: &View) {
 
 fn mapped(dir: &Dir) -> Map {
     let path = dir.file("views.tenarc");
-    tenarc::save_with(&path, &owned(), quick()).unwrap();
+    tenarc::archive::save_with(&path, &owned(), quick()).unwrap();
     // SAFETY: nobody else knows of the file.
     unsafe { Map::open(path) }.unwrap()
 }
@@ -129,7 +132,8 @@ fn small_tensors_of_every_place_and_dtype_can_be_viewed() {
         let path = dir.file("small.tenarc");
         let tensor = DynTensor::new(DType::C128, &[3], Order::C, vec![1; 48]).unwrap();
         let text = "x".repeat(len);
-        tenarc::save_with(&path, &Small { text, tensor: Tensor(tensor) }, quick()).unwrap();
+        tenarc::archive::save_with(&path, &Small { text, tensor: Tensor(tensor) }, quick())
+            .unwrap();
         // SAFETY: the file is replaced, not changed.
         let map = unsafe { Map::open(&path) }.unwrap();
         let view: Viewed = map.view().unwrap();
@@ -208,7 +212,7 @@ fn a_map_outlives_the_file_that_was_replaced_or_appended_to() {
     let mut out = OArchive::append_with(&path, quick()).unwrap();
     out.save("more").unwrap();
     out.finish().unwrap();
-    tenarc::save_with(&path, "another", quick()).unwrap();
+    tenarc::archive::save_with(&path, "another", quick()).unwrap();
     check(&view);
     check(&map.view().unwrap());
     assert_eq!(tenarc::load::<String>(&path).unwrap(), "another");

@@ -6,7 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::ser::{Error as _, SerializeStruct as _};
 use serde::{Serialize, Serializer};
-use tenarc::{Archive, Category, DType, DynTensor, IArchive, OArchive, Order, SaveOptions, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{Archive, DType, DynTensor, IArchive, OArchive, Value};
 
 use super::support::{Dir, contents, from_bytes, quick, variants, weights};
 
@@ -108,10 +111,10 @@ fn breaks_a_stream<T: Serialize>(name: &str, options: SaveOptions, value: &T) {
 fn spares_a_file<T: Serialize>(name: &str, options: &SaveOptions, value: impl Fn() -> T) {
     let dir = Dir::new();
     let path = dir.file("a.tenarc");
-    tenarc::save_with(&path, "old", quick()).unwrap();
+    tenarc::archive::save_with(&path, "old", quick()).unwrap();
     let old = contents(&path);
 
-    let error = tenarc::save_with(&path, &value(), options.clone()).unwrap_err();
+    let error = tenarc::archive::save_with(&path, &value(), options.clone()).unwrap_err();
     assert_eq!(error.category(), Category::Data, "{name}: {error}");
     assert!(contents(&path) == old, "{name}");
     assert_eq!(dir.names(), ["a.tenarc"], "{name}");
@@ -249,10 +252,10 @@ fn a_value_that_panics_leaves_no_trace_of_a_file() {
     for (walk, before) in [(0, true), (0, false), (1, true), (1, false)] {
         let dir = Dir::new();
         let path = dir.file("a.tenarc");
-        tenarc::save_with(&path, "old", quick()).unwrap();
+        tenarc::archive::save_with(&path, "old", quick()).unwrap();
         let old = contents(&path);
         let value = AssertUnwindSafe(Ending::new(walk, before, true));
-        assert!(catch_unwind(|| tenarc::save_with(&path, &*value, quick())).is_err());
+        assert!(catch_unwind(|| tenarc::archive::save_with(&path, &*value, quick())).is_err());
         assert!(contents(&path) == old);
         assert_eq!(dir.names(), ["a.tenarc"]);
 

@@ -110,6 +110,8 @@ fn every_changed_byte_of_several_values_is_found() {
     verify(&bytes).unwrap();
     each_change(&bytes, 3, |changed, at| {
         assert!(verify(changed).is_err(), "byte {at} is not verified");
+        // Least of all is it cut off by the next append.
+        assert!(Archive::new(changed).map_or(true, |archive| archive.unfinished_bytes() == 0));
         loads(changed, &truth[..2], at);
     });
 }

@@ -1,8 +1,10 @@
 //! Groups B, G and H: headers with correct hashes and lying contents.
 
 use ndarray::Array1;
-use tenarc::Category::{Damaged, Data, Eof, Limit, Syntax, Torn, Version};
-use tenarc::{Archive, Category, IArchive, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::error::Category::{Damaged, Data, Eof, Limit, Syntax, Torn, Version};
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use crate::alloc::peak_of;
 use crate::builder::{
@@ -141,7 +143,7 @@ fn lengths_that_no_file_has() {
         let bytes = archive(&Seg::new(metadata, &[EIGHT]).claiming(&[claim]));
         refused(&bytes, &[Torn, Damaged, Eof, Limit]);
         let torn = Archive::new_torn(At(&bytes[..bytes.len() - 1])).unwrap();
-        assert!(torn.is_empty());
+        assert!(torn.segments().all(|segment| segment.unwrap().missing_bytes() > 0));
     }
 }
 

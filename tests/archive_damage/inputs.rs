@@ -171,7 +171,10 @@ fn claims_of_eight_exbibytes() {
         let start = built.clone().raw(&seg.bytes(built.position())).bytes;
         let source = Huge { start, len: len.min(1 << 50), end: Vec::new() };
         let torn = Archive::new_torn(source).unwrap();
-        assert_eq!(torn.len(), 1);
+        assert_eq!(torn.len(), 2);
+        let cut = torn.segment(1).unwrap();
+        assert!(cut.missing_bytes() > 0);
+        assert_eq!(cut.load::<Value>().unwrap_err().category(), Torn);
         assert_eq!(torn.segment(0).unwrap().load::<u8>().unwrap(), 7);
     }
 }

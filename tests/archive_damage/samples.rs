@@ -3,7 +3,8 @@
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::{OArchive, Tensor};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 pub struct Model {

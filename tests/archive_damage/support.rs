@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::{DeserializeOwned, Error as _};
-use tenarc::{
-    Archive, Category, DecodeOptions, DynTensor, Error, IArchive, Limits, ReadAt, Result, Tensor,
-    Value,
-};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, DynTensor, Error, IArchive, Result, Tensor, Value};
 
 use crate::alloc::peak_of;
 use crate::common::{OneByte, hex};

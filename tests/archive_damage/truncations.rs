@@ -1,7 +1,9 @@
 //! Group I: archives cut short.
 
 use serde::de::DeserializeOwned;
-use tenarc::{Archive, Category, IArchive};
+use tenarc::archive::Recovered;
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive};
 
 use crate::common::OneByte;
 use crate::samples::{self, Model, ModelView, model};
@@ -41,6 +43,15 @@ impl Whole {
     }
 }
 
+/// That behind the whole segments there is at most the one that the archive ends in.
+fn check_cut<S: tenarc::io::ReadAt>(archive: &Archive<S>, whole: usize, len: usize) {
+    let missing = archive.segments().map(|segment| segment.unwrap().missing_bytes());
+    let missing: Vec<u64> = missing.collect();
+    assert!((whole..=whole + 1).contains(&missing.len()), "{len}");
+    assert!(missing[..whole].iter().all(|&missing| missing == 0), "{len}");
+    assert!(missing[whole..].iter().all(|&missing| missing > 0), "{len}");
+}
+
 fn cut<T>(bytes: &[u8], truth: &[T], whole: &Whole, step: usize)
 where
     T: DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -53,10 +64,21 @@ where
             assert_eq!(values::<T>(short).0, truth[..count]);
             continue;
         }
-        let error = Archive::new(At(short)).expect_err("opened");
-        assert_eq!(error.category(), Category::Torn, "{len}: {error}");
-        assert_eq!(error.offset(), Some(if len < 12 { 0 } else { whole.end(len) as u64 }), "{len}");
-        assert!(Archive::new(short).is_err(), "{len}");
+        match whole.commits.iter().rfind(|&&end| end <= len) {
+            Some(&end) => {
+                let archive = Archive::new(At(short)).unwrap();
+                assert_eq!(archive.unfinished_bytes(), (len - end) as u64, "{len}");
+                assert_eq!(archive.len(), whole.count(end) as u64, "{len}");
+                archive.verify().unwrap();
+            }
+            None => {
+                let error = Archive::new(At(short)).expect_err("opened");
+                assert_eq!(error.category(), Category::Torn, "{len}: {error}");
+                let end = if len < 12 { 0 } else { whole.end(len) as u64 };
+                assert_eq!(error.offset(), Some(end), "{len}");
+                assert!(Archive::new(short).is_err(), "{len}");
+            }
+        }
 
         for (found, error) in [values::<T>(short), values::<T>(OneByte(short))] {
             let error = error.expect("an error");
@@ -75,7 +97,7 @@ where
         let torn = archive.torn().unwrap();
         assert_eq!(torn.category(), Category::Torn);
         assert_eq!(torn.offset(), Some(whole.end(len) as u64), "{len}: {torn}");
-        assert_eq!(archive.len(), count as u64, "{len}");
+        check_cut(&archive, count, len);
         for (index, truth) in truth[..count].iter().enumerate() {
             assert_eq!(archive.segment(index as u64).unwrap().load::<T>().unwrap(), *truth);
         }
@@ -131,7 +153,7 @@ fn directories_cut_at_many_bytes() {
         let (found, error) = values::<Vec<f32>>(short);
         assert_eq!(found.len(), whole.count(len), "{len}: {error:?}");
         let archive = Archive::new_torn(At(short)).unwrap();
-        assert_eq!(archive.len(), whole.count(len) as u64, "{len}");
+        check_cut(&archive, whole.count(len), len);
         assert_eq!(archive.torn().unwrap().offset(), Some(whole.end(len) as u64), "{len}");
     }
 }
@@ -149,16 +171,22 @@ fn cut_files_are_refused_by_name_and_mended() {
         assert!(error.to_string().contains("file.tenarc"), "{error}");
         assert!(tenarc::open(&path).is_err());
         let new = dir.0.join("new.tenarc");
-        match tenarc::recover_to(&path, &new) {
+        match tenarc::archive::recover_to(&path, &new) {
             Ok(recovered) => {
                 assert_eq!(recovered.segments, whole.count(len) as u64);
                 assert_eq!(recovered.dropped, (len - whole.end(len)) as u64);
                 let archive = tenarc::open(&new).unwrap();
                 archive.verify().unwrap();
-                assert_eq!(archive.len(), recovered.segments);
-                assert_eq!(tenarc::recover(&path).unwrap(), recovered);
+                let salvaged = recovered.salvaged.is_some();
+                assert_eq!(archive.len(), recovered.segments + u64::from(salvaged));
+                let in_place = tenarc::archive::recover(&path);
+                if recovered.segments == 0 && recovered.dropped > 0 {
+                    assert_eq!(in_place.unwrap_err().category(), Category::Torn);
+                    continue;
+                }
+                assert_eq!(in_place.unwrap(), Recovered { salvaged: None, ..recovered });
                 let mended = std::fs::read(&path).unwrap();
-                assert!(mended == std::fs::read(&new).unwrap());
+                assert_eq!(mended == std::fs::read(&new).unwrap(), !salvaged);
                 assert_eq!(values::<Model>(&mended[..]).0.len(), whole.count(len));
             }
             Err(error) => assert!(len < 12, "{len}: {error}"),

@@ -1,6 +1,7 @@
 //! The second writer against the library's.
 
-use tenarc::{OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::{OArchive, Tensor};
 
 use crate::builder::{Built, MAGIC, Seg, archive, map, numbers_ref, tensor_ref, unsigned};
 use crate::samples::{model, options};

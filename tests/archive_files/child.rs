@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tenarc::{Category, OArchive, SaveOptions};
+use tenarc::OArchive;
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
 
 use crate::support::{name, record};
 
@@ -53,7 +55,7 @@ fn work() {
         ["append", from, count, len] => {
             append(&path, from.parse().unwrap(), count.parse().unwrap(), len.parse().unwrap())
         }
-        ["recover"] => tenarc::recover(&path).map(drop),
+        ["recover"] => tenarc::archive::recover(&path).map(drop),
         ["append_loop", from, count] => {
             append_loop(&path, from.parse().unwrap(), count.parse().unwrap())
         }
@@ -96,7 +98,7 @@ fn append(path: &OsStr, from: u32, count: u32, len: usize) -> tenarc::Result<()>
 }
 
 /// Appends records one by one, each in a session of its own, and writes the number of each that was
-/// reported as saved. Waits for others; makes a file whole that another process has left torn.
+/// reported as saved. Waits for others, and goes on behind what another process left unfinished.
 fn append_loop(path: &OsStr, from: u32, count: u32) -> tenarc::Result<()> {
     let busy = |error: &tenarc::Error| {
         // Another one may hold it, or have changed it between two steps.
@@ -110,13 +112,6 @@ fn append_loop(path: &OsStr, from: u32, count: u32) -> tenarc::Result<()> {
                 Ok(out) => out,
                 Err(error) if busy(&error) && attempt < 20_000 => {
                     std::thread::sleep(Duration::from_micros(200));
-                    continue;
-                }
-                Err(error) if error.category() == Category::Torn => {
-                    match tenarc::recover(path) {
-                        Err(error) if busy(&error) => {}
-                        result => drop(result?),
-                    }
                     continue;
                 }
                 Err(error) => return Err(error),

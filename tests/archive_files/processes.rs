@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crate::child;
 use crate::support::{Chance, Dir, Record, append, create, numbers_in, read, record};
+use crate::torn::whole_numbers_in;
+use crate::trace;
 
 const NAME: &str = "a.tenarc";
 
@@ -68,14 +70,22 @@ fn killed_appenders(rounds: u32) {
             assert!(said.is_empty(), "{said}");
             expected.extend(numbers);
         }
-        let torn = tenarc::open_torn(&path).unwrap();
-        let found = numbers_in(&torn).unwrap();
+        let torn = tenarc::archive::open_torn(&path).unwrap();
+        let found = whole_numbers_in(&torn);
         assert!(expected.iter().all(|number| found.contains(number)), "round {round}");
-        let recovered = tenarc::recover(&path).unwrap();
-        assert_eq!(recovered.segments, found.len() as u64);
+        let committed = tenarc::open(&path).unwrap();
+        assert_eq!(numbers_in(&committed).unwrap(), found[..committed.len() as usize]);
+        let left = if round % 2 == 0 {
+            let recovered = tenarc::archive::recover(&path).unwrap();
+            assert_eq!(recovered.segments, found.len() as u64);
+            &found[..]
+        } else {
+            &found[..committed.len() as usize]
+        };
+        assert!(expected.iter().all(|number| left.contains(number)), "round {round}");
         append(&path, [round], 600);
         expected.push(round);
-        assert_eq!(read(&path).len(), found.len() + 1);
+        assert_eq!(read(&path).len(), left.len() + 1);
     }
     // At most one that was not reported yet for each process that was killed.
     assert!(read(&path).len() <= expected.len() + 2 * rounds as usize);
@@ -134,7 +144,7 @@ fn one_process_appends_while_another_one_saves() {
             out.finish().map(drop)
         };
         if let Err(error) = append() {
-            assert_eq!(error.category(), tenarc::Category::Io, "{error}");
+            assert_eq!(error.category(), tenarc::error::Category::Io, "{error}");
             told += 1;
         }
         let bytes = fs::read(&path).unwrap();
@@ -143,4 +153,33 @@ fn one_process_appends_while_another_one_saves() {
     }
     eprintln!("told {told} times that the archive was replaced");
     assert!(saver.wait().unwrap().success());
+}
+
+/// The child is held up when it has renamed its file, before the call returns to it.
+#[test]
+fn an_append_can_follow_at_once_on_the_rename_of_a_save() {
+    if !trace::is_there() {
+        return;
+    }
+    let dir = Dir::new();
+    let path = dir.at(NAME);
+    tenarc::save(&path, &record(1, 600)).unwrap();
+    let calls = trace::watch("save 2 600", &path);
+    let rename = calls.iter().find(|call| call.name.starts_with("rename")).unwrap();
+    tenarc::save(&path, &record(1, 600)).unwrap();
+    // In microseconds.
+    let late = [rename.with("delay_exit=2000000")];
+    std::thread::scope(|scope| {
+        let saver = scope.spawn(|| trace::tamper("save 2 600", &path, &late));
+        while tenarc::load::<Record>(&path).unwrap().number == 1 {
+            assert!(!saver.is_finished());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        append(&path, [3], 600);
+        assert!(!saver.is_finished(), "the rename was not held up");
+        let (status, said) = saver.join().unwrap();
+        assert_eq!(status.code(), Some(child::DONE), "{said}");
+    });
+    let found = tenarc::open(&path).unwrap();
+    assert_eq!(crate::support::numbers_in(&found).unwrap(), [2, 3]);
 }

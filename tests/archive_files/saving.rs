@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::Array1;
 use serde::{Serialize, Serializer, ser};
-use tenarc::{Category, Map, OArchive, SaveOptions, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::{Map, OArchive, Tensor};
 
 use crate::child;
 use crate::support::{Dir, Record, name, numbers, read, record, unsynced};
@@ -180,7 +182,7 @@ fn places_where_no_file_can_be() {
     for place in ["", "/", ".", "..", "/dev/full", "/dev/null"] {
         assert!(tenarc::save(place, &record(1, 600)).is_err(), "{place}");
         assert!(OArchive::append(place).is_err(), "{place}");
-        assert!(tenarc::recover(place).is_err(), "{place}");
+        assert!(tenarc::archive::recover(place).is_err(), "{place}");
         assert!(tenarc::open(place).is_err(), "{place}");
     }
 }
@@ -241,7 +243,7 @@ fn modes_are_kept_and_links_replaced() {
         out.save_as("n2", &record(2, 600)).unwrap();
         // Not even for a moment is it open to more people than the old one.
         for name in dir.names() {
-            if name != NAME {
+            if name.to_str().unwrap().ends_with(".tenarc-tmp") {
                 let found = fs::metadata(dir.path().join(name)).unwrap().mode();
                 assert_eq!(found & 0o077 & !mode, 0, "{found:o}");
             }
@@ -292,7 +294,7 @@ fn names_of_all_kinds() {
         out.finish().unwrap();
         crate::support::append(&path, [4], 600);
         assert_eq!(read(&path), [3, 4]);
-        assert_eq!(tenarc::recover(&path).unwrap().segments, 2);
+        assert_eq!(tenarc::archive::recover(&path).unwrap().segments, 2);
         assert_eq!(dir.names(), [name.to_owned()].into());
         fs::remove_file(&path).unwrap();
     }
@@ -335,7 +337,8 @@ fn of_two_writers_the_last_to_finish_wins_whole() {
         out
     };
     let (first, second, third) = (start(1), start(2), start(3));
-    assert_eq!(dir.names().len(), 3);
+    // Each has a guard.
+    assert_eq!(dir.names().len(), 6);
     second.finish().unwrap();
     assert_eq!(read(&path), [2]);
     first.finish().unwrap();
@@ -383,7 +386,7 @@ fn readers_see_the_old_or_the_new_archive_while_threads_save() {
                         let number = writer * 1000 + number;
                         // Of different lengths.
                         let value = record(number, 2000 + number as usize % 7 * 500);
-                        tenarc::save_with(path, &value, unsynced()).unwrap();
+                        tenarc::archive::save_with(path, &value, unsynced()).unwrap();
                     }
                 })
             })

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, IArchive, Map, OArchive, ReadAt, SaveOptions, SyncLevel, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::{ReadAt, SyncLevel};
+use tenarc::{Archive, IArchive, Map, OArchive, Tensor};
 
 /// A directory of one test, removed with it.
 pub struct Dir(PathBuf);
@@ -125,7 +127,7 @@ pub fn read(path: &Path) -> Vec<u32> {
     map.verify().unwrap();
     assert_eq!(numbers_in(&map).unwrap(), found, "map");
     assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), found, "memory");
-    assert_eq!(tenarc::open_torn(path).unwrap().len(), found.len() as u64, "open_torn");
+    assert_eq!(tenarc::archive::open_torn(path).unwrap().len(), found.len() as u64, "open_torn");
     let mut stream = IArchive::new(File::open(path).unwrap()).unwrap();
     let streamed: Result<Vec<Record>, _> = stream.records().collect();
     let streamed: Vec<u32> = streamed.unwrap().iter().map(|record| record.number).collect();

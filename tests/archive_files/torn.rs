@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use tenarc::{Archive, Category, IArchive, OArchive, Recovered};
+use tenarc::archive::Recovered;
+use tenarc::archive::Salvaged;
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, IArchive, OArchive};
 
 use crate::support::{
     Chance, Dir, Record, append, name, numbers, numbers_in, read, record, unsynced,
@@ -54,20 +58,46 @@ impl Sample {
         *self.ends.iter().rfind(|(end, _)| *end <= cut).unwrap()
     }
 
+    /// The state of the last end mark that ends at `cut` or before: where it ends, and its number of segments.
+    fn committed(&self, cut: usize) -> Option<(usize, u64)> {
+        let marks = self.ends.iter().filter(|(end, _)| {
+            self.bytes[..*end].last_chunk::<34>().is_some_and(|tail| tail[2..10] == *b"TARCTAIL")
+        });
+        marks.copied().rfind(|(end, _)| *end <= cut)
+    }
+
     fn expected(segments: u64) -> Vec<u32> {
         (0..segments as u32).collect()
     }
 
-    /// That readers of a torn archive, of which `cut` bytes are good, say so and give what is whole.
+    /// That readers of a torn archive, of which `cut` bytes are good, give the state of the last end mark, and
+    /// on request what is whole.
     fn check(&self, torn: &[u8], cut: usize) {
-        let (end, segments) = self.last_end(cut);
+        match self.committed(cut) {
+            Some((committed, segments)) => {
+                let archive = Archive::new(torn).unwrap();
+                assert_eq!(archive.byte_len(), committed as u64, "{cut}");
+                assert_eq!(archive.unfinished_bytes(), (torn.len() - committed) as u64, "{cut}");
+                assert!(archive.torn().is_none());
+                assert_eq!(numbers_in(&archive).unwrap(), Self::expected(segments), "{cut}");
+                archive.verify().unwrap();
+            }
+            None => self.refused(torn, cut),
+        }
+        self.check_torn(torn, cut);
+    }
+
+    fn refused(&self, torn: &[u8], cut: usize) {
         let error = Archive::new(torn).unwrap_err();
         assert_eq!(error.category(), Category::Torn, "{cut}: {error}");
-        assert_eq!(error.offset(), Some(end as u64), "{cut}: {error}");
+        assert_eq!(error.offset(), Some(self.last_end(cut).0 as u64), "{cut}: {error}");
+    }
 
+    fn check_torn(&self, torn: &[u8], cut: usize) {
+        let (end, segments) = self.last_end(cut);
         let archive = Archive::new_torn(torn).unwrap();
         assert_eq!(archive.torn().unwrap().offset(), Some(end as u64), "{cut}");
-        assert_eq!(numbers_in(&archive).unwrap(), Self::expected(segments), "{cut}");
+        assert_eq!(whole_numbers_in(&archive), Self::expected(segments), "{cut}");
         let error = archive.verify().unwrap_err();
         assert!([Category::Torn, Category::Damaged].contains(&error.category()), "{cut}: {error}");
 
@@ -88,25 +118,84 @@ impl Sample {
 
     /// That a torn file is made whole, and can be appended to.
     fn mend(&self, path: &Path, torn: &[u8], cut: usize) {
+        self.go_on(path, torn, cut);
+        self.recover(path, torn, cut);
+    }
+
+    fn recover(&self, path: &Path, torn: &[u8], cut: usize) {
         let (end, segments) = self.last_end(cut);
         fs::write(path, torn).unwrap();
-        assert_eq!(OArchive::append(path).unwrap_err().category(), Category::Torn);
-        let expected = Recovered { segments, damaged: 0, dropped: (torn.len() - end) as u64 };
+        let dropped = (torn.len() - end) as u64;
+        let expected = Recovered { segments, dropped, ..Recovered::default() };
 
         let new = path.with_extension("new");
-        assert_eq!(tenarc::recover_to(path, &new).unwrap(), expected);
+        let mut recovered = tenarc::archive::recover_to(path, &new).unwrap();
         assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
-        assert_eq!(tenarc::recover(path).unwrap(), expected);
+        let salvaged = recovered.salvaged.take();
+        assert_eq!(recovered, expected);
+        assert_eq!(tenarc::archive::recover(path).unwrap(), expected);
         let mended = fs::read(path).unwrap();
-        assert!(fs::read(&new).unwrap() == mended, "{cut}: two ways, two results");
+        match salvaged {
+            None => assert!(fs::read(&new).unwrap() == mended, "{cut}: two ways, two results"),
+            Some(salvaged) => self.check_salvaged(&new, segments, &salvaged),
+        }
         assert!(mended.starts_with(&self.bytes[..end]));
         assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
 
-        assert_eq!(tenarc::recover(path).unwrap(), Recovered { segments, damaged: 0, dropped: 0 });
+        let whole = Recovered { segments, ..Recovered::default() };
+        assert_eq!(tenarc::archive::recover(path).unwrap(), whole);
         assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
         append(path, [segments as u32], self.len);
         assert_eq!(numbers(&fs::read(path).unwrap()).unwrap(), Self::expected(segments + 1));
     }
+
+    /// That what is left of a cut record follows the whole ones.
+    fn check_salvaged(&self, path: &Path, segments: u64, salvaged: &Salvaged) {
+        let archive = tenarc::open(path).unwrap();
+        archive.verify().unwrap();
+        assert_eq!(archive.len(), segments + 1);
+        let last = archive.segment(segments).unwrap();
+        let expected = record(segments as u32, self.len);
+        assert_eq!(last.get::<u32>("number").unwrap(), expected.number);
+        assert_eq!(last.name(), salvaged.name.as_deref());
+        assert_eq!(last.tensors().unwrap(), salvaged.tensors);
+        assert_eq!(salvaged.tensors[0].path(), "data");
+        assert_eq!(last.tensor::<ndarray::Array1<u32>>("data").unwrap(), expected.data.0);
+        for missing in &salvaged.missing {
+            assert!(last.info(missing.path()).is_err());
+        }
+    }
+
+    /// That an append cuts off what no end mark vouches for, and nothing else.
+    fn go_on(&self, path: &Path, torn: &[u8], cut: usize) {
+        fs::write(path, torn).unwrap();
+        // The start of an end mark, and garbage in place of the rest: it may have been whole once.
+        let next = &torn[self.last_end(cut).0..];
+        let is_mark = next.windows(5).take(6).any(|tag| tag == b"\xdaTEND");
+        let damaged_mark = is_mark && cut < torn.len();
+        match self.committed(cut) {
+            Some((committed, segments)) if !damaged_mark => {
+                append(path, [segments as u32], self.len);
+                let now = fs::read(path).unwrap();
+                assert!(now.starts_with(&self.bytes[..committed]), "{cut}");
+                assert_eq!(numbers(&now).unwrap(), Self::expected(segments + 1), "{cut}");
+            }
+            _ => {
+                assert_eq!(OArchive::append(path).unwrap_err().category(), Category::Torn);
+                assert!(fs::read(path).unwrap() == torn, "{cut}: a torn file changed");
+            }
+        }
+    }
+}
+
+/// The numbers of the records that are whole. One that the archive ends in may be the last.
+pub fn whole_numbers_in<S: ReadAt>(archive: &Archive<S>) -> Vec<u32> {
+    let mut found: Vec<_> = archive.segments().map(Result::unwrap).collect();
+    if let Some(last) = found.pop_if(|last| last.missing_bytes() > 0) {
+        assert!(last.get::<u32>("number").is_ok());
+        assert_eq!(last.load::<Record>().unwrap_err().category(), Category::Torn);
+    }
+    found.iter().map(|segment| segment.load::<Record>().unwrap().number).collect()
 }
 
 /// Whether a cut is one to try: all that are `near` the ends of parts, others by steps.
@@ -119,9 +208,10 @@ fn cuts(sample: &Sample, path: &Path, from: usize, read_step: usize, mend_step: 
     for cut in from..sample.bytes.len() {
         let torn = &sample.bytes[..cut];
         // Behind an end mark nothing is torn.
-        if Archive::new(torn).is_ok() {
-            assert!(sample.ends.iter().any(|(end, _)| *end == cut), "{cut}");
-            assert!(Archive::new(torn).unwrap().verify().is_ok());
+        if sample.committed(cut).is_some_and(|(end, _)| end == cut) {
+            let archive = Archive::new(torn).unwrap();
+            assert_eq!(archive.unfinished_bytes(), 0, "{cut}");
+            assert!(archive.verify().is_ok());
             continue;
         }
         if chosen(sample, cut, read_step, 3) {
@@ -195,8 +285,6 @@ fn tails_of_zeros_and_garbage() {
     for (end, _) in &sample.ends[1..] {
         for tail in tails() {
             let torn = [&sample.bytes[..*end], &tail].concat();
-            let error = Archive::new(&torn[..]).unwrap_err();
-            assert_eq!((error.category(), error.offset()), (Category::Torn, Some(*end as u64)));
             sample.mend(&path, &torn, *end);
             if !tail.starts_with(b"\xd8\x18\x5b") {
                 sample.check(&torn, *end);
@@ -244,8 +332,8 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
         fs::write(&path, &bytes).unwrap();
         assert!(tenarc::open(&path).unwrap().verify().is_err());
         assert_eq!(
-            tenarc::recover(&path).unwrap(),
-            Recovered { segments: 7, damaged: 0, dropped: 0 }
+            tenarc::archive::recover(&path).unwrap(),
+            Recovered { segments: 7, ..Recovered::default() }
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
         // Torn as well, with an end mark between: nothing is cut off.
@@ -255,14 +343,21 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
             let torn = &bytes[..bytes.len() - tail];
             fs::write(&path, torn).unwrap();
             if between {
-                let error = tenarc::recover(&path).unwrap_err();
+                let error = tenarc::archive::recover(&path).unwrap_err();
                 assert_eq!(error.category(), Category::Damaged, "{error}");
                 assert!(error.to_string().contains(NAME), "{error}");
                 assert_eq!(fs::read(&path).unwrap(), torn);
-                assert!(tenarc::recover_to(&path, dir.at("new")).is_err());
+                assert!(tenarc::archive::recover_to(&path, dir.at("new")).is_err());
                 assert!(!dir.at("new").exists());
+                // Nor is an earlier state taken for the last one.
+                for error in
+                    [tenarc::open(&path).unwrap_err(), OArchive::append(&path).unwrap_err()]
+                {
+                    let category = error.category();
+                    assert!(matches!(category, Category::Torn | Category::Damaged), "{error}");
+                }
+                assert_eq!(fs::read(&path).unwrap(), torn);
             }
-            assert_eq!(OArchive::append(&path).unwrap_err().category(), Category::Torn);
         }
     }
 }
@@ -277,8 +372,13 @@ fn an_end_mark_whose_start_is_lost_is_torn() {
         for lost in [1, 10, sample.bytes.len() - 34 - mark] {
             let mut torn = sample.bytes.clone();
             torn[mark..mark + lost].fill(0);
-            sample.check(&torn, mark);
-            sample.mend(&path, &torn, mark);
+            // Its tail says that there was one: an earlier state is not taken for the last.
+            sample.refused(&torn, mark);
+            fs::write(&path, &torn).unwrap();
+            assert_eq!(OArchive::append(&path).unwrap_err().category(), Category::Torn);
+            assert!(fs::read(&path).unwrap() == torn);
+            sample.check_torn(&torn, mark);
+            sample.recover(&path, &torn, mark);
         }
     }
 }
@@ -289,9 +389,9 @@ fn what_recover_refuses() {
     let path = dir.at(NAME);
     for bytes in [&b"something else"[..], b"{}", &tenarc::to_vec(&record(1, 600)).unwrap()] {
         fs::write(&path, bytes).unwrap();
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Syntax);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Syntax);
         assert_eq!(
-            tenarc::recover_to(&path, dir.at("new")).unwrap_err().category(),
+            tenarc::archive::recover_to(&path, dir.at("new")).unwrap_err().category(),
             Category::Syntax
         );
         assert_eq!(fs::read(&path).unwrap(), bytes);
@@ -299,20 +399,24 @@ fn what_recover_refuses() {
     // Not even the start of an archive is there: nothing of it can be kept.
     for len in 0..12 {
         fs::write(&path, &b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR"[..len]).unwrap();
-        assert_eq!(tenarc::open_torn(&path).unwrap_err().category(), Category::Torn);
-        assert_eq!(tenarc::recover(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::open_torn(&path).unwrap_err().category(), Category::Torn);
+        assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
         assert_eq!(fs::metadata(&path).unwrap().len(), len as u64);
     }
     dir.holds_only(NAME);
     fs::write(&path, b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR").unwrap();
-    assert_eq!(tenarc::recover(&path).unwrap(), Recovered { segments: 0, damaged: 0, dropped: 0 });
+    assert_eq!(tenarc::archive::recover(&path).unwrap(), Recovered::default());
     assert_eq!(read(&path), []);
-    assert!(tenarc::recover(dir.path()).is_err());
-    assert!(tenarc::recover(dir.at("missing")).is_err());
-    // Onto itself.
-    fs::write(&path, &fs::read(&path).unwrap()[..20]).unwrap();
-    assert_eq!(tenarc::recover_to(&path, &path).unwrap().segments, 0);
-    assert_eq!(read(&path), []);
+    assert!(tenarc::archive::recover(dir.path()).is_err());
+    assert!(tenarc::archive::recover(dir.at("missing")).is_err());
+    // Nothing would be left, in place or onto itself.
+    let cut = fs::read(&path).unwrap()[..20].to_vec();
+    fs::write(&path, &cut).unwrap();
+    assert_eq!(tenarc::archive::recover(&path).unwrap_err().category(), Category::Torn);
+    assert_eq!(tenarc::archive::recover_to(&path, &path).unwrap_err().category(), Category::Torn);
+    assert_eq!(fs::read(&path).unwrap(), cut);
+    assert_eq!(tenarc::archive::recover_to(&path, dir.at("new")).unwrap().segments, 0);
+    assert_eq!(read(&dir.at("new")), []);
 }
 
 /// A byte that changed on disk is no reason to drop what stands whole behind it.
@@ -335,7 +439,7 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
     let mut torn = whole[..places[4] + 100].to_vec();
     torn[places[2] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (4, 1));
     let archive = tenarc::open(&path).unwrap();
     for n in [0, 1, 3u16] {
@@ -343,10 +447,10 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
         assert_eq!(loaded.0, vec![n; 4000]);
     }
     let error = archive.segment(2).unwrap().load::<tenarc::Tensor<Vec<u16>>>().unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Damaged);
+    assert_eq!(error.category(), tenarc::error::Category::Damaged);
     // What is damaged with nothing whole behind it is cut off.
     torn[places[3] + 77] ^= 4;
     std::fs::write(&path, &torn).unwrap();
-    let found = tenarc::recover(&path).unwrap();
+    let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (2, 0));
 }

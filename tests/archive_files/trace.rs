@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
-use crate::child;
 use crate::support::Dir;
+use crate::{child, needed};
 
-/// Whether `strace` works here; says so if not.
+/// Whether `strace` works here; says so if not, and fails in CI.
 pub fn is_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn is_there() -> bool {
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         let there = status.is_ok_and(|status| status.success());
         if !there {
-            eprintln!("skipped: no working strace, so that system calls cannot be watched");
+            needed::skipped("strace is not installed, or may not trace");
         }
         there
     })

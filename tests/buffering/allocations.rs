@@ -5,7 +5,8 @@ use std::io;
 
 use ndarray::{Array2, ArrayD, ArrayView2, CowArray, Ix2, s};
 use serde::{Deserialize, Serialize};
-use tenarc::{DynTensor, EncodeOptions, Tensor, Value};
+use tenarc::ser::EncodeOptions;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::counter::{Allocated, allocated};
 
@@ -30,9 +31,9 @@ fn assert_copies(count: Allocated, copies: usize) {
 /// Counts what encoding into a buffer takes that is large enough.
 fn encoding<T: Serialize>(value: &T, options: EncodeOptions) -> Allocated {
     let mut buffer = Vec::new();
-    tenarc::append_to_with(&mut buffer, value, options).unwrap();
+    tenarc::ser::append_to_with(&mut buffer, value, options).unwrap();
     buffer.clear();
-    let (result, count) = allocated(|| tenarc::append_to_with(&mut buffer, value, options));
+    let (result, count) = allocated(|| tenarc::ser::append_to_with(&mut buffer, value, options));
     result.unwrap();
     count
 }

@@ -7,7 +7,8 @@ use ndarray::{Array2, ArrayD, ArrayView2, CowArray, Ix2, ShapeBuilder, array, s}
 use num_complex::Complex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 /// Asserts that a value comes back from bincode, postcard and both forms of `MessagePack`.
 #[track_caller]

@@ -6,7 +6,8 @@ use half::{bf16, f16};
 use ndarray::{Array1, Array2, ArrayD, ShapeBuilder, array};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use crate::common::{self, open_round_trip as survives};
 
@@ -226,8 +227,8 @@ fn packed_sequences_in_serdes_buffers() {
         wide: vec![i64::MIN; 300],
         array: Array2::eye(10),
     };
-    let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-    let bytes = tenarc::to_vec_with(&Flat { inner }, options).unwrap();
+    let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+    let bytes = tenarc::ser::to_vec_with(&Flat { inner }, options).unwrap();
     let back: Flat = common::decode(&bytes);
     assert_eq!(back.inner.singles, [0.1; 100]);
     assert_eq!(back.inner.wide, [i64::MIN; 300]);

@@ -121,10 +121,14 @@ fn a_leftover_is_swept_and_a_running_save_is_not() {
     checkpoints.save(1, &state(1)).unwrap();
     assert!(!leftover.exists());
 
-    let held = fs::File::create(&leftover).unwrap();
-    held.lock().unwrap();
+    fs::write(&leftover, "half").unwrap();
+    let guard = fs::File::create(leftover.with_extension("tenarc-lock")).unwrap();
+    guard.lock().unwrap();
     checkpoints.save(2, &state(2)).unwrap();
     assert!(leftover.exists());
+    guard.unlock().unwrap();
+    checkpoints.save(3, &state(3)).unwrap();
+    assert!(!leftover.exists());
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::io::{self, Read};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tenarc::{EncodeOptions, Error, Value};
+use tenarc::ser::EncodeOptions;
+use tenarc::{Error, Value};
 
 /// Every dtype that has a name.
 pub const DTYPES: [&str; 24] = [
@@ -160,7 +161,7 @@ pub fn open_round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(valu
     assert_eq!(decode::<T>(&bytes), *value, "{}", hex(&bytes));
 
     let packed = EncodeOptions::default().with_typed_arrays(true);
-    let packed = tenarc::to_vec_with(value, packed).unwrap();
+    let packed = tenarc::ser::to_vec_with(value, packed).unwrap();
     assert_eq!(decode::<T>(&packed), *value, "with typed arrays: {}", hex(&packed));
 
     let made = tenarc::to_value(value).unwrap();

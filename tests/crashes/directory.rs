@@ -4,7 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use tempfile::TempDir;
-use tenarc::{Best, Checkpoints};
+use tenarc::Checkpoints;
+use tenarc::checkpoint::Best;
 
 use crate::{child, strace};
 
@@ -30,18 +31,23 @@ fn kinds() -> &'static [&'static str] {
     if cfg!(feature = "sha256") { &["plain", "manifest"] } else { &["plain"] }
 }
 
-/// The roles of the child are a kind and the step that it saves, as in `plain 4`.
+/// The roles of the child are a kind and the step that it saves, as in `plain 4`, or `latest`.
 pub fn go_on(role: &str, dir: &Path) {
-    let (kind, step) = role.split_once(' ').unwrap();
-    let step = step.parse().unwrap();
+    let (kind, task) = role.split_once(' ').unwrap();
     let checkpoints = checkpoints(dir, kind == "manifest");
     strace::mark(dir, strace::BEGIN);
-    let result = checkpoints.save_scored(step, 0.5, &state(step, 2));
+    let result = match task {
+        "latest" => checkpoints.latest::<State>().map(|latest| {
+            let latest = latest.expect("there are some");
+            format!("step {}", latest.step)
+        }),
+        step => {
+            let step = step.parse().unwrap();
+            checkpoints.save_scored(step, 0.5, &state(step, 2)).map(|()| "saved".to_owned())
+        }
+    };
     strace::mark(dir, strace::END);
-    match result {
-        Ok(()) => println!("outcome: saved"),
-        Err(error) => println!("outcome: {error}"),
-    }
+    println!("outcome: {}", result.unwrap_or_else(|error| error.to_string()));
 }
 
 /// Steps 1 to `last`, of which 1, the best, and the last two are left.
@@ -75,6 +81,27 @@ pub fn tells_of_every_fault_and_goes_on() {
         }
         assert_eq!(checkpoints.load::<State>(1).unwrap(), state(1, 1), "the best one");
         goes_on(&checkpoints, *kind == "manifest");
+    }
+}
+
+/// A file that cannot be read is no reason to go on from an older one.
+pub fn tells_of_every_fault_of_reading() {
+    for kind in kinds() {
+        let (dir, _) = prepared(kind, 3);
+        let role = format!("{kind} latest");
+        let calls = strace::calls(&role, dir.path());
+        let mut told = 0;
+        for call in calls.iter().filter(|call| !call.is_internal()) {
+            let output = strace::inject(call, "error=EIO", &role, dir.path());
+            assert!(output.status.success(), "{}: {output:?}", call.line);
+            let outcome = child::told(&output.stdout, "outcome: ").concat();
+            if outcome != "step 3" {
+                let path = dir.path().to_str().unwrap();
+                assert!(outcome.contains(path), "{}: {outcome}", call.line);
+                told += 1;
+            }
+        }
+        assert!(told >= 4, "only {told} faults were told of");
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::child;
+use crate::{child, needed};
 
 /// A call between the child's marks.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Call {
     }
 }
 
-/// Says why not, if it cannot be used here.
+/// Whether it cannot be used here, which is a failure in CI.
 pub fn is_missing() -> bool {
     let mut strace = Command::new("strace");
     strace.args(["-o", "/dev/null", "-e", "inject=getuid:error=EIO", "true"]);
@@ -33,7 +33,7 @@ pub fn is_missing() -> bool {
     if works.is_ok_and(|status| status.success()) {
         return false;
     }
-    eprintln!("skipped: strace is not installed, or may not trace");
+    needed::skipped("strace is not installed, or may not trace");
     true
 }
 

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
-use tenarc::{
-    Archive, Category, DType, Deferred, Error, IArchive, OArchive, Order, Split, Tensor, from_parts,
-};
+use tenarc::error::Category;
+use tenarc::parts::Split;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{Archive, DType, Error, IArchive, OArchive, Tensor, from_parts};
 
 use super::quick;
 
@@ -24,7 +25,7 @@ fn everywhere<T: Serialize>(value: &T) -> Vec<(&'static str, Saved)> {
     };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
-    let saved = of(tenarc::save_with(&path, value, quick()));
+    let saved = of(tenarc::archive::save_with(&path, value, quick()));
     assert_eq!(path.exists(), saved.is_ok());
     vec![
         ("save", saved),
@@ -197,8 +198,8 @@ fn a_panic_while_fetching() {
     // A file is not there, and what was there before stays.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
-    tenarc::save_with(&path, "before", quick()).unwrap();
-    let save = || tenarc::save_with(&path, &panics(3000), quick());
+    tenarc::archive::save_with(&path, "before", quick()).unwrap();
+    let save = || tenarc::archive::save_with(&path, &panics(3000), quick());
     assert!(catch_unwind(AssertUnwindSafe(save)).is_err());
     assert_eq!(tenarc::load::<String>(&path).unwrap(), "before");
 

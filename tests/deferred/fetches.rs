@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use serde::Serialize;
-use tenarc::{Deferred, OArchive, SaveOptions, Split, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::parts::Split;
+use tenarc::tensor::Deferred;
+use tenarc::{OArchive, Tensor};
 
 use super::quick;
 
@@ -52,9 +55,9 @@ fn archived(options: SaveOptions, expected: (usize, usize)) {
     out.save(&counts.both()).unwrap();
     assert_eq!(counts.take(), expected, "OArchive");
     let dir = tempfile::tempdir().unwrap();
-    tenarc::save_with(dir.path().join("file"), &counts.both(), options.clone()).unwrap();
+    tenarc::archive::save_with(dir.path().join("file"), &counts.both(), options.clone()).unwrap();
     assert_eq!(counts.take(), expected, "save");
-    tenarc::to_parts_with(&counts.both(), options).unwrap();
+    tenarc::parts::to_parts_with(&counts.both(), options).unwrap();
     assert_eq!(counts.take(), expected, "to_parts");
 }
 

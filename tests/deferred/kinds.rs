@@ -1,9 +1,9 @@
 //! Deferred tensors of every dtype, order and block size read back as the tensors they stand for.
 
 use serde::Serialize;
-use tenarc::{
-    DType, Deferred, DynTensor, Error, IArchive, OArchive, Order, Split, Tensor, Value, from_parts,
-};
+use tenarc::parts::Split;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DType, DynTensor, Error, IArchive, OArchive, Tensor, Value, from_parts};
 
 use super::common::DTYPES;
 use super::quick;

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::io;
 
 use serde::Serialize;
-use tenarc::{DType, Deferred, OArchive, Order, Split, Tensor};
+use tenarc::parts::Split;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DType, OArchive, Tensor};
 
 use super::peak::peak;
 use super::quick;
@@ -72,7 +74,7 @@ fn one_tensor_at_a_time_is_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("model.tenarc");
         let saved = peak(|| {
-            tenarc::save_with(&path, &model, quick())?;
+            tenarc::archive::save_with(&path, &model, quick())?;
             Ok(usize::try_from(path.metadata().unwrap().len()).unwrap())
         });
         assert_most(name, "save", saved, bound);

@@ -5,8 +5,10 @@ use std::fmt;
 
 use serde::de::{self, DeserializeSeed, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
-use tenarc::Category::{Data, Limit};
-use tenarc::{DecodeOptions, Deserializer, DynTensor, Limits, RawValue, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category::{Data, Limit};
+use tenarc::value::RawValue;
+use tenarc::{Deserializer, DynTensor, Tensor, Value};
 
 use crate::support::{
     Nest, Record, accepts, head, is_well_formed, on_small_stack, quickly, refused, refuses, tensor,
@@ -242,8 +244,8 @@ fn tensors_count_all_their_levels() {
             |levels| DecodeOptions::default().with_limits(Limits::default().with_max_depth(levels));
         if bytes[0] != 0xc2 {
             type One = Tensor<DynTensor>;
-            tenarc::from_slice_with::<One>(&bytes, limits(levels)).unwrap();
-            let error = tenarc::from_slice_with::<One>(&bytes, limits(levels - 1)).unwrap_err();
+            tenarc::de::from_slice_with::<One>(&bytes, limits(levels)).unwrap();
+            let error = tenarc::de::from_slice_with::<One>(&bytes, limits(levels - 1)).unwrap_err();
             assert_eq!(error.category(), Limit);
         }
     }
@@ -316,7 +318,7 @@ fn levels_are_given_back_behind_errors() {
             1 => Value::deserialize(&mut deserializer).unwrap_err(),
             _ => Box::<RawValue>::deserialize(&mut deserializer).unwrap_err(),
         };
-        assert_eq!(error.category(), tenarc::Category::Syntax, "{error}");
+        assert_eq!(error.category(), tenarc::error::Category::Syntax, "{error}");
         assert_eq!(error.offset(), Some(at * 3 + 2));
     }
     deserializer.end().unwrap();

@@ -7,8 +7,11 @@ use num_complex::Complex;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::ser::{SerializeMap, SerializeTupleVariant};
 use serde::{Serialize, Serializer};
-use tenarc::Category::Limit;
-use tenarc::{DecodeOptions, EncodeOptions, Limits, Numbers, RawValue, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category::Limit;
+use tenarc::ser::EncodeOptions;
+use tenarc::value::{Numbers, RawValue};
+use tenarc::{Tensor, Value};
 
 use crate::support::{Nest, is_well_formed, on_small_stack};
 
@@ -81,9 +84,9 @@ fn written<T: Serialize + ?Sized>(value: &T, depth: usize) -> Vec<tenarc::Result
         .map(|typed| {
             let options = EncodeOptions::default().with_max_depth(depth).with_typed_arrays(typed);
             let mut buffer = b"before".to_vec();
-            let appended = tenarc::append_to_with(&mut buffer, value, options);
+            let appended = tenarc::ser::append_to_with(&mut buffer, value, options);
             let mut sink = Vec::new();
-            let streamed = tenarc::to_writer_with(&mut sink, value, options);
+            let streamed = tenarc::ser::to_writer_with(&mut sink, value, options);
             assert_eq!(appended.is_ok(), streamed.is_ok());
             if appended.is_err() {
                 assert_eq!(buffer, b"before", "nothing of it stays");
@@ -106,16 +109,16 @@ fn is_read_where_written<T: Serialize + ?Sized>(value: &T, depth: usize, what: &
                 let check = |result: tenarc::Result<()>, kind: &str| {
                     assert!(result.is_ok(), "{what} within {depth} as {kind}: {result:?}");
                 };
-                let any = tenarc::from_slice_with::<IgnoredAny>(&bytes, options);
+                let any = tenarc::de::from_slice_with::<IgnoredAny>(&bytes, options);
                 check(any.map(drop), "IgnoredAny");
-                let value = tenarc::from_slice_with::<Value>(&bytes, options);
+                let value = tenarc::de::from_slice_with::<Value>(&bytes, options);
                 check(value.as_ref().map(drop).map_err(|_| panic!("{what}: {value:?}")), "Value");
-                let raw = tenarc::from_reader_with::<_, Box<RawValue>>(&bytes[..], options);
+                let raw = tenarc::de::from_reader_with::<_, Box<RawValue>>(&bytes[..], options);
                 check(raw.map(drop), "RawValue");
                 is_well_formed(&bytes);
                 // And is written again from there.
                 let options = EncodeOptions::default().with_max_depth(depth);
-                let again = tenarc::to_vec_with(&value.unwrap(), options);
+                let again = tenarc::ser::to_vec_with(&value.unwrap(), options);
                 check(again.map(drop), "written again");
             }
             Err(error) => {

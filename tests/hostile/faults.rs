@@ -6,8 +6,9 @@ use ndarray::Array1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Eof, Io, Limit};
-use tenarc::{Deserializer, DynTensor, RawValue, Tensor, Value};
+use tenarc::error::Category::{Eof, Io, Limit};
+use tenarc::value::RawValue;
+use tenarc::{Deserializer, DynTensor, Tensor, Value};
 
 use crate::alloc::refusing_above;
 use crate::common::Ragged;

@@ -7,8 +7,10 @@ use std::marker::PhantomData;
 use ndarray::{Array1, Array2, ArrayD};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Data, Eof, Limit};
-use tenarc::{DecodeOptions, DynTensor, Limits, RawValue, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category::{Data, Eof, Limit};
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::alloc::peak_of;
 use crate::support::{
@@ -229,8 +231,8 @@ fn limited<T: DeserializeOwned>(bytes: &[u8], source: Source, budget: u64) -> te
     let limits = Limits::default().with_max_alloc(budget);
     let options = DecodeOptions::default().with_limits(limits);
     match source {
-        Source::Slice => tenarc::from_slice_with(bytes, options),
-        _ => tenarc::from_reader_with(bytes, options),
+        Source::Slice => tenarc::de::from_slice_with(bytes, options),
+        _ => tenarc::de::from_reader_with(bytes, options),
     }
 }
 
@@ -280,14 +282,14 @@ fn strict_limits_refuse_what_defaults_take() {
     let strict = DecodeOptions::default().with_limits(Limits::strict());
     let deep = [vec![0x81; 65], vec![0]].concat();
     tenarc::from_slice::<IgnoredAny>(&deep).unwrap();
-    let error = tenarc::from_slice_with::<IgnoredAny>(&deep, strict).unwrap_err();
+    let error = tenarc::de::from_slice_with::<IgnoredAny>(&deep, strict).unwrap_err();
     assert_eq!(error.category(), Limit);
     let high = tensor(40, &[1; 17], 64, &[0]);
     tenarc::from_slice::<Tensor<DynTensor>>(&high).unwrap();
-    let error = tenarc::from_slice_with::<Tensor<DynTensor>>(&high, strict).unwrap_err();
+    let error = tenarc::de::from_slice_with::<Tensor<DynTensor>>(&high, strict).unwrap_err();
     assert_eq!(error.category(), Limit);
     let large = cut_off(&[0x5a, 0x04, 0, 0, 1], 1 << 30).take((1 << 26) + 6);
-    let error = tenarc::from_reader_with::<_, ByteBuf>(large, strict).unwrap_err();
+    let error = tenarc::de::from_reader_with::<_, ByteBuf>(large, strict).unwrap_err();
     assert_eq!(error.category(), Limit);
 }
 

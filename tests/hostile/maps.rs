@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Data, Syntax};
-use tenarc::{DynTensor, RawValue, Tensor, Value};
+use tenarc::error::Category::{Data, Syntax};
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::support::{
     Kind, MIB, Record, accepts, head, is_well_formed, quickly, refused, refuses, tensor, unhex,

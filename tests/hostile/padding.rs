@@ -4,8 +4,11 @@ use ndarray::{Array1, ArrayView1, ArrayView2, CowArray, Ix1};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Data, Eof, Limit};
-use tenarc::{DecodeOptions, DynTensor, EncodeOptions, Limits, RawValue, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category::{Data, Eof, Limit};
+use tenarc::ser::EncodeOptions;
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::alloc::peak_of;
 use crate::support::{
@@ -242,26 +245,26 @@ fn views_in_wrapped_and_appended_messages_are_right_or_refused() {
 fn options_of_zero_and_of_the_most_are_limits_and_no_more() {
     let decode = |limits: Limits| DecodeOptions::default().with_limits(limits);
     let none = Limits::default().with_max_depth(0).with_max_rank(0).with_max_alloc(0);
-    assert_eq!(tenarc::from_slice_with::<u8>(&[7], decode(none)).unwrap(), 7);
-    assert_eq!(tenarc::from_reader_with::<_, u8>(&[7][..], decode(none)).unwrap(), 7);
+    assert_eq!(tenarc::de::from_slice_with::<u8>(&[7], decode(none)).unwrap(), 7);
+    assert_eq!(tenarc::de::from_reader_with::<_, u8>(&[7][..], decode(none)).unwrap(), 7);
     for digits in ["8101", "a101f6", "c601", "d84041aa", "d828828101d84041aa"] {
         let bytes = unhex(digits);
         for error in [
-            tenarc::from_slice_with::<IgnoredAny>(&bytes, decode(none)).unwrap_err(),
-            tenarc::from_slice_with::<Value>(&bytes, decode(none)).unwrap_err(),
-            tenarc::from_reader_with::<_, Vec<u8>>(&bytes[..], decode(none)).unwrap_err(),
-            tenarc::from_slice_with::<Tensor<DynTensor>>(&bytes, decode(none)).unwrap_err(),
+            tenarc::de::from_slice_with::<IgnoredAny>(&bytes, decode(none)).unwrap_err(),
+            tenarc::de::from_slice_with::<Value>(&bytes, decode(none)).unwrap_err(),
+            tenarc::de::from_reader_with::<_, Vec<u8>>(&bytes[..], decode(none)).unwrap_err(),
+            tenarc::de::from_slice_with::<Tensor<DynTensor>>(&bytes, decode(none)).unwrap_err(),
         ] {
             assert!(matches!(error.category(), Limit | Data), "{digits}: {error}");
         }
     }
-    let error = tenarc::from_reader_with::<_, String>(&b"\x61a"[..], decode(none)).unwrap_err();
+    let error = tenarc::de::from_reader_with::<_, String>(&b"\x61a"[..], decode(none)).unwrap_err();
     assert_eq!(error.category(), Limit);
     let flat = Limits::default().with_max_rank(0);
     let scalar = tensor(40, &[], 64, &[7]);
-    tenarc::from_slice_with::<Tensor<DynTensor>>(&scalar, decode(flat)).unwrap();
+    tenarc::de::from_slice_with::<Tensor<DynTensor>>(&scalar, decode(flat)).unwrap();
     let row = tensor(40, &[1], 64, &[7]);
-    let error = tenarc::from_slice_with::<Tensor<DynTensor>>(&row, decode(flat)).unwrap_err();
+    let error = tenarc::de::from_slice_with::<Tensor<DynTensor>>(&row, decode(flat)).unwrap_err();
     assert_eq!(error.category(), Limit);
 
     let most = Limits::default();
@@ -272,20 +275,20 @@ fn options_of_zero_and_of_the_most_are_limits_and_no_more() {
         let bytes = unhex(digits);
         let options = decode(most);
         assert_eq!(
-            tenarc::from_slice_with::<Value>(&bytes, options).is_ok(),
+            tenarc::de::from_slice_with::<Value>(&bytes, options).is_ok(),
             tenarc::from_slice::<Value>(&bytes).is_ok(),
             "{digits}"
         );
-        let _ = tenarc::from_reader_with::<_, IgnoredAny>(&bytes[..], options);
+        let _ = tenarc::de::from_reader_with::<_, IgnoredAny>(&bytes[..], options);
     }
     let claims = [head(4, u64::MAX), head(2, u64::MAX)].concat();
-    tenarc::from_slice_with::<Value>(&claims, decode(most)).unwrap_err();
+    tenarc::de::from_slice_with::<Value>(&claims, decode(most)).unwrap_err();
 
     for depth in [0, usize::MAX] {
         let options = EncodeOptions::default().with_max_depth(depth).with_typed_arrays(true);
-        assert_eq!(tenarc::to_vec_with(&7u8, options).unwrap(), [7]);
-        assert_eq!(tenarc::to_vec_with(&vec![0.5f64; 9], options).is_ok(), depth > 0);
-        assert_eq!(tenarc::to_vec_with(&Some(Some(())), options).is_ok(), depth > 0);
-        assert_eq!(tenarc::to_vec_with(&Tensor(vec![1u8]), options).is_ok(), depth > 0);
+        assert_eq!(tenarc::ser::to_vec_with(&7u8, options).unwrap(), [7]);
+        assert_eq!(tenarc::ser::to_vec_with(&vec![0.5f64; 9], options).is_ok(), depth > 0);
+        assert_eq!(tenarc::ser::to_vec_with(&Some(Some(())), options).is_ok(), depth > 0);
+        assert_eq!(tenarc::ser::to_vec_with(&Tensor(vec![1u8]), options).is_ok(), depth > 0);
     }
 }

@@ -2,8 +2,10 @@
 
 use ndarray::{Array0, Array1, Array2, ArrayD};
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Data, Limit};
-use tenarc::{DType, DecodeOptions, DynTensor, Limits, Order, Tensor, Value};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category::{Data, Limit};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use crate::support::{accepts, head, is_well_formed, named, quickly, refuses, tensor, unhex, wide};
 
@@ -224,13 +226,13 @@ fn a_raised_limit_still_allocates_as_dimensions_come() {
         for rank in [65, 1000] {
             let dims = vec![1; rank];
             let bytes = tensor(40, &dims, 64, &[7]);
-            let read: Tensor<DynTensor> = tenarc::from_slice_with(&bytes, options).unwrap();
+            let read: Tensor<DynTensor> = tenarc::de::from_slice_with(&bytes, options).unwrap();
             assert_eq!(read.shape().len(), rank);
         }
         for claim in [1 << 20, 1 << 40, u64::MAX] {
             let bytes = [unhex("d82882"), wide(4, claim), vec![1; 50]].concat();
             let (result, peak) = crate::alloc::peak_of(|| {
-                tenarc::from_slice_with::<Tensor<DynTensor>>(&bytes, options)
+                tenarc::de::from_slice_with::<Tensor<DynTensor>>(&bytes, options)
             });
             assert!(result.is_err() && peak < 100_000, "{peak}");
         }

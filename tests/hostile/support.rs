@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use ndarray::{Array1, Array2, ArrayD};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use tenarc::{Category, DynTensor, Error, RawValue, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Error, Tensor, Value};
 
 use crate::alloc::peak_of;
 pub use crate::common::{OneByte, hex, unhex};

@@ -6,8 +6,9 @@ use ndarray::Array1;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::Category::Data;
-use tenarc::{DynTensor, RawValue, Tensor, Value};
+use tenarc::error::Category::Data;
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::support::{
     Record, accepts, head, is_well_formed, named, outcomes, refused_by, refuses, tensor, unhex,
@@ -283,10 +284,10 @@ macro_rules! renamed {
 
 renamed! {
     AsTensor "$tenarc::Tensor";
-    AsNumbers "$tenarc::Numbers";
+    AsNumbers "$tenarc::value::Numbers";
     AsTagged "$tenarc::Tagged";
     AsSimple "$tenarc::Simple";
-    AsRaw "$tenarc::RawValue";
+    AsRaw "$tenarc::value::RawValue";
     AsValue "$tenarc::Value";
     Unknown "$tenarc::Nothing";
 }
@@ -384,7 +385,7 @@ fn options_of_what_looks_like_some_or_none_come_back() {
 #[test]
 fn raw_references_pass_through_messages_and_stay_out_of_archives() {
     let reference = [head(6, 0x5442_5546), unhex("8463663332 8104 6143 00")].concat();
-    let raw: &tenarc::RawValue = tenarc::from_slice(&reference).unwrap();
+    let raw: &tenarc::value::RawValue = tenarc::from_slice(&reference).unwrap();
     assert_eq!(tenarc::to_vec(raw).unwrap(), reference);
     let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
     let error = out.save(raw).unwrap_err();

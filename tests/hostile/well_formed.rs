@@ -1,7 +1,7 @@
 //! Group A: what is no well-formed CBOR (RFC 8949, Appendix F).
 
 use serde_bytes::ByteBuf;
-use tenarc::Category::{Eof, Syntax};
+use tenarc::error::Category::{Eof, Syntax};
 use tenarc::{Deserializer, Value};
 
 use crate::support::{accepts, refused, refused_hex, refuses, unhex, wide};

@@ -2,8 +2,13 @@
 
 use std::io;
 
-use tenarc::{Archive, Buffer, Category, DecodeOptions, IArchive, Limits, OArchive, Parts, ReadAt};
-use tenarc::{SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::io::SyncLevel;
+use tenarc::parts::{Buffer, Parts};
+use tenarc::{Archive, IArchive, OArchive};
 
 use super::builder::{self, Seg, array, bytes_ref, text};
 use super::support::{Model, archived, model, sample, small, split, variants};

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use ndarray::{Array2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{
-    Archive, OArchive, Order, Parts, RawValue, SaveOptions, Split, Tensor, TensorInfo, Value,
-};
+use tenarc::archive::SaveOptions;
+use tenarc::parts::{Parts, Split};
+use tenarc::tensor::{Order, TensorInfo};
+use tenarc::value::RawValue;
+use tenarc::{Archive, OArchive, Tensor, Value};
 
 use super::support::{archived, received, split, weights};
 
@@ -46,7 +48,7 @@ fn paths(questions: &[Question]) -> Vec<&str> {
 #[track_caller]
 fn all<T: Serialize>(value: &T) -> Vec<Question> {
     let (log, options) = noting(|_| true);
-    let parts = tenarc::to_parts_with(value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(value, options).unwrap();
     let asked = std::mem::take(&mut *log.lock().unwrap());
     let told: Vec<Question> = parts.info().buffers().iter().map(|info| question(info)).collect();
     assert_eq!(asked, told);
@@ -210,19 +212,27 @@ fn values_that_are_roots_and_keys_of_all_kinds() {
     assert_eq!(paths(&all(&vec![0.5f32; 100])), [""]);
     assert_eq!(paths(&all(&ByteBuf::from(vec![1]))), [""]);
     assert_eq!(paths(&all(&((weights(1, 1), weights(2, 1)), weights(3, 1)))), ["0.0", "0.1", "1"]);
-    // Keys that no path can name, tensors in keys, and values behind them.
+    // Keys of all kinds, tensors in keys, which have no path, and values behind them.
     let map: BTreeMap<(u8, bool), (u8, Weights)> =
         [((1, true), (1, weights(1, 1))), ((2, false), (2, weights(2, 2)))].into();
-    assert_eq!(paths(&all(&map)), ["?.1", "?.1"]);
-    let map: BTreeMap<ByteBuf, Tensor<Vec<f32>>> =
-        [(ByteBuf::from(vec![1; 3]), weights(1, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?", "?"]);
-    let map: BTreeMap<Vec<ByteBuf>, Tensor<Vec<f32>>> =
-        [(vec![ByteBuf::from(vec![1; 3])], weights(1, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?.0", "?"]);
+    assert_eq!(paths(&all(&map)), ["[1, true].1", "[2, false].1"]);
+    // A path has the reference to a key in place of the key, if that went to a buffer.
+    for (taken, component) in [(false, "h'010101'"), (true, "1413633350([0])")] {
+        let (log, options) = noting(move |at| at > 0 || taken);
+        let map: BTreeMap<ByteBuf, Tensor<Vec<f32>>> =
+            [(ByteBuf::from(vec![1; 3]), weights(1, 1))].into();
+        let parts = tenarc::parts::to_parts_with(&map, options).unwrap();
+        assert_eq!(paths(&log.lock().unwrap()), ["?", component]);
+        assert_eq!(parts.info().tensors().unwrap()[0].path(), component);
+        let map: BTreeMap<Vec<ByteBuf>, Tensor<Vec<f32>>> =
+            [(vec![ByteBuf::from(vec![1; 3])], weights(1, 1))].into();
+        let (log, options) = noting(move |at| at > 0 || taken);
+        tenarc::parts::to_parts_with(&map, options).unwrap();
+        assert_eq!(paths(&log.lock().unwrap()), ["?.0", &format!("[{component}]")]);
+    }
     let map: BTreeMap<Option<bool>, Tensor<Vec<f32>>> =
         [(None, weights(1, 1)), (Some(true), weights(2, 1))].into();
-    assert_eq!(paths(&all(&map)), ["?", "?"]);
+    assert_eq!(paths(&all(&map)), ["null", "true"]);
     let map: BTreeMap<i128, Tensor<Vec<f32>>> = [
         (i128::MIN, weights(1, 1)),
         (-(1 << 64), weights(2, 1)),
@@ -231,7 +241,8 @@ fn values_that_are_roots_and_keys_of_all_kinds() {
     ]
     .into();
     let found = all(&map);
-    assert_eq!(paths(&found), ["?", "-18446744073709551616", "18446744073709551615", "?"]);
+    let expected = [i128::MIN, -(1 << 64), u64::MAX.into(), 1 << 64].map(|key| key.to_string());
+    assert_eq!(paths(&found), expected);
     let empty: (Vec<u8>, BTreeMap<u8, u8>, Tensor<Vec<f32>>) = Default::default();
     assert_eq!(all(&empty), []);
     assert_eq!(paths(&all(&(&empty, &empty, weights(1, 1)))), ["2"]);
@@ -251,7 +262,7 @@ fn values_of_every_item_and_long_metadata() {
         (text("last"), bytes(7)),
     ]);
     let asked = all(&value);
-    assert_eq!(paths(&asked[..4]), ["tagged.1", "numbers", "?", "?"]);
+    assert_eq!(paths(&asked[..4]), ["tagged.1", "numbers", "0.5", "simple(255)"]);
     assert_eq!(asked[4 + 399].0, format!("{}.399", "long".repeat(500)));
     assert_eq!(asked.last().unwrap().0, "last");
 }
@@ -307,7 +318,7 @@ fn walks_that_start_again_ask_nothing_again() {
                 .map(|at| (weights(at + 1, 1), late(others), weights(at + 2, 2)))
                 .collect();
             let (log, options) = noting(|_| true);
-            let parts = tenarc::to_parts_with(&value, options.clone()).unwrap();
+            let parts = tenarc::parts::to_parts_with(&value, options.clone()).unwrap();
             let asked = std::mem::take(&mut *log.lock().unwrap());
             let expected: Vec<String> = (0..count)
                 .flat_map(|at| {
@@ -350,11 +361,11 @@ fn every_second_answer_is_kept_through_restarts() {
         .collect();
     // Questions come by fours: a tensor, a sequence that is none, a list inside, a tensor.
     let (_, options) = noting(|at| at % 2 == 1);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     let told: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
     assert_eq!(told, ["0.2", "1.2", "2.2", "3.2"]);
     let (_, options) = noting(|at| at % 2 == 0);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     let told: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
     let expected = (0..4).flat_map(|at| [format!("{at}.0"), format!("{at}.1.17000")]);
     assert_eq!(told, expected.collect::<Vec<_>>());
@@ -391,7 +402,7 @@ fn keys_with_dots_are_told_as_they_are() {
     let value: BTreeMap<&str, Tensor<Vec<f32>>> =
         [("a.b", weights(1, 1)), ("/c", weights(2, 1)), ("", weights(3, 1))].into();
     let (log, options) = noting(|_| true);
-    let parts = tenarc::to_parts_with(&value, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&value, options).unwrap();
     assert_eq!(parts.buffers().len(), 3);
     assert_eq!(paths(&log.lock().unwrap()), ["/", "/~1c", "a.b"]);
 }

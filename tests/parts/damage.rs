@@ -1,7 +1,10 @@
 //! Buffers that are not the right ones, and metadata that was changed or is none.
 
 use serde_bytes::ByteBuf;
-use tenarc::{Category, DecodeOptions, Error, OArchive, Parts, PartsInfo, Value};
+use tenarc::de::DecodeOptions;
+use tenarc::error::Category;
+use tenarc::parts::{Parts, PartsInfo};
+use tenarc::{Error, OArchive, Value};
 
 use super::alloc::peak_of;
 use super::support::{Model, Sent, archived, model, sample, small, split};

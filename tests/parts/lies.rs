@@ -2,9 +2,11 @@
 
 use serde::de::DeserializeOwned;
 use serde_bytes::ByteBuf;
-use tenarc::{
-    Archive, Category, DecodeOptions, DynTensor, Error, Limits, Parts, SharedTensor, Tensor, Value,
-};
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
+use tenarc::parts::Parts;
+use tenarc::tensor::SharedTensor;
+use tenarc::{Archive, DynTensor, Error, Tensor, Value};
 
 use super::alloc::peak_of;
 use super::builder::{
@@ -63,7 +65,8 @@ fn two_writers_agree() {
     for checksums in [false, true] {
         let seg = Seg::new(metadata.clone(), &slices);
         let seg = if checksums { seg } else { seg.unchecked() };
-        let options = tenarc::SaveOptions::default().with_inline_below(0).with_checksums(checksums);
+        let options =
+            tenarc::archive::SaveOptions::default().with_inline_below(0).with_checksums(checksums);
         let theirs = super::support::split(&value, &options);
         assert!(sent(&seg) == theirs);
         // A name is kept.
@@ -90,7 +93,7 @@ fn references_beyond_the_buffers() {
     }
     // The path is told before there are buffers.
     let seg = Seg::new(nested(array(&[bytes_ref(0), bytes_ref(9)])), &[b"1234"]);
-    let error = tenarc::PartsInfo::new(seg.parts()).unwrap_err();
+    let error = tenarc::parts::PartsInfo::new(seg.parts()).unwrap_err();
     assert_eq!(error.path(), "a.1.1");
 }
 

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ShapeBuilder as _, s};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{
-    Buffer, Category, Order, Parts, PartsInfo, SaveOptions, SharedBytes, SharedTensor, Split,
-    Tensor,
-};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::io::SharedBytes;
+use tenarc::parts::{Buffer, Parts, PartsInfo, Split};
+use tenarc::tensor::{Order, SharedTensor};
 
 use super::support::{model, received, split, weights};
 
@@ -83,10 +85,11 @@ fn every_second_array_by_a_callback() {
     let next = AtomicUsize::new(0);
     let options = SaveOptions::default()
         .with_out_of_band(move |_| next.fetch_add(1, Ordering::Relaxed) % 2 == 1);
-    let parts = tenarc::to_parts_with(&arrays, options).unwrap();
+    let parts = tenarc::parts::to_parts_with(&arrays, options).unwrap();
     let told: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
     assert_eq!(told, ["1", "3", "5"]);
-    let listed: Vec<_> = parts.tensors().unwrap().iter().map(tenarc::TensorInfo::buffer).collect();
+    let listed: Vec<_> =
+        parts.tensors().unwrap().iter().map(tenarc::tensor::TensorInfo::buffer).collect();
     assert_eq!(listed, [None, Some(0), None, Some(1), None, Some(2), None]);
     let (metadata, buffers) = parts.into_inner();
     let sent = (metadata, buffers.iter().map(|buffer| buffer.to_vec()).collect());

@@ -6,7 +6,8 @@ use ndarray::{Array2, ShapeBuilder as _};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{SaveOptions, Tensor};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
 
 use super::support::{flat, received, sent, split};
 

@@ -2,7 +2,11 @@
 
 use std::io::{self, Read};
 
-use tenarc::{Category, DecodeOptions, Limits, Parts, SaveOptions, Split, Tensor};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
+use tenarc::parts::{Parts, Split};
 
 use super::alloc::peak_of;
 use super::builder::{Seg, array, bytes_ref, tensor_ref};

@@ -7,7 +7,9 @@ use std::fmt::Debug;
 use ndarray::{Array, ArrayD, IxDyn};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Buffer, OArchive, Parts, PartsInfo, SaveOptions, Split, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::parts::{Buffer, Parts, PartsInfo, Split};
+use tenarc::{Archive, OArchive, Tensor, Value};
 
 use crate::common::{OneByte, Ragged};
 
@@ -38,7 +40,7 @@ pub fn variants() -> Vec<(&'static str, SaveOptions)> {
 /// Splits a value in every way; all must give the same.
 #[track_caller]
 pub fn split<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Sent {
-    let parts = tenarc::to_parts_with(value, options.clone()).unwrap();
+    let parts = tenarc::parts::to_parts_with(value, options.clone()).unwrap();
     for (buffer, info) in parts.buffers().iter().zip(parts.info().buffers()) {
         assert!((buffer.as_ptr() as usize).is_multiple_of(info.alignment()));
     }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{Parts, SaveOptions, SharedTensor, Tensor};
+use tenarc::Tensor;
+use tenarc::archive::SaveOptions;
+use tenarc::parts::Parts;
+use tenarc::tensor::SharedTensor;
 
 use super::support::{received, split, weights};
 
@@ -39,7 +42,7 @@ fn tied_payloads_of_all_forms_are_sent_once_and_every_field_gets_its_own() {
         let paths: Vec<&str> = parts.info().buffers().iter().map(|info| info.path()).collect();
         assert_eq!(paths, ["embed", "other"]);
         let told: Vec<Option<u64>> =
-            parts.tensors().unwrap().iter().map(tenarc::TensorInfo::buffer).collect();
+            parts.tensors().unwrap().iter().map(tenarc::tensor::TensorInfo::buffer).collect();
         assert_eq!(told, [Some(0), Some(0), Some(0), Some(1)]);
     }
 }
@@ -47,7 +50,8 @@ fn tied_payloads_of_all_forms_are_sent_once_and_every_field_gets_its_own() {
 #[test]
 fn tied_tensors_share_one_buffer() {
     let value = vec![weights(1000, 1), weights(1000, 2), weights(1000, 1)];
-    let parts = tenarc::to_parts_with(&value, SaveOptions::default().with_dedup(true)).unwrap();
+    let parts =
+        tenarc::parts::to_parts_with(&value, SaveOptions::default().with_dedup(true)).unwrap();
     let (metadata, buffers) = parts.into_inner();
     let buffers: Vec<Arc<[u8]>> = buffers.iter().map(|buffer| Arc::from(&buffer[..])).collect();
     let starts: Vec<*const u8> = buffers.iter().map(|buffer| buffer.as_ptr()).collect();

@@ -2,7 +2,8 @@
 
 use std::io::{self, IoSlice, Write};
 
-use tenarc::{Category, Parts, Split};
+use tenarc::error::Category;
+use tenarc::parts::{Parts, Split};
 
 use super::support::{Model, Sent, flat, model, sample, small};
 

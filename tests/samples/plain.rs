@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array1, array};
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Numbers, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::value::Numbers;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct Records {

@@ -7,7 +7,8 @@ use half::{bf16, f16};
 use ndarray::{Array0, Array1, Array2, Array3, ArrayD, IxDyn, ShapeBuilder, array, s};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct Model {
@@ -242,11 +243,11 @@ struct Edge {
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct Mesh {
     name: String,
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     triangles: Vec<Triangle>,
-    #[serde(with = "tenarc::Rows::<u32>")]
+    #[serde(with = "tenarc::tensor::Rows::<u32>")]
     edges: Vec<Edge>,
-    #[serde(with = "tenarc::Rows::<u32>")]
+    #[serde(with = "tenarc::tensor::Rows::<u32>")]
     no_edges: Vec<Edge>,
 }
 

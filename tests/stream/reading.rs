@@ -203,7 +203,8 @@ where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
     let packed = EncodeOptions::default().with_typed_arrays(true);
-    for bytes in [tenarc::to_vec(value).unwrap(), tenarc::to_vec_with(value, packed).unwrap()] {
+    for bytes in [tenarc::to_vec(value).unwrap(), tenarc::ser::to_vec_with(value, packed).unwrap()]
+    {
         for step in [1, usize::MAX] {
             let reader = Ending { rest: &bytes, step, kind: ErrorKind::WouldBlock };
             let mut stream = tenarc::Deserializer::from_reader(reader).into_iter::<T>();

@@ -77,7 +77,7 @@ fn when_a_call_returns_all_of_the_value_has_been_handed_over() {
         macro_rules! each {
             ($value:expr) => {
                 let value = &$value;
-                let expected = tenarc::to_vec_with(value, options).unwrap();
+                let expected = tenarc::ser::to_vec_with(value, options).unwrap();
                 let mut serializer = tenarc::Serializer::with_options(Vec::new(), options);
                 for times in 1..3 {
                     value.serialize(&mut serializer).unwrap();
@@ -114,7 +114,7 @@ impl Write for Failing {
 
 #[track_caller]
 fn fails_at<T: Serialize + ?Sized>(value: &T, options: EncodeOptions, room: usize) {
-    let expected = tenarc::to_vec_with(value, options).unwrap();
+    let expected = tenarc::ser::to_vec_with(value, options).unwrap();
     assert!(room < expected.len());
     for error in [Some(ErrorKind::BrokenPipe), None] {
         let writer = Failing { taken: Vec::new(), room, error };
@@ -137,7 +137,7 @@ fn fails_at<T: Serialize + ?Sized>(value: &T, options: EncodeOptions, room: usiz
         assert!(serializer.into_inner().taken == expected[..room], "room for {room}");
     }
     let mut writer = Failing { taken: Vec::new(), room, error: Some(ErrorKind::Other) };
-    let failed = tenarc::to_writer_with(&mut writer, value, options).unwrap_err();
+    let failed = tenarc::ser::to_writer_with(&mut writer, value, options).unwrap_err();
     assert_eq!(failed.category(), Category::Io);
     assert!(writer.taken == expected[..room]);
 }
@@ -148,7 +148,7 @@ fn a_writer_that_fails_at_any_byte_ends_the_stream() {
         macro_rules! each {
             ($value:expr) => {
                 let value = &$value;
-                for room in 0..tenarc::to_vec_with(value, options).unwrap().len() {
+                for room in 0..tenarc::ser::to_vec_with(value, options).unwrap().len() {
                     fails_at(value, options, room);
                 }
             };
@@ -164,11 +164,11 @@ fn a_writer_that_fails_in_a_large_value_ends_the_stream() {
     let numbers = vec![0.25; 10_000];
     let packed = Elements(&numbers, None);
     for options in both_ways() {
-        let len = tenarc::to_vec_with(large, options).unwrap().len();
+        let len = tenarc::ser::to_vec_with(large, options).unwrap().len();
         for room in (0..len).step_by(4999).chain([len - 1]) {
             fails_at(large, options, room);
         }
-        let len = tenarc::to_vec_with(&packed, options).unwrap().len();
+        let len = tenarc::ser::to_vec_with(&packed, options).unwrap().len();
         for room in (0..len).step_by(9973).chain([len - 1]) {
             fails_at(&packed, options, room);
             fails_at(&(0, &packed, "end"), options, room);
@@ -366,7 +366,7 @@ fn a_length_other_than_announced_is_an_error_with_its_path() {
             for (announced, given) in [(3, 2), (2, 3), (0, 1), (1, 0), (200, 199), (199, 200)] {
                 let value = (0, Wrong { form, announced, given });
                 let what = format!("{form:?}: {announced} announced, {given} given");
-                let error = tenarc::to_vec_with(&value, options).unwrap_err();
+                let error = tenarc::ser::to_vec_with(&value, options).unwrap_err();
                 assert_eq!(error.category(), Category::Data, "{what}: {error}");
                 assert!(error.to_string().contains("than were announced"), "{what}: {error}");
                 assert!(error.path().starts_with('1'), "{what}: {error}");
@@ -374,7 +374,7 @@ fn a_length_other_than_announced_is_an_error_with_its_path() {
                     assert_eq!(error.path(), format!("1.{announced}"), "{what}");
                 }
                 let mut out = Vec::new();
-                assert!(tenarc::to_writer_with(&mut out, &value, options).is_err(), "{what}");
+                assert!(tenarc::ser::to_writer_with(&mut out, &value, options).is_err(), "{what}");
 
                 let mut serializer = tenarc::Serializer::with_options(Vec::new(), options);
                 assert!(value.1.serialize(&mut serializer).is_err(), "{what}");
@@ -382,7 +382,7 @@ fn a_length_other_than_announced_is_an_error_with_its_path() {
                 assert!(refused.is_err(), "{what}");
             }
             let right = Wrong { form, announced: 20, given: 20 };
-            tenarc::to_vec_with(&right, options).unwrap();
+            tenarc::ser::to_vec_with(&right, options).unwrap();
         }
     }
 }
@@ -469,11 +469,11 @@ fn on_an_error_the_buffer_is_as_it_was() {
         for capacity in [0, 10, 4096] {
             let mut buffer = Vec::with_capacity(capacity);
             buffer.extend(b"record before");
-            let error = tenarc::append_to_with(&mut buffer, value, options).unwrap_err();
+            let error = tenarc::ser::append_to_with(&mut buffer, value, options).unwrap_err();
             assert!(error.to_string().contains(message), "{error}");
             assert_eq!(buffer, b"record before", "{error}");
             // And of use.
-            tenarc::append_to_with(&mut buffer, &[1, 2], options).unwrap();
+            tenarc::ser::append_to_with(&mut buffer, &[1, 2], options).unwrap();
             assert_eq!(buffer, b"record before\x82\x01\x02");
         }
     }

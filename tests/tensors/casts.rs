@@ -4,7 +4,8 @@ use half::{bf16, f16};
 use ndarray::{Array1, Array2, ArrayView1, CowArray, array};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, Element, FromTensor, Order, Tensor, ToTensor};
+use tenarc::tensor::{Element, FromTensor, Order, ToTensor};
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{Placed, Sample, assert_fails, assert_reads, encode, for_every_element};
 

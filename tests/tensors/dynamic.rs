@@ -1,7 +1,8 @@
 //! Tensors whose dtype is known at run time.
 
 use ndarray::{Array2, ArrayD, IxDyn, array, s};
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{Sample, assert_reads, encode, for_every_element, hex};
 use crate::common::DTYPES;

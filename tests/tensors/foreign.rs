@@ -3,7 +3,8 @@
 use half::f16;
 use ndarray::{Array1, Array2, ArrayD, array};
 use num_complex::Complex;
-use tenarc::{DType, DynTensor, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use super::support::{
     Sample, assert_fails, assert_reads, decode, encode, for_every_element, hex, unhex,

@@ -6,7 +6,8 @@ use ndarray::{
     Array, Array0, Array1, Array2, Array3, Array4, ArrayBase, ArrayD, ArrayViewD, Axis, Data,
     Dimension, IxDyn, ShapeBuilder, s,
 };
-use tenarc::{DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DynTensor, Tensor};
 
 use super::support::{Sample, assert_reads, decode, encode, for_every_element, hex};
 

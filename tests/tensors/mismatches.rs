@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use ndarray::{Array1, Array2, Array3, ArrayD, array};
 use serde::{Deserialize, Serialize};
-use tenarc::{Category, DynTensor, Element, Tensor};
+use tenarc::error::Category;
+use tenarc::tensor::Element;
+use tenarc::{DynTensor, Tensor};
 
 use super::support::{Sample, assert_fails, decode, encode, for_every_element, unhex};
 
@@ -60,13 +62,19 @@ fn another_dtype_of_a_large_tensor_from_a_reader() {
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-#[serde(bound(serialize = "T: tenarc::ToTensor", deserialize = "T: tenarc::FromTensor<'de>"))]
+#[serde(bound(
+    serialize = "T: tenarc::tensor::ToTensor",
+    deserialize = "T: tenarc::tensor::FromTensor<'de>"
+))]
 struct Model<T> {
     layers: Vec<Layer<T>>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
-#[serde(bound(serialize = "T: tenarc::ToTensor", deserialize = "T: tenarc::FromTensor<'de>"))]
+#[serde(bound(
+    serialize = "T: tenarc::tensor::ToTensor",
+    deserialize = "T: tenarc::tensor::FromTensor<'de>"
+))]
 struct Layer<T> {
     weight: Tensor<T>,
 }

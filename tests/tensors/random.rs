@@ -2,7 +2,8 @@
 
 use ndarray::{ArrayD, Axis, IxDyn, ShapeBuilder, Slice};
 use proptest::prelude::*;
-use tenarc::{DType, DynTensor, Order, Tensor, Value};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 use super::support::{OneByte, encode};
 

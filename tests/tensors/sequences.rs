@@ -6,14 +6,15 @@ use half::{bf16, f16};
 use ndarray::{Array1, array};
 use num_complex::Complex;
 use serde::Deserialize;
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{assert_fails, assert_reads, decode, encode, unhex};
 
 /// The bare typed array, and the tensor, of some singles.
 fn singles(values: &[f32]) -> [Vec<u8>; 2] {
-    let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-    let bare = tenarc::to_vec_with(values, options).unwrap();
+    let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+    let bare = tenarc::ser::to_vec_with(values, options).unwrap();
     assert_eq!(bare[..2], [0xd8, 85], "a bare typed array");
     [bare, encode(&Array1::from_vec(values.to_vec()))]
 }
@@ -53,7 +54,10 @@ fn into_any_number_type_that_holds_the_elements() {
         assert_reads(&bytes, &vec![0.5f64; 8]);
     }
     assert_reads(&unhex("d856 48 000000000000e03f"), &vec![0.5f32]);
-    assert_fails::<Vec<f32>>(&unhex("d856 48 9a9999999999b93f"), &["0.1"]);
+    // A packed sequence means what its numbers mean one by one; a tensor keeps its elements.
+    assert_reads(&unhex("d856 48 9a9999999999b93f"), &vec![0.1f32]);
+    assert_fails::<Vec<f32>>(&unhex("d828 82 8101 d856 48 9a9999999999b93f"), &["0.1"]);
+    assert_fails::<Vec<f32>>(&unhex("d856 48 9c7500883ce4377e"), &["double-precision"]);
 }
 
 #[test]

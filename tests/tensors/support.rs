@@ -6,7 +6,8 @@ use half::{bf16, f16};
 use ndarray::{ArrayBase, Data, Dimension};
 use num_complex::Complex;
 use serde::de::DeserializeOwned;
-use tenarc::{Element, Error, Tensor};
+use tenarc::tensor::Element;
+use tenarc::{Error, Tensor};
 
 pub use crate::common::{OneByte, hex, unhex};
 use crate::common::{everywhere, refuse};

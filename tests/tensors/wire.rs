@@ -3,7 +3,8 @@
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder, arr0, array, s};
 use num_complex::Complex;
-use tenarc::{DType, DynTensor, Order, Tensor};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{Sample, encode, for_every_element, hex, unhex};
 
@@ -170,6 +171,9 @@ fn the_order_of_a_vector_is_not_told() {
 #[test]
 fn tensors_do_not_depend_on_the_typed_array_option() {
     let matrix = Tensor(Array2::<f64>::eye(20));
-    let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-    assert_eq!(tenarc::to_vec(&matrix).unwrap(), tenarc::to_vec_with(&matrix, options).unwrap());
+    let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+    assert_eq!(
+        tenarc::to_vec(&matrix).unwrap(),
+        tenarc::ser::to_vec_with(&matrix, options).unwrap()
+    );
 }

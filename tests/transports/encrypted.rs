@@ -9,7 +9,8 @@ use chacha20poly1305::Key;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use tenarc::{Deserializer, Parts, Split};
+use tenarc::Deserializer;
+use tenarc::parts::{Parts, Split};
 
 use crate::sealed::{CHUNK, Opener, Sealer, TAG};
 use crate::support::{FORMS, Model, Partly, TIMEOUT, model, plain};

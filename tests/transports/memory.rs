@@ -101,5 +101,5 @@ fn memory_whose_archive_is_not_finished_is_refused() {
     drop(write(&memory));
     // SAFETY: nobody else knows of it.
     let error = unsafe { Map::open(&path) }.unwrap_err();
-    assert_eq!(error.category(), tenarc::Category::Torn, "{error}");
+    assert_eq!(error.category(), tenarc::error::Category::Torn, "{error}");
 }

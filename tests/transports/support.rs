@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use ndarray::{Array1, Array2, ShapeBuilder};
 use serde::{Deserialize, Serialize};
-use tenarc::{Category, Deserializer, IArchive, OArchive, Parts, Split, Tensor};
+use tenarc::error::Category;
+use tenarc::parts::{Parts, Split};
+use tenarc::{Deserializer, IArchive, OArchive, Tensor};
 
 use crate::child;
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenarc::{Category, Deserializer, Parts, Split};
+use tenarc::Deserializer;
+use tenarc::error::Category;
+use tenarc::parts::{Parts, Split};
 
 use crate::child;
 use crate::support::{FORMS, Form, Model, Peer, TIMEOUT, model, plain};

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 
-use tenarc::Parts;
+use tenarc::parts::Parts;
 
 use crate::child;
 use crate::support::{Model, Peer, TIMEOUT, model};
@@ -49,7 +49,7 @@ fn messages_and_pieces_of_parts_come_from_another_process() {
         assert_eq!(tenarc::from_slice::<Model>(&receive()).unwrap(), model(number));
     }
     let metadata = receive();
-    let count = tenarc::PartsInfo::new(&metadata[..]).unwrap().buffers().len();
+    let count = tenarc::parts::PartsInfo::new(&metadata[..]).unwrap().buffers().len();
     assert_eq!(count, 3);
     let buffers: Vec<_> = (0..count).map(|_| receive()).collect();
     let parts = Parts::new(metadata, buffers).unwrap();

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use ndarray::{Array2, arr1};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tenarc::{Element, IArchive, OArchive, Result, Tensor};
+use tenarc::tensor::Element;
+use tenarc::{IArchive, OArchive, Result, Tensor};
 
 use super::{quick, round_trip};
 

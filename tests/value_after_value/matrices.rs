@@ -4,7 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use ndarray::{Array2, Array3, ShapeBuilder, arr2};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{Archive, Element, IArchive, OArchive, Tensor};
+use tenarc::tensor::Element;
+use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use super::{quick, round_trip};
 
@@ -133,26 +134,26 @@ struct Point {
     weight: f32,
 }
 
-/// Fields of several widths, as bytes.
+/// Fields of several widths, as their bytes in an order that the struct chooses.
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Event {
-    time: u64,
-    code: u16,
+    time: [u8; 8],
+    code: [u8; 2],
     flags: [u8; 6],
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Default)]
 struct Blocks {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     points: Vec<Point>,
-    #[serde(with = "tenarc::Rows::<u8>")]
+    #[serde(with = "tenarc::tensor::Rows::<u8>")]
     events: Vec<Event>,
 }
 
 /// As a value of its own.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
-struct Points(#[serde(with = "tenarc::Rows::<f32>")] Vec<Point>);
+struct Points(#[serde(with = "tenarc::tensor::Rows::<f32>")] Vec<Point>);
 
 fn points(count: u16) -> Vec<Point> {
     let point = |at| Point { position: [f32::from(at); 3], weight: 0.5 };
@@ -161,7 +162,11 @@ fn points(count: u16) -> Vec<Point> {
 
 #[test]
 fn plain_structs_as_blocks() {
-    let event = |at: u16| Event { time: u64::from(at) << 40, code: at, flags: [1, 2, 3, 4, 5, 6] };
+    let event = |at: u16| Event {
+        time: (u64::from(at) << 40).to_le_bytes(),
+        code: at.to_le_bytes(),
+        flags: [1, 2, 3, 4, 5, 6],
+    };
     let blocks = Blocks { points: points(1000), events: (0..1000).map(event).collect() };
     round_trip(&blocks);
     round_trip(&Blocks::default());

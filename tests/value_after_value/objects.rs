@@ -6,7 +6,8 @@ use std::fmt::Debug;
 use ndarray::{Array1, Array2};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tenarc::{Archive, Category, IArchive, OArchive, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::{Archive, IArchive, OArchive, Tensor, Value};
 
 use super::{quick, round_trip};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
-use tenarc::{Archive, Category, DynTensor, IArchive, OArchive, Tensor, Value};
+use tenarc::error::Category;
+use tenarc::{Archive, DynTensor, IArchive, OArchive, Tensor, Value};
 
 use super::common::Ragged;
 use super::quick;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, OArchive, SoftFail, Tensor};
+use tenarc::ser::SoftFail;
+use tenarc::{IArchive, OArchive, Tensor};
 
 use super::quick;
 

@@ -60,7 +60,7 @@ fn a_vector_that_grows_while_values_are_added() {
     let mut input = IArchive::new(&vector[..]).unwrap();
     (0..4).for_each(|_| load(&mut input));
     assert_eq!(input.load::<String>().unwrap(), "behind the last commit");
-    assert_eq!(input.is_at_end().unwrap_err().category(), tenarc::Category::Torn);
+    assert_eq!(input.is_at_end().unwrap_err().category(), tenarc::error::Category::Torn);
 }
 
 /// What stood in the vector before stays.

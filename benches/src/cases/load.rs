@@ -1,4 +1,4 @@
-//! (g) the 200 MB model loaded from a file in the page cache.
+//! (g) loads the 200 MB model from a file in the page cache.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -6,18 +6,20 @@ use std::ops::Range;
 use std::path::Path;
 
 use rkyv::rancor::Error;
-use tenarc::{DecodeOptions, IArchive};
+use tenarc::IArchive;
+use tenarc::de::DecodeOptions;
 use twox_hash::XxHash3_64;
 
 use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::cases::save::{self, COLUMNS, ROWS, named};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row, timed};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::print_report;
 use crate::targets::Targets;
 
-/// The column used.
+/// The column that this case uses.
 const LOAD: Column = Column::Decode;
 
 fn options(checksums: bool) -> DecodeOptions {
@@ -25,10 +27,10 @@ fn options(checksums: bool) -> DecodeOptions {
 }
 
 fn load_tenarc(path: &Path, checksums: bool) -> Model<TensorLayer> {
-    tenarc::load_with(path, options(checksums)).unwrap()
+    tenarc::archive::load_with(path, options(checksums)).unwrap()
 }
 
-/// By a reader that cannot say how long it is.
+/// Loads through a reader that does not know its length.
 fn stream_tenarc(path: &Path, checksums: bool) -> Model<TensorLayer> {
     let file = File::open(path).unwrap();
     IArchive::with_options(file, options(checksums)).unwrap().load().unwrap()
@@ -42,7 +44,7 @@ fn load_bincode(path: &Path) -> Model<CastLayer> {
     bincode1::deserialize_from(BufReader::new(File::open(path).unwrap())).unwrap()
 }
 
-/// The archive cut into its buffers and what stands between them.
+/// The ranges of the archive's buffers, and of the bytes between them.
 fn parts(path: &Path) -> Vec<Range<u64>> {
     let archive = tenarc::open(path).unwrap();
     let mut parts = Vec::new();
@@ -60,7 +62,7 @@ fn row<'a, T: PartialEq>(
     expected: &T,
     load: impl Fn() -> T + 'a,
 ) -> Row<'a> {
-    assert!(load() == *expected, "{peer} ({form}) loads something else than was saved");
+    assert!(load() == *expected, "{peer} ({form}) loads another value than was saved");
     Row::bare(peer, form).on(LOAD, move || timed(&load))
 }
 
@@ -73,7 +75,7 @@ fn stored<'a, S: Store + 'a>(named: &[Named<'_>], path: &'a Path) -> Row<'a> {
     Row::bare(S::NAME, "").on(LOAD, move || timed(|| S::load(path)))
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let native = &model.map(TensorLayer::as_vectors);
@@ -95,7 +97,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
         row(("tenarc", "reader"), model, move || stream_tenarc(archive, true)),
         row(("tenarc", "reader, unchecked"), model, move || stream_tenarc(archive, false)),
         plain,
-        // The same work as tenarc's with checksums.
+        // Does the same work as tenarc with checksums.
         Row::bare("safetensors", "and XXH3").on(LOAD, move || {
             timed(|| (hashes_of_tensors(safetensors), Safetensors::load(safetensors)))
         }),
@@ -114,11 +116,12 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             model::LAYERS
         ),
         heads: ["", "", "load", ""],
-        floor: "read of the archive, each tensor into fresh memory of its own",
+        floor: "reads the archive, each tensor into a new allocation",
         rows,
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("load", &report);
     add_targets(&report, targets);
 }
 
@@ -131,9 +134,9 @@ fn hashes_of_tensors(path: &Path) -> Vec<u64> {
 fn add_targets(report: &Report, targets: &mut Targets) {
     let floor = ("floor", "");
     for (form, other, bound, text) in [
-        ("checksums", floor, 1.25, "load over read into fresh memory, checksums on"),
-        ("no checksums", floor, 1.15, "load over read into fresh memory, checksums off"),
-        ("reader", floor, 1.4, "load by a reader over read into fresh memory, checksums on"),
+        ("checksums", floor, 1.25, "load over read into new memory, checksums on"),
+        ("no checksums", floor, 1.15, "load over read into new memory, checksums off"),
+        ("reader", floor, 1.4, "load by a reader over read into new memory, checksums on"),
         ("no checksums", ("safetensors", ""), 1.0, "load, checksums off, over safetensors"),
         (
             "checksums",

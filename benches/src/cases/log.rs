@@ -1,9 +1,10 @@
-//! (d) 10,000 log lines of strings and numbers.
+//! (d) encodes and decodes 10,000 log lines of strings and numbers.
 
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -139,7 +140,7 @@ fn plain<'a, C: Lender>(log: &'a Log) -> Row<'a> {
     borrowed!(row, |bytes| C::lend::<LogRef>(bytes), |view| view.same(log))
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(4);
     let log = &Log { lines: (0..10_000).map(|_| line(&mut random)).collect() };
 
@@ -188,6 +189,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("log", &report);
     let columns = [Column::Encode, Column::Decode, Column::Borrow];
     targets.plain_derives("d log", &report, &columns);
 }

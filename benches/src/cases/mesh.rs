@@ -1,4 +1,4 @@
-//! (c) a mesh of 125,000 triangles.
+//! (c) encodes and decodes a mesh of 125,000 triangles.
 
 use bytemuck::{Pod, Zeroable};
 use ndarray::ArrayView2;
@@ -9,6 +9,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -59,7 +60,7 @@ struct Triangle {
     normal: Vertex,
 }
 
-/// Plain derives throughout.
+/// With plain derives.
 #[derive(
     PartialEq,
     serde::Serialize,
@@ -76,21 +77,21 @@ struct Mesh {
     triangles: Vec<Triangle>,
 }
 
-/// The triangles as one tensor of as many rows, through tenarc's helper.
+/// The triangles as one tensor with a row for each, by tenarc's `Rows`.
 #[derive(PartialEq, serde::Serialize, serde::Deserialize)]
 struct Bulk {
-    #[serde(with = "tenarc::Rows::<f32>")]
+    #[serde(with = "tenarc::tensor::Rows::<f32>")]
     triangles: Vec<Triangle>,
 }
 
-/// The same message where it lies.
+/// The same, borrowed from the message.
 #[derive(serde::Deserialize)]
 struct BulkView<'a> {
     #[serde(borrow)]
     triangles: Tensor<ArrayView2<'a, f32>>,
 }
 
-/// The triangles as one byte string, for formats that move those as blocks.
+/// The triangles as one byte string, for formats that write those as blocks.
 #[derive(PartialEq, serde::Serialize, serde::Deserialize)]
 struct Cast {
     #[serde(with = "bytes::vec")]
@@ -127,7 +128,7 @@ fn bulk(mesh: &Bulk) -> Row<'_> {
         tenarc::from_slice::<BulkView>(bytes).is_ok()
     });
     let Some(placed) = placed else {
-        println!("(c) no place at which the bulk message can be viewed");
+        println!("(c) views of the mesh are not measured: no address aligns it");
         return row;
     };
     row.message = placed;
@@ -137,7 +138,7 @@ fn bulk(mesh: &Bulk) -> Row<'_> {
         == Some(bytemuck::cast_slice(&mesh.triangles)))
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(3);
     let triangles: Vec<Triangle> = (0..125_000).map(|_| triangle(&mut random)).collect();
     let payload: &[u8] = bytemuck::cast_slice(&triangles);
@@ -145,10 +146,10 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     let bulk_mesh = &Bulk { triangles: triangles.clone() };
     let cast_mesh = &Cast { triangles: triangles.clone() };
 
-    // What is copied is the bulk helper's message, so that the floats go to and come from where it has
-    // them: to an address that is no multiple of 64, memcpy is slower.
+    // The floor copies the message of `Rows`, so that its floats have the same addresses: memcpy is slower
+    // to an address that is not a multiple of 64.
     let whole = peers::Tenarc::to_vec(bulk_mesh);
-    assert!(whole.ends_with(payload), "the floats are in the message as they are");
+    assert!(whole.ends_with(payload), "the message ends with the floats as one block");
     let head = &whole[..whole.len() - payload.len()];
     let floor = Row::new("floor", "", Placed::new(&whole, 0))
         .encode(move |buffer| {
@@ -193,17 +194,18 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     let report = Case {
         title: format!("(c) mesh: {} triangles", triangles.len()),
         heads: MESSAGES,
-        floor: "memcpy of the 6,000,000 bytes of floats, one block, to and from where tenarc's \
-                message has them",
+        floor: "memcpy of the 6,000,000 bytes of floats as one block, at the same addresses as in \
+                tenarc's message",
         rows,
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("mesh", &report);
     targets.plain_derives("c mesh", &report, &[Column::Encode, Column::Decode]);
     for (column, text) in [
         (Column::Encode, "bulk helper, Encode, over memcpy into reused memory"),
-        (Column::ToVec, "bulk helper, ToVec, over memcpy into fresh memory"),
-        (Column::Decode, "bulk helper, Decode, over memcpy into fresh memory"),
+        (Column::ToVec, "bulk helper, ToVec, over memcpy into new memory"),
+        (Column::Decode, "bulk helper, Decode, over memcpy into new memory"),
     ] {
         let times = (report.median("tenarc", "Rows", column), report.floor_median(column));
         targets.at_most("c mesh", text, times, 1.1);

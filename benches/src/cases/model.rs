@@ -1,4 +1,4 @@
-//! (a) model structs of 10 MB and 200 MB.
+//! (a) encodes and decodes model structs of 10 MB and 200 MB.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,11 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Report, Row, timed};
 use crate::native::{bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
-/// Both models have as many layers, so that what decoding to views costs can be compared.
+/// Both models have the same number of layers, so that the times for decoding to views can be compared.
 pub const LAYERS: usize = 40;
 
 #[derive(
@@ -54,7 +55,7 @@ pub struct Epoch {
     seconds: f32,
 }
 
-/// A model whose layers are written down in one of the ways below.
+/// A model, generic over the representation of its layers.
 #[derive(
     Clone,
     PartialEq,
@@ -82,10 +83,10 @@ impl<L> Model<L> {
     }
 }
 
-/// Arrays as tenarc wants them.
+/// A layer whose arrays are in `Tensor`s.
 ///
-/// A message has no padding. Names of 13 letters and the `bool` in the middle make the way from
-/// one payload to the next a multiple of four, so that where one lies aligned, all do.
+/// A message has no padding. Here, names of 13 letters and the `bool` in the middle make the distance
+/// between payloads a multiple of four. So if one payload is aligned, all are.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct TensorLayer {
     pub name: String,
@@ -104,7 +105,7 @@ pub struct TensorView<'a> {
     bias: Tensor<ArrayView1<'a, f32>>,
 }
 
-/// The types left alone, the fields marked.
+/// The fields have attributes, and keep their types.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct MarkedLayer {
     name: String,
@@ -115,7 +116,7 @@ struct MarkedLayer {
     bias: Array1<f32>,
 }
 
-/// ndarray's own serde form: element by element.
+/// The arrays in ndarray's own serde form, element by element.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct PlainLayer {
     name: String,
@@ -124,7 +125,7 @@ struct PlainLayer {
     bias: Array1<f32>,
 }
 
-/// The floats as byte strings, for formats that move those as blocks.
+/// The floats as byte strings, for formats that write those as blocks.
 #[derive(PartialEq, Serialize, Deserialize)]
 pub struct CastLayer {
     name: String,
@@ -145,7 +146,7 @@ struct CastView<'a> {
     bias: bytes::array::Raw<'a>,
 }
 
-/// Shape and floats, for peers whose own derives know no arrays.
+/// Shape and floats, for peers whose own derives do not support ndarray's arrays.
 #[derive(
     PartialEq, bitcode::Encode, bitcode::Decode, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
 )]
@@ -185,7 +186,7 @@ pub fn model(rows: usize, columns: usize) -> Model<TensorLayer> {
         .map(|n| TensorLayer {
             name: format!("encoder.{n:05}"),
             weight: Array2::from_shape_vec((rows, columns), random.floats(rows * columns))
-                .expect("as many floats as the shape says")
+                .expect("the number of floats fits the shape")
                 .into(),
             trainable: n % 5 != 0,
             bias: Array1::from_vec(random.floats(columns)).into(),
@@ -223,18 +224,18 @@ fn blocks(model: &Model<TensorLayer>) -> Vec<&[u8]> {
         .collect()
 }
 
-/// The message as it would be copied together: each tensor from where it lies in the model, and
-/// what stands between them from the message. (Between, so that the tensors are copied to where
-/// the message has them: to an address that is no multiple of 64, memcpy is slower by a quarter.)
+/// The pieces from which the floor copies the message together: the tensors in the model, and the bytes
+/// between them in the message. The latter are needed so that the tensors are copied to the same addresses
+/// as in the message: memcpy is slower by a quarter to an address that is not a multiple of 64.
 fn pieces<'a>(whole: &'a [u8], blocks: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut rest = whole;
     for block in blocks {
-        // Random floats: their first bytes occur nowhere else by chance.
+        // The floats are random, so their first bytes do not occur elsewhere.
         let start = &block[..16];
         let found = rest.windows(16).position(|window| window == start);
         let (between, behind) = rest.split_at(found.expect("every tensor is in the message"));
-        assert!(behind.starts_with(block), "a tensor's bytes are in the message as they are");
+        assert!(behind.starts_with(block), "a tensor is one block in the message");
         pieces.extend([between, block]);
         rest = &behind[block.len()..];
     }
@@ -259,7 +260,7 @@ fn tensor(model: &Model<TensorLayer>) -> Row<'_> {
         tenarc::from_slice::<Model<TensorView>>(bytes).is_ok()
     });
     let Some(placed) = placed else {
-        println!("(a) no place at which the model can be viewed");
+        println!("(a) views of the model are not measured: no address aligns it");
         return row;
     };
     row.message = placed;
@@ -287,7 +288,7 @@ fn expert<'a, C: Lender>(model: &'a Model<CastLayer>) -> Row<'a> {
         .all(|(a, b)| same(a, b)))
 }
 
-/// Runs one size; the slow ways of writing things down only where `all` says so.
+/// Measures one size of model; the slow representations only if `all` is set.
 fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
     let tensors = &model(rows, columns);
     let blocks = &blocks(tensors);
@@ -307,7 +308,7 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
             out
         })
         .decode(move |_| timed(|| blocks.iter().map(|b| b.to_vec()).collect::<Vec<_>>()));
-    // For orientation: the same bytes where they are one block at both ends.
+    // For comparison: the same bytes copied as one block.
     let one_block = Row::bare("memcpy", "one block")
         .encode(move |buffer| buffer.extend_from_slice(whole))
         .fresh(move || whole.to_vec())
@@ -367,8 +368,8 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
             whole.len() as f64 / 1e6
         ),
         heads: MESSAGES,
-        floor: "memcpy of the message, its tensors from where they lie (encode, to_vec); memcpy of \
-                each tensor into a block of its own (decode)",
+        floor: "encode, to_vec: memcpy of the message, with the tensors from the model; decode: \
+                memcpy of each tensor into a new allocation",
         rows: list,
     }
     .run(effort);
@@ -376,21 +377,23 @@ fn run_size(effort: Effort, rows: usize, columns: usize, all: bool) -> Report {
     report
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let small = run_size(effort, 256, 256, true);
     let large = run_size(effort, 1024, 1280, false);
+    recorder.keep("model-10mb", &small);
+    recorder.keep("model-200mb", &large);
     for (case, report) in [("a 10 MB", &small), ("a 200 MB", &large)] {
         for (column, bound, text) in [
             (Column::Encode, 1.05, "encode over memcpy into reused memory"),
-            (Column::ToVec, 1.1, "to_vec over memcpy into fresh memory"),
-            (Column::Decode, 1.1, "decode over memcpy into fresh memory"),
+            (Column::ToVec, 1.1, "to_vec over memcpy into new memory"),
+            (Column::Decode, 1.1, "decode over memcpy into new memory"),
         ] {
             let times = (report.median("tenarc", "Tensor", column), report.floor_median(column));
             targets.at_most(case, text, times, bound);
         }
     }
-    // Twenty times the payload, the same number of tensors. 1.25 leaves room for the cache
-    // misses of touching pages further apart.
+    // The large model has twenty times the payload, but the same number of tensors. The bound of 1.25 allows
+    // for cache misses, as the accessed pages are further apart.
     let views = |report: &Report| report.median("tenarc", "Tensor", Column::Borrow);
     targets.at_most(
         "a",

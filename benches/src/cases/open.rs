@@ -1,5 +1,4 @@
-//! (h) one tensor of a file, by its path: opening the file, and a view of the tensor or what is told
-//! about it.
+//! (h) opens a file, and gets a view or the description of one tensor by its path.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -7,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 use serde::Serialize;
-use tenarc::{Map, SaveOptions, SyncLevel, Tensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Map, Tensor};
 
 use crate::data::Random;
 use crate::files::{Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Safetensors, Store, Viewer, Wanted};
 use crate::table::print_report;
 use crate::targets::Targets;
 
-/// What tenarc saves: structs in structs. The others have the same names as flat keys.
+/// The value that tenarc saves: nested structs. The other formats use the same paths as flat names.
 #[derive(Serialize)]
 struct Stack<'a> {
     layers: Vec<Layer<'a>>,
@@ -28,13 +30,13 @@ struct Layer<'a> {
     gate: Tensor<ArrayView2<'a, f32>>,
 }
 
-/// One file: how many tensors of what shape, and the column for it.
+/// A kind of file: the number of tensors, their shape, and the column for it.
 struct Kind {
     head: &'static str,
     column: Column,
     count: usize,
     shape: (usize, usize),
-    /// Whether all peers write one.
+    /// Whether all peers are measured, or only those with a target.
     all: bool,
 }
 
@@ -46,7 +48,7 @@ const KINDS: [Kind; 3] = [
         shape: (640, 684),
         all: true,
     },
-    // As each peer would write two gigabytes more, only those do that a target is about.
+    // Each peer would write a file of 2 GB, so only those with a target are measured.
     Kind {
         head: "120 in 2 GB",
         column: Column::ToVec,
@@ -63,17 +65,17 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// The files of a kind, and the tensor that is looked for in them.
+/// The files of one kind, and the tensor that is looked up in them.
 struct Files<'a> {
     kind: &'static Kind,
     dir: &'a Dir,
     named: Vec<Named<'a>>,
-    /// Neither among the first nor among the last.
+    /// The number of the tensor to look up; neither among the first nor among the last.
     at: usize,
 }
 
 impl<'a> Files<'a> {
-    /// All tensors are windows of one block, each begun a line further on.
+    /// All tensors are windows of one block, each starting a cache line after the one before.
     fn new(kind: &'static Kind, dir: &'a Dir, block: &'a [f32]) -> Self {
         let (rows, columns) = kind.shape;
         let named = (0..kind.count)
@@ -103,7 +105,8 @@ impl<'a> Files<'a> {
             weight: pair[0].view().into(),
             gate: pair[1].view().into(),
         };
-        tenarc::save_with(&path, &Stack { layers: layers.map(layer).collect() }, options).unwrap();
+        tenarc::archive::save_with(&path, &Stack { layers: layers.map(layer).collect() }, options)
+            .unwrap();
         path
     }
 
@@ -116,7 +119,7 @@ impl<'a> Files<'a> {
 
 fn view_tenarc(wanted: &Wanted<'_>) -> Duration {
     let start = Instant::now();
-    // SAFETY: the file is one of this program's, which writes none that is mapped.
+    // SAFETY: only this program writes the file, and not while it is mapped.
     let map = unsafe { Map::open(wanted.path).unwrap() };
     let view: Tensor<ArrayView2<f32>> = map.view_at(&wanted.tensor.name).unwrap();
     let took = start.elapsed();
@@ -133,7 +136,7 @@ fn describe_tenarc(wanted: &Wanted<'_>) -> Duration {
     took
 }
 
-/// Which of the two tables.
+/// What is measured in a table.
 #[derive(Clone, Copy)]
 enum Ask {
     View,
@@ -142,7 +145,7 @@ enum Ask {
 
 type Work = fn(&Wanted<'_>) -> Duration;
 
-/// A row of what a peer does with those files that it has.
+/// The row of a peer, for the kinds of files that it has written.
 fn row<'a>(
     peer: &'static str,
     form: &'static str,
@@ -161,7 +164,7 @@ fn paths<S: Store>(files: &[Files<'_>], all: bool) -> Vec<Option<PathBuf>> {
     files.iter().map(|files| (all || files.kind.all).then(|| files.save::<S>())).collect()
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let dir = &Dir::new();
     let largest = KINDS.iter().map(|kind| kind.count * 16 + kind.shape.0 * kind.shape.1);
     let block = &Random::new(8).floats(largest.max().unwrap_or_default());
@@ -177,8 +180,10 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             Ask::Describe => describe,
         };
         let [about, floor] = match ask {
-            Ask::View => ["a view of one tensor", "safetensors: map, parse, view"],
-            Ask::Describe => ["what is told about one tensor", "safetensors: map, parse, look up"],
+            Ask::View => ["get a view of one tensor", "safetensors: map, parse, view"],
+            Ask::Describe => {
+                ["get the description of one tensor", "safetensors: map, parse, look up"]
+            }
         };
         let rows = vec![
             row(
@@ -205,9 +210,11 @@ pub fn run(effort: Effort, targets: &mut Targets) {
         report
     };
     let views = report(Ask::View);
+    recorder.keep("open-view", &views);
     add_targets("open and one view, over safetensors", &views, targets);
     let described = report(Ask::Describe);
-    add_targets("open and what is told about one tensor, over safetensors", &described, targets);
+    recorder.keep("open-describe", &described);
+    add_targets("open and description of one tensor, over safetensors", &described, targets);
     let times = |column| views.median("tenarc", "", column);
     targets.at_most(
         "h open",

@@ -1,4 +1,4 @@
-//! (b) 10,000 records of id, label and 256 floats.
+//! (b) encodes and decodes 10,000 records of id, label and 256 floats.
 
 use ndarray::{Array1, ArrayView1, CowArray, Ix1};
 use tenarc::Tensor;
@@ -8,13 +8,14 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, bitcode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
 const COUNT: usize = 10_000;
 const FLOATS: usize = 256;
 
-/// Plain derives throughout.
+/// With plain derives.
 #[derive(
     Clone,
     PartialEq,
@@ -58,7 +59,7 @@ struct CowRecord<'a> {
     embedding: Tensor<CowArray<'a, f32, Ix1>>,
 }
 
-/// The embedding as a byte string, for formats that move those as blocks.
+/// The embedding as a byte string, for formats that write those as blocks.
 #[derive(PartialEq, serde::Serialize, serde::Deserialize)]
 struct CastRecord {
     id: u64,
@@ -75,7 +76,7 @@ struct CastView<'a> {
     embedding: &'a serde_bytes::Bytes,
 }
 
-/// Whether views of records show what was encoded.
+/// Whether views of records equal the records that were encoded.
 macro_rules! same {
     ($views:expr, $records:expr, |$seen:ident, $meant:ident| $equal:expr) => {
         $views.len() == $records.len()
@@ -86,9 +87,11 @@ macro_rules! same {
     };
 }
 
-/// A message has no padding. All records here are equally long in it, and that length is a
-/// multiple of four (ids take five bytes, labels have two letters more than a multiple of four),
-/// so that where one embedding lies aligned, all do.
+/// Makes a record.
+///
+/// A message has no padding. Here, all records have the same encoded length, which is a multiple of four
+/// (ids take five bytes, and labels have two letters more than a multiple of four). So if one embedding is
+/// aligned, all are.
 fn record(n: usize, random: &mut Random) -> Record {
     Record {
         id: 1_000_000 + n as u64 * 7,
@@ -112,7 +115,7 @@ pub fn tensor_records(records: &[Record]) -> Vec<TensorRecord> {
 }
 
 impl Record {
-    /// Bytes that say what the record holds, however it is written down.
+    /// The number of bytes of the record's content, independent of the format.
     pub fn payload(&self) -> u64 {
         (size_of_val(&self.id) + self.label.len() + size_of_val(&*self.embedding)) as u64
     }
@@ -131,20 +134,21 @@ fn expert<'a, C: Lender>(records: &'a Vec<CastRecord>) -> Row<'a> {
     ))
 }
 
-/// tenarc's records of tensors: owned and viewed, and viewed where a copy would be allowed.
+/// tenarc's rows for records with tensors: owned, as views, and as copy-on-write arrays.
 fn tensor_rows(tensors: &Vec<TensorRecord>) -> Vec<Row<'_>> {
     let mut row = peers::row::<peers::Tenarc, _>("Tensor", tensors);
     let placed = Placed::where_accepted(row.message.bytes(), |bytes| {
         tenarc::from_slice::<Vec<ViewRecord>>(bytes).is_ok()
     });
     let Some(placed) = placed else {
-        println!("(b) no place at which the records can be viewed");
+        println!("(b) views of the records are not measured: no address aligns them");
         return vec![row];
     };
-    // One byte on: every copy-on-write array has to copy.
+    // One byte later, no embedding is aligned, and every copy-on-write array must copy.
     let offset = placed.bytes().as_ptr() as usize % 64;
     let cow = Row::new("tenarc", "Tensor, Cow aligned", Placed::new(placed.bytes(), offset));
-    let copied = Row::new("tenarc", "Tensor, Cow askew", Placed::new(placed.bytes(), offset + 1));
+    let copied =
+        Row::new("tenarc", "Tensor, Cow unaligned", Placed::new(placed.bytes(), offset + 1));
     row.message = placed;
     let viewed = borrowed!(
         row,
@@ -163,7 +167,7 @@ fn tensor_rows(tensors: &Vec<TensorRecord>) -> Vec<Row<'_>> {
     vec![viewed, cow, copied]
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let records = &plain_records();
     let tensors = tensor_records(records);
     let tensors = &tensors;
@@ -182,7 +186,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
         .encode(move |buffer| buffer.extend_from_slice(payload))
         .fresh(move || payload.to_vec())
         .decode(move |_| timed(|| records.clone()));
-    // For orientation: the same copy with its source in as many places as the records are.
+    // For comparison: the same copy, but from each record separately.
     let scattered = Row::bare("memcpy", "each embedding").encode(move |buffer| {
         for record in records {
             buffer.extend_from_slice(bytemuck::cast_slice(&record.embedding));
@@ -226,12 +230,13 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     let report = Case {
         title: format!("(b) records: {COUNT} of id, label and {FLOATS} floats"),
         heads: MESSAGES,
-        floor: "encode, to_vec: memcpy of the 10,240,000 bytes of floats, one block; \
+        floor: "encode, to_vec: memcpy of the 10,240,000 bytes of floats as one block; \
                 decode: clone of the records",
         rows,
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("records", &report);
 
     let memcpy = report.floor_median(Column::Encode);
     targets.at_most(
@@ -264,8 +269,8 @@ pub fn run(effort: Effort, targets: &mut Targets) {
         ),
         1.3,
     );
-    // The two that are set beside one block, once more beside what a copy of ten thousand blocks
-    // takes.
+    // The two rows that are compared with the copy of one block are also compared with the copy of ten
+    // thousand blocks.
     let each = report.median("memcpy", "each embedding", Column::Encode);
     for (form, text, bound) in [
         ("typed arrays", "  the same over memcpy of each embedding: Vec<f32>", 2.0),

@@ -1,13 +1,15 @@
-//! (f) the 200 MB model saved to a file.
+//! (f) saves the 200 MB model to a file.
 
 use std::path::Path;
 use std::time::Instant;
 
-use tenarc::{SaveOptions, SyncLevel};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
 
 use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Row};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -15,11 +17,11 @@ use crate::targets::Targets;
 pub const ROWS: usize = 1024;
 pub const COLUMNS: usize = 1280;
 
-/// The columns used.
+/// The columns that this case uses.
 const UNSYNCED: Column = Column::Encode;
 const SYNCED: Column = Column::ToVec;
 
-/// Every matrix and vector of a model by a name of its own, for files of named tensors.
+/// Every matrix and vector of a model with a unique name, for files of named tensors.
 pub fn named(model: &Model<TensorLayer>) -> Vec<Named<'_>> {
     let layers = model.layers.iter();
     layers
@@ -37,7 +39,7 @@ pub fn save_tenarc(model: &Model<TensorLayer>, path: &Path, sync: Sync, checksum
         Sync::Full => SyncLevel::Full,
     };
     let options = SaveOptions::default().with_sync(level).with_checksums(checksums);
-    tenarc::save_with(path, model, options).unwrap();
+    tenarc::archive::save_with(path, model, options).unwrap();
 }
 
 pub fn save_rkyv(model: &Model<NativeLayer>, path: &Path, sync: Sync) {
@@ -71,7 +73,7 @@ fn sync_of(column: Column) -> Sync {
     if column == SYNCED { Sync::Full } else { Sync::Off }
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let native = &model.map(TensorLayer::as_vectors);
@@ -116,12 +118,13 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             model::LAYERS
         ),
         heads: ["save", "with sync", "", ""],
-        floor: "write_all of the same bytes, one block, to a file beside the path, and rename; with \
+        floor: "write_all of the same bytes as one block to a temporary file, and rename; with \
                 sync, the file and the directory are synced",
         rows,
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("save", &report);
     let over = |column| report.paired(("tenarc", "checksums"), ("floor", ""), column);
     let text = "save without sync, with checksums, over write_all and rename";
     targets.ratio_at_most("f save", text, over(UNSYNCED), 1.15);
@@ -129,7 +132,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     targets.ratio_at_most("f save", text, over(SYNCED), 1.1);
 }
 
-/// The model in the forms that the peers want.
+/// The model in the representations that the peers need.
 #[derive(Clone, Copy)]
 struct Bundle<'a> {
     whole: &'a [u8],

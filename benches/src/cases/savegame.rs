@@ -1,9 +1,9 @@
-//! (e) a deep save-game of nested enums, options and maps.
+//! (e) encodes and decodes a save-game of nested enums, options and maps.
 //!
-//! After the `minecraft_savedata` set of rust_serialization_benchmark, with more nesting: items
-//! lie in items, quests hold enums of every form, and there are maps with both kinds of keys.
-//! `Option<Option<_>>` is never `Some(None)` here, since most peers cannot tell it from `None`;
-//! and bitcode's own derives are missing, since they cannot express a recursive type.
+//! It is modelled on the `minecraft_savedata` set of rust_serialization_benchmark, with more nesting: items
+//! contain items, quests contain enums of every form, and there are maps with text keys and integer keys.
+//! An `Option<Option<_>>` is never `Some(None)`, as most peers cannot distinguish it from `None`. bitcode's
+//! own derives are missing, as they do not support recursive types.
 
 mod borrowed;
 mod owned;
@@ -12,6 +12,7 @@ use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 use owned::{Abilities, Effect, Entity, Goal, Item, Mode, Player, Quest, SaveGame};
@@ -38,7 +39,7 @@ impl Random {
         self.chance(chance).then(|| make(self))
     }
 
-    /// Somewhere in the world.
+    /// A coordinate in the world.
     fn place(&mut self) -> f64 {
         (self.unit() - 0.5) * 60_000.0
     }
@@ -61,7 +62,7 @@ impl Random {
         }
     }
 
-    /// An item with up to `depth` levels of items in it.
+    /// An item with up to `depth` levels of items inside it.
     fn item(&mut self, depth: u32) -> Item {
         Item {
             id: format!("minecraft:{}", self.pick(&ITEMS)),
@@ -154,14 +155,14 @@ impl Random {
 
 fn plain<'a, C: Lender>(game: &'a SaveGame) -> Row<'a> {
     let row = peers::row::<C, _>("plain", game);
-    // Through a common form, which also puts the hash maps in order.
+    // Both are compared as JSON values, in which the entries of hash maps are sorted.
     let whole = serde_json::to_value(game).unwrap();
     borrowed!(row, |bytes| C::lend::<borrowed::SaveGame>(bytes), |view| serde_json::to_value(view)
         .unwrap()
         == whole)
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(5);
     let game = &SaveGame {
         seed: random.bits() as i64,
@@ -201,6 +202,7 @@ pub fn run(effort: Effort, targets: &mut Targets) {
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("savegame", &report);
     let columns = [Column::Encode, Column::Decode, Column::Borrow];
     targets.plain_derives("e save-game", &report, &columns);
 }

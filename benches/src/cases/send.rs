@@ -1,29 +1,34 @@
-//! (j) the 200 MB model sent over a pair of Unix sockets to another thread, until that has it.
+//! (j) sends the 200 MB model to another thread over a pair of Unix sockets.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-use tenarc::{DecodeOptions, IArchive, OArchive, Parts, SaveOptions, Split};
+use tenarc::archive::SaveOptions;
+use tenarc::de::DecodeOptions;
+use tenarc::parts::{Parts, Split};
+use tenarc::{IArchive, OArchive};
 
 use crate::cases::model::{self, CastLayer, Model, TensorLayer, TensorView};
 use crate::cases::save::{COLUMNS, ROWS};
 use crate::harness::{Case, Column, Effort, Report, Row};
+use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
-/// The column used.
+/// The column that this case uses.
 const SEND: Column = Column::Encode;
 
-/// The payload of each tensor, as it lies.
+/// The bytes of each tensor.
 fn payloads(model: &Model<TensorLayer>) -> Vec<&[u8]> {
     let layers = model.layers.iter();
     let slices = layers.flat_map(|layer| [layer.weight.as_slice(), layer.bias.as_slice()]);
     slices.map(|values| bytemuck::cast_slice(values.unwrap())).collect()
 }
 
-/// What travels by `send`, and is taken by `receive`, which gives back what it made.
+/// A row: `send` writes the model to a socket, and `receive` reads it in another thread. The time ends when
+/// `receive` returns.
 fn row<'a, R: Send>(
     peer: &'static str,
     form: &'static str,
@@ -43,7 +48,7 @@ fn row<'a, R: Send>(
             ready.recv().unwrap();
             let start = Instant::now();
             send(here);
-            // What was received is dropped after the clock has stopped.
+            // Dropping the received value is not timed.
             let (end, _value) = receiver.join().unwrap();
             end - start
         })
@@ -77,7 +82,7 @@ fn receive_archive(checksums: bool, stream: UnixStream) -> Model<TensorLayer> {
     value
 }
 
-pub fn run(effort: Effort, targets: &mut Targets) {
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let model = &model::model(ROWS, COLUMNS);
     let casts = &model.map(TensorLayer::as_bytes);
     let payloads = &payloads(model);
@@ -137,11 +142,12 @@ pub fn run(effort: Effort, targets: &mut Targets) {
             model::LAYERS
         ),
         heads: ["send", "", "", ""],
-        floor: "write_all of each tensor, and read_exact of each into fresh memory",
+        floor: "write_all of each tensor, and read_exact of each into new memory",
         rows,
     }
     .run(effort);
     print_report(&report);
+    recorder.keep("send", &report);
     add_targets(&report, targets);
 }
 

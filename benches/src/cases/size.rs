@@ -1,14 +1,16 @@
-//! (i) what archives take beyond their payload.
+//! (i) measures the overhead of archives: their size beyond the payload.
 
 use std::path::Path;
 
 use serde::Serialize;
-use tenarc::{OArchive, SaveOptions};
+use tenarc::OArchive;
+use tenarc::archive::SaveOptions;
 
 use crate::cases::model::{self, TensorLayer};
 use crate::cases::records;
 use crate::cases::save::{self, COLUMNS, ROWS};
 use crate::files::{Dir, Sync};
+use crate::recorder::Recorder;
 use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
 use crate::table::{Table, thousands};
 use crate::targets::Targets;
@@ -29,16 +31,23 @@ fn len(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-fn print(title: &str, payload: u64, rows: &[(&str, &str, u64)]) {
-    println!("\n{title}: {} bytes of payload\n", thousands(payload as usize));
-    let mut table = Table::new(2, &["peer", "form", "bytes", "beyond", "%"]);
+fn report(
+    recorder: &mut Recorder,
+    name: &str,
+    title: &str,
+    payload: u64,
+    rows: &[(&str, &str, u64)],
+) {
+    recorder.keep_sizes(name, title, payload, rows);
+    println!("\n{title}: {} bytes of payload\n", thousands(payload));
+    let mut table = Table::new(2, &["peer", "form", "bytes", "overhead", "%"]);
     for &(peer, form, bytes) in rows {
         let beyond = bytes - payload;
         table.push(vec![
             peer.to_string(),
             form.to_string(),
-            thousands(bytes as usize),
-            thousands(beyond as usize),
+            thousands(bytes),
+            thousands(beyond),
             format!("{:.4}", share(bytes, payload) * 100.0),
         ]);
     }
@@ -49,12 +58,14 @@ fn share(bytes: u64, payload: u64) -> f64 {
     (bytes - payload) as f64 / payload as f64
 }
 
-pub fn run(targets: &mut Targets) {
+pub fn run(recorder: &mut Recorder, targets: &mut Targets) {
     let plain = records::plain_records();
     let tensors = records::tensor_records(&plain);
     let payload = plain.iter().map(records::Record::payload).sum();
     let (as_tensors, as_vectors) = (archived(&tensors), archived(&plain));
-    print(
+    report(
+        recorder,
+        "size-records",
         "(i) 10,000 records: floats, ids and the text of the labels",
         payload,
         &[
@@ -64,7 +75,7 @@ pub fn run(targets: &mut Targets) {
             ("rkyv", "native", rkyv::to_bytes::<rkyv::rancor::Error>(&plain).unwrap().len() as u64),
         ],
     );
-    let text = "10,000 records of 256 floats, what is neither floats, ids nor labels";
+    let text = "10,000 records of 256 floats, overhead";
     targets.percent_below("i size", text, share(as_tensors, payload), 4.0);
 
     let model = &model::model(ROWS, COLUMNS);
@@ -77,7 +88,9 @@ pub fn run(targets: &mut Targets) {
     save::save_bincode(&model.map(TensorLayer::as_bytes), path, Sync::Off);
     let bincode = len(path);
     let archive = archived(model);
-    print(
+    report(
+        recorder,
+        "size-model",
         "(i) the 200 MB model: floats",
         payload,
         &[
@@ -90,6 +103,6 @@ pub fn run(targets: &mut Targets) {
             ("bincode 1", "bytes", bincode),
         ],
     );
-    let text = "the 200 MB model, what is not floats";
+    let text = "the 200 MB model, overhead";
     targets.percent_below("i size", text, share(archive, payload), 0.01);
 }

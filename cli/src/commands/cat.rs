@@ -1,4 +1,4 @@
-//! `cat`: the values of several files in one archive.
+//! `cat`: writes the values of several files into one archive.
 
 use crate::args::Cat;
 use crate::document::Document;
@@ -11,8 +11,8 @@ pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
     let mut out = ArchiveTarget::new(&target)?;
     for input in &args.inputs {
         let document = Document::open(input, &args.read.reading())?;
-        document.keep(false)?;
-        document.watch("copying", quiet);
+        document.refuse_losses(false)?;
+        document.show_progress("copying", quiet);
         for section in document.sections(None)? {
             let section = section?;
             let saved = match section.segment() {

@@ -1,4 +1,4 @@
-//! `completions`: scripts for shells.
+//! `completions`: prints a completion script for a shell.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::failure::{Result, Status};
 use crate::output::Out;
 
 pub fn run(args: &Completions, out: &mut Out) -> Result<Status> {
-    // The generator expects writes not to fail.
+    // The generator panics if a write fails, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tenarc", &mut script);
     out.write_all(&script)?;

@@ -1,4 +1,4 @@
-//! `diag`: items as CBOR diagnostic notation.
+//! `diag`: prints values in CBOR diagnostic notation.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ struct Row {
 
 pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.tell();
+    document.report_losses();
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;

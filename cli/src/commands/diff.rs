@@ -1,4 +1,4 @@
-//! `diff`: what differs between two files.
+//! `diff`: compares two files.
 
 mod compare;
 mod values;
@@ -23,9 +23,10 @@ pub struct Difference {
     segment: u64,
     path: String,
     kind: Kind,
-    /// What A has there, in words.
+    /// A short description of what is there in A.
     #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<String>,
+    /// A short description of what is there in B.
     #[serde(skip_serializing_if = "Option::is_none")]
     b: Option<String>,
     #[serde(flatten)]
@@ -35,33 +36,33 @@ pub struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// In A only.
     OnlyInA,
     OnlyInB,
-    /// A tensor here, something else there.
+    /// The two are of different kinds, as a tensor and a map.
     #[serde(rename = "kind")]
-    Sort,
+    Type,
     Dtype,
     Shape,
-    /// Something that is no tensor.
+    /// Values that are not tensors differ.
     Value,
-    /// Elements of a tensor.
+    /// Elements of a tensor differ.
     Elements,
+    /// The names of the two values in their archives differ.
     Name,
 }
 
 pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
     if ![args.atol, args.rtol].iter().all(|tolerance| *tolerance >= 0.0) {
-        return Err(Failure::new("tolerances are numbers from 0 on"));
+        return Err(Failure::new("--atol and --rtol must not be negative or NaN"));
     }
     if [&args.a, &args.b].iter().all(|path| *path == std::path::Path::new("-")) {
-        return Err(Failure::new("standard input can be read once: name another file"));
+        return Err(Failure::new("only one of the two files can be standard input"));
     }
     let reading: Reading = args.read.reading();
     let a = Document::open(&args.a, &reading)?;
     let b = Document::open(&args.b, &reading)?;
-    a.tell();
-    b.tell();
+    a.report_losses();
+    b.report_losses();
     let globs = Globs::new(&args.patterns)?;
     let mut found = Vec::new();
     let pairs = pairs(&a, &b, args.choose.segment.as_deref())?;
@@ -107,7 +108,7 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
 
 type Pair = (Option<u64>, Option<u64>);
 
-/// The values to compare: the one chosen, or all by their numbers.
+/// The numbers of the values to compare: of the chosen one, or of all, in pairs of equal numbers.
 fn pairs(a: &Document, b: &Document, chosen: Option<&str>) -> Result<Vec<Pair>> {
     if chosen.is_some() {
         return Ok(vec![(Some(a.only(chosen)?.number), Some(b.only(chosen)?.number))]);
@@ -127,8 +128,8 @@ fn print(found: &[Difference], several: bool, out: &mut Out) -> Result<()> {
             (Kind::OnlyInA, _) => writeln!(out, "{place}: only in A: {a}")?,
             (Kind::OnlyInB, _) => writeln!(out, "{place}: only in B: {b}")?,
             (_, Some(values)) => writeln!(out, "{place}: {values}")?,
-            (Kind::Name, _) => writeln!(out, "{place}: named {a}, and {b}")?,
-            _ => writeln!(out, "{place}: {a} is {b}")?,
+            (Kind::Name, _) => writeln!(out, "{place}: the name is {a} in A, {b} in B")?,
+            _ => writeln!(out, "{place}: {a} in A, {b} in B")?,
         }
     }
     if !found.is_empty() {

@@ -1,4 +1,4 @@
-//! `edit`: values with tensors dropped, renamed and cast, and metadata set.
+//! `edit`: drops, renames and casts tensors, and sets metadata.
 
 mod changes;
 mod tree;
@@ -15,10 +15,10 @@ use changes::Changes;
 
 pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.keep(false)?;
-    document.watch("copying", quiet);
+    document.refuse_losses(false)?;
+    document.show_progress("copying", quiet);
     if args.in_place && document.format != Format::Archive {
-        let what = "what is edited in place must be an archive: name another file by -o";
+        let what = "only archives can be edited in place: name an output file with -o";
         return Err(Failure::new(what).of(&document.name));
     }
     let output = match (&args.output, args.in_place) {
@@ -26,7 +26,7 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         (None, _) if args.input == std::path::Path::new("-") => {
             return Err(Failure::new("standard input cannot be edited in place"));
         }
-        // Not a link to it: that would be replaced.
+        // If the input is a symbolic link, its target is replaced, not the link.
         (None, _) => std::fs::canonicalize(&args.input).of(&document.name)?,
     };
     let changes = Changes::new(args)?;
@@ -54,24 +54,24 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         .of(&document.name)?;
     }
     if let Some(unused) = changes.unused() {
-        return Err(Failure::new(format!("nothing is at {}", quoted(&unused))).of(&document.name));
+        return Err(Failure::new(format!("nothing matches {}", quoted(&unused))).of(&document.name));
     }
     out.finish()?;
     Ok(Status::Good)
 }
 
-/// Whether tensors are tied in the input, and how they are aligned.
+/// Whether the input has tied tensors, and the alignment for the output.
 fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
     let (mut tied, mut alignment) = (false, None);
     for section in document.sections(None)? {
         let section = section?;
-        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+        alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
         tied |= is_tied(&section);
     }
     Ok((tied, args.align.or(alignment).unwrap_or(256)))
 }
 
-/// Whether two places share a buffer.
+/// Whether two paths refer to the same buffer.
 fn is_tied(section: &Section<'_>) -> bool {
     let payloads = paths::payloads(&section.root);
     let mut buffers: Vec<usize> =

@@ -1,10 +1,12 @@
-//! `get`: one tensor, or a slice of it, in a form that other programs take.
+//! `get`: prints or saves one tensor, or a slice of it.
 
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::convert::npy;
-use tenarc::{Category, DType, Deferred, Order};
+use tenarc::DType;
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, Order};
+use tenarc_convert::npy;
 
 use crate::args::{Get, GetFormat};
 use crate::document::{Document, Section};
@@ -71,7 +73,8 @@ fn by_extension(path: &Path) -> Option<GetFormat> {
     }
 }
 
-/// The tensor and slice that an argument names: a key may look like a slice, too.
+/// The tensor and the slice that an argument names. The whole argument is tried as a path first, as a key
+/// may look like a slice.
 fn wanted<'a>(section: &'a Section<'_>, argument: &str) -> Result<(&'a Node, Option<Slice>)> {
     let whole = paths::find(&section.root, argument);
     match (whole, slices::split(argument)) {
@@ -85,22 +88,24 @@ fn wanted<'a>(section: &'a Section<'_>, argument: &str) -> Result<(&'a Node, Opt
 }
 
 fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
-    let payload = node.payload().ok_or_else(|| {
-        Failure::new("it is no tensor: `tenarc show` prints values of other kinds")
-    })?;
+    let payload = node
+        .payload()
+        .ok_or_else(|| Failure::new("not a tensor: use `tenarc show` for other values"))?;
     let (dims, order) = (&payload.shape, payload.order);
     let selection = match slice {
         None => Selection::all(dims, order),
         Some(slice) => Selection::new(slice, dims, order)?,
     };
     let (dtype, shape) = (payload.dtype.clone(), selection.shape());
-    // As stored, of any dtype.
+    // The whole tensor is copied as stored, so any dtype will do.
     if selection.is_all(dims, order) {
         return Ok(Taken { dtype, shape, bytes: section.payload_bytes(node)? });
     }
     let size = elements::size(&dtype).ok_or_else(|| {
         let name = quoted(dtype.name());
-        Failure::new(format!("elements of {name} are not known to take whole bytes each"))
+        Failure::new(format!(
+            "cannot slice {name}: its elements are not whole bytes, or of unknown size"
+        ))
     })?;
     let (low, high) = selection.extent();
     let (start, len) = (low * size, (high - low) * size);
@@ -115,7 +120,7 @@ fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Tak
     Ok(Taken { dtype, shape, bytes: selection.gather(&bytes, size) })
 }
 
-/// The elements, where they can be told.
+/// The elements, decoded; an error if the dtype is unknown.
 fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_> {
     let Taken { dtype, bytes, .. } = taken;
     match elements::size(dtype).filter(|_| elements::is_decoded(dtype)) {
@@ -135,7 +140,7 @@ fn text(taken: &Taken, writer: &mut dyn Write) -> Result<()> {
     for (at, element) in decoded(taken)?.enumerate() {
         let last = (at + 1).is_multiple_of(row);
         let text = element.text();
-        // For people the point is enough to tell floats; programs may want a digit behind it.
+        // `text` gives `1.` as numpy does; some parsers need a digit after the point.
         let zero = if text.ends_with('.') { "0" } else { "" };
         write!(writer, "{text}{zero}{}", if last { "\n" } else { " " })?;
     }

@@ -1,4 +1,4 @@
-//! `ls`: the tensors of a file.
+//! `ls`: lists the tensors of a file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::paths::{self, Globs};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped, shape};
 
-/// A tensor, as it is listed.
+/// One line of the list.
 #[derive(Debug, Serialize)]
 struct Row {
     segment: u64,
@@ -30,7 +30,7 @@ struct Row {
 
 pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.tell();
+    document.report_losses();
     let globs = Globs::new(&args.patterns)?;
     let chosen = args.choose.segment.as_deref();
     if args.tree {
@@ -40,7 +40,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(chosen)? {
         let section = section?;
-        for named in paths::tensors(&section.root) {
+        for named in paths::tensors(&section.root)? {
             if globs.admits(&named.path) {
                 let Payload { dtype, shape, order, byte_len, .. } = named.payload;
                 rows.push(Row {
@@ -49,7 +49,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
                     path: named.path,
                     dtype: dtype.name().to_owned(),
                     shape: shape.clone(),
-                    order: if *order == tenarc::Order::F { "F" } else { "C" },
+                    order: if *order == tenarc::tensor::Order::F { "F" } else { "C" },
                     bytes: *byte_len,
                     label: section.label(),
                 });
@@ -77,7 +77,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// A path in pieces of which numbers are compared as such, so that layer 10 comes behind layer 9.
+/// A sort key in which numbers are compared as numbers, so that layer 10 comes after layer 9.
 fn natural(path: &str) -> Vec<(u8, u128, &str)> {
     let pieces = path.split('.');
     let piece = |piece| match str::parse(piece) {
@@ -118,12 +118,12 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// A path that is seen: that of the whole value is empty.
+/// A path for printing; the path of the whole value is empty, and would be invisible.
 pub fn shown(path: &str) -> String {
     if path.is_empty() { "(the value)".into() } else { escaped(path).into_owned() }
 }
 
-/// What is under a step of paths.
+/// A node of the tree: what is under one step of a path.
 #[derive(Default)]
 struct Branch<'a> {
     payload: Option<&'a Payload>,
@@ -135,11 +135,11 @@ struct Branch<'a> {
 }
 
 fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out) -> Result<()> {
-    // A pattern that matches nothing is told before anything is printed; without one, nothing is looked at twice.
+    // Patterns are checked in a pass of their own, so that an error comes before any output.
     if !globs.is_empty() {
         for section in document.sections(chosen)? {
             let section = section?;
-            for named in paths::tensors(&section.root) {
+            for named in paths::tensors(&section.root)? {
                 globs.admits(&named.path);
             }
         }

@@ -1,4 +1,4 @@
-//! `man`: the manual page, of the command and all its subcommands.
+//! `man`: prints the manual page of the command and all its subcommands.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ pub fn run(out: &mut Out) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// One subcommand: how it is called, and its own options.
+/// The section of one subcommand: its synopsis and its own options.
 fn subcommand_section(command: &clap::Command, page: &mut Vec<u8>) -> Result<()> {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     writeln!(page, ".SS {}", roff(command.get_name()))?;
@@ -52,7 +52,7 @@ fn subcommand_section(command: &clap::Command, page: &mut Vec<u8>) -> Result<()>
     Ok(())
 }
 
-/// Text as troff takes it: hyphens that can be searched for, and no line that looks like a request.
+/// Escapes text for troff: hyphens stay ASCII, so that one can search for options, and no line starts a request.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = text.lines().map(|line| match line.chars().next() {

@@ -1,4 +1,4 @@
-//! `merge`: one value of what several files hold of it.
+//! `merge`: joins shards, or maps of tensors, into one value.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     let total = documents.iter().fold(0, |sum: u64, one| sum.saturating_add(one.byte_len()));
     let progress = Progress::new(total, "merging", quiet);
     for document in &documents {
-        document.keep(false)?;
-        document.watch_by(&progress);
+        document.refuse_losses(false)?;
+        document.add_progress_to(&progress);
     }
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
@@ -30,7 +30,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     let (mut name, mut alignment) = (None, None);
     for section in &sections {
         name = name.or(section.name());
-        alignment = alignment.max(section.segment().map(tenarc::Segment::alignment));
+        alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
     }
     target.options = target.options.with_dedup(true);
     if let Some(alignment) = alignment {
@@ -48,7 +48,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     Ok(Status::Good)
 }
 
-/// What one file has at a place.
+/// What one file holds at a path.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     section: &'a Section<'a>,
@@ -61,14 +61,14 @@ impl<'a> Place<'a> {
         self.section.item(&self.node.range)
     }
 
-    /// Whether what belongs here is in another file.
+    /// Whether the tensor that belongs here is in another shard.
     fn is_elsewhere(&self) -> bool {
         matches!(self.node.kind, Kind::Leaf)
             && matches!(tenarc::from_slice(self.item()), Ok(Value::Simple(ELSEWHERE)))
     }
 }
 
-/// What several files have at one place, as one.
+/// Joins what several files hold at one path.
 fn merged<'a>(places: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     let mut there: Vec<Place<'a>> =
         places.iter().copied().filter(|place| !place.is_elsewhere()).collect();
@@ -122,7 +122,7 @@ fn step<'a>(places: &[Place<'a>], step: &str, path: &mut String) -> Result<Writt
     merged
 }
 
-/// All entries of all maps, in the order in which they are found.
+/// Joins maps: all entries of all maps, in the order in which they are first found.
 fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     let mut columns: Vec<(&'a Section<'a>, &'a Key, Vec<Place<'a>>)> = Vec::new();
     let mut known: HashMap<&'a [u8], usize> = HashMap::new();
@@ -143,13 +143,12 @@ fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
         }
     }
     let merged = columns.into_iter().map(|(section, key, column)| {
-        let name = key.step.as_deref().unwrap_or("?");
-        Ok((WrittenKey::of(section, key), step(&column, name, path)?))
+        Ok((WrittenKey::of(section, key), step(&column, &key.step, path)?))
     });
     Ok(Written::Map(merged.collect::<Result<_>>()?))
 }
 
-/// Whether two files have the same at a place that is neither map nor array.
+/// Whether two files hold the same value at a path that is neither a map nor an array.
 fn is_same(a: Place<'_>, b: Place<'_>) -> Result<bool> {
     match (a.node.payload(), b.node.payload()) {
         (None, None) => Ok(a.item() == b.item()),
@@ -163,6 +162,6 @@ fn is_same(a: Place<'_>, b: Place<'_>) -> Result<bool> {
 }
 
 fn conflict(a: Place<'_>, b: Place<'_>, path: &str) -> Failure {
-    let at = if path.is_empty() { "as the value".into() } else { format!("at {}", quoted(path)) };
-    Failure::new(format!("{} and {} have different things {at}", a.file, b.file))
+    let at = if path.is_empty() { String::new() } else { format!(" at {}", quoted(path)) };
+    Failure::new(format!("{} and {} hold different values{at}", a.file, b.file))
 }

@@ -1,4 +1,4 @@
-//! `show`: a value as text.
+//! `show`: prints a value as text or JSON.
 
 mod tensor;
 
@@ -19,18 +19,18 @@ use crate::output::{DTYPE, HEADING, Out};
 use crate::paths;
 use crate::text::{escaped, quoted};
 
-/// With more tensors than this, none shows its elements unless asked to.
+/// With more tensors than this, elements are shown only with `--full`.
 const FEW: usize = 20;
-/// Entries of an array that are shown of a longer one, at its start.
+/// Without `--full`, only this many entries of an array are shown, and ten times as many of a map.
 const ENTRIES: usize = 100;
-/// Characters of a text, and bytes of a byte string.
+/// Without `--full`, only this many characters of a text are shown.
 const TEXT: usize = 1000;
 /// Arrays of scalars are written on one line up to this width.
 const LINE: usize = 90;
 
 pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.tell();
+    document.report_losses();
     let chosen = args.choose.segment.as_deref();
     let mut values = Vec::new();
     let several = document.len() > 1;
@@ -67,7 +67,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
 struct Printer<'a> {
     section: &'a Section<'a>,
     full: bool,
-    /// How much is shown of tensors besides dtype and shape.
+    /// How much of a tensor's elements is shown; `None`: dtype and shape only.
     detail: Option<Detail>,
     out: &'a mut Out,
 }
@@ -137,7 +137,7 @@ impl Printer<'_> {
             write!(self.out, "{{}}")?;
             return Ok(());
         }
-        // Of fields one wants to see all, of a table with thousands not.
+        // A struct's fields should all be seen, but not a map of many thousands of entries.
         let shown = if self.full { entries.len() } else { entries.len().min(10 * ENTRIES) };
         writeln!(self.out, "{{")?;
         let indent = "  ".repeat(depth + 1);
@@ -158,7 +158,7 @@ impl Printer<'_> {
     }
 }
 
-/// An item without payloads as text.
+/// An item without tensors, as text.
 fn leaf(item: &[u8], full: bool) -> Result<String> {
     Ok(match tenarc::from_slice(item)? {
         Value::Text(text) => {
@@ -181,7 +181,7 @@ fn leaf(item: &[u8], full: bool) -> Result<String> {
     })
 }
 
-/// A node as JSON, for programs: what JSON has no form for is an object that says so.
+/// A node as JSON. Tensors, tags and values that JSON lacks become objects.
 fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
     Ok(match &node.kind {
         Kind::Leaf => scalar(section.item(&node.range))?,
@@ -192,11 +192,7 @@ fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
         Kind::Map(entries) => {
             let mut object = Map::new();
             for (key, value) in entries {
-                let name = match &key.step {
-                    Some(step) => step.clone(),
-                    None => tenarc::diag::to_string(section.item(&key.range))?,
-                };
-                object.insert(name, json(section, value, full)?);
+                object.insert(key.step.clone(), json(section, value, full)?);
             }
             Json::Object(object)
         }
@@ -228,6 +224,9 @@ fn scalar(item: &[u8]) -> Result<Json> {
         Value::F32(value) => float(value.into()),
         Value::F64(value) => float(value),
         Value::Text(text) => text.into(),
-        _ => serde_json::json!({"diag": tenarc::diag::to_string(item)?}),
+        other => match tenarc::from_value::<u128>(other) {
+            Ok(wide) => wide.to_string().into(),
+            Err(_) => serde_json::json!({"diag": tenarc::diag::to_string(item)?}),
+        },
     })
 }

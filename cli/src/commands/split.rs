@@ -1,4 +1,4 @@
-//! `split`: one archive for each value, or several for the tensors of one.
+//! `split`: writes each value to an archive of its own, or the tensors of one value to several.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,13 +14,13 @@ use crate::output::{ArchiveTarget, Out, Target};
 use crate::text::escaped;
 use crate::written::{Written, WrittenKey};
 
-/// Undefined: what stands for a tensor that is in another shard.
+/// CBOR's simple value *undefined*, in place of a tensor that is in another shard.
 pub const ELSEWHERE: u8 = 23;
 
 pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.keep(false)?;
-    document.watch("splitting", quiet);
+    document.refuse_losses(false)?;
+    document.show_progress("splitting", quiet);
     std::fs::create_dir_all(&args.directory).of(crate::input::shown(&args.directory))?;
     let stem = args.input.file_stem().map_or("value".into(), |stem| stem.to_string_lossy());
     let stem = if args.input == Path::new("-") { "value".into() } else { stem };
@@ -77,20 +77,21 @@ fn target(file: &Path, args: &Split, section: &Section<'_>) -> Target {
     target
 }
 
-/// As shards of models are named.
+/// The name of a shard, such as `model-00001-of-00003.tenarc`.
 fn shard(directory: &Path, stem: &str, at: usize, count: usize) -> PathBuf {
     directory.join(format!("{stem}-{:05}-of-{count:05}.tenarc", at + 1))
 }
 
 /// Which shard each tensor goes to.
 struct Shards {
-    /// By where it stands in the metadata.
+    /// The number of the shard, by the position of the tensor in the metadata.
     places: HashMap<usize, usize>,
     count: usize,
 }
 
 impl Shards {
-    /// Fills one after the other, in the order of the value. Tensors that share a buffer stay together.
+    /// Fills one shard after the other, in the order of the tensors. Tensors that share a buffer go to the
+    /// same shard.
     fn new(section: &Section<'_>, max: u64) -> Self {
         let mut shards = Self { places: HashMap::new(), count: 1 };
         let (mut filled, mut buffers) = (0u64, HashMap::new());
@@ -113,7 +114,7 @@ impl Shards {
         shards
     }
 
-    /// The value with its tensors of one shard; each has all the rest.
+    /// The value as shard number `at` holds it: all metadata, and the tensors of this shard.
     fn value<'a>(&self, section: &'a Section<'a>, node: &'a Node, at: usize) -> Written<'a> {
         match &node.kind {
             Kind::Leaf => Written::Same(section, node),
@@ -129,7 +130,7 @@ impl Shards {
                     |(key, value)| (WrittenKey::of(section, key), self.value(section, value, at));
                 Written::Map(entries.iter().map(|(key, value)| entry((key, value))).collect())
             }
-            // What a tag means may depend on all of its content: it goes to the first as it is.
+            // A tag's meaning may depend on all of its content, so it is not split: the first shard gets it.
             Kind::Tag(..) if at == 0 || !node.holds_payload() => Written::Same(section, node),
             Kind::Tag(..) => Written::Value(Value::Simple(ELSEWHERE)),
         }
@@ -145,7 +146,7 @@ fn visit(node: &Node, each: &mut dyn FnMut(&Node)) {
     }
 }
 
-/// A number of bytes on the command line: `5GB`, `512 MiB`, `1000`.
+/// Parses a number of bytes: `5GB`, `512 MiB`, `1000`.
 pub fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
@@ -157,16 +158,17 @@ pub fn size(text: &str) -> Result<u64, String> {
     };
     let power = ["", "k", "m", "g", "t"].iter().position(|known| *known == letter);
     let power = power.and_then(|power| u32::try_from(power).ok());
-    let power = power.ok_or_else(|| format!("{unit:?} is no unit of bytes"))?;
+    let power = power
+        .ok_or_else(|| format!("unknown unit {unit:?}: use k, M, G, T, KiB, MiB, GiB, TiB"))?;
     let number: u64 = number.parse().map_err(|_| "expected a number of bytes".to_owned())?;
     let size = base.checked_pow(power).and_then(|unit| number.checked_mul(unit));
-    size.filter(|&size| size > 0).ok_or_else(|| "expected from 1 to 2^64 bytes".to_owned())
+    size.filter(|&size| size > 0).ok_or_else(|| "expected 1 to 2^64 - 1 bytes".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn takes_sizes_in_units() {
+    fn parses_sizes_with_units() {
         let size = super::size;
         assert_eq!((size("7"), size("2k"), size("2 KiB")), (Ok(7), Ok(2000), Ok(2048)));
         assert_eq!((size("5GB"), size("1gib")), (Ok(5_000_000_000), Ok(1 << 30)));

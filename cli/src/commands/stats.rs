@@ -1,4 +1,4 @@
-//! `stats`: what is in each tensor.
+//! `stats`: prints statistics of each tensor.
 
 mod measure;
 
@@ -18,7 +18,7 @@ use crate::table::{Align, Table};
 use crate::text::{escaped, quoted, shape, short};
 use measure::{Bins, Measure};
 
-/// What is known of a tensor's elements.
+/// The statistics of one tensor.
 #[derive(Debug, Serialize)]
 struct Row {
     segment: u64,
@@ -27,7 +27,7 @@ struct Row {
     dtype: String,
     shape: Vec<usize>,
     count: Option<usize>,
-    /// None of dtypes whose elements are no numbers here.
+    /// `None` if the dtype cannot be decoded.
     #[serde(flatten)]
     numbers: Option<Numbers>,
     #[serde(skip)]
@@ -50,12 +50,12 @@ struct Numbers {
 
 pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    document.tell();
+    document.report_losses();
     let globs = Globs::new(&args.patterns)?;
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;
-        let mut tensors = paths::tensors(&section.root);
+        let mut tensors = paths::tensors(&section.root)?;
         tensors.retain(|named| globs.admits(&named.path));
         let bytes = tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.payload.byte_len));
         let progress = Progress::new(bytes, "measuring", quiet);
@@ -99,7 +99,7 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
         measure.block(block);
         Ok(())
     })?;
-    // The bounds are known only now: a second walk sorts the elements in.
+    // The histogram needs the bounds, so the elements are read a second time.
     let mut bins = Bins::new(&measure);
     if bins.is_needed() {
         section.blocks(named.node, &mut |block| {
@@ -169,7 +169,7 @@ fn bars(counts: &[u64]) -> String {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let bar = |&count: &u64| {
-        // Whatever there is at all is seen.
+        // Any count above zero shows at least the smallest bar.
         let height = (u128::from(count) * 8).div_ceil(u128::from(most));
         BARS.get(usize::try_from(height).unwrap_or(8)).copied().unwrap_or(' ')
     };
@@ -180,7 +180,7 @@ fn bars(counts: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn draws_whatever_is_there() {
+    fn every_count_above_zero_shows_a_bar() {
         assert_eq!(super::bars(&[0, 1, 50, 100, u64::MAX]), "| ▁▁▁█|");
         assert_eq!(super::bars(&[0, 1, 4, 8]), "| ▁▄█|");
         assert_eq!(super::bars(&[]), "-");

@@ -1,21 +1,24 @@
-//! `verify`: every byte of archives; that messages are well-formed; of other formats, what they let one check.
+//! `verify`: checks files for damage. Of an archive it checks every byte, of messages that they are
+//! well-formed, of other formats whatever the format allows to check.
 
 use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use tenarc::{Category, ReadAt, Value};
+use tenarc::Value;
+use tenarc::error::Category;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result, Status};
+use crate::formats::archive::unfinished;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
 use crate::paths;
 use crate::progress::Progress;
 use crate::text::{bytes, counted, escaped};
 
-/// What was found of one file.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -26,11 +29,11 @@ struct Report {
     segments: Option<u64>,
     bytes: Option<u64>,
     error: Option<String>,
-    /// The first bad byte, or where what is bad starts.
+    /// The position of the first bad byte, or of the start of the damaged part.
     offset: Option<u64>,
-    /// The tensor there.
+    /// The path of the tensor there.
     path: Option<String>,
-    /// What the format gives no way to check.
+    /// What could not be checked.
     unchecked: Option<String>,
 }
 
@@ -92,7 +95,7 @@ fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
     match result {
         Ok(()) => report.good = report.error.is_none(),
         Err(failure) => {
-            // That a file is no archive, or no CBOR, is what was to be found out.
+            // The file is readable but not of the expected format: that is a result, not a failure to check.
             report.read = !matches!(failure, Failure::Other(_)) || is_readable(input);
             let message = failure.to_string();
             report.offset = report.offset.or_else(|| offset_in(&message));
@@ -102,13 +105,13 @@ fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
     report
 }
 
-/// The offset that a message tells.
+/// The offset in an error message of the library, as in `… (byte 17)`.
 fn offset_in(message: &str) -> Option<u64> {
     let (_, offset) = message.rsplit_once("(byte ")?;
     offset.split_once(')')?.0.parse().ok()
 }
 
-/// Whether what is wrong with a file is in its contents.
+/// Whether the file can be opened and read at all.
 fn is_readable(input: &Path) -> bool {
     input == Path::new("-")
         || std::fs::File::open(input).is_ok_and(|file| {
@@ -120,12 +123,16 @@ fn is_readable(input: &Path) -> bool {
 fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
     let what = "verifying";
     if let Some(archive) = document.archive() {
-        let len = archive.source().size()?;
+        let len = archive.byte_len();
         report.bytes = Some(len);
         let progress = Progress::new(len, what, quiet);
         if let Err(error) = archive.verify_with(|done, _| progress.set(done)) {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
+        } else if let Some(unfinished) = unfinished(archive) {
+            // A copy that was cut looks the same, so that it does not count as good.
+            report.offset = Some(len);
+            report.error = Some(unfinished);
         }
     } else if let Some(fetched) = document.fetched() {
         report.bytes = Some(fetched.byte_len());
@@ -160,7 +167,7 @@ impl Report {
 /// The path of the tensor whose bytes are at an offset of an archive.
 fn tensor_at(document: &Document, offset: u64) -> Option<String> {
     for number in 0..document.len() {
-        // Behind the damage not all may be readable.
+        // Values after the damage may be unreadable too.
         let Ok(section) = document.section(number) else { continue };
         let Some(segment) = section.segment() else { continue };
         let buffers = segment.buffers();

@@ -1,4 +1,4 @@
-//! Archives of tenarc.
+//! tenarc archives.
 
 use tenarc::Archive;
 
@@ -7,11 +7,12 @@ use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::{Input, Source};
 use crate::output::{ArchiveTarget, Target, say};
+use crate::text::bytes;
 use crate::written::Written;
 
 pub struct Archives;
 
-/// `TARC`, tagged as CBOR: section 5 of the specification.
+/// The first bytes of an archive: section 5 of the specification.
 const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
 
 impl Codec for Archives {
@@ -28,11 +29,15 @@ impl Codec for Archives {
         let archive = if reading.torn {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
-                say(&format!("{name}: {error}; read is what is whole of it"));
+                say(&format!("{name}: {error}; reading only the complete values"));
             }
             archive
         } else {
-            Archive::new(Source::new(file))?
+            let archive = Archive::new(Source::new(file))?;
+            if let Some(unfinished) = unfinished(&archive) {
+                say(&format!("{name}: {unfinished}"));
+            }
+            archive
         };
         Ok(Document::of_archive(name, Format::Archive, archive))
     }
@@ -48,4 +53,11 @@ impl Codec for Archives {
         }
         out.finish()
     }
+}
+
+/// Says that bytes stand behind the last end mark, if they do.
+pub fn unfinished(archive: &Archive<Source>) -> Option<String> {
+    let count = archive.unfinished_bytes();
+    let what = "unfinished behind the last end mark: an append is under way or was cut short";
+    (count > 0).then(|| format!("{} {what}", bytes(count)))
 }

@@ -1,10 +1,10 @@
-//! Arrow's IPC files and streams: tensors in columns.
+//! Arrow IPC files and streams: tensors in columns.
 
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::Deferred;
-use tenarc::convert::arrow::{self, ArrowFile, Export, Options};
+use tenarc::tensor::Deferred;
+use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

@@ -1,4 +1,5 @@
-//! Files whose structure is known as metadata, and whose tensors are read when they are asked for.
+//! Files of other formats that are read in place. The structure of the value is kept in memory, as the
+//! metadata of an archive; its tensors are read from the file when they are needed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -6,8 +7,11 @@ use std::fs::File;
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use tenarc::convert::{Loss, Losses};
-use tenarc::{Deferred, ReadAt, SaveOptions, Split, TensorInfo, ToTensor};
+use tenarc::archive::SaveOptions;
+use tenarc::io::ReadAt;
+use tenarc::parts::Split;
+use tenarc::tensor::{Deferred, TensorInfo, ToTensor};
+use tenarc_convert::{Loss, Losses};
 
 use super::more;
 use crate::failure::{Failure, Result};
@@ -16,30 +20,31 @@ use crate::output::say;
 use crate::paths;
 use crate::progress::Progress;
 
-/// What reads tensors from a file.
+/// Reads tensors from a file.
 pub trait Reader {
-    /// The tensor of that name; of a value that is one tensor, the empty one.
+    /// The tensor of the given name; if the whole value is one tensor, its name is empty.
     ///
     /// # Errors
-    /// Where there is none, or it cannot be read.
+    /// If there is no such tensor, or it cannot be read.
     fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>>;
 
-    /// Where its bytes lie as they are read: in which file, and from where on. None where they do not.
+    /// The file and the position at which a tensor's bytes are stored as tenarc stores them. `None` if they
+    /// are stored otherwise, for example compressed.
     ///
     /// # Errors
-    /// As [`tensor`](Self::tensor).
+    /// If there is no such tensor, or it cannot be read.
     fn place(&self, _key: &str) -> tenarc::Result<Option<(&File, u64)>> {
         Ok(None)
     }
 
-    /// Checks what reading all tensors does not check, and says what cannot be checked at all.
+    /// Checks what reading all tensors does not check. Returns a description of what cannot be checked.
     ///
     /// # Errors
-    /// Where something is damaged.
+    /// If something is damaged.
     fn verify(&self) -> tenarc::Result<Option<String>>;
 }
 
-/// A value without its tensors.
+/// The structure of a value: its metadata, with references to buffers in place of its tensors.
 pub struct Structure {
     metadata: Vec<u8>,
     /// The length of each buffer.
@@ -47,26 +52,26 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// That of a value of tensors alone, none of which is read.
+    /// The structure of a value that holds only tensors. The tensors are not read.
     ///
     /// # Errors
-    /// Where it cannot be had.
+    /// If the value cannot be serialized.
     pub fn of(value: &impl Serialize) -> Result<Self> {
         Self::with(value, |_| true)
     }
 
-    /// As [`of`](Self::of), of a map that holds other things as well, of which the tensors have these names.
-    /// What is no tensor stands in the metadata, however long it is.
+    /// The structure of a map that holds tensors of the given names and other values. The other values stay
+    /// in the metadata, however long they are.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// If the value cannot be serialized.
     pub fn among<'a>(
         value: &impl Serialize,
         names: impl Iterator<Item = &'a TensorInfo>,
     ) -> Result<Self> {
         let names: HashSet<String> = names.map(|tensor| tensor.path().to_owned()).collect();
         Self::with(value, move |tensor| {
-            // A name that could be mistaken is given as a JSON Pointer.
+            // The path of an ambiguous name is a JSON Pointer.
             let step = |path: &str| path.replace("~1", "/").replace("~0", "~");
             let pointer = tensor.path().strip_prefix('/');
             names.contains(tensor.path())
@@ -88,7 +93,7 @@ impl Structure {
     }
 }
 
-/// What a file holds that is not read from it.
+/// Descriptions of what a file holds that is not read.
 #[derive(Clone, Debug, Default)]
 pub struct Lost {
     listed: Vec<String>,
@@ -96,8 +101,9 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// More are counted only.
+    /// At most this many are listed; the others are only counted.
     const MOST: usize = 1000;
+    /// `Display` shows this many.
     const SHOWN: usize = 3;
 
     pub fn add(&mut self, what: String) {
@@ -111,8 +117,8 @@ impl Lost {
         self.count == 0
     }
 
-    /// Says all of it, of a file.
-    pub fn tell(&self, file: &str) {
+    /// Reports all of them on standard error.
+    pub fn report(&self, file: &str) {
         for what in &self.listed {
             say(&format!("{file}: not read: {what}"));
         }
@@ -141,39 +147,39 @@ impl fmt::Display for Lost {
     }
 }
 
-/// One value, of a file of another format.
+/// The value of a file of another format.
 pub struct Fetched {
     reader: Box<dyn Reader>,
     structure: Structure,
-    /// The key of each buffer's tensor.
+    /// The reader's name for the tensor of each buffer.
     keys: HashMap<usize, String>,
     pub lost: Lost,
-    watched: OnceLock<Progress>,
+    progress: OnceLock<Progress>,
 }
 
 impl Fetched {
-    /// A value that is a map of tensors and other things by their names, with maps inside where the names have dots,
-    /// or one tensor.
+    /// A value whose tensors the reader knows by their names. It is one tensor, or a map from names to
+    /// tensors and other values; names with dots may have become nested maps.
     ///
     /// # Errors
-    /// Where the structure is none.
+    /// If the structure is invalid, or its paths are too long.
     pub fn named(reader: Box<dyn Reader>, structure: Structure, lost: Lost) -> Result<Self> {
         let mut keys = HashMap::new();
         named("", &structure.root()?, &mut keys);
-        Ok(Self { reader, structure, keys, lost, watched: OnceLock::new() })
+        Ok(Self { reader, structure, keys, lost, progress: OnceLock::new() })
     }
 
-    /// A value whose tensors are known to the reader by their numbers.
+    /// A value whose tensors the reader knows by their numbers, from 0, in the order of the value.
     ///
     /// # Errors
-    /// Where the structure is none.
+    /// If the structure is invalid, or its paths are too long.
     pub fn numbered(reader: Box<dyn Reader>, structure: Structure) -> Result<Self> {
         let root = structure.root()?;
         let payloads = paths::payloads(&root).into_iter().enumerate();
         let key =
             |(at, named): (usize, paths::Named<'_>)| Some((named.payload.buffer?, at.to_string()));
         let keys = payloads.filter_map(key).collect();
-        Ok(Self { reader, structure, keys, lost: Lost::default(), watched: OnceLock::new() })
+        Ok(Self { reader, structure, keys, lost: Lost::default(), progress: OnceLock::new() })
     }
 
     pub fn metadata(&self) -> &[u8] {
@@ -181,31 +187,31 @@ impl Fetched {
     }
 
     /// # Errors
-    /// Where paths are too long.
+    /// If paths are too long.
     pub fn root(&self) -> Result<Node> {
         self.structure.root()
     }
 
-    /// Shows how much is read from now on.
-    pub fn watch(&self, progress: Progress) {
-        // Who watches already goes on.
-        let _ = self.watched.set(progress);
+    /// Adds what is read from now on to a progress bar.
+    pub fn add_progress_to(&self, progress: Progress) {
+        // If there is a progress bar already, that one stays.
+        let _ = self.progress.set(progress);
     }
 
-    /// Bytes of all tensors.
+    /// The number of bytes of all tensors.
     pub fn byte_len(&self) -> u64 {
         self.structure.lengths.iter().fold(0, |sum, &len| sum.saturating_add(len))
     }
 
     fn key(&self, buffer: usize) -> Result<&str> {
         let key = self.keys.get(&buffer).map(String::as_str);
-        key.ok_or_else(|| Failure::new("what stands there has the name of a tensor, and is none"))
+        key.ok_or_else(|| Failure::new(format!("buffer {buffer} is not a tensor of the file")))
     }
 
-    /// Hands over the bytes of a buffer, in blocks of any size.
+    /// Reads a buffer, and calls `each` with its bytes in blocks of any size.
     ///
     /// # Errors
-    /// Where they cannot be read, or `each` fails.
+    /// If it cannot be read, or `each` fails.
     pub fn blocks(
         &self,
         buffer: usize,
@@ -215,35 +221,37 @@ impl Fetched {
         let mut given = 0;
         tensor.write_blocks(&mut |block| {
             given += block.len() as u64;
-            if let Some(progress) = self.watched.get() {
+            if let Some(progress) = self.progress.get() {
                 progress.add(block.len() as u64);
             }
             each(block)
         })?;
         match self.structure.lengths.get(buffer) {
             Some(&len) if len == given => Ok(()),
-            // It was changed since it was opened.
-            _ => Err(Failure::Damage(format!(
-                "a tensor gave {given} bytes, which is another length"
+            // The file was changed after it was opened.
+            expected => Err(Failure::Damage(format!(
+                "expected {} bytes of a tensor, found {given}: the file has changed",
+                expected.copied().unwrap_or(0)
             ))),
         }
     }
 
-    /// Fills `out` with the bytes of a buffer from `start` on, without reading those before; whether that
-    /// can be done.
+    /// Fills `out` with the bytes of a buffer from `start`, without reading those before. Returns `false` if
+    /// the file does not allow that, as when it is compressed.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn part(&self, buffer: usize, start: u64, out: &mut [u8]) -> Result<bool> {
         let Some((file, at)) = self.reader.place(self.key(buffer)?)? else { return Ok(false) };
         fill(file, out, at.saturating_add(start))?;
         Ok(true)
     }
 
-    /// Reads everything that can be checked, and says what cannot be. `path` is that of the tensor being read.
+    /// Reads and checks all tensors, and returns a description of what cannot be checked. After an error,
+    /// `path` is the path of the tensor at which it happened.
     ///
     /// # Errors
-    /// Where something cannot be read, or is damaged.
+    /// If something cannot be read, or is damaged.
     pub fn verify(
         &self,
         root: &Node,
@@ -264,14 +272,14 @@ impl Fetched {
     }
 }
 
-/// The name of each buffer's tensor: the keys that lead to it, joined by dots.
+/// Collects the name of each buffer's tensor: the keys that lead to it, joined by dots.
 fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
     if let Some(buffer) = node.payload().and_then(|payload| payload.buffer) {
         keys.insert(buffer, name.to_owned());
     }
     let Kind::Map(entries) = &node.kind else { return };
     for (key, node) in entries {
-        let step = key.step.as_deref().unwrap_or_default();
+        let step = &key.step;
         let dot = if name.is_empty() { "" } else { "." };
         named(&format!("{name}{dot}{step}"), node, keys);
     }
@@ -279,21 +287,22 @@ fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
 
 impl Structure {
     fn root(&self) -> Result<Node> {
-        let root = node::parse(&self.metadata, &|number| self.lengths.get(number).copied())?;
+        let buffers: Vec<_> = self.lengths.iter().map(|&len| (0, len)).collect();
+        let root = node::parse(&self.metadata, &buffers)?;
         paths::check(&root)?;
         Ok(root)
     }
 }
 
-/// Fills `out` from a position on.
+/// Fills `out` with the bytes of `source` from position `at`.
 ///
 /// # Errors
-/// Where the source cannot be read, or ends before.
+/// If the source cannot be read, or ends before `out` is full.
 pub fn fill(source: &impl ReadAt, out: &mut [u8], at: u64) -> Result<()> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match source.read_at(rest, at.saturating_add(done as u64))? {
-            0 => return Err(Failure::Damage("the file ended inside a tensor".into())),
+            0 => return Err(Failure::Damage("the file ends inside a tensor".into())),
             read => done += read,
         }
     }

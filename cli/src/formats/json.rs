@@ -1,7 +1,7 @@
 //! JSON: values one after the other, tensors as `{"dtype": …, "shape": …, "data": …}`.
 
-use tenarc::Limits;
-use tenarc::convert::json::{self, Options};
+use tenarc::de::Limits;
+use tenarc_convert::json::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};
@@ -17,7 +17,7 @@ impl Codec for Json {
     }
 
     fn starts(&self, start: &[u8]) -> bool {
-        // A message may start with these bytes, too, but with no text behind them.
+        // A CBOR message may start with these bytes too, but is unlikely to go on with printable text.
         let text = start.trim_ascii_start();
         let printable = text.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
         text.starts_with(b"{") && printable && text.len() > 1

@@ -1,4 +1,4 @@
-//! Messages: one item of CBOR each, one behind the other.
+//! CBOR messages: one item for each value, one after the other.
 
 use super::{Codec, Format, Lossy, Sections, write_stream};
 use crate::document::{Document, Reading};
@@ -15,7 +15,7 @@ impl Codec for Messages {
     }
 
     fn starts(&self, _: &[u8]) -> bool {
-        // Any byte may start an item.
+        // Almost any byte can start a CBOR item, so CBOR is what remains after all other formats.
         true
     }
 
@@ -28,8 +28,8 @@ impl Codec for Messages {
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;
-                let options = tenarc::EncodeOptions::default().with_typed_arrays(true);
-                tenarc::to_writer_with(&mut writer, &Written::whole(&section), options)?;
+                let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+                tenarc::ser::to_writer_with(&mut writer, &Written::whole(&section), options)?;
             }
             Ok(())
         })

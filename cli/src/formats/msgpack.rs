@@ -1,7 +1,7 @@
-//! MessagePack, with arrays as msgpack-numpy has them: values one after the other.
+//! MessagePack, with arrays as in msgpack-numpy: values one after the other.
 
-use tenarc::Limits;
-use tenarc::convert::msgpack::{self, Options};
+use tenarc::de::Limits;
+use tenarc_convert::msgpack::{self, Options};
 
 use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};
@@ -17,7 +17,7 @@ impl Codec for Msgpack {
     }
 
     fn starts(&self, _: &[u8]) -> bool {
-        // Any byte may start a value.
+        // Almost any byte can start a value, so only the file name shows the format.
         false
     }
 

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
 use serde::ser::{Serialize, Serializer};
-use tenarc::convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
-use tenarc::{Category, Deferred, DynTensor, Tensor, ToTensor};
+use tenarc::error::Category;
+use tenarc::tensor::{Deferred, ToTensor};
+use tenarc::{DynTensor, Tensor};
+use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
@@ -19,7 +21,7 @@ use crate::text::quoted;
 pub struct NpzFiles;
 pub struct Npy;
 
-/// Members that are arrays, under their names.
+/// The arrays of an npz file, by name.
 struct Arrays<'a>(Vec<(&'a str, Tensor<Deferred<'a>>)>);
 
 impl Serialize for Arrays<'_> {
@@ -28,17 +30,17 @@ impl Serialize for Arrays<'_> {
     }
 }
 
-/// The arrays of a file, and what else it holds.
+/// The arrays of a file, and a description of its other members.
 fn arrays(npz: &Npz<File>) -> Result<(Arrays<'_>, Lost)> {
     let (mut arrays, mut lost) = (Vec::new(), Lost::default());
     for member in npz.members() {
         let name = member.name().strip_suffix(".npy");
         match name.map(|name| (name, npz.deferred(name))) {
             Some((name, Ok(tensor))) => arrays.push((name, Tensor(tensor))),
-            // What a damaged file holds is nothing to be left out.
+            // Damage and I/O errors are errors. Only a well-formed array that tenarc cannot hold is left out.
             Some((_, Err(error))) if error.category() != Category::Data => return Err(error.into()),
             Some((_, Err(error))) => lost.add(error.to_string()),
-            None => lost.add(format!("{}: a member that is no array", quoted(member.name()))),
+            None => lost.add(format!("{}: not an array", quoted(member.name()))),
         }
     }
     Ok((Arrays(arrays), lost))
@@ -65,7 +67,8 @@ impl Codec for NpzFiles {
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         only(sections, |segment| {
             let options = ConvertOptions::default().with_flattened(true).with_losses(lossy.0);
-            // Sizes in front of members are known behind them.
+            // A zip member's size stands before its data but is known only after it: this needs to seek,
+            // and the target may be a pipe.
             let mut file = temporary()?;
             let mut out = NpzWriter::new(BufWriter::new(&file))?;
             tell(&npy::from_segment(segment, &mut out, &options)?);
@@ -89,12 +92,12 @@ impl Reader for Npz<File> {
     }
 
     fn verify(&self) -> tenarc::Result<Option<String>> {
-        // Those of arrays were compared as they were read.
+        // Reading an array compares its checksum, so only the other members are left.
         let arrays = self.names().filter(|name| self.info(name).is_ok()).count();
         let others = self.members().len() - arrays;
         let unchecked = || match others {
-            1 => "1 member is no array, and is not checked".to_owned(),
-            _ => format!("{others} members are no arrays, and are not checked"),
+            1 => "1 member is not an array and was not checked".to_owned(),
+            _ => format!("{others} members are not arrays and were not checked"),
         };
         Ok((others > 0).then(unchecked))
     }
@@ -118,7 +121,7 @@ impl Codec for Npy {
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
         only(sections, |segment| {
-            let what = "an npy file holds one tensor, and nothing else: `tenarc get` takes one out";
+            let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
             segment.info("").map_err(|_| Failure::new(what))?;
             let tensor: Tensor<DynTensor> = segment.load()?;
             let tensor: &dyn ToTensor = &*tensor;

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
-use tenarc::convert::onnx::{Onnx, open_with_external};
+use tenarc::tensor::Deferred;
+use tenarc_convert::onnx::{Onnx, open_with_external};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
@@ -22,12 +22,12 @@ impl Codec for OnnxModels {
     }
 
     fn starts(&self, _: &[u8]) -> bool {
-        // Nothing is at their start that others could not have.
+        // An ONNX file has no magic number, so only the file name shows the format.
         false
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        // Of files beside it, only those in the directory of the model are read.
+        // External data files are read only from the directory of the model.
         let model = match &input.path {
             Some(path) => open_with_external(path)?,
             None => Onnx::new(input.file)?,
@@ -44,7 +44,7 @@ impl Codec for OnnxModels {
     }
 
     fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
-        Err(Failure::new("ONNX models are read, and not written: write safetensors"))
+        Err(Failure::new("cannot write ONNX models: write safetensors instead"))
     }
 }
 

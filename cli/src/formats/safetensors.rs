@@ -1,10 +1,10 @@
-//! safetensors: tensors by name, in one file or in several with an index.
+//! safetensors: tensors by name, in one file, or in several shards with an index.
 
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::Deferred;
-use tenarc::convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
+use tenarc::tensor::Deferred;
+use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
@@ -15,7 +15,7 @@ use crate::output::Target;
 
 pub struct Safetensors;
 
-/// Whether a file is named as the index of a model in several files: `model.safetensors.index.json`.
+/// Whether a file is named as the index of a sharded model: `model.safetensors.index.json`.
 pub fn is_index(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
@@ -28,16 +28,18 @@ impl Codec for Safetensors {
     }
 
     fn starts(&self, start: &[u8]) -> bool {
-        // The length of a header below 100 MB, and the header.
+        // The header's length (8 bytes, little-endian, below 100 MB), then the header, which is JSON.
         matches!(start, [_, _, _, len, 0, 0, 0, 0, b'{', ..] if *len < 6)
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        // The length that a file starts with ends in zeros.
+        // An index is JSON text. A safetensors file starts with the header's length, whose last byte is 0.
         let is_text = matches!(input.start(8)?[..], [b'{' | b' ' | b'\n', .., last] if last != 0);
         let fetched = if is_text {
             let path = input.path.as_deref().ok_or_else(|| {
-                Failure::new("an index names files beside it, and so is read by its own name")
+                Failure::new(
+                    "an index names other files in its directory: give its file name, not a pipe",
+                )
             })?;
             let model = open_sharded(path)?;
             let structure = Structure::of(&model.flat()?)?;
@@ -53,7 +55,7 @@ impl Codec for Safetensors {
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         if target.path().is_some_and(is_index) {
-            return Err(Failure::new("a model is written as one file: models in several are read"));
+            return Err(Failure::new("cannot write a sharded model: write one .safetensors file"));
         }
         only(sections, |segment| {
             let export = Export::new(segment)?;
@@ -66,8 +68,8 @@ impl Codec for Safetensors {
     }
 }
 
-/// What is said of files without checksums.
-pub const NO_CHECKSUMS: &str = "the format has no checksums: a changed element is not noticed";
+/// What `verify` reports of formats without checksums.
+pub const NO_CHECKSUMS: &str = "the format has no checksums: changed elements are not detected";
 
 impl Reader for SafeTensors<File> {
     fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use tenarc::Deferred;
-use tenarc::convert::tenbin::{self, Options, TenFile};
+use tenarc::tensor::Deferred;
+use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;

@@ -1,9 +1,9 @@
-//! What `torch.save` writes.
+//! `PyTorch` files, as `torch.save` writes them.
 
 use std::fs::File;
 
-use tenarc::Deferred;
-use tenarc::convert::torch::TorchFile;
+use tenarc::tensor::Deferred;
+use tenarc_convert::torch::TorchFile;
 
 use super::fetched::{Fetched, Lost, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};
@@ -20,7 +20,7 @@ impl Codec for Torch {
     }
 
     fn starts(&self, start: &[u8]) -> bool {
-        // A zip file, as npz are, whose first member is the pickle.
+        // A zip file, like npz, whose first member is the pickle.
         let pickle = b"/data.pkl";
         start.starts_with(b"PK\x03\x04")
             && start.windows(pickle.len()).any(|window| window == pickle)
@@ -35,7 +35,7 @@ impl Codec for Torch {
     }
 
     fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
-        Err(Failure::new("files of PyTorch are read, and not written: write safetensors"))
+        Err(Failure::new("cannot write PyTorch files: write safetensors instead"))
     }
 }
 
@@ -50,7 +50,7 @@ impl Reader for TorchFile<File> {
 
     fn verify(&self) -> tenarc::Result<Option<String>> {
         TorchFile::verify(self)?;
-        let what = "it was written without checksums: a changed element is not noticed";
+        let what = "the file has no checksums: changed elements are not detected";
         Ok((!self.has_checksums()).then(|| what.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! Files to work on, and the program run on them.
+//! Creates test files, and runs the program on them.
 #![allow(dead_code, missing_docs, clippy::cast_precision_loss)]
 
 use std::ffi::OsStr;
@@ -8,9 +8,11 @@ use std::process::{Command, Stdio};
 
 use ndarray::{Array, IxDyn};
 use serde::Serialize;
-use tenarc::{DynTensor, OArchive, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{DynTensor, OArchive, Tensor, Value};
 
-/// A directory of its own for a test.
+/// A temporary directory for one test.
 pub struct Dir(tempfile::TempDir);
 
 impl Dir {
@@ -26,12 +28,12 @@ impl Dir {
         self.0.path().join(name)
     }
 
-    /// An archive of one value.
+    /// Saves an archive of one value.
     pub fn save(&self, name: &str, value: &(impl Serialize + ?Sized)) -> PathBuf {
         self.save_all(name, &[(None, value)])
     }
 
-    /// An archive of values with names.
+    /// Saves an archive of several values, with or without names.
     pub fn save_all<T: Serialize + ?Sized>(
         &self,
         name: &str,
@@ -65,7 +67,7 @@ impl Dir {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
@@ -78,7 +80,7 @@ impl Ran {
         std::str::from_utf8(&self.bytes).unwrap()
     }
 
-    /// Standard output of a run that went well.
+    /// Checks that the run succeeded without a message, and returns its standard output.
     #[track_caller]
     pub fn good(&self) -> &str {
         assert_eq!((self.status, self.err.as_str()), (0, ""), "{self:?}");
@@ -90,7 +92,7 @@ impl Ran {
         serde_json::from_str(self.out()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that the run failed, and said why on standard error only.
+    /// Checks that the run failed, with the reason on standard error and nothing on standard output.
     #[track_caller]
     pub fn failed(&self, status: i32, why: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -111,7 +113,7 @@ pub fn run<A: AsRef<OsStr>>(dir: &Dir, args: &[A]) -> Ran {
     run_with(dir, args, b"")
 }
 
-/// Runs the program with something at standard input.
+/// Runs the program with the given standard input.
 pub fn run_with<A: AsRef<OsStr>>(dir: &Dir, args: &[A], input: &[u8]) -> Ran {
     let mut command = command(dir);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -128,14 +130,14 @@ pub fn run_with<A: AsRef<OsStr>>(dir: &Dir, args: &[A], input: &[u8]) -> Ran {
     }
 }
 
-/// Numbers from zero on.
+/// A tensor of the numbers 0, 1, 2, …
 pub fn ramp(shape: &[usize]) -> Tensor<Array<f32, IxDyn>> {
     let count: usize = shape.iter().product();
     let values = (0..count).map(|at| at as f32).collect();
     Tensor(Array::from_shape_vec(IxDyn(shape), values).unwrap())
 }
 
-/// Something with metadata, tensors in buffers and inline, and a plain vector of numbers.
+/// A value with metadata, tensors in buffers, tensors in the metadata, and a plain vector of numbers.
 #[derive(Serialize, Clone)]
 pub struct Model {
     pub name: String,
@@ -164,7 +166,7 @@ pub fn model() -> Model {
     }
 }
 
-/// A map from names to tensors, as checkpoints of other programs are.
+/// A map from names to tensors, like checkpoints of other programs.
 pub fn flat(entries: &[(&str, DynTensor)]) -> Value {
     let entry = |(name, tensor): &(&str, DynTensor)| {
         (Value::Text((*name).into()), Value::Tensor(Box::new(tensor.clone())))

@@ -1,13 +1,15 @@
-//! Values with tensors over `ZeroMQ`: each in one message, and each in frames, a tensor to a frame.
+//! Sends values with tensors over `ZeroMQ` in two forms: as one message, or with a frame for each tensor.
 //!
 //! ```sh
 //! cargo run --release -p tenarc-zeromq               # between two tasks
-//! cargo run --release -p tenarc-zeromq -- python3    # the other side is peer.py
+//! cargo run --release -p tenarc-zeromq -- python3    # with peer.py
 //! ```
 //!
-//! For the second, that Python needs what `tests/interop/python/requirements.txt` lists. Which form
-//! comes is agreed on: a value without large tensors is one frame in both. Here a value goes over and
-//! another comes back, first each as a message, then each in frames, and both sides compare them.
+//! The second command needs the Python packages in `tests/interop/python/requirements.txt`.
+//!
+//! Both sides must agree on the form, as one cannot see it from what is received: a value without large
+//! tensors is a single frame in both. Here one side sends a value and the other answers with another,
+//! first as messages, then in frames. Both sides compare what they receive with what they expect.
 
 mod record;
 
@@ -18,7 +20,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tenarc::Parts;
+use tenarc::parts::Parts;
 use tokio::process::Command;
 use zeromq::{RepSocket, ReqSocket, Socket, SocketRecv, SocketSend, ZmqMessage};
 
@@ -53,11 +55,11 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Takes a record in each form, and answers with another in the same.
+/// Receives a record in each form, and answers with another record in the same form.
 async fn answer(mut socket: RepSocket) -> Result<()> {
     for form in FORMS {
         let received = in_time(socket.recv()).await?;
-        println!("{form:?} from the other side: {}", Shown(&received));
+        println!("received as {form:?}: {}", Shown(&received));
         decode(received, form)?.compare(1)?;
         in_time(socket.send(encode(&Record::new(2), form)?)).await?;
     }
@@ -70,7 +72,7 @@ async fn ask(address: &str) -> Result<()> {
     for form in FORMS {
         in_time(socket.send(encode(&Record::new(1), form)?)).await?;
         let received = in_time(socket.recv()).await?;
-        println!("{form:?} in answer: {}", Shown(&received));
+        println!("answer as {form:?}: {}", Shown(&received));
         decode(received, form)?.compare(2)?;
     }
     Ok(())
@@ -84,7 +86,7 @@ fn encode(record: &Record, form: Form) -> Result<ZmqMessage> {
     Ok(match form {
         Form::Message => tenarc::to_vec(record)?.into(),
         Form::Frames => {
-            // The frames take over the buffers; no byte of them is copied again here.
+            // The buffers become the frames, without a copy.
             let (metadata, buffers) = tenarc::to_parts(record)?.into_inner();
             let mut message = ZmqMessage::from(metadata);
             for buffer in buffers {
@@ -100,16 +102,16 @@ fn decode(message: ZmqMessage, form: Form) -> Result<Record> {
     Ok(match (form, &frames[..]) {
         (Form::Message, [bytes]) => tenarc::from_slice(bytes)?,
         (Form::Frames, [metadata, buffers @ ..]) => Parts::new(&metadata[..], buffers)?.load()?,
-        _ => return Err(format!("{} frames", frames.len()).into()),
+        _ => return Err(format!("unexpected number of frames: {}", frames.len()).into()),
     })
 }
 
-/// The frames of a message by their lengths.
+/// Displays the lengths of a message's frames.
 struct Shown<'a>(&'a ZmqMessage);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lengths: Vec<usize> = self.0.iter().map(Bytes::len).collect();
-        write!(f, "{} of {lengths:?} bytes", lengths.len())
+        write!(f, "{} frames of {lengths:?} bytes", lengths.len())
     }
 }

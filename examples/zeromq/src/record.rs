@@ -1,4 +1,4 @@
-//! What is sent: made from a seed, so that either side knows what must come.
+//! The record that is sent. It is made from a seed, so that the receiver knows what to expect.
 
 use ndarray::{Array1, Array2, ShapeBuilder};
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use tenarc::Tensor;
 pub struct Record {
     name: String,
     seed: u16,
-    /// Row-major, and large enough for a frame of its own.
+    /// Row-major, and large enough to get a frame of its own.
     weight: Tensor<Array2<f32>>,
     /// Column-major.
     counts: Tensor<Array2<i64>>,
-    /// Small: it stays with the metadata.
+    /// Small, so it is stored in the metadata.
     bias: Tensor<Array1<f64>>,
-    /// No tensor, but a sequence of numbers, which frames take too.
+    /// Not a tensor, but a sequence of numbers, which gets a frame too.
     curve: Vec<f64>,
     note: Option<String>,
 }
@@ -38,13 +38,13 @@ impl Record {
         }
     }
 
-    /// An error unless this is the record of that seed, and its tensors lie as they were sent.
+    /// Checks that this is the record of the seed, and that its arrays have the order they were sent in.
     pub fn compare(&self, seed: u16) -> Result<(), String> {
         if *self != Self::new(seed) {
-            return Err(format!("received another record than that of {seed}: {self:?}"));
+            return Err(format!("expected the record of seed {seed}, found {self:?}"));
         }
         if !self.weight.is_standard_layout() || !self.counts.t().is_standard_layout() {
-            return Err("an array in another order".into());
+            return Err("an array has another order than it was sent in".into());
         }
         Ok(())
     }

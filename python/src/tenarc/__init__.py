@@ -1,4 +1,4 @@
-"""Values that hold tensors, as files, streams, messages and parts.
+"""Saves and loads values that hold tensors, as files, streams, messages and parts.
 
 >>> import numpy, tenarc, tempfile, os
 >>> path = os.path.join(tempfile.mkdtemp(), "model.tenarc")
@@ -9,9 +9,9 @@
 ...     archive["layers.0.weight"].shape
 (64, 64)
 
-An **archive** (`save`, `load`, `open`, `append`, `Writer`, `Reader`) is a file or stream of values, tensors
-aligned and with checksums. A **message** (`dumps`, `loads`) is one value as CBOR. **Parts** (`to_parts`,
-`from_parts`) are metadata and buffers apart. The format is specified in `SPEC.md` of the project.
+An **archive** (`save`, `load`, `open`, `append`, `Writer`, `Reader`) is a file or stream of values. Its tensors
+are aligned and have checksums. A **message** (`dumps`, `loads`) is one value as CBOR. **Parts** (`to_parts`,
+`from_parts`) are one value as metadata and separate buffers. `SPEC.md` of the project specifies the format.
 """
 
 from .archive import Archive, load

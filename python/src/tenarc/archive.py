@@ -13,8 +13,8 @@ from .directory import Directory, Entry
 from .errors import Damaged, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
 from .saved import Segment, TensorInfo, read_record
-from .source import FileSource, Source, map_file, open_regular
-from .torn import check_magic, read_end, scan
+from .source import FileSource, Front, Source, map_file, open_regular
+from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
 
 class Archive:
@@ -29,17 +29,21 @@ class Archive:
         self._limits = limits
         #: What is wrong with a torn archive, of which only whole values are found.
         self.torn: Torn | None = None
+        #: How many bytes stand behind the last end mark: an append is under way, or was cut short. They are no
+        #: part of the archive, but for `open(path, torn=True)`.
+        self.unfinished_bytes = 0
         check_magic(source)
-        end = read_end(source)
-        if end is None:
-            found = scan(source, limits)
-            error = found.error(source.length)
-            if not torn:
-                raise error
-            self.torn = error
+        if torn and read_end(source, source.length) is None:
+            found = scan(source, limits, check_hashes)
+            self.torn = found.error(source.length)
+            self.unfinished_bytes = source.length - found.vouched
             # Not a tree, as it is all in memory.
-            end = Directory(len(found.entries), found.entries), found.end
-        self._directory, self._mark = end
+            self._directory, self._mark = Directory(len(found.entries), found.entries), found.end
+            return
+        self._directory, self._mark, end = last_commit(source, limits)
+        if end < source.length:
+            self.unfinished_bytes = source.length - end
+            self._source = Front(source, end)
 
     def __enter__(self) -> Archive:
         return self
@@ -67,11 +71,6 @@ class Archive:
     @cached_property
     def _entries(self) -> list[Entry]:
         return list(self._directory.segments(self._read, self._mark))
-
-    def directory(self) -> Directory:
-        """What a writer goes on with that appends."""
-        found = self._directory
-        return Directory(found.count, [*found.entries], [[*level] for level in found.levels])
 
     def names(self) -> list[str | None]:
         """The names of all values, in order."""
@@ -151,7 +150,10 @@ def open_archive(path: str | os.PathLike[str], *, torn: bool = False, limits: Li
     With `torn`, a file that was cut or never finished is opened too, and has the values that are whole in it;
     `Archive.torn` says what is wrong. That walks over all headers, and looks at no buffers.
 
-    `OSError` where the file cannot be read, `Torn` where it has no end, `Damaged` where it is no
+    While another process appends, and after an append that was killed, the archive is what the last end mark vouches
+    for, and `Archive.unfinished_bytes` says how many bytes follow.
+
+    `OSError` where the file cannot be read, `Torn` where it has no end mark, `Damaged` where it is no
     archive or a damaged one.
     """
     return _opened(path, map_file(path), torn, limits)

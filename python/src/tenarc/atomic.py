@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and files that nobody else may write to meanwhile."""
+"""Replaces files atomically, and locks files against other writers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,22 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-#: How temporary files end. They are locked as long as their writer lives: others may sweep the rest.
+#: The end of the names of temporary files.
 _SUFFIX = ".tenarc-tmp"
-#: Some file systems take no more than 143 bytes for a name.
+#: The end of the names of guard files. Each temporary file has a guard, with the same name otherwise. The writer locks the
+#: guard as long as it lives, so a temporary file with an unlocked guard can be removed. The temporary file itself is not
+#: locked, because the lock would still be there after the rename.
+_GUARD_SUFFIX = ".tenarc-lock"
+#: Some file systems limit a name to 143 bytes.
 _MAX_STEM = 100
 _ATTEMPTS = 100
 
 
 class AtomicFile:
-    """A temporary file beside `path` that takes its place when the block is left without an exception.
+    """A temporary file in the directory of `path` that replaces `path` at the end of a `with` block.
 
-    A link at `path` is replaced, not followed; the mode of a file replaced is kept.
+    After an exception, `path` stays as it was. A symbolic link at `path` is replaced, not followed. The new file
+    gets the permissions of the old one.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, sync: bool) -> None:
@@ -39,26 +44,28 @@ class AtomicFile:
         self._sync = sync
         self._mode = _mode_at(self._target)
         sweep(self._target)
-        self.file, self._temp = self._create()
+        self.file, self._temp, self._guard = self._create()
 
-    def _create(self) -> tuple[io.FileIO, Path]:
+    def _create(self) -> tuple[io.FileIO, Path, _Guard]:
         stem = _stem(self._target)
-        # Readable by its owner only, until it has the mode of the file that it replaces.
+        # Private to its owner until it gets the permissions of the file that it replaces.
         mode = 0o666 if self._mode is None else 0o600
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         for _ in range(_ATTEMPTS):
             unique = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+            guard = _Guard.create(self._target.with_name(f".{stem}.{unique}{_GUARD_SUFFIX}"))
+            if guard is None:
+                continue
             temp = self._target.with_name(f".{stem}.{unique}{_SUFFIX}")
             try:
-                file = io.FileIO(os.open(temp, flags, mode), "r+")
+                return io.FileIO(os.open(temp, flags, mode), "r+"), temp, guard
             except FileExistsError:
-                continue
-            # A sweep may have been faster than the lock.
-            if try_lock(file) and temp.exists():
-                return file, temp
-            file.close()
-        raise FileExistsError(errno.EEXIST, "every temporary name tried is taken", str(self._target))
+                guard.remove()
+            except BaseException:
+                guard.remove()
+                raise
+        raise FileExistsError(errno.EEXIST, "cannot find a free name for a temporary file", str(self._target))
 
     def __enter__(self) -> io.FileIO:
         return self.file
@@ -73,9 +80,10 @@ class AtomicFile:
             if kind is None:
                 self._commit()
         finally:
-            # Where it was renamed, nothing has this name any more.
+            # After a successful rename this name no longer exists.
             with contextlib.suppress(OSError):
                 self._temp.unlink()
+            self._guard.remove()
             self.file.close()
 
     def _commit(self) -> None:
@@ -84,35 +92,79 @@ class AtomicFile:
         if self._sync:
             os.fsync(self.file.fileno())
         os.replace(self._temp, self._target)
+        self._guard.remove()
         if self._sync:
             sync_directory(self._target.parent)
 
 
+class _Guard:
+    """A locked file that says that a writer lives."""
+
+    def __init__(self, file: io.FileIO, path: Path) -> None:
+        self._file, self._path = file, path
+
+    @classmethod
+    def create(cls, path: Path) -> _Guard | None:
+        """`None` if there is such a file, or a sweep was faster than the lock."""
+        try:
+            file = io.FileIO(path, "x+")
+        except FileExistsError:
+            return None
+        if try_lock(file) and path.exists():
+            return cls(file, path)
+        file.close()
+        return None
+
+    def remove(self) -> None:
+        """Removes the file, and ends the lock after that."""
+        if not self._file.closed:
+            if fcntl is None:
+                # Windows removes no open files.
+                self._file.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            self._file.close()
+
+
 def _stem(target: Path) -> str:
-    """As much of the target's name as fits a temporary one."""
+    """The target's name, cut so that the temporary name is short enough."""
     return target.name.encode(errors="replace")[:_MAX_STEM].decode(errors="ignore")
 
 
 def sweep(target: Path) -> None:
-    """Removes what killed saves to the same path left behind: no process holds a lock on it."""
+    """Removes files that killed saves to the same path left behind: no process has locked their guard."""
     if fcntl is None:
         return
-    ours = re.compile(re.escape(f".{_stem(target)}.") + "[a-zA-Z0-9]{8}" + re.escape(_SUFFIX))
-    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
-        for entry in entries:
-            if ours.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _remove_stale(entry.path)
+    base, suffixes = re.escape(f".{_stem(target)}."), f"{re.escape(_SUFFIX)}|{re.escape(_GUARD_SUFFIX)}"
+    ours = re.compile(f"({base}[a-zA-Z0-9]{{8}})(?:{suffixes})")
+    with contextlib.suppress(OSError):
+        for base in {found[1] for name in os.listdir(target.parent) if (found := ours.fullmatch(name))}:
+            with contextlib.suppress(OSError):
+                _remove_stale(target.with_name(base + _SUFFIX), target.with_name(base + _GUARD_SUFFIX))
 
 
-def _remove_stale(path: str) -> None:
-    with contextlib.suppress(OSError), open(path, "r+b", buffering=0) as file:
+def _remove_stale(temp: Path, guard: Path) -> None:
+    try:
+        file = open_regular(guard, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError:
+        # Without a guard nobody writes it.
+        _remove_regular(temp)
+        return
+    with file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The lock is held until the file is gone, which its writer looks for once it has it.
-        os.unlink(path)
+        # The lock is held until both files are gone.
+        _remove_regular(temp)
+        guard.unlink()
+
+
+def _remove_regular(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
 
 
 def _mode_at(target: Path) -> int | None:
-    """The mode of the regular file at a path; `None` if there is nothing, or a link to nothing."""
+    """The permissions of the regular file at a path; `None` if there is none, or a broken link."""
     try:
         found = os.stat(target)
     except FileNotFoundError:
@@ -120,19 +172,19 @@ def _mode_at(target: Path) -> int | None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file, which is not replaced", str(target))
+        raise OSError(errno.EINVAL, "cannot replace what is not a regular file", str(target))
     return stat.S_IMODE(found.st_mode) & 0o777
 
 
 def sync_directory(path: Path) -> None:
-    """Makes the entries of a directory durable, where that can be asked for."""
+    """Syncs a directory, so that new and renamed entries survive a crash. Does nothing except on POSIX systems."""
     if os.name != "posix":
         return
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     except OSError as error:
-        # Some network file systems cannot: their servers keep the entries.
+        # Some network file systems do not support this; their servers keep the entries.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -140,14 +192,14 @@ def sync_directory(path: Path) -> None:
 
 
 def open_locked(path: str | os.PathLike[str]) -> io.FileIO:
-    """Opens a file that no other writer may change meanwhile; `OSError` where there is one."""
+    """Opens a file and locks it against other writers. `OSError` if another writer has it open."""
     file = open_regular(path, os.O_RDWR)
     try:
         if not try_lock(file):
             raise OSError(errno.EBUSY, "another writer has it open", os.fsdecode(path))
-        # It may have been replaced before it was locked.
+        # The file may have been replaced between opening and locking.
         if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-            raise OSError(errno.EBUSY, "it was replaced just now", os.fsdecode(path))
+            raise OSError(errno.EBUSY, "the file was replaced while it was opened", os.fsdecode(path))
         return file
     except BaseException:
         file.close()
@@ -155,7 +207,7 @@ def open_locked(path: str | os.PathLike[str]) -> io.FileIO:
 
 
 def try_lock(file: IO[bytes]) -> bool:
-    """Locks a file against other writers; `False` where another has it. Without locks, no one has."""
+    """Locks a file against other writers; `False` if another has it. `True` if the system has no locks."""
     if fcntl is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""From what metadata says to the types that a caller asks for: dataclasses and type hints."""
+"""Converts decoded values to the types that a caller asks for: dataclasses and type hints."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from .values import Numbers, Raw, Some, Tag
 
 _NONE = type(None)
 _UNIONS = (typing.Union, types.UnionType)
-#: What was made of values, or the fault in them, by value and hint; both are kept, so that ids stay theirs.
+#: Results and faults of earlier conversions, by the ids of value and hint. Both are kept alive, so that their ids
+#: are not reused.
 _Tried = dict[tuple[int, int], tuple[Any, Any, Any]]
-#: Messages about all types of a union are no longer.
+#: The longest message about the types of a union.
 _MAX_MESSAGE = 300
 _hints_of = functools.lru_cache(maxsize=256)(functools.partial(typing.get_type_hints, include_extras=True))
-#: Classes of numpy's that are one dtype each.
+#: numpy's classes that stand for exactly one dtype.
 _CONCRETE = frozenset(np.sctypeDict.values())
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """The value as a type that a hint names, as it is for `None`. `Mismatch`, with the path, where it is none."""
+    """Converts a value to the type of a hint; without one, returns it unchanged. `Mismatch` if it does not fit."""
     if hint is None:
         return value
     try:
@@ -44,7 +45,7 @@ def _convert(value: Any, hint: Any, tried: _Tried) -> Any:
     if hint is Any or hint is object:
         return value
     origin = typing.get_origin(hint)
-    # `type X = ...` of Python 3.12, which numpy's `NDArray` is there too.
+    # An alias by `type X = ...` of Python 3.12; numpy's `NDArray` is one there.
     if hasattr(origin, "__value__"):
         return _convert(value, origin.__value__[typing.get_args(hint)], tried)
     if hasattr(hint, "__value__") and hasattr(hint, "__type_params__"):
@@ -130,7 +131,7 @@ def _union(value: Any, hints: tuple[Any, ...], tried: _Tried) -> Any:
         return None
     faults = []
     for hint in hints:
-        # A value of just this type comes first, as integers are floats too.
+        # An exact type wins: an integer fits `float | int` as a float too.
         if hint is type(value):
             return value
     for hint in hints:
@@ -141,12 +142,12 @@ def _union(value: Any, hints: tuple[Any, ...], tried: _Tried) -> Any:
                 faults.append(fault)
     if len(faults) == 1:
         raise faults[0]
-    message = "fits none of " + "; ".join(fault.message for fault in faults)
+    message = "no type of the union fits: " + "; ".join(fault.message for fault in faults)
     raise Fault(Mismatch, message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 3] + "...")
 
 
 def _try(value: Any, hint: Any, tried: _Tried) -> Any:
-    """Converts a value once: unions inside of unions would try it twice at each level."""
+    """Converts a value, or returns the result of an earlier try: nested unions would take exponential time."""
     if not isinstance(value, (list, dict, Tag)):
         return _convert(value, hint, tried)
     key = id(value), id(hint)
@@ -162,7 +163,7 @@ def _try(value: Any, hint: Any, tried: _Tried) -> Any:
 
 
 class _Failed:
-    """A fault as it was where it occurred: on its way up, steps are added to it."""
+    """A copy of a fault from before steps of the path were added to it, so that it can be raised again."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault, self._steps = fault, [*fault.steps]
@@ -208,7 +209,7 @@ def _instance(value: Any, cls: type) -> Any:
 
 
 def _dataclass(value: Any, cls: type, tried: _Tried) -> Any:
-    """Fields by their names; those that the type does not know are passed over."""
+    """Makes a dataclass from a map. Entries that are not fields of the class are ignored."""
     if not isinstance(value, Mapping):
         raise Fault(Mismatch, f"expected the fields of {cls.__name__}, found {_shown(value)}")
     hints = _hints_of(cls)
@@ -239,7 +240,7 @@ def _at(value: Any, hint: Any, name: str, tried: _Tried) -> Any:
 
 
 def _sequence(value: Any) -> list[Any]:
-    """The elements of an array of metadata, of a packed sequence, or of a tensor of one dimension."""
+    """The elements of a list, or of an array of one dimension, as a list."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return list(value.tolist())
     _expect(isinstance(value, (list, tuple)), None, value, "a sequence")
@@ -254,7 +255,10 @@ def _tuple(value: Any, hints: tuple[Any, ...], tried: _Tried) -> list[Any]:
 
 
 def _array(value: Any, cls: Any) -> Any:
-    """An array whose elements are of a class of numpy's, which may stand for several dtypes."""
+    """The value as an array whose dtype belongs to a numpy class, such as `np.float32` or `np.floating`.
+
+    A list of numbers is converted if the class stands for one dtype.
+    """
     if isinstance(value, Numbers):
         value = value.view(np.ndarray)
     if isinstance(value, list) and cls in _CONCRETE:
@@ -264,7 +268,7 @@ def _array(value: Any, cls: Any) -> Any:
 
 
 def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A numpy number, where it holds the value exactly."""
+    """The value as a number of a numpy dtype, which must hold it exactly."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == dtype:
         return value[()]
     if dtype.kind == "b":
@@ -306,5 +310,5 @@ def _key(value: Any, hint: Any, tried: _Tried) -> Any:
     try:
         hash(key)
     except TypeError:
-        raise Fault(Mismatch, f"Python has no map with a key of {type(key).__name__}") from None
+        raise Fault(Mismatch, f"cannot use a {type(key).__name__} as a key of a Python dict") from None
     return key

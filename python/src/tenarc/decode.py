@@ -1,4 +1,4 @@
-"""From metadata to values: what tags mean is put in their place."""
+"""Turns metadata into values: replaces tags by the tensors, numbers and options they stand for."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from .tags import (
 from .tree import located, parse
 from .values import Numbers, Raw, Some, Tag
 
-# What cbor2 makes of a map that is a key: a class of its own, or of later versions of Python.
+# The class to which cbor2 decodes a map that is a key; it depends on the Python version.
 _FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 
 
 class Buffers(Protocol):
-    """The buffers that references lead to."""
+    """The buffers that references in metadata refer to."""
 
     @property
     def lengths(self) -> Sequence[int]:
         """The length of each, in bytes."""
 
     def payload(self, number: int, owned: bool) -> Payload:
-        """The content of a buffer: in memory of its own, or wherever it is."""
+        """The content of a buffer: a copy if `owned`, else it may be a view."""
 
 
 def value_of(
@@ -63,7 +63,7 @@ def value_of(
     elements: bool = True,
     cut: type[Error] = Damaged,
 ) -> Any:
-    """The value that metadata makes of buffers, each of which must be a part of it."""
+    """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
     resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements)
     try:
         with bounded_recursion():
@@ -73,19 +73,19 @@ def value_of(
 
 
 class Resolver:
-    """Puts values in the place of tags."""
+    """Replaces tags by values."""
 
     def __init__(self, buffers: Buffers | None, *, owned: bool, limits: Limits, elements: bool = True) -> None:
         self.buffers = buffers
         self.owned = owned
-        #: Whether payloads are looked at; if not, only the form of metadata is checked.
+        #: Whether payloads are read; if not, only the metadata is checked.
         self.elements = elements
         self.limits = limits
         self._taken: dict[int, Payload] = {}
         self._repeated = 0
 
     def whole(self, tree: Any) -> Any:
-        """The value of all metadata. Every buffer must be a part of it."""
+        """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
         value = self.value(tree)
         for number in range(0 if self.buffers is None else len(self.buffers.lengths)):
             if number not in self._taken:
@@ -125,7 +125,7 @@ class Resolver:
             except Fault as fault:
                 raise fault.at(2 * index + 1, str(key)) from None
         if len(entries) != len(node):
-            raise Fault(Damaged, "a map with a key twice")
+            raise Fault(Damaged, "a map has the same key twice")
         return entries
 
     def _key(self, node: Any, child: int) -> Any:
@@ -139,7 +139,7 @@ class Resolver:
         except TypeError:
             if not self.elements:
                 return object()
-            message = f"Python has no map with a key of {type(key).__name__}"
+            message = f"cannot use a {type(key).__name__} as a key of a Python dict"
             raise Fault(Mismatch, message).at(child) from None
 
     def _tag(self, node: Tag) -> Any:
@@ -187,9 +187,9 @@ class Resolver:
         fields = fields_of(content, (1, 2, 4), "a reference to a buffer")
         number = fields[-1]
         if self.buffers is None:
-            raise Fault(Damaged, "a reference to a buffer, where there are none")
+            raise Fault(Damaged, "a reference to a buffer, but a message has no buffers")
         if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
-            raise Fault(Damaged, f"buffer {number!r:.40} of {len(self.buffers.lengths)}")
+            raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
         if len(fields) == 1 and self.elements:
             payload = self._take(number)
             return payload.tobytes() if self.owned else payload.data.toreadonly()
@@ -199,33 +199,33 @@ class Resolver:
         if len(fields) == 2:
             dtype = dtypes.BY_NAME.get(name)
             if dtype is None or dtype.tag is None:
-                raise Fault(Damaged, f"a sequence of {name}, which has no typed array")
+                raise Fault(Damaged, f"a sequence of {name}, a dtype without typed arrays")
             if length % (dtype.bits // 8):
-                raise Fault(Damaged, f"buffer {number}: {length} bytes of {name}")
+                raise Fault(Damaged, f"buffer {number}: {length} bytes are not a whole number of {name}")
             if not self.elements:
                 return self._passed(number)
             return self._numbers(dtype, self._take(number))
         shape, order = self._shape(fields[1]), order_of(fields[2])
-        # Before anything is read, and for every reference to it.
+        # Checked for every reference, and before the buffer is read.
         check_length(name, shape, length)
         if not self.elements:
             return self._passed(number)
         return self._array(name, shape, order, self._take(number))
 
     def _passed(self, number: int) -> object:
-        """What stands for a buffer that nobody looks at: like nothing else, and fit for a key."""
+        """A placeholder for a buffer that is not read. It is unequal to everything else, and can be a key."""
         self._taken[number] = _NOTHING
         return object()
 
     def describe(self, node: Tag) -> tuple[str, tuple[int, ...], Order, int] | None:
-        """Dtype, shape, order and bytes of a tensor or sequence, without a look at its elements."""
+        """Dtype, shape, order and length in bytes of a tensor or sequence; its elements are not read."""
         order: Order = "C"
         if node.tag == REFERENCE and len(fields_of(node.value, (1, 2, 4), "a reference")) == 4:
             name, dims, order, number = node.value
             name, shape, order = dtype_name(name), self._shape(dims), order_of(order)
             assert self.buffers is not None
             if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
-                raise Fault(Damaged, f"buffer {number!r:.40} of {len(self.buffers.lengths)}")
+                raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
             length = self.buffers.lengths[number]
             check_length(name, shape, length)
             return name, shape, order if len(shape) > 1 else "C", length
@@ -239,7 +239,7 @@ class Resolver:
         return dtype.name, value.shape, dtypes.order_of(value), value.nbytes
 
     def _take(self, number: int) -> Payload:
-        """A buffer; every owned value has its own copy."""
+        """The content of a buffer. If `owned`, every reference gets a copy of its own."""
         assert self.buffers is not None
         taken = self._taken.get(number)
         if taken is None:
@@ -247,7 +247,7 @@ class Resolver:
         elif self.owned:
             self._repeated += taken.nbytes
             if self._repeated > self.limits.max_alloc:
-                raise Fault(Limit, f"copies of buffers take more than {self.limits.max_alloc} bytes")
+                raise Fault(Limit, f"copies of buffers need more than the limit of {self.limits.max_alloc} bytes")
             taken = taken.copy()
         return taken
 
@@ -262,7 +262,7 @@ class Resolver:
                 raise Fault(Damaged, "complex numbers: expected a typed array")
             dtype, payload = self._typed(parts)
             if dtype.name not in dtypes.COMPLEX_OF or payload.nbytes % (dtype.bits // 4):
-                raise Fault(Damaged, f"complex numbers of {payload.nbytes} bytes of {dtype.name}")
+                raise Fault(Damaged, f"{payload.nbytes} bytes of {dtype.name} do not make complex numbers")
             return dtypes.BY_NAME[dtypes.COMPLEX_OF[dtype.name]], payload
         if node.tag not in dtypes.BY_TAG:
             raise Fault(Damaged, f"expected a typed array, found tag {node.tag}")
@@ -272,7 +272,7 @@ class Resolver:
         payload = payload_of(node.value)
         width = dtype.bits // 8
         if payload.nbytes % width:
-            raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes of {dtype.name}")
+            raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes are not a whole number of {dtype.name}")
         if is_big:
             payload = payload.reshape(-1, width)[:, ::-1].reshape(-1)
         return dtype, payload
@@ -286,11 +286,11 @@ class Resolver:
         if not isinstance(dims, (list, tuple)):
             raise Fault(Damaged, f"a shape: expected an array, found {kind_of(dims)}")
         if len(dims) > self.limits.max_rank:
-            found = f"{len(dims)} dimensions, at most {self.limits.max_rank} are read"
+            found = f"{len(dims)} dimensions, more than the limit of {self.limits.max_rank}"
             raise Fault(Limit, found)
         for dim in dims:
             if type(dim) is not int or not 0 <= dim < 1 << 64:
-                raise Fault(Damaged, f"a shape: {dim!r:.40} is no dimension")
+                raise Fault(Damaged, f"a shape: {dim!r:.40} is not a valid dimension")
         return tuple(dims)
 
     def _array(self, name: str, shape: tuple[int, ...], order: Order, payload: Payload) -> Any:
@@ -307,11 +307,11 @@ class Resolver:
         try:
             return payload.view(known.numpy).reshape(shape, order=order)
         except (ValueError, OverflowError) as error:
-            raise Fault(Limit, f"numpy has no array of shape {list(shape)}: {error}") from None
+            raise Fault(Limit, f"numpy cannot make an array of shape {list(shape)}: {error}") from None
 
 
 def _frozen(key: Any) -> Any:
-    """A value as the key of a map."""
+    """A hashable copy of a value, to be the key of a dict."""
     if isinstance(key, memoryview):
         return bytes(key)
     if isinstance(key, list):

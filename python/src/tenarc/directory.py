@@ -16,6 +16,8 @@ BRANCHES = 64
 TAIL_LEN = 34
 #: What every tail begins with.
 TAIL_START = b"\x58\x20TARCTAIL"
+#: No segment is shorter.
+_MIN_SEGMENT = 24
 #: 64^n segments; positions have 63 bits.
 _MAX_LEVELS = 10
 
@@ -90,6 +92,7 @@ class Directory:
         total = len(entries) + sum(len(o) * BRANCHES**n for n, o in enumerate(levels, 1))
         if total != count:
             raise Damaged(f"{count} segments, but entries for {total}", offset=at)
+        _check_room(count, at)
         _check_rising([offset for offset, _ in entries], at)
         for offsets in levels:
             _check_rising(offsets, at)
@@ -143,6 +146,7 @@ def _block_of(read: ReadRecord, offset: int, level: int, before: int) -> _Block:
     found = fields.definite(UNSIGNED, "level"), fields.count("entries of a block")
     if found != (level, BRANCHES):
         raise Damaged(f"expected a block of level {level} with 64 entries", offset=offset)
+    _check_room(BRANCHES ** (level + 1), offset)
     block = _Block([], [])
     if level == 0:
         block.entries = [_read_entry(fields) for _ in range(BRANCHES)]
@@ -161,6 +165,12 @@ def _read_block(read: ReadRecord, offset: int, level: int, before: int) -> Itera
     yield from block.entries
     for below in block.offsets:
         yield from _read_block(read, below, level - 1, offset)
+
+
+def _check_room(segments: int, at: int) -> None:
+    """That so many segments can stand before a position (SPEC 5.6)."""
+    if segments > (at - len(MAGIC)) // _MIN_SEGMENT:
+        raise Damaged(f"a directory of {segments} segments before byte {at}", offset=at)
 
 
 def _check_rising(offsets: list[int], before: int) -> None:

@@ -1,4 +1,4 @@
-"""Dtypes: their names in the format, their tags in RFC 8746, and what numpy calls them."""
+"""The table of dtypes: name in the format, tags of RFC 8746, and numpy's dtype."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DType(NamedTuple):
 
     name: str
     bits: int
-    #: Where numpy has elements of this type; of the little-endian form.
+    #: numpy's dtype in little-endian order, if numpy has one.
     numpy: np.dtype[Any] | None = None
     #: Tags of the typed arrays of RFC 8746, little- and big-endian.
     tag: int | None = None
@@ -53,11 +53,11 @@ def _table() -> list[DType]:
         DType("f16", 16, np.dtype("<f2"), 84, 80),
         DType("f32", 32, np.dtype("<f4"), 85, 81),
         DType("f64", 64, np.dtype("<f8"), 86, 82),
-        # numpy's `longdouble` is another type on most machines.
+        # numpy's `longdouble` is not IEEE binary128 on most machines.
         DType("f128", 128, None, 87, 83),
         DType("c64", 64, np.dtype("<c8"), 85, 81),
         DType("c128", 128, np.dtype("<c16"), 86, 82),
-        # How elements of less than a byte are packed is not numpy's way.
+        # numpy cannot pack elements of less than a byte.
         DType("f6_e2m3", 6),
         DType("f6_e3m2", 6),
         DType("f4", 4),
@@ -70,18 +70,18 @@ def _table() -> list[DType]:
         ("f8_e5m2fnuz", 8, "float8_e5m2fnuz"),
         ("f8_e4m3fnuz", 8, "float8_e4m3fnuz"),
     ):
-        # They have the byte order of the machine, and no other.
+        # ml_dtypes supports only the machine's byte order.
         has_order = bits > 8 and sys.byteorder == "big"
         known = None if has_order else getattr(ml_dtypes, theirs, None)
         table.append(DType(name, bits, None if known is None else np.dtype(known)))
     return table
 
 
-#: Complex types by the type of their parts.
+#: The complex dtype for each dtype of real and imaginary parts.
 COMPLEX_OF = {"f32": "c64", "f64": "c128"}
 BY_NAME = {dtype.name: dtype for dtype in _table()}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in BY_NAME.values() if dtype.numpy is not None}
-#: The dtype of a typed array, and whether it is big-endian. 68, clamped bytes, reads as 64.
+#: The dtype of each tag of a typed array, and whether it is big-endian. Tag 68 (clamped u8) is read as 64.
 BY_TAG: dict[int, tuple[DType, bool]] = {}
 for _dtype in BY_NAME.values():
     if not _dtype.is_complex and _dtype.tag is not None and _dtype.big_tag is not None:
@@ -90,15 +90,15 @@ for _dtype in BY_NAME.values():
 
 
 def of_numpy(dtype: np.dtype[Any]) -> DType | None:
-    """The entry for numpy's dtype of either byte order, if there is one."""
+    """The entry for a numpy dtype in any byte order, if there is one."""
     return _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("<"))
 
 
 def payload_length(name: str, shape: Sequence[int]) -> int | None:
-    """The bytes of a tensor; `None` where the dtype is unknown and any length will do.
+    """The length of a tensor's payload in bytes; `None` if the dtype is unknown, as any length is valid then.
 
-    Raises `ValueError` where the dimensions, but for those of zero, overflow (SPEC 4), or where
-    elements fill no whole number of bytes.
+    `ValueError` if the product of the nonzero dimensions overflows (SPEC 4), or if the elements do not fill a
+    whole number of bytes.
     """
     product = math.prod(dimension for dimension in shape if dimension)
     known = BY_NAME.get(name)
@@ -109,17 +109,17 @@ def payload_length(name: str, shape: Sequence[int]) -> int | None:
         return None
     total = 0 if 0 in shape else product * bits
     if total % 8:
-        raise ValueError(f"{product} elements of {name} fill no whole number of bytes")
+        raise ValueError(f"{product} elements of {name} do not fill a whole number of bytes")
     return total // 8
 
 
 def order_of(array: npt.NDArray[Any]) -> Order:
-    """In which order the elements of an array are written."""
+    """The order in which the elements of an array are written."""
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
 def little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same bits in little-endian order; a conversion of values might change NaNs."""
+    """The array in little-endian order. Bytes are swapped, as a conversion of values might change NaNs."""
     if array.dtype.str[0] != ">":
         return array
     return array.byteswap().view(array.dtype.newbyteorder("<"))

@@ -1,4 +1,4 @@
-"""From values to metadata, and the buffers beside it."""
+"""Encodes values as metadata and buffers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .tags import (
 from .torch import from_torch
 from .values import Numbers, Raw, Simple, Some, Tag
 
-# Lists and maps of these only, of some length, are left to cbor2.
+# Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
 _WITH_PAYLOAD = frozenset(
@@ -43,7 +43,7 @@ _WITH_PAYLOAD = frozenset(
 
 
 def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload]]:
-    """The metadata and the buffers of a value; without options all is metadata, a message."""
+    """The metadata and the buffers of a value. Without options there are no buffers: the result is a message."""
     encoder = _Encoder(options)
     try:
         with bounded_recursion():
@@ -60,11 +60,11 @@ class _Encoder:
         self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
         self.inline_below = math.inf if options is None else max(options.inline_below, 1)
         self.stored: dict[bytes, int] | None = {} if options and options.dedup else None
-        # Not to be foreseen, so that nobody can have made two payloads pass for one.
+        # A random seed: nobody can prepare two payloads with the same hash.
         self.seed = int.from_bytes(os.urandom(8), "big") if self.stored is not None else 0
 
     def value(self, value: Any, depth: int) -> None:
-        """Writes a value that stands inside so many levels."""
+        """Writes a value that is nested `depth` levels deep."""
         write = _WRITERS.get(type(value))
         if write is None:
             write = _writer_of(value)
@@ -72,7 +72,7 @@ class _Encoder:
 
     def levels(self, depth: int, count: int = 1) -> None:
         if depth + count > self.max_depth:
-            raise Fault(Limit, f"more than {self.max_depth} levels, which readers refuse")
+            raise Fault(Limit, f"nested deeper than {self.max_depth} levels, which readers refuse")
 
     # Plain values
 
@@ -94,7 +94,7 @@ class _Encoder:
             content = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
             self.out.append(items.tag(number, items.byte_string(content)))
         else:
-            raise Fault(Unsupported, "an integer of more than 128 bits")
+            raise Fault(Unsupported, "an integer does not fit 128 bits")
 
     def write_float(self, value: float, depth: int) -> None:
         self.out.append(b"\xfb" + struct.pack(">d", value))
@@ -103,7 +103,7 @@ class _Encoder:
         try:
             self.out.append(items.text(value))
         except UnicodeEncodeError as error:
-            raise Fault(Unsupported, f"text that is not Unicode: {error}") from None
+            raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
 
     def write_bytes(self, value: Any, depth: int) -> None:
         view = memoryview(value)
@@ -116,7 +116,7 @@ class _Encoder:
             self.levels(depth, 2)
             self.reference([], payload)
 
-    # Values around others
+    # Values that contain others
 
     def write_list(self, value: Any, depth: int) -> None:
         self.levels(depth)
@@ -142,7 +142,7 @@ class _Encoder:
         try:
             self.out.append(cbor2.dumps(value))
         except (UnicodeEncodeError, cbor2.CBOREncodeError) as error:
-            raise Fault(Unsupported, f"text that is not Unicode: {error}") from None
+            raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
 
     def write_mapping(self, value: Mapping[Any, Any], depth: int) -> None:
         self.levels(depth)
@@ -182,7 +182,7 @@ class _Encoder:
 
     def write_tag(self, value: Tag, depth: int) -> None:
         if value.tag == REFERENCE:
-            raise Fault(Unsupported, "a tag that refers to a buffer, which only writers may set")
+            raise Fault(Unsupported, f"tag {REFERENCE} refers to a buffer, and is reserved for writers")
         self.levels(depth)
         self.out.append(items.head(items.TAG, value.tag))
         inline_below = self.inline_below
@@ -223,10 +223,10 @@ class _Encoder:
     def write_array(self, value: npt.NDArray[Any], depth: int) -> None:
         dtype = dtypes.of_numpy(value.dtype)
         if dtype is None:
-            text = f"numpy's dtype {value.dtype} has no place in the format"
-            # ml_dtypes has one of them in each byte.
+            text = f"cannot write numpy's dtype {value.dtype}"
+            # ml_dtypes stores one of these elements in each byte; the format packs them.
             is_unpacked = value.dtype.name.startswith(("float4", "float6"))
-            raise Fault(Unsupported, text + "; pack them and give them as `Raw`" * is_unpacked)
+            raise Fault(Unsupported, text + ": pack the elements, and pass a `Raw`" * is_unpacked)
         order, payload = _payload(value)
         if type(value) is Numbers and value.ndim == 1 and dtype.tag is not None:
             self.write_numbers(dtype, payload, depth)
@@ -271,7 +271,7 @@ class _Encoder:
         self.out.append(payload.tobytes())
 
     def reference(self, fields: list[bytes], payload: Payload) -> None:
-        """Puts a payload into a buffer; one with the same bytes serves both, if asked for."""
+        """Puts a payload into a buffer and writes a reference. With `dedup`, equal payloads share a buffer."""
         number = len(self.buffers)
         if self.stored is not None:
             key = xxhash.xxh3_128_digest(payload.data, self.seed) + payload.nbytes.to_bytes(8, "big")
@@ -283,20 +283,20 @@ class _Encoder:
 
 
 def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:
-    """The order of an array and its bytes in that order, uncopied where they lie so."""
-    # `numpy.matrix` and its like have two dimensions whatever they are asked for.
+    """The order of an array, and its bytes in that order; a view if the array is contiguous."""
+    # A subclass such as `numpy.matrix` would keep two dimensions in `reshape(-1)`.
     value = dtypes.little_endian(np.asarray(value))
     order = dtypes.order_of(value)
     flat = value.reshape(-1, order=order)
     payload = np.ascontiguousarray(flat).view(np.uint8)
     if value.dtype.kind == "b" and payload.size and payload.max() > 1:
-        # A view of other bytes: whatever is not zero counts as true.
+        # A bool array can be a view of other bytes. Everything but 0 counts as true.
         payload = (payload != 0).view(np.uint8)
     return order, payload
 
 
 def _is_short(value: Any) -> bool:
-    """Whether all integers of plain values fit a head."""
+    """Whether all integers of a list fit the head of a CBOR item, that is, 64 bits and a sign."""
     return all(-(1 << 64) <= item < 1 << 64 for item in value if type(item) is int)
 
 
@@ -324,15 +324,15 @@ _WRITERS: dict[type, _Writer] = {
 
 
 def _writer_of(value: Any) -> _Writer:
-    """The writer for a type that is not in the table: its relatives are."""
-    # Before `int` and `str`, which enums may be too.
+    """The writer for a type that is not in the table."""
+    # First, as an enum member may be an `int` or `str` too.
     if isinstance(value, enum.Enum):
         return _Encoder.write_enum
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _Encoder.write_dataclass
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
         return _Encoder.write_array
-    # `np.float64` is a `float`, `np.str_` a `str`.
+    # Also finds numpy's scalars: `np.float64` is a `float`, `np.str_` a `str`.
     for base in (float, str, bytes, int, tuple, list):
         if isinstance(value, base):
             return _WRITERS[base]
@@ -344,4 +344,4 @@ def _writer_of(value: Any) -> _Writer:
     if torch is not None and isinstance(value, torch.Tensor):
         return _Encoder.write_torch
     kind = type(value)
-    raise Fault(Unsupported, f"a {kind.__module__}.{kind.__qualname__} has no place in the format")
+    raise Fault(Unsupported, f"cannot write a {kind.__module__}.{kind.__qualname__}")

@@ -1,4 +1,4 @@
-"""What can go wrong. Failures of the operating system stay `OSError`."""
+"""The errors of this package. Failures of the operating system are `OSError` as usual."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 
 class Error(Exception):
-    """Base of all errors of this package: what was found, what was expected, and where."""
+    """Base of all errors of this package. The message says what was found, what was expected, and where."""
 
     def __init__(self, message: str, *, offset: int | None = None, path: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        #: Position of the fault in bytes, from the beginning of the archive, message or metadata.
+        #: Position of the error in bytes, from the start of the archive, message or metadata.
         self.offset = offset
-        #: Path of the value at fault, as in `layers.3.weight`.
+        #: Path of the value with the error, as in `layers.3.weight`.
         self.path = path
         #: The file that was read or written.
         self.file: str | None = None
@@ -32,45 +32,45 @@ class Error(Exception):
 
 
 def _escaped(name: str) -> str:
-    """A name that may have come with the input, fit for a terminal."""
+    """A name from the input, with characters escaped that could control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 class Damaged(Error):
-    """Bytes that are not what they must be: no archive, malformed, or another checksum."""
+    """The input is not an archive, is malformed, or has a wrong checksum."""
 
 
 class Torn(Error):
-    """The input ends too early: it was cut, or never finished."""
+    """The input ends too early: it was truncated, or its writer did not finish."""
 
 
 class Limit(Error):
-    """The input asks for more nesting, dimensions or memory than is allowed."""
+    """The input needs more nesting, dimensions or memory than the limits allow."""
 
 
 class Version(Error):
-    """A version of the format that this package does not know."""
+    """The input is of a version of the format that this package does not know."""
 
 
 class Mismatch(Error, TypeError):
-    """What was found is well-formed, but is not what was asked for."""
+    """The input is well-formed, but does not fit the requested type."""
 
 
 class Unsupported(Error, TypeError):
-    """A value that has no place in the format, or a dtype without one."""
+    """A value, dtype or option that the format does not support."""
 
 
 class NotFound(Error, KeyError):
-    """No value, or several, at a path or under a name."""
+    """There is no value, or more than one, at a path or with a name."""
 
 
 class End(Error, EOFError):
-    """There is no further value."""
+    """The archive has no more values."""
 
 
 @contextlib.contextmanager
 def in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of the block name the file."""
+    """Adds the file's name to errors of the block."""
     try:
         yield
     except Error as error:
@@ -80,21 +80,21 @@ def in_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bounded_recursion() -> Iterator[None]:
-    """Python bounds recursion too, which the caller may have used up, or a conversion uses up."""
+    """Turns Python's `RecursionError` into `Limit`. The caller may have used up most of the recursion limit."""
     try:
         yield
     except RecursionError:
-        raise Limit("more nesting than Python's recursion limit leaves room for") from None
+        raise Limit("nested deeper than Python's recursion limit allows") from None
 
 
 class Fault(Exception):
-    """An error on its way up through a value; each level adds the step that led to it."""
+    """An error inside a value. While it propagates, each level adds its step, so that the path is known."""
 
     def __init__(self, kind: type[Error], message: str) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
-        # Innermost first: which child of its parent's item it is, and its name in a path.
+        # Innermost first: the number of the child in its parent's item, and its name in a path.
         self.steps: list[tuple[int, str | None]] = []
 
     def at(self, child: int, name: str | None = None) -> Fault:

@@ -1,4 +1,4 @@
-"""What tensors, references and bignums in metadata are made of."""
+"""Reads and checks the fields of tensors, references and bignums in metadata."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .values import Tag
 
 
 def passed_over(node: Any) -> Any:
-    """What tags without a meaning stand around (SPEC 4)."""
+    """The content of an item without the tags around it that have no meaning here (SPEC 4)."""
     while type(node) is Tag and node.tag not in MEANINGS:
         node = node.value
     return node
 
 
 def fields_of(content: Any, counts: tuple[int, ...], what: str) -> Any:
-    """The fields of an array that has one of these numbers of them."""
+    """The fields of an array. Their number must be one of `counts`."""
     if not isinstance(content, (list, tuple)):
         raise Fault(Damaged, f"{what}: expected an array, found {kind_of(content)}")
     if len(content) not in counts:
@@ -31,14 +31,14 @@ def fields_of(content: Any, counts: tuple[int, ...], what: str) -> Any:
 
 
 def dtype_name(name: Any) -> str:
-    """The name of a dtype."""
+    """Checks the name of a dtype, and returns it."""
     if type(name) is not str or len(name.encode()) > dtypes.MAX_NAME:
-        raise Fault(Damaged, f"a dtype: {name!r:.40} is no name")
+        raise Fault(Damaged, f"a dtype: {name!r:.40} is not a valid name")
     return name
 
 
 def order_of(order: Any) -> Order:
-    """The order of the elements of a tensor."""
+    """Checks the order of a tensor's elements, and returns it."""
     if order == "C":
         return "C"
     if order == "F":
@@ -47,7 +47,7 @@ def order_of(order: Any) -> Order:
 
 
 def check_length(name: str, shape: tuple[int, ...], found: int) -> None:
-    """Compares the length of a payload with what its dtype and shape ask for."""
+    """Checks that the length of a payload fits its dtype and shape."""
     try:
         wanted = dtypes.payload_length(name, shape)
     except ValueError as error:
@@ -58,7 +58,7 @@ def check_length(name: str, shape: tuple[int, ...], found: int) -> None:
 
 
 def listed(nodes: Any) -> tuple[DType, Payload]:
-    """The payload of a plain array of numbers: of integers where all are, else of doubles."""
+    """The payload of a plain array of numbers: integers if all elements are integers, else doubles."""
     if not isinstance(nodes, (list, tuple)):
         raise Fault(Damaged, f"a tensor's elements: expected an array, found {kind_of(nodes)}")
     kinds = set(map(type, nodes))
@@ -70,13 +70,13 @@ def listed(nodes: Any) -> tuple[DType, Payload]:
         name = "f64"
         exact = kinds <= {int, float} and all(type(node) is float or abs(node) <= 1 << 53 for node in nodes)
     if not exact:
-        raise Fault(Mismatch, "a tensor's elements are not all numbers of one type")
+        raise Fault(Mismatch, "a tensor's elements: no number type holds all of them exactly")
     dtype = dtypes.BY_NAME[name]
     return dtype, np.array(nodes, dtype.numpy).view(np.uint8)
 
 
 def bignum(node: Tag) -> Any:
-    """An integer of up to 128 bits; beyond them it stays a tag."""
+    """The integer that a bignum stands for; a bignum of more than 128 bits stays a tag."""
     if type(node.value) is not bytes:
         raise Fault(Damaged, f"a bignum: expected bytes, found {kind_of(node.value)}")
     if len(node.value.lstrip(b"\0")) > 16:
@@ -88,12 +88,12 @@ def bignum(node: Tag) -> Any:
 
 
 def payload_of(payload: bytes) -> Payload:
-    """Bytes as a payload, uncopied."""
+    """Bytes as a payload, without a copy."""
     return np.frombuffer(payload, np.uint8)
 
 
 def kind_of(node: Any) -> str:
-    """What an item is, in the words of an error."""
+    """A description of an item, for errors."""
     if isinstance(node, Tag):
         return f"tag {node.tag}"
     if isinstance(node, (list, tuple)):

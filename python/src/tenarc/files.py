@@ -1,4 +1,4 @@
-"""Archive files as a whole: saved in one go, created, appended to."""
+"""Saves archive files, and appends to them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 from types import TracebackType
 from typing import Any
 
-from .archive import Archive
 from .atomic import AtomicFile, open_locked
 from .errors import in_file
+from .options import DEFAULT_LIMITS
 from .source import FileSource
 from .stream import Writer
+from .torn import last_commit
 
 
 def save(
@@ -25,11 +26,11 @@ def save(
     dedup: bool = False,
     sync: bool = True,
 ) -> None:
-    """Saves a value as an archive file, in place of what is at `path`.
+    """Saves a value as an archive file, and replaces the file at `path`.
 
-    The file appears whole or not at all: it is written beside `path`, synced, renamed, and the directory
-    is synced. On any error what was there before stays. Without `sync` that holds for a crash of the
-    process, but not for one of the machine. The other options are those of `Writer`.
+    The archive is written to a temporary file in the same directory, which is synced and renamed to `path`; then
+    the directory is synced. After any error, the old file is unchanged. Without `sync` nothing is synced: a crash
+    of the process does no harm, but a crash of the machine may. The other options are those of `Writer`.
     """
     with in_file(path), AtomicFile(path, sync=sync) as file:
         options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
@@ -46,10 +47,11 @@ def append(
     dedup: bool = False,
     sync: bool = True,
 ) -> Appender:
-    """Opens an archive file to write more values behind those that it has; use it in a `with` block.
+    """Opens an archive file to append values to it; use it in a `with` block.
 
-    What is there is not written over: values count from `commit` or the end of the block on, and after
-    an exception they are taken back. One writer at a time: `OSError` where there is another.
+    What the file holds already is never overwritten. New values become part of the archive with `commit`, or at
+    the end of the block; after an exception, values that are not committed are removed. What a killed append left
+    behind the last end mark is removed first. `OSError` if another writer has the file open.
     """
     options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
     file = open_locked(path)
@@ -62,7 +64,7 @@ def append(
 
 
 class Appender(Writer):
-    """A writer behind the end of an archive file; `append` makes it."""
+    """Appends values to an archive file. Use `append` to create one."""
 
     def __init__(self, file: io.FileIO, sync: bool, **options: Any) -> None:
         self._raw = file
@@ -70,17 +72,18 @@ class Appender(Writer):
         super().__init__(file, **options)
 
     def _begin(self) -> None:
-        source = FileSource(self._raw)
-        self._directory = Archive(source).directory()
-        self._at = self._committed = source.length
+        # No other writer has the file open, so that the one that left unfinished bytes is gone.
+        self._directory, _, self._committed = last_commit(FileSource(self._raw), DEFAULT_LIMITS)
+        self._at = self._committed
+        self._raw.truncate(self._committed)
         self._ended = True
         self._raw.seek(self._at)
 
     def commit(self) -> None:
-        """Makes what was written since the last time a part of the archive."""
+        """Makes the values that were written since the last `commit` part of the archive."""
         if self._ended:
             return
-        # What an end mark vouches for is durable before it is there.
+        # The values must be on disk before the end mark that makes them valid.
         self._make_durable()
         super().commit()
         self._make_durable()
@@ -103,7 +106,7 @@ class Appender(Writer):
             self.close()
 
     def close(self) -> None:
-        """Closes the file; what was not committed is taken back."""
+        """Removes the values that were not committed, and closes the file."""
         if self._raw.closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""CBOR items by their heads (RFC 8949, section 3), for what is not metadata."""
+"""Reads and writes the heads of CBOR items (RFC 8949, section 3), for everything but metadata."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from .errors import Damaged, Error, Unsupported
 
 UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG, SIMPLE = range(8)
 NULL = b"\xf6"
+#: The major types, for errors.
+_NAMES = (
+    "an unsigned integer",
+    "a negative integer",
+    "bytes",
+    "text",
+    "an array",
+    "a map",
+    "a tag",
+    "a simple value",
+)
 
 
 def four_letters(letters: str) -> int:
@@ -16,13 +27,13 @@ def four_letters(letters: str) -> int:
 
 
 def head(major: int, argument: int) -> bytes:
-    """The shortest head."""
+    """The head of an item in its shortest form."""
     if argument < 24:
         return bytes((major << 5 | argument,))
     for info, width in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if argument < 1 << 8 * width:
             return bytes((major << 5 | info,)) + argument.to_bytes(width, "big")
-    raise OverflowError(f"no head holds {argument}")
+    raise OverflowError(f"{argument} does not fit the head of a CBOR item")
 
 
 def tag(number: int, content: bytes) -> bytes:
@@ -39,15 +50,15 @@ def text(content: str) -> bytes:
 
 
 def encode_name(name: str, most: int, what: str) -> bytes:
-    """A name that a caller gives, as UTF-8."""
+    """Checks a name that a caller gives, and encodes it as UTF-8."""
     if not isinstance(name, str):
         raise Unsupported(f"{what}: expected text, found {type(name).__name__}")
     try:
         encoded = name.encode()
     except UnicodeEncodeError as error:
-        raise Unsupported(f"{what} that is not Unicode: {error}") from None
+        raise Unsupported(f"{what} is not valid Unicode: {error}") from None
     if len(encoded) > most:
-        raise Unsupported(f"{what} of more than {most} bytes")
+        raise Unsupported(f"{what} is longer than {most} bytes")
     return encoded
 
 
@@ -60,14 +71,14 @@ def array(items: Sequence[bytes]) -> bytes:
 
 
 class Items:
-    """Items in memory, read one after the other; heads may be longer than they need be."""
+    """Reads items in memory, one after the other. Heads need not be in their shortest form."""
 
     def __init__(self, data: bytes, offset: int, cut: type[Error] = Damaged) -> None:
         self.data = data
         self.at = 0
-        #: Where `data` begins in the archive, for errors.
+        #: The position of `data` in the archive, for errors.
         self.offset = offset
-        #: What it is when `data` ends too early.
+        #: The error if `data` ends too early.
         self.cut = cut
 
     def damaged(self, message: str, at: int | None = None) -> Damaged:
@@ -76,7 +87,7 @@ class Items:
     def take(self, length: int, what: str) -> bytes:
         if length > len(self.data) - self.at:
             left = len(self.data) - self.at
-            message = f"{what}: expected {length} bytes, {left} are left"
+            message = f"{what}: expected {length} bytes, found {left}"
             raise self.cut(message, offset=self.offset + self.at)
         self.at += length
         return self.data[self.at - length : self.at]
@@ -92,22 +103,24 @@ class Items:
             return major, int.from_bytes(self.take(1 << info - 24, what), "big")
         if info == 31 and major not in (UNSIGNED, NEGATIVE, TAG):
             return major, None
-        raise self.damaged(f"{what}: 0x{first:02x} starts no item", start)
+        raise self.damaged(f"{what}: no CBOR item starts with the byte 0x{first:02x}", start)
 
     def definite(self, major: int, what: str) -> int:
         """The argument of a head of this type."""
         start = self.at
         found, argument = self.any_head(what)
-        if found != major or argument is None:
-            raise self.damaged(f"{what}: found an item of another kind", start)
+        if found != major:
+            raise self.damaged(f"{what}: expected {_NAMES[major]}, found {_NAMES[found]}", start)
+        if argument is None:
+            raise self.damaged(f"{what}: expected {_NAMES[major]} of definite length", start)
         return argument
 
     def count(self, what: str) -> int:
-        """The length of an array. Each element takes a byte, which bounds it."""
+        """The length of an array. Each element takes at least a byte, so the length is bounded by the input."""
         start = self.at
         count = self.definite(ARRAY, what)
         if count > len(self.data) - self.at:
-            raise self.damaged(f"{what}: {count} elements do not fit", start)
+            raise self.damaged(f"{what}: an array of {count} elements is longer than the input", start)
         return count
 
     def text_or_null(self, what: str) -> str | None:
@@ -123,4 +136,4 @@ class Items:
 
     def end(self, what: str) -> None:
         if self.at != len(self.data):
-            raise self.damaged(f"{what}: {len(self.data) - self.at} bytes behind it")
+            raise self.damaged(f"{what}: {len(self.data) - self.at} unexpected bytes after it")

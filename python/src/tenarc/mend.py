@@ -38,6 +38,9 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     with in_file(path), open_locked(path) as file:
         source = FileSource(file)
         found, result = _plan(source)
+        if found is not None and not found.entries and result.dropped:
+            what = f"no value is whole: nothing would be left of {result.dropped} bytes"
+            raise Torn(what, offset=found.end)
         if found is not None:
             # Should this end half-way, the archive is torn as before.
             file.truncate(found.end)
@@ -66,7 +69,7 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Rec
 def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     """Where to cut, unless the archive is whole."""
     check_magic(source)
-    end = read_end(source)
+    end = read_end(source, source.length)
     if end is not None:
         return None, Recovered(end[0].count, 0, 0)
     vouched = scan(source, DEFAULT_LIMITS).vouched
@@ -90,7 +93,8 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
 
     scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
-    tail = tail_behind(source, found.end, found.end + len(found.missing))
+    # All that follows the header of a cut segment belongs to it, whatever it looks like.
+    tail = None if found.cut else tail_behind(source, found.end, found.end + len(found.missing))
     if tail is not None:
         why = "" if found.fault is None else f" ({found.fault})"
         what = f"the archive is damaged{why}, and goes on to an end mark at byte {tail}"

@@ -1,4 +1,4 @@
-"""Messages: one value as one CBOR item, tensors as typed arrays (SPEC 1 to 4)."""
+"""Messages: one value as one CBOR item, with tensors as typed arrays (SPEC 1 to 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import DEFAULT_LIMITS, Limits
 
 
 def dumps(value: Any) -> bytes:
-    """The message of a value. `Unsupported` where something in it has no place in the format."""
+    """Encodes a value as a message. `Unsupported` if the format cannot hold something in it."""
     message, _ = encode(value, None)
     return message
 
@@ -24,12 +24,12 @@ def loads(
     copy: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
-    """The value of a message, whole, with nothing behind it.
+    """Decodes a message. `data` must be one whole message, with no bytes after it.
 
-    Arrays can be written to; without `copy` they are read-only views of one copy. With `cls` the value
-    is converted to that type, as by `load`.
+    Arrays are writable; without `copy` they are read-only, which saves a copy. With `cls` the value is converted
+    to that type, as by `load`.
     """
-    # Of a number, `bytes` would make so many zeros.
+    # `memoryview` refuses integers; `bytes(5)` would be five zeros.
     message = data if type(data) is bytes else bytes(memoryview(data))
     if not message:
         raise Torn("an empty message", offset=0)

@@ -1,4 +1,4 @@
-"""What a caller can choose."""
+"""Limits for reading, and options for writing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 
 @dataclass(frozen=True)
 class Limits:
-    """What input may ask for before it is refused with `Limit`.
+    """Limits for reading. Input that exceeds one is refused with `Limit`.
 
-    Lengths in the input allocate nothing ahead of the bytes that back them, whatever the limits.
+    Whatever the limits, a length in the input allocates no memory before the bytes themselves are there.
     """
 
-    #: Nesting of arrays, maps and tags; at most 1,000, as reading is recursive.
+    #: The deepest nesting of arrays, maps and tags; at most 1,000, as reading is recursive.
     max_depth: int = 128
-    #: Dimensions of a tensor.
+    #: The most dimensions of a tensor.
     max_rank: int = 64
-    #: Bytes of one value that are not bounded by the length of the input: what a stream sends, and
+    #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
     #: further copies of a tensor that is referred to several times.
     max_alloc: int = 16 << 30
 
     def __post_init__(self) -> None:
         if self.max_depth > MAX_DEPTH:
-            raise Unsupported(f"expected a limit of at most {MAX_DEPTH} levels, found {self.max_depth}")
+            raise Unsupported(f"expected max_depth of at most {MAX_DEPTH}, found {self.max_depth}")
 
 
 DEFAULT_LIMITS = Limits()
@@ -35,7 +35,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """How a segment or parts are written."""
+    """Options for writing a segment or parts."""
 
     alignment: int = 256
     inline_below: int = 2048
@@ -52,5 +52,5 @@ class SaveOptions:
 
 
 def is_alignment(number: int) -> bool:
-    """Whether a segment may be aligned so (SPEC 5.2)."""
+    """Whether a number is a valid alignment (SPEC 5.2)."""
     return MIN_ALIGNMENT <= number <= MAX_ALIGNMENT and number & (number - 1) == 0

@@ -1,4 +1,4 @@
-"""Parts: a value as metadata and buffers, for transports that keep pieces apart (SPEC 6)."""
+"""Parts: a value as metadata and separate buffers, for transports that send several pieces (SPEC 6)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .segment import (
 
 @dataclass(frozen=True)
 class Parts:
-    """The metadata of a value, and its buffers, as they lie in the arrays they came from.
+    """The metadata of a value, and its buffers, which are views of the arrays in the value.
 
-    Iterating gives all pieces in the order they are sent: frames of a ZeroMQ message, say. Pickled with
-    protocol 5 the buffers go out of band, without a copy.
+    Iterating gives the metadata, then the buffers: send them in this order, for example as frames of a ZeroMQ
+    message. `pickle` with protocol 5 passes the buffers out of band, without a copy.
     """
 
     metadata: bytes
@@ -64,10 +64,10 @@ def to_parts(
     checksums: bool = True,
     dedup: bool = False,
 ) -> Parts:
-    """Splits a value. No array is copied that lies in one piece: do not change it before it is sent.
+    """Splits a value into metadata and buffers.
 
-    `alignment` is what the receiver's memory is asked to be aligned to; `inline_below`, `checksums` and
-    `dedup` are as in `Writer`.
+    Contiguous arrays are not copied: do not change them before the buffers are sent. `alignment` tells the
+    receiver how to align its memory. `inline_below`, `checksums` and `dedup` are as in `Writer`.
     """
     check_name(name)
     options = SaveOptions(alignment, inline_below, checksums, dedup)
@@ -82,7 +82,7 @@ def to_parts(
 
 
 def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
-    """The lengths of the buffers that belong to metadata, for who receives them one by one."""
+    """The lengths of the buffers that belong to the metadata, so that a receiver can allocate memory for them."""
     return list(_Received(bytes(memoryview(metadata))).lengths)
 
 
@@ -95,10 +95,11 @@ def from_parts(
     verify: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
-    """The value of parts. Arrays are views of the buffers, which can be anything that `memoryview` takes.
+    """Decodes parts. The buffers can be any objects that `memoryview` accepts.
 
-    Views can be written to where the buffer can. With `copy` arrays are in memory of their own. Without
-    `verify` the checksums of buffers are not compared. With `cls` the value is converted, as by `load`.
+    Arrays are views of the buffers, and writable if the buffer is. With `copy`, arrays have memory of their own.
+    Without `verify`, the checksums of the buffers are not checked. With `cls` the value is converted, as by
+    `load`.
     """
     received = _Received(bytes(memoryview(metadata)))
     received.take(buffers, verify)
@@ -112,7 +113,7 @@ class _Received:
     def __init__(self, metadata: bytes) -> None:
         _, total = record_length(metadata[:MAX_RECORD_HEAD], 0)
         if total > len(metadata):
-            raise Torn(f"metadata of {len(metadata)} bytes, {total} announced", offset=len(metadata))
+            raise Torn(f"expected {total} bytes of metadata, found {len(metadata)}", offset=len(metadata))
         item, behind = metadata[:total], metadata[total:]
         kind, fields = opened(item, 0)
         if kind != HEADER:

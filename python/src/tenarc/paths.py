@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import re
+import secrets
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import cbor2
+import xxhash
+
 from .errors import Mismatch, NotFound
-from .tags import PAYLOADS
-from .values import Tag
+from .fields import bignum
+from .tags import BIGNUM, NEGATIVE_BIGNUM, PAYLOADS
+from .values import Simple, Tag
 
 
 class Step(NamedTuple):
@@ -64,20 +72,73 @@ def _follow(node: Any, names: list[str], trail: list[Step], *, dotted: bool) -> 
 
 
 def _keys(node: Any, name: str) -> Iterator[Any]:
-    """The keys of a map, or positions in an array, that a name stands for."""
-    digits = name.removeprefix("-")
-    # Integers as they are written, of which 128 bits have 39 digits.
-    is_number = digits.isascii() and digits.isdigit() and len(digits) < 40
-    number = int(name) if is_number else -1
-    is_number = is_number and str(number) == name
+    """The keys of a map, or positions in an array, that a component stands for."""
     if isinstance(node, (list, tuple)):
-        if is_number and 0 <= number < len(node):
-            yield number
+        # As they are written: no sign, no leading zeros.
+        if name.isascii() and name.isdigit() and len(name) < 20 and str(number := int(name)) == name:
+            yield from (number,) if number < len(node) else ()
     elif isinstance(node, Mapping):
         if name in node:
             yield name
-        if is_number and number in node and _identity(number) in map(_identity, node):
-            yield number
+        if _NOTATION.fullmatch(name):
+            yield from (key for key in node if type(key) is not str and component(key) == name)
+
+
+# What the notation of a key that is not text may look like.
+_NOTATION = re.compile(
+    r"""-?\d+ | -?\d[\d.e-]* | NaN | -?Infinity | false | true | null | undefined | .*[\])}'"]""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def component(key: Any) -> str:
+    """A key as a component of a path: a text as it is, any other key in diagnostic notation."""
+    return key if type(key) is str else _notation(key)
+
+
+_WORDS = {False: "false", True: "true", None: "null", cbor2.undefined: "undefined"}
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
+
+
+def _notation(item: Any) -> str:
+    """The diagnostic notation of an item's value (RFC 8949, section 8), without how it is encoded."""
+    kind = type(item)
+    if kind is str:
+        return f'"{"".join(map(_escaped, item))}"'
+    if kind is int:
+        return str(item)
+    if kind is bytes:
+        return f"h'{item.hex()}'"
+    if kind is float:
+        return _float(item)
+    if kind in (list, tuple):
+        return f"[{', '.join(map(_notation, item))}]"
+    if isinstance(item, Mapping):
+        return f"{{{', '.join(f'{_notation(key)}: {_notation(value)}' for key, value in item.items())}}}"
+    if kind is Tag:
+        if item.tag in (BIGNUM, NEGATIVE_BIGNUM) and type(item.value) is bytes:
+            number = bignum(item)
+            if type(number) is int:
+                return str(number)
+        return f"{item.tag}({_notation(item.value)})"
+    if kind is Simple:
+        return f"simple({item.value})"
+    return _WORDS[item]
+
+
+def _escaped(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    return f"\\u{ord(character):04x}" if unicodedata.category(character) == "Cc" else character
+
+
+def _float(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    # Exponents without a plus and leading zeros.
+    return re.sub(r"e\+?(-?)0*", r"e\1", repr(number))
 
 
 def inside(node: Any) -> tuple[Any, list[Step]]:
@@ -89,18 +150,88 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
     return node, trail
 
 
-def payloads(node: Any, name: str = "") -> Iterator[tuple[str, Tag]]:
+def payloads(tree: Any) -> Iterator[tuple[str, Tag]]:
     """Every tensor, sequence and byte string that has a tag, with its path."""
+    ambiguous = _Ambiguous(tree)
+    for steps, node in _walk(tree, ()):
+        if type(node) is Tag and node.tag in PAYLOADS:
+            yield ambiguous.written(steps), node
+
+
+def _walk(node: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value with the components of its path, from outside in."""
     node, _ = inside(node)
-    if type(node) is Tag:
-        yield name, node
-        return
+    yield steps, node
+    for name, item in _children(node):
+        yield from _walk(item, (*steps, name))
+
+
+def _children(node: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(node, Mapping):
-        entries: Any = node.items()
-    elif isinstance(node, (list, tuple)):
-        entries = enumerate(node)
-    else:
-        return
-    for key, item in entries:
-        if type(item) not in (str, int, float, bytes):
-            yield from payloads(item, f"{name}.{key}" if name else str(key))
+        return ((component(key), item) for key, item in node.items())
+    if isinstance(node, (list, tuple)):
+        return ((str(index), item) for index, item in enumerate(node))
+    return iter(())
+
+
+def _pointer(steps: Iterable[str]) -> str:
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+class _Ambiguous:
+    """The paths of a value that lead to several places, by their hashes.
+
+    A long key stands in the paths of all that is under it, so that the paths themselves could fill memory.
+    Nobody can prepare keys of one hash, as its seed is random.
+    """
+
+    def __init__(self, tree: Any) -> None:
+        self._empty = xxhash.xxh3_128(seed=secrets.randbits(64))
+        self._dotted = self._repeated(tree, dotted=True) if _has_odd_keys(tree) else set()
+        self._pointers = self._repeated(tree, dotted=False) if self._dotted else set()
+
+    def written(self, steps: tuple[str, ...]) -> str:
+        """A path, dotted or as a JSON Pointer; `Mismatch` if it leads to several values."""
+        path = ".".join(steps)
+        if not path.startswith("/") and (path or not steps) and not self._has(self._dotted, path):
+            return path
+        path = _pointer(steps)
+        if self._has(self._pointers, path):
+            raise Mismatch(
+                "a tensor that no path leads to, as a key on the way stands twice in its map", path=path
+            )
+        return path
+
+    def _has(self, hashes: set[bytes], path: str) -> bool:
+        if not hashes:
+            return False
+        state = self._empty.copy()
+        state.update(path.encode())
+        return state.digest() in hashes
+
+    def _repeated(self, tree: Any, *, dotted: bool) -> set[bytes]:
+        seen: set[bytes] = set()
+        repeated: set[bytes] = set()
+
+        def visit(node: Any, path: Any, before: str) -> None:
+            node, _ = inside(node)
+            digest = path.digest()
+            (repeated if digest in seen else seen).add(digest)
+            for name, item in _children(node):
+                deeper = path.copy()
+                deeper.update((before + name if dotted else _pointer((name,))).encode())
+                visit(item, deeper, ".")
+
+        visit(tree, self._empty, "")
+        return repeated
+
+
+def _has_odd_keys(node: Any) -> bool:
+    """Whether there are keys that could make two paths one: with dots, empty, or two with one component."""
+    node, _ = inside(node)
+    if isinstance(node, Mapping):
+        names = [*map(component, node)]
+        if len({*names}) < len(names) or any(not name or "." in name for name in names):
+            return True
+        return any(map(_has_odd_keys, node.values()))
+    return isinstance(node, (list, tuple)) and any(map(_has_odd_keys, node))

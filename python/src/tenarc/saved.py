@@ -1,4 +1,4 @@
-"""One value of an archive that is read at any position."""
+"""`Segment`: one value of an opened archive."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ T = TypeVar("T")
 
 
 class TensorInfo(NamedTuple):
-    """A tensor, or a sequence of numbers, of a segment; its elements have not been looked at."""
+    """A description of a tensor, or of a sequence of numbers, in a segment. Its elements are not read."""
 
     path: str
     dtype: str
     shape: tuple[int, ...]
     order: str
     nbytes: int
+
+
+class CutSegment(Torn):
+    """A segment whose header is whole, and which the archive ends in."""
 
 
 class Segment:
@@ -55,29 +59,29 @@ class Segment:
         if kind != HEADER:
             raise Damaged("expected the header of a segment", offset=offset)
         self._header, self._metadata_at = Header.read(fields)
-        #: Number in the archive, from 0.
+        #: The number of the value in the archive, from 0.
         self.number = number
-        #: Position of its first byte.
+        #: The position of its first byte.
         self.offset = offset
         self._behind_header = offset + len(item)
         self._seed = item[1 - HASH_ITEM :]
         if self.end > before:
             missing = self.end - before
-            raise Torn(f"a segment of which the last {missing} bytes are missing", offset=offset)
+            raise CutSegment(f"the last {missing} bytes of a segment are missing", offset=offset)
 
     @property
     def name(self) -> str | None:
-        """The name it was saved under."""
+        """The name that it was saved with, or `None`."""
         return self._header.name
 
     @property
     def alignment(self) -> int:
-        """What the positions of its buffers are multiples of."""
+        """The alignment of its buffers: their positions are multiples of it."""
         return self._header.alignment
 
     @cached_property
     def _places(self) -> list[int]:
-        """Where each buffer starts."""
+        """The position of each buffer."""
         if not self._header.lengths:
             return []
         base = self._behind_header + len(self._header.before_body(self._behind_header))
@@ -90,7 +94,7 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """Position behind its last byte."""
+        """The position after its last byte."""
         if not self._places:
             return self._behind_header
         return self._places[-1] + self._header.lengths[-1] + self._header.hashes_length()
@@ -102,7 +106,7 @@ class Segment:
 
     @cached_property
     def hashes(self) -> list[bytes]:
-        """The stored hashes of the buffers, which are believed only once their own fits."""
+        """The stored hashes of the buffers. The list has a hash of its own, which is checked."""
         if not self._places:
             return []
         length = self._header.hashes_length()
@@ -112,24 +116,24 @@ class Segment:
     def _check_padding(self) -> None:
         before = self._header.before_body(self._behind_header) if self._places else b""
         found = self._source.read(self._behind_header, len(before))
-        expect(found, before, self._behind_header, "what stands before the body")
+        expect(found, before, self._behind_header, "the padding before the body")
 
     def verify_body(self) -> None:
-        """Checks paddings, and the hashes of all buffers."""
+        """Checks the padding, and the hashes of all buffers."""
         file = SourceFile(self._source, self._behind_header)
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None)
 
     def load(self, cls: Any = None) -> Any:
-        """The value, in memory of its own, with all checksums verified.
+        """Loads the value into memory, and verifies all checksums.
 
-        With `cls`, converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
+        With `cls` the value is converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
         """
         self._check_padding()
         return convert(self._resolve(self._tree, [], owned=True, whole=True), cls)
 
     def view(self, cls: Any = None) -> Any:
-        """The value with read-only views as arrays, whose checksums are not verified."""
+        """The value, with read-only views of the file as arrays. Their checksums are not verified."""
         return convert(self._resolve(self._tree, [], owned=False, whole=True), cls)
 
     @overload
@@ -137,7 +141,7 @@ class Segment:
     @overload
     def get(self, path: str, default: T) -> Any | T: ...
     def get(self, path: str, default: Any = None) -> Any:
-        """The value at a path, as a view, or `default` where there is none."""
+        """The value at a path, with views as arrays, or `default` if there is none."""
         try:
             node, trail = paths.find(self._tree, path)
         except NotFound:
@@ -145,12 +149,12 @@ class Segment:
         return self._resolve(node, trail, owned=False, prefix=path)
 
     def __getitem__(self, path: str) -> Any:
-        """The value at a path, as in `layers.3.weight` or `/layers/3/weight`; arrays are views."""
+        """The value at a path, such as `layers.3.weight` or `/layers/3/weight`. Arrays are views."""
         node, trail = paths.find(self._tree, path)
         return self._resolve(node, trail, owned=False, prefix=path)
 
     def tensor(self, path: str) -> Any:
-        """The array at a path, a view without a copy; `Mismatch` where there is something else."""
+        """The array at a path, as a view. `Mismatch` if the value there is not a tensor."""
         node, trail = paths.find(self._tree, path)
         node, through = paths.inside(node)
         if type(node) is not Tag or self._info(path, node) is None:
@@ -194,7 +198,7 @@ class Segment:
         return self._header.lengths
 
     def payload(self, number: int, owned: bool) -> Payload:
-        """The bytes of a buffer: a view, or in memory of their own and verified."""
+        """The bytes of a buffer: a view, or if `owned`, a copy whose checksum is verified."""
         at, length = self._places[number], self._header.lengths[number]
         payload, found = self._source.payload(at, length, owned)
         if owned and self._header.checksums:
@@ -204,19 +208,19 @@ class Segment:
 
 
 def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
-    """The record at an offset, which must end before a position."""
+    """Reads the record at an offset. It must end at position `before` or earlier."""
     if not len(MAGIC) <= at < before:
-        raise Damaged(f"an offset that does not lead to before byte {before}", offset=at)
+        raise Damaged(f"expected the offset of a record before byte {before}, found {at}", offset=at)
     start = source.read(at, min(MAX_RECORD_HEAD, before - at))
     try:
         _, total = record_length(start, at)
     except Damaged:
         if len(start) == MAX_RECORD_HEAD:
             raise
-        raise Torn("the archive ends inside of a record", offset=at) from None
+        raise Torn("the archive ends inside a record", offset=at) from None
     if total > before - at:
-        raise Torn(f"a record of {total} bytes, of which {before - at} are there", offset=at)
-    # Files can be sparse.
+        raise Torn(f"expected a record of {total} bytes, found {before - at}", offset=at)
+    # A sparse file can be larger than the memory.
     if total > limits.max_alloc:
-        raise Limit(f"a record of {total} bytes, at most {limits.max_alloc}", offset=at)
+        raise Limit(f"a record of {total} bytes, more than the limit of {limits.max_alloc}", offset=at)
     return source.read(at, total)

@@ -1,4 +1,4 @@
-"""A segment's bytes (SPEC 5.1 to 5.4): its header, where its buffers lie, and their hashes."""
+"""Reads and writes the records of archives (SPEC 5.1 to 5.4): headers, positions of buffers, and hashes."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ HEADER, BLOCK, END = (four_letters(name) for name in ("TSEG", "TDIR", "TEND"))
 CHECK = "xxh3-64"
 
 RECORD = b"\xd8\x18"
-#: Bytes before the content of a record, at most.
+#: The most bytes before the content of a record.
 MAX_RECORD_HEAD = 11
 HASH_LEN = 8
-#: A hash with its head.
+#: The length of a hash with its head.
 HASH_ITEM = 9
 _HASH_HEAD = b"\x48"
 _HASHES = b"\xd8\x43"
 
 
 def digest(data: bytes | memoryview, seed: int = 0) -> bytes:
-    """A hash as it is stored: big-endian, as xxhash gives it."""
+    """The hash of some bytes as it is stored: 8 bytes, big-endian."""
     return xxhash.xxh3_64_digest(data, seed)
 
 
 def hashed(item: bytes, seed: int) -> bytes:
-    """An item with that of its hash behind it."""
+    """An item, followed by the item of its hash."""
     return item + _HASH_HEAD + digest(item, seed)
 
 
 def record(number: int, fields: Sequence[bytes], at: int) -> bytes:
-    """A header, block or end mark that stands at a position."""
+    """Encodes a header, block or end mark for position `at`, which is the seed of its hash."""
     content = items.tag(number, items.array([items.head(UNSIGNED, VERSION), *fields]))
     return hashed(RECORD + items.byte_string(content), at)
 
 
 def record_length(start: bytes, at: int) -> tuple[int, int]:
-    """The lengths of a record's heads and of all of it, its hash included.
+    """The length of a record's heads, and of the whole record with its hash.
 
     `start` is the first `MAX_RECORD_HEAD` bytes of the record, or as many as there are.
     """
@@ -57,17 +57,17 @@ def record_length(start: bytes, at: int) -> tuple[int, int]:
 
 
 def opened(item: bytes, at: int) -> tuple[int, Items]:
-    """The kind of a whole record, and its content from behind the version on; its hash is checked."""
+    """Checks the hash of a record. Returns its kind, and its content after the version."""
     head, total = record_length(item[:MAX_RECORD_HEAD], at)
     if total != len(item):
-        raise Damaged(f"a record of {total} bytes where {len(item)} are", offset=at)
+        raise Damaged(f"expected a record of {len(item)} bytes, found one of {total}", offset=at)
     content, stored = item[head:-HASH_ITEM], item[-HASH_ITEM:]
     inner = Items(content, at + head)
     kind = kind_of(content)
-    # Another version may have other fields, and be hashed in another way: this comes first.
+    # The version is checked first: other versions may have other fields and another hash.
     check_version(inner)
     if stored != _HASH_HEAD + digest(item[:-HASH_ITEM], at):
-        raise Damaged("the hash of a record is another", offset=at + len(item) - HASH_ITEM)
+        raise Damaged("the hash of a record does not match", offset=at + len(item) - HASH_ITEM)
     if kind is None:
         raise Damaged("a record of an unknown kind", offset=at + head)
     inner.at = 5
@@ -77,13 +77,13 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
 
 
 def kind_of(content: bytes) -> int | None:
-    """The tag of ours that the content of a record begins with."""
+    """The tag that the content of a record begins with; `None` if it is not one of this format."""
     known = (HEADER, BLOCK, END)
     return next((k for k in known if content.startswith(items.head(TAG, k))), None)
 
 
 def check_version(inner: Items) -> None:
-    """Refuses another version under a tag of ours (SPEC 5.1)."""
+    """Refuses a record of this format that is of another version (SPEC 5.1)."""
     if kind_of(inner.data) is None:
         return
     look = Items(inner.data, inner.offset)
@@ -95,7 +95,7 @@ def check_version(inner: Items) -> None:
     except Damaged:
         return
     if array == ARRAY and kind == UNSIGNED and found != VERSION:
-        text = f"version {found} of the format, this package knows {VERSION}"
+        text = f"version {found} of the format is not supported, only version {VERSION}"
         raise Version(text, offset=look.offset + start)
 
 
@@ -106,18 +106,18 @@ class Header:
     name: str | None
     alignment: int
     checksums: bool
-    #: Length of each buffer, in bytes.
+    #: The length of each buffer, in bytes.
     lengths: tuple[int, ...]
     metadata: bytes
 
     @classmethod
     def read(cls, fields: Items) -> tuple[Header, int]:
-        """A header from the content of its record, and where its metadata stands."""
+        """Reads a header from the content of its record. Also returns the position of its metadata."""
         name = read_name(fields)
         start = fields.at
         alignment = fields.definite(UNSIGNED, "alignment")
         if not is_alignment(alignment):
-            raise fields.damaged(f"{alignment} is no alignment", start)
+            raise fields.damaged(f"expected a power of two from 8 to 65536 as alignment, found {alignment}", start)
         start = fields.at
         check = fields.text_or_null("check")
         if check not in (None, CHECK):
@@ -128,11 +128,11 @@ class Header:
         metadata = fields.at
         header = cls(name, alignment, check is not None, lengths, fields.data[metadata:])
         if header.body_length() > MAX_POSITION:
-            raise fields.damaged("lengths of buffers beyond 2^63 - 1", start)
+            raise fields.damaged("the buffers together are longer than 2^63 - 1 bytes", start)
         return header, fields.offset + metadata
 
     def write(self, at: int) -> bytes:
-        """The record of the header, its hash included."""
+        """Encodes the record of the header, with its hash."""
         lengths = [items.head(UNSIGNED, length) for length in self.lengths]
         fields = [
             items.text_or_null(self.name),
@@ -144,7 +144,7 @@ class Header:
         return record(HEADER, fields, at)
 
     def places(self) -> list[int]:
-        """Where in the body each buffer starts."""
+        """The position of each buffer in the body."""
         starts, end = [], 0
         for length in self.lengths:
             starts.append(end + -end % self.alignment)
@@ -152,20 +152,20 @@ class Header:
         return starts
 
     def body_length(self) -> int:
-        """The length of all buffers, with what stands between them."""
+        """The length of all buffers, with the padding between them."""
         return self.places()[-1] + self.lengths[-1] if self.lengths else 0
 
     def before_body(self, at: int) -> bytes:
-        """What stands between the record, which ends at a position, and the body's content."""
+        """The bytes between the record, which ends at position `at`, and the body's content: padding and head."""
         head = items.head(BYTES, self.body_length())
         gap = -(at + len(head)) % self.alignment
         if gap in (25, 258):
-            # No byte string has these lengths with a head that is as short as it can be.
+            # No byte string with the shortest head has these lengths in total, so there are two.
             return b"\x40" + _zeros(gap - 1) + head
         return (_zeros(gap) if gap else b"") + head
 
     def hashes_length(self) -> int:
-        """The length of what stands behind the body."""
+        """The length of the list of hashes after the body, with its own hash."""
         if not self.lengths:
             return 0
         content = HASH_LEN * len(self.lengths) * self.checksums
@@ -173,7 +173,7 @@ class Header:
 
 
 def _zeros(total: int) -> bytes:
-    """A byte string of zeros, of so many bytes with its head."""
+    """A byte string of zeros that is `total` bytes long with its head."""
     for width in (1, 2, 3):
         head = items.head(BYTES, max(total - width, 0))
         if len(head) == width:
@@ -182,7 +182,7 @@ def _zeros(total: int) -> bytes:
 
 
 def check_name(name: str | None) -> None:
-    """Refuses what cannot be the name of a segment."""
+    """Checks the name of a segment: text of at most 1,024 bytes."""
     if name is not None:
         encode_name(name, MAX_NAME, "a name")
 
@@ -191,18 +191,18 @@ def read_name(fields: Items) -> str | None:
     start = fields.at
     name = fields.text_or_null("name")
     if name is not None and len(name.encode()) > MAX_NAME:
-        raise fields.damaged(f"a name of more than {MAX_NAME} bytes", start)
+        raise fields.damaged(f"a name is longer than {MAX_NAME} bytes", start)
     return name
 
 
 def hash_list(hashes: Sequence[bytes], seed: bytes) -> bytes:
-    """What stands behind a body: hashes of the buffers, bound to the header by its hash."""
+    """Encodes the list of hashes after a body. Its own hash is seeded with the hash of the header."""
     content = b"".join(hashes)
     return hashed(_HASHES + items.byte_string(content), int.from_bytes(seed, "big"))
 
 
 def read_hash_list(found: bytes, header: Header, seed: bytes, at: int) -> list[bytes]:
-    """The hashes of a header's buffers, none where it has none."""
+    """Reads the list of hashes after a body, and checks its own hash."""
     start = len(found) - HASH_ITEM - HASH_LEN * len(header.lengths) * header.checksums
     content = found[start:-HASH_ITEM]
     hashes = [content[place : place + HASH_LEN] for place in range(0, len(content), HASH_LEN)]
@@ -211,14 +211,14 @@ def read_hash_list(found: bytes, header: Header, seed: bytes, at: int) -> list[b
 
 
 def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:
-    """Compares bytes that can only be written in one way."""
+    """Compares bytes with those that a writer must write."""
     if found != wanted:
         pairs = enumerate(zip(found, wanted, strict=False))
         differs = next((n for n, (a, b) in pairs if a != b), min(len(found), len(wanted)))
-        raise Damaged(f"{what} is not what it must be", offset=at + differs)
+        raise Damaged(f"{what} differs from what a writer must write", offset=at + differs)
 
 
 def check_buffer(found: bytes, stored: bytes, number: int, at: int | None) -> None:
     """Compares the hash of a buffer with the stored one."""
     if found != stored:
-        raise Damaged(f"the checksum of buffer {number} is another", offset=at)
+        raise Damaged(f"the checksum of buffer {number} does not match", offset=at)

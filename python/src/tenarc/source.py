@@ -1,4 +1,4 @@
-"""Bytes that an archive is read from, at any position."""
+"""Where archives are read from: memory, mapped files, files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import xxhash
 from .dtypes import Payload
 from .errors import Torn
 
-#: Read and hashed at a time: what stays in a cache.
+#: Bytes that are read and hashed at a time, few enough to stay in the cache.
 CHUNK = 1 << 20
 
 
 class Source(Protocol):
-    """Where an archive lies."""
+    """The bytes of an archive, readable at any position."""
 
     length: int
 
     def read(self, at: int, length: int) -> bytes:
-        """Bytes that must be there."""
+        """Reads bytes. `Torn` if the archive ends before."""
 
     def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
-        """Bytes as an array, and their hash where they were read for it anyway."""
+        """Bytes as an array, a copy if `owned`. Also their hash, if it was computed while they were read."""
 
     def close(self) -> None: ...
 
 
 class MemorySource:
-    """An archive in memory, or mapped there."""
+    """An archive in memory, or in a mapped file."""
 
     def __init__(self, memory: Any) -> None:
         self._memory = memory
@@ -59,18 +59,18 @@ class MemorySource:
         return copy, xxhash.xxh3_64_digest(copy.data)
 
     def close(self) -> None:
-        """Unmaps the file, once no view of it is left."""
+        """Unmaps the file; if views of it are left, it is unmapped with the last of them."""
         self._bytes, self._closed = _NOTHING, True
         if isinstance(self._memory, mmap.mmap):
             try:
                 self._memory.close()
             except BufferError:
-                # Views keep it; it goes with the last of them.
+                # Views keep the mapping alive.
                 self._memory = b""
 
 
 class FileSource:
-    """A file that is read where it is."""
+    """An archive in a file that is not mapped."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -91,7 +91,7 @@ class FileSource:
         while done < out.nbytes:
             count = self._file.readinto(view[done : done + CHUNK])
             if not count:
-                raise Torn("the file has become shorter", offset=at + done)
+                raise Torn("the file was truncated while it was open", offset=at + done)
             if state is not None:
                 state.update(view[done : done + count])
             done += count
@@ -101,8 +101,27 @@ class FileSource:
         self._file.close()
 
 
+class Front:
+    """The first bytes of a source."""
+
+    def __init__(self, source: Source, length: int) -> None:
+        self._source = source
+        self.length = length
+
+    def read(self, at: int, length: int) -> bytes:
+        check_range(self.length, at, length)
+        return self._source.read(at, length)
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        check_range(self.length, at, length)
+        return self._source.payload(at, length, owned)
+
+    def close(self) -> None:
+        self._source.close()
+
+
 class SourceFile(io.RawIOBase):
-    """A source as a file that is read from a position on."""
+    """Makes a source readable as a file object, from a position on."""
 
     def __init__(self, source: Source, at: int = 0) -> None:
         self._source = source
@@ -127,7 +146,7 @@ def check_range(total: int, at: int, length: int) -> None:
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> io.FileIO:
-    """Opens a file, without waiting for one that is none."""
+    """Opens a regular file. Refuses anything else, and does not block on a pipe."""
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     number = os.open(path, flags)
     try:
@@ -140,7 +159,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> io.F
 
 
 def map_file(path: str | os.PathLike[str]) -> MemorySource:
-    """A file mapped to memory that cannot be written to."""
+    """Maps a file to read-only memory."""
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size == 0:
             return MemorySource(b"")

@@ -1,4 +1,4 @@
-"""Values one after the other, over any file object: no seeking, either way."""
+"""Writes and reads archives as streams, over any file object. Neither needs to seek."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .walk import Walk
 
 
 class Writer:
-    """Writes an archive, value after value, to anything with `write(bytes)`.
+    """Writes an archive, value after value, to any object with `write(bytes)`.
 
-    As a context manager it ends the archive, unless an exception leaves the block. The options are those
-    of all values:
+    As a context manager it ends the archive at the end of the block, but not after an exception. The options
+    apply to all values:
 
-    - `alignment` of buffers: a power of two from 8 to 65,536;
-    - `inline_below`: payloads of fewer bytes stand in the metadata;
-    - `checksums` of buffers; headers have theirs in any case;
-    - `dedup`: buffers of one value with the same bytes are stored once.
+    - `alignment` of buffers in the file: a power of two from 8 to 65,536;
+    - `inline_below`: payloads of fewer bytes are stored in the metadata, not in buffers;
+    - `checksums`: whether buffers have checksums; headers always have one;
+    - `dedup`: whether tensors of one value with equal bytes share a buffer.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Writer:
             self.finish()
 
     def save(self, value: Any, *, name: str | None = None) -> None:
-        """Writes a value. One that cannot be written leaves the archive as it was.
+        """Writes a value.
 
-        `Unsupported` where a value has no place in the format; `OSError` where the file fails, and
-        from then on for every call.
+        `Unsupported` if the format cannot hold the value; nothing is written then. `OSError` if writing to the
+        file fails; every later call fails too.
         """
         check_name(name)
         metadata, buffers = encode(value, self._options)
@@ -92,7 +92,7 @@ class Writer:
         self._ended = False
 
     def commit(self) -> None:
-        """Writes an end mark: what is there is a whole archive now. More values may follow."""
+        """Writes an end mark, which makes everything so far a complete archive. More values may follow."""
         if not self._ended:
             self._write(self._directory.end(self._at))
             self._ended = True
@@ -101,19 +101,19 @@ class Writer:
             flush()
 
     def finish(self) -> None:
-        """Ends the archive, where it has not just been. The file stays open."""
+        """Ends the archive with an end mark, unless it has one. The file stays open."""
         self.commit()
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._broken:
-            raise OSError("an earlier write has failed, the archive is torn")
+            raise OSError("an earlier write failed: the archive is incomplete (torn)")
         self._broken = True
         write_all(self._file, data)
         self._at += len(data)
         self._broken = False
 
     def _write_payload(self, payload: Payload) -> bytes:
-        """Writes a buffer, hashed while it is in a cache."""
+        """Writes a buffer in pieces, and hashes each piece while it is in the cache."""
         view, state = payload.data, xxhash.xxh3_64()
         for start in range(0, len(view), CHUNK):
             piece = view[start : start + CHUNK]
@@ -124,21 +124,21 @@ class Writer:
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
-    """Writes bytes to a file, also to a raw one that takes less than it is given."""
+    """Writes all bytes to a file, also to a raw one whose `write` may take fewer."""
     view = memoryview(data)
     while len(view):
         count = file.write(view)
         if count is None:
             if isinstance(file, io.RawIOBase):
-                raise BlockingIOError("the file takes nothing now")
+                raise BlockingIOError("the file is non-blocking and cannot be written to now")
             count = len(view)
         view = view[count:]
 
 
 class Reader:
-    """Reads an archive, value after value, from anything with `read(length)`.
+    """Reads an archive, value after value, from any object with `read(length)`.
 
-    All checksums are verified; arrays are in memory of their own. Iterating gives all values.
+    All checksums are verified. Arrays have memory of their own. Iterating gives all values.
     """
 
     def __init__(self, file: BinaryIO, *, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -146,9 +146,9 @@ class Reader:
         self._walk = Walk(file, limits)
 
     def next_header(self) -> Header | None:
-        """Name, alignment and buffers of the next value; `None` at the end.
+        """The header of the next value, with its name and the lengths of its buffers; `None` at the end.
 
-        `Torn` where the archive has no end.
+        `Torn` if the stream ends without an end mark.
         """
         if self._failed is not None:
             raise self._failed
@@ -159,25 +159,25 @@ class Reader:
             raise
 
     def load(self, cls: Any = None) -> Any:
-        """The next value, converted as by `tenarc.load`; `End` where there is none.
+        """Reads the next value; with `cls` it is converted, as by `tenarc.load`. `End` if there is none.
 
-        After an error in the value alone, such as a `Mismatch`, the value after it can be read.
+        After an error that concerns only this value, such as `Mismatch`, the next value can be read.
         """
         if self.next_header() is None:
-            raise End("there is no further value")
+            raise End("the archive has no more values")
         return convert(self._body(keep=True).value(), cls)
 
     def skip(self) -> None:
-        """Passes over the next value; its checksums are verified all the same."""
+        """Skips the next value; its checksums are verified nevertheless. `End` if there is none."""
         if self.next_header() is None:
-            raise End("there is no further value")
+            raise End("the archive has no more values")
         self._body(keep=False)
 
     def _body(self, keep: bool) -> Any:
         try:
             return self._walk.body(keep)
         except Exception as error:
-            # Where the next value begins is not known any more.
+            # The position of the next value is unknown now, so every later call fails.
             self._failed = error
             raise
 

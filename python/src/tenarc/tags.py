@@ -1,4 +1,4 @@
-"""Numbers of the tags that values are written with (SPEC 1 to 5)."""
+"""The numbers of the CBOR tags in values (SPEC 1 to 5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW_MAJOR, COLUMN_MAJOR = 40, 1040
 COMPLEX = 43001
 NAMED, SOME, REFERENCE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF"))
 
-#: What a tensor or a sequence of numbers begins with, wherever its elements are.
+#: The tags of tensors and sequences of numbers.
 PAYLOADS = frozenset((ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE, COMPLEX, *dtypes.BY_TAG))
-#: All tags that are not just passed over (SPEC 4).
+#: The tags with a meaning; a reader ignores all others (SPEC 4).
 MEANINGS = PAYLOADS | {BIGNUM, NEGATIVE_BIGNUM, SOME, *ELSEWHERE}

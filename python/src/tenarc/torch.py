@@ -1,4 +1,4 @@
-"""Tensors of torch, which is imported only where the caller has it."""
+"""Converts to and from torch tensors. torch is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import dtypes
 from .errors import Fault, Mismatch, Unsupported
 from .values import Raw
 
-#: What torch calls the dtypes of the format.
+#: torch's names for the dtypes of the format.
 _NAMES = {
     "bool": "bool",
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
@@ -27,14 +27,14 @@ _NAMES = {
     "f8_e8m0": "float8_e8m0fnu",
     "f8_e5m2fnuz": "float8_e5m2fnuz",
     "f8_e4m3fnuz": "float8_e4m3fnuz",
-    # Two elements to a byte, which torch counts as one.
+    # Each byte holds two elements; torch counts a byte as one element.
     "f4": "float4_e2m1fn_x2",
 }
 
 
 @functools.cache
 def _tables() -> tuple[dict[str, Any], dict[Any, str]]:
-    """This torch's dtypes by name, and the reverse."""
+    """The dtypes that the installed torch has, by name, and the names by dtype."""
     import torch
 
     found = {name: getattr(torch, theirs, None) for name, theirs in _NAMES.items()}
@@ -43,15 +43,15 @@ def _tables() -> tuple[dict[str, Any], dict[Any, str]]:
 
 
 def from_torch(tensor: Any) -> tuple[str, tuple[int, ...], npt.NDArray[Any]]:
-    """Name of the dtype and shape of a tensor, and a numpy array of its bits in its memory.
+    """The name of a tensor's dtype, its shape, and a numpy array of its bits that shares its memory.
 
-    Tensors of other devices are copied to the host.
+    Tensors on other devices are copied to the CPU.
     """
     import torch
 
     name = _tables()[1].get(tensor.dtype)
     if name is None or tensor.layout is not torch.strided:
-        found = f"a tensor of {tensor.dtype} and layout {tensor.layout} has no place in the format"
+        found = f"cannot write a torch tensor of {tensor.dtype} with layout {tensor.layout}"
         raise Fault(Unsupported, found)
     try:
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
@@ -63,16 +63,16 @@ def from_torch(tensor: Any) -> tuple[str, tuple[int, ...], npt.NDArray[Any]]:
             tensor = tensor.view(integers[tensor.dtype.itemsize])
         return name, tuple(tensor.shape), tensor.numpy()
     except (TypeError, ValueError, RuntimeError) as error:
-        what = f"a tensor of torch that numpy cannot show: {str(error).partition(chr(10))[0]}"
+        what = f"cannot convert a torch tensor to numpy: {str(error).partition(chr(10))[0]}"
         raise Fault(Unsupported, what) from error
 
 
 def to_torch(value: Any, *, copy: bool = True) -> Any:
-    """The value with a torch tensor for every array: of the same memory where that can be written to.
+    """Replaces every array in a value by a torch tensor, also inside dicts, lists and tuples.
 
-    Arrays inside dicts, lists and tuples are found; those of dtypes that torch lacks stay. Read-only arrays,
-    such as views of a file, are copied, as torch has no tensors that must not be written to. Without `copy`
-    they are shared, too: writing to such a tensor kills the process.
+    A tensor shares the memory of its array if the array is writable. Read-only arrays, such as views of a file,
+    are copied, as torch has no read-only tensors. Without `copy` they share memory too, and writing to such a
+    tensor of a mapped file crashes the process. Arrays of dtypes that torch lacks stay as they are.
     """
     if isinstance(value, np.ndarray):
         return _of_array(value, copy)
@@ -89,19 +89,19 @@ def to_torch(value: Any, *, copy: bool = True) -> Any:
 def _of_array(array: npt.NDArray[Any], copy: bool) -> Any:
     known = dtypes.of_numpy(array.dtype)
     if known is None:
-        raise Mismatch(f"numpy's dtype {array.dtype} has no place in the format")
+        raise Mismatch(f"cannot convert numpy's dtype {array.dtype} to torch")
     dtype = _tables()[0].get(known.name)
     if dtype is None:
         return array
     bits = dtypes.little_endian(array.view(np.ndarray))
     if bits.dtype.kind not in "bc":
-        # Of the others, torch takes some from numpy and some not.
+        # torch does not support all other dtypes of numpy arrays, but integers of every width.
         bits = bits.view(f"<i{bits.itemsize}")
     return _shared(bits, copy).view(dtype)
 
 
 def _of_raw(value: Raw, copy: bool) -> Any:
-    """Of a tensor that numpy has no elements for, as where ml_dtypes is not installed."""
+    """Converts a `Raw`, for example a bfloat16 tensor if ml_dtypes is not installed."""
     dtype, shape = _tables()[0].get(value.dtype), value.shape
     if dtype is None:
         return value
@@ -116,7 +116,7 @@ def _of_raw(value: Raw, copy: bool) -> Any:
 
 
 class _Writable:
-    """Shows memory as if it could be written to, and keeps it."""
+    """Presents a read-only array as writable through the array interface, and keeps it alive."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         shown = dict(array.__array_interface__)
@@ -125,7 +125,10 @@ class _Writable:
 
 
 def _shared(array: npt.NDArray[Any], copy: bool) -> Any:
-    """A tensor of the memory of an array, where torch takes it."""
+    """A tensor that shares an array's memory.
+
+    It is a copy if the array has negative strides, or is read-only and `copy` is set.
+    """
     import torch
 
     if any(stride < 0 for stride in array.strides):

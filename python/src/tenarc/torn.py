@@ -9,7 +9,7 @@ from .directory import MAGIC, TAIL_LEN, TAIL_START, Directory, Entry, read_tail
 from .errors import Damaged, Torn
 from .items import Items
 from .options import Limits
-from .saved import Segment
+from .saved import CutSegment, Segment
 from .segment import BLOCK, END, MAX_RECORD_HEAD, check_version, expect, kind_of, opened, record_length
 from .source import CHUNK, Source
 
@@ -29,6 +29,10 @@ class Scan:
     missing: bytes = b""
     #: Behind the last end mark, or the magic: what stands before was vouched for.
     vouched: int = len(MAGIC)
+    #: Whether a segment stands at `end` whose header is whole, and which the input ends in.
+    cut: bool = False
+    #: Whether an end mark stands at `end` that is damaged, rather than cut by the end of the input.
+    damaged_mark: bool = False
     #: Why it ends there, if not at the end of the input.
     fault: Damaged | Torn | None = None
 
@@ -38,11 +42,18 @@ class Scan:
         if _kind_at(source, at) == END:
             # What it says follows from what stands before it.
             mark = self.directory.end(at)
-            _expect(source, at, mark, "an end mark")
+            try:
+                _expect(source, at, mark, "an end mark")
+            except Damaged:
+                self.damaged_mark = True
+                raise
             self.end = self.vouched = at + len(mark)
             return
-        segment = Segment(source, len(self.entries), at, source.length, limits)
-        segment.hashes  # noqa: B018 - read to be checked
+        try:
+            segment = Segment(source, len(self.entries), at, source.length, limits)
+        except CutSegment:
+            self.cut = True
+            raise
         each(segment)
         self.entries.append((at, segment.name))
         self.end = segment.end
@@ -61,8 +72,13 @@ class Scan:
         return Torn(f"the archive has no end mark: {what}{why}; {advice}", offset=self.end)
 
 
+def check_hashes(segment: Segment) -> None:
+    """That the hashes of a segment's buffers are there and intact."""
+    segment.hashes  # noqa: B018 - read to be checked
+
+
 def scan(source: Source, limits: Limits, each: Callable[[Segment], None] = lambda _: None) -> Scan:
-    """Walks over all records. `each` is given every whole segment, and ends the walk by raising a fault."""
+    """Walks over all headers. `each` is given every segment that is all there, and ends the walk by raising a fault."""
     check_magic(source)
     found = Scan()
     while found.end < source.length and found.fault is None:
@@ -83,12 +99,43 @@ def check_magic(source: Source) -> None:
         raise Torn(f"an archive of {len(start)} bytes: cut in its first bytes", offset=0)
 
 
-def read_end(source: Source) -> tuple[Directory, int] | None:
-    """The directory of a whole archive, and where its end mark stands; `None` where the archive is torn.
+#: More than is searched for a later end mark: sparse files may claim to be of any length.
+_MAX_SEARCH = 16 << 30
 
-    A crash may leave the end of an end mark and not its start.
+
+def last_commit(source: Source, limits: Limits) -> tuple[Directory, int, int]:
+    """The directory of the last end mark, where that stands, and where its tail ends (SPEC 5.7).
+
+    Where bytes follow it all headers are walked over. A search from the end would take an end mark inside a tensor
+    for one. An earlier state could hide what was committed since: damage behind an end mark is an error.
     """
-    at = source.length - TAIL_LEN
+    check_magic(source)
+    end = read_end(source, source.length)
+    if end is not None:
+        return *end, source.length
+    found = scan(source, limits)
+    if found.vouched == len(MAGIC) or found.damaged_mark:
+        raise found.error(source.length)
+    if not found.cut:
+        if source.length - found.end > _MAX_SEARCH:
+            raise found.error(source.length)
+        mark = found.end + len(found.missing)
+        tail = tail_behind(source, found.end, mark - 1)
+        if tail is not None:
+            what = f"the archive is damaged at byte {found.end}, and has a later end mark, whose tail is at byte {tail}"
+            raise Damaged(f"{what}; `open(path, torn=True)` reads the values before the damage", offset=found.end)
+    end = read_end(source, found.vouched)
+    if end is None:
+        raise Damaged("the last end mark changed while it was read", offset=found.vouched)
+    return *end, found.vouched
+
+
+def read_end(source: Source, length: int) -> tuple[Directory, int] | None:
+    """The directory of an archive that ends at a position, and where its end mark stands.
+
+    `None` where no end mark stands there. A crash may leave the end of an end mark and not its start.
+    """
+    at = length - TAIL_LEN
     if at < len(MAGIC):
         return None
     mark = read_tail(source.read(at, TAIL_LEN), at)

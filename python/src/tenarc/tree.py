@@ -1,4 +1,4 @@
-"""Metadata as a tree of items, in which tags are as they are."""
+"""Parses metadata into a tree of items, without interpreting tags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import Damaged, Error, Fault
 from .options import Limits
 from .values import Tag
 
-# Tags that cbor2 would make objects of, some at great cost, or follow.
+# Tags that cbor2 would turn into objects, some at great cost, or resolve as references.
 _BUILT_IN = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261)
 _KEPT = {
     number: lambda content, _, number=number: Tag(number, content) for number in (*_BUILT_IN, 1004, 43000, 55799)
@@ -20,15 +20,15 @@ _KEPT = {
 
 
 def parse(data: bytes, offset: int, limits: Limits, cut: type[Error] = Damaged) -> Any:
-    """The item that `data` is, tags as they are.
+    """Parses one item, without interpreting tags.
 
-    `offset` is where it stands, and `cut` what it is when it ends too early, for errors.
+    For errors, `offset` is the position of `data`, and `cut` the type of the error if it ends too early.
     """
     try:
         return _loads(data, limits, indefinite=False)
     except (cbor2.CBORDecodeError, ValueError, OverflowError):
         scan.check(data, offset, limits.max_depth, cut)
-    # Well-formed: then it is that lengths are indefinite, or something that Python does not hold.
+    # The item is well-formed, so cbor2 has failed at an indefinite length, or at something Python cannot hold.
     try:
         return _loads(data, limits, indefinite=True)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as error:
@@ -48,11 +48,11 @@ def _loads(data: bytes, limits: Limits, *, indefinite: bool) -> Any:
         decoder.read(1)
     except cbor2.CBORDecodeEOF:
         return tree
-    raise ValueError("bytes behind the value")
+    raise ValueError("unexpected bytes after the value")
 
 
 def located(error: Fault, data: bytes, offset: int, prefix: str = "") -> Error:
-    """The error that a fault in metadata is, with its place."""
+    """Turns a fault in metadata into an error with offset and path."""
     path = ".".join(filter(None, (prefix, error.path())))
     at = offset + scan.offset_of(data, error.children())
     return error.kind(error.message, offset=at, path=path or None)

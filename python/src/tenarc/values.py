@@ -1,4 +1,4 @@
-"""Values that Python has no type of its own for."""
+"""Types for values of the format that have no Python type of their own."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["Numbers", "Raw", "Simple", "Some", "Tag"]
 
 @dataclass(frozen=True)
 class Some:
-    """An optional value that is there although it reads as none: `Some(None)` (SPEC 1.1).
+    """Rust's `Some(None)`, an optional value that is present and is itself `None` (SPEC 1.1).
 
-    Around anything else it says nothing, and is not written.
+    Around any other value it has no effect, and is not written.
     """
 
     value: Any = None
 
 
 class Numbers(np.ndarray):
-    """A sequence of numbers of one type (SPEC 3): a numpy array that is written as a sequence.
+    """A numpy array that is written as a sequence of numbers (SPEC 3), such as a `Vec<f32>` of Rust.
 
-    `Numbers([0.5, 1.0], "f4")` makes one; so read are the `Vec<f32>` and their like of Rust.
+    Other arrays are written as tensors. `Numbers([0.5, 1.0], "f4")` makes one. Sequences are read as `Numbers`.
     """
 
     def __new__(cls, values: Any, dtype: npt.DTypeLike | None = None) -> Numbers:
@@ -40,12 +40,12 @@ class Numbers(np.ndarray):
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A tensor whose elements numpy does not know: nothing of it is lost when it is written again.
+    """A tensor of a dtype that numpy does not have. It can be read and written again without loss.
 
-    Elements of 6 and 4 bits (`f6_e2m3`, `f6_e3m2`, `f4`) stay packed in `data`, as whoever wrote them packed them.
+    Elements of 6 and 4 bits (`f6_e2m3`, `f6_e3m2`, `f4`) stay packed in `data` as they were written.
     """
 
-    #: Name of the dtype, as in the format.
+    #: The name of the dtype in the format.
     dtype: str
     shape: tuple[int, ...]
     #: The payload, as a `uint8` array of one dimension.
@@ -68,15 +68,15 @@ class Raw:
         except ValueError as error:
             raise Unsupported(str(error)) from None
         if wanted not in (None, self.data.nbytes):
-            found = f"{self.data.nbytes} bytes for {self.dtype} of shape {list(self.shape)}"
-            raise Unsupported(f"found {found}, expected {wanted}")
+            what = f"{self.dtype} of shape {list(self.shape)}"
+            raise Unsupported(f"{what}: expected {wanted} bytes, found {self.data.nbytes}")
 
     @property
     def bits(self) -> npt.NDArray[Any]:
-        """The elements as unsigned integers of their width, in their shape; void of 16 bytes."""
+        """The elements as an array of unsigned integers of the same width; of 16 bytes, as numpy's void."""
         known = dtypes.BY_NAME.get(self.dtype)
         if known is None or known.bits % 8:
-            raise Unsupported(f"elements of {self.dtype} are no whole bytes that can be told apart")
+            raise Unsupported(f"elements of {self.dtype} are not whole bytes, or of unknown size")
         width = known.bits // 8
         kind = f"<u{width}" if width <= 8 else f"V{width}"
         return self.data.view(kind).reshape(self.shape, order=self.order)

@@ -1,4 +1,4 @@
-"""Archives from their front: any stream, and to verify a file (SPEC 5.5, 5.8)."""
+"""Reads archives from start to end: streams, and files that are verified (SPEC 5.5, 5.8)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .segment import (
 )
 from .source import CHUNK, Source, SourceFile
 
-# Memory for so much is asked for before it is received; of a file, for as much as it has.
+# At most this much memory is allocated before the bytes are received; for a regular file, at most its length.
 _AHEAD = 64 << 20
 
 
 class Input:
-    """Bytes from a file object, one after the other."""
+    """Reads bytes from a file object, and counts its position."""
 
     def __init__(self, file: BinaryIO | io.RawIOBase, at: int = 0) -> None:
         self._file = file
         self._readinto = getattr(file, "readinto", None)
         self._peeked = b""
-        #: Position in the archive of what comes next.
+        #: The position of the next byte in the archive.
         self.at = at
         self.ahead = max(_AHEAD, _size_of(file))
 
@@ -51,7 +51,7 @@ class Input:
         return not self._peeked
 
     def take(self, length: int, what: str) -> bytes:
-        """So many bytes, allocated as they come."""
+        """Reads `length` bytes. Memory grows with what is received."""
         pieces, missing = [self._peeked[:length]], length - len(self._peeked[:length])
         self._peeked = self._peeked[length:]
         while missing:
@@ -59,19 +59,19 @@ class Input:
             if piece is None:
                 raise _would_block()
             if isinstance(piece, str):
-                raise TypeError("expected a file that is opened in binary mode")
+                raise TypeError("expected a file in binary mode, found one in text mode")
             if not piece:
                 there = self.at + length - missing
                 raise Torn(f"{what}: the stream ends, {missing} bytes are missing", offset=there)
             if len(piece) > missing:
-                raise OSError("the stream gave more bytes than asked for")
+                raise OSError("the stream returned more bytes than requested")
             pieces.append(piece)
             missing -= len(piece)
         self.at += length
         return b"".join(pieces)
 
     def fill(self, out: memoryview, what: str, state: Any) -> None:
-        """Reads into memory, a piece at a time, and hashes it."""
+        """Fills memory, piece by piece, and hashes each piece."""
         done = 0
         while done < len(out):
             piece = out[done : done + CHUNK]
@@ -92,7 +92,7 @@ class Input:
             done += count
 
     def receive(self, length: int, what: str, state: Any) -> Payload:
-        """So many bytes, hashed, in memory of their own, which grows with what is received."""
+        """Reads and hashes `length` bytes into new memory, which grows with what is received."""
         out: Payload = np.empty(min(length, self.ahead), np.uint8)
         self.fill(out.data, what, state)
         while out.nbytes < length:
@@ -104,7 +104,7 @@ class Input:
         return out
 
     def skip(self, length: int, what: str, state: Any) -> None:
-        """Passes over so many bytes, and hashes them."""
+        """Skips `length` bytes, but hashes them."""
         scratch = memoryview(bytearray(min(length, CHUNK)))
         while length:
             piece = scratch[: min(length, CHUNK)]
@@ -113,7 +113,7 @@ class Input:
 
 
 def _would_block() -> BlockingIOError:
-    return BlockingIOError("the stream has nothing to read yet")
+    return BlockingIOError("the stream is non-blocking and has no data now")
 
 
 def _size_of(file: BinaryIO | io.RawIOBase) -> int:
@@ -126,15 +126,15 @@ def _size_of(file: BinaryIO | io.RawIOBase) -> int:
 
 
 def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None) -> None:
-    """Reads what follows the record of a segment that has buffers, and checks it; buffers are added to `keep`."""
+    """Reads and checks what follows the header of a segment with buffers. Adds the buffers to `keep`, if given."""
     at = file.at
     before = header.before_body(at)
-    expect(file.take(len(before), "padding"), before, at, "what stands before the body")
+    expect(file.take(len(before), "padding"), before, at, "the padding before the body")
     base, hashes, places = file.at, [], header.places()
     for number, (place, length) in enumerate(zip(places, header.lengths, strict=True)):
         at = file.at
         gap = bytes(base + place - at)
-        expect(file.take(len(gap), "padding"), gap, at, "what stands between buffers")
+        expect(file.take(len(gap), "padding"), gap, at, "the padding between buffers")
         state = xxhash.xxh3_64()
         if keep is None:
             file.skip(length, f"buffer {number}", state)
@@ -158,7 +158,7 @@ class _Next(NamedTuple):
 
 
 class Walk:
-    """Goes through an archive, and compares whatever can be written in one way only."""
+    """Reads an archive record by record, and checks everything that has only one valid encoding."""
 
     def __init__(self, file: BinaryIO | io.RawIOBase, limits: Limits) -> None:
         self.input = Input(file)
@@ -170,18 +170,18 @@ class Walk:
 
     @property
     def count(self) -> int:
-        """The number of whole segments so far."""
+        """The number of complete segments so far."""
         return self._directory.count
 
     @property
     def offset(self) -> int | None:
-        """Where the segment whose header was read last begins."""
+        """The position of the segment whose header has been read but not its body; `None` if there is none."""
         return None if self._next is None else self._next.offset
 
     def _read_magic(self) -> None:
         for at, byte in enumerate(MAGIC):
             if self.input.take(1, "magic")[0] != byte:
-                raise Damaged("no archive of tenarc: it begins with other bytes", offset=at)
+                raise Damaged("not a tenarc archive: it begins with other bytes", offset=at)
 
     def header(self) -> Header | None:
         """The header of the next segment; `None` at the end of the archive."""
@@ -189,7 +189,7 @@ class Walk:
             if self.input.is_at_end():
                 if self._ended:
                     return None
-                text = f"the archive has no end mark behind its {self.count} values"
+                text = f"the archive has no end mark after its {self.count} values"
                 raise Torn(text, offset=self.input.at)
             self._read_record()
         return self._next.header
@@ -201,7 +201,7 @@ class Walk:
         item += self.input.take(width, "record")
         _, total = record_length(item, at)
         if total > self.limits.max_alloc:
-            raise Limit(f"a record of {total} bytes", offset=at)
+            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.max_alloc}", offset=at)
         item += self.input.take(total - len(item), "record")
         kind, fields = opened(item, at)
         if kind == HEADER:
@@ -211,32 +211,32 @@ class Walk:
         elif kind == END:
             wanted = self._directory.end(at)
             item += self.input.take(TAIL_LEN, "tail")
-            expect(item, wanted, at, "an end mark with its tail")
+            expect(item, wanted, at, "the end mark with its tail")
             self._ended = True
         else:
-            raise Damaged("a block of the directory that no list has filled", offset=at)
+            raise Damaged("expected a segment or an end mark, found a block of the directory", offset=at)
 
     def body(self, keep: bool) -> Body:
-        """Reads the segment whose header was read last, to its end, and checks its hashes."""
+        """Reads the rest of the segment whose header was read last, and checks its hashes."""
         assert self._next is not None
         header, metadata_at, seed, at = self._next
         body = Body(header, metadata_at, self.limits)
         if header.lengths:
             if keep and header.body_length() > self.limits.max_alloc:
-                text = f"buffers of {header.body_length()} bytes, at most {self.limits.max_alloc}"
+                text = f"buffers of {header.body_length()} bytes, more than the limit of {self.limits.max_alloc}"
                 raise Limit(text, offset=at)
             payloads = body.payloads if keep else None
             read_body(self.input, header, seed, payloads)
         blocks = self._directory.add(at, header.name, self.input.at)
         if blocks:
             start = self.input.at
-            expect(self.input.take(len(blocks), "block"), blocks, start, "a block of the directory")
+            expect(self.input.take(len(blocks), "block"), blocks, start, "the block of the directory")
         self._next = None
         return body
 
 
 class Body:
-    """The buffers of a segment that was read, and its metadata."""
+    """The metadata and the buffers of a segment that was read."""
 
     def __init__(self, header: Header, metadata_at: int, limits: Limits) -> None:
         self.header = header
@@ -252,11 +252,11 @@ class Body:
         return self.payloads[number]
 
     def value(self) -> Any:
-        """The value that the metadata makes of the buffers."""
+        """Decodes the value."""
         return self._resolve(elements=True)
 
     def check(self) -> None:
-        """Checks the form of the metadata, which takes no content of buffers."""
+        """Checks the metadata, without the buffers."""
         self._resolve(elements=False)
 
     def _resolve(self, elements: bool) -> Any:
@@ -265,7 +265,7 @@ class Body:
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:
-    """Checks a whole archive; gives offset and name of each segment."""
+    """Checks a whole archive, and returns the offset and name of each segment."""
     walk = Walk(SourceFile(source), limits)
     found: list[Entry] = []
     while (header := walk.header()) is not None:

@@ -46,7 +46,8 @@ fn leaves_nothing_when_dropped_or_unwound() {
 
     let mut file = AtomicFile::create(&target).unwrap();
     file.write_all(b"new").unwrap();
-    assert_eq!(names(dir.path()).len(), 2);
+    // The old file, the new one and its guard.
+    assert_eq!(names(dir.path()).len(), 3);
     drop(file);
     assert_eq!(names(dir.path()), ["model"]);
 
@@ -92,7 +93,7 @@ fn says_why_a_target_cannot_be_one() {
         (PathBuf::from("/"), "the path ends without a file name"),
     ] {
         let error = AtomicFile::create(&target).err().unwrap();
-        assert_eq!(error.category(), crate::Category::Io);
+        assert_eq!(error.category(), crate::error::Category::Io);
         let error = error.to_string();
         assert!(error.contains(&format!("`{}`", target.display())), "{error}");
         for part in why.split(".*") {
@@ -162,7 +163,7 @@ mod unix {
             put_with_mode(&target, before);
             let mut file = AtomicFile::create(&target).unwrap();
             file.write_all(b"new").unwrap();
-            assert_eq!(mode(&file.temp), 0o600);
+            assert_eq!(mode(&file.temp.path), 0o600);
             file.commit(SyncLevel::Full).unwrap();
             assert_eq!(mode(&target), after, "{before:o}");
             fs::remove_file(&target).unwrap();
@@ -216,12 +217,21 @@ mod unix {
 fn sweeps_what_the_dead_left_and_nothing_else() {
     let dir = dir();
     let at = |name: &str| dir.path().join(name);
-    let stale = [".model.abcdefgh.tenarc-tmp", ".model.a.abcdefgh.tenarc-tmp"];
+    // Of a writer that died: while it wrote, between its rename and its end, before it wrote.
+    let stale = [
+        ".model.abcdefgh.tenarc-tmp",
+        ".model.abcdefgh.tenarc-lock",
+        ".model.bbcdefgh.tenarc-tmp",
+        ".model.cbcdefgh.tenarc-lock",
+        ".model.a.abcdefgh.tenarc-tmp",
+    ];
     let others = [
         "model.abcdefgh.tenarc-tmp",
         ".model.abcdefg.tenarc-tmp",
         ".model.abc/efgh.tenarc-tmp",
         ".model.abcdefgh.tenarc-tmp.bak",
+        "model.abcdefgh.tenarc-lock",
+        ".model.abcdefg.tenarc-lock",
         ".abcdefgh.tenarc-tmp",
         "model",
     ];
@@ -235,17 +245,33 @@ fn sweeps_what_the_dead_left_and_nothing_else() {
     let mut live = AtomicFile::create(&at("model")).unwrap();
 
     assert_eq!(sweep(dir.path(), Some("other".as_ref())).unwrap(), 0);
-    assert_eq!(sweep(dir.path(), Some("model".as_ref())).unwrap(), 1);
-    assert!(!at(stale[0]).exists());
+    assert_eq!(sweep(dir.path(), Some("model".as_ref())).unwrap(), 3);
+    assert!(stale[..4].iter().all(|name| !at(name).exists()));
+    assert!(at(stale[4]).exists());
     assert_eq!(sweep(dir.path(), None).unwrap(), 1);
     assert_eq!(sweep(dir.path(), None).unwrap(), 0);
 
     live.write_all(b"new").unwrap();
     live.commit(SyncLevel::Full).unwrap();
     assert_eq!(fs::read(at("model")).unwrap(), b"new");
-    assert_eq!(names(dir.path()).len(), before - 2);
+    assert_eq!(names(dir.path()).len(), before - stale.len());
     let error = sweep(&at("missing"), None).unwrap_err().to_string();
     assert!(error.starts_with("cannot list `"), "{error}");
+}
+
+/// What is renamed is not locked: there is no moment at which the new file is at its place and locked.
+#[test]
+fn the_temporary_file_is_not_locked_and_not_swept() {
+    let dir = dir();
+    let target = dir.path().join("model");
+    let mut file = AtomicFile::create(&target).unwrap();
+    file.write_all(b"new").unwrap();
+    let other = Locked::try_existing(&file.temp.path).unwrap();
+    assert!(other.is_held());
+    drop(other);
+    assert_eq!(sweep(dir.path(), None).unwrap(), 0);
+    file.commit(SyncLevel::Off).unwrap();
+    assert_eq!(names(dir.path()), ["model"]);
 }
 
 #[test]

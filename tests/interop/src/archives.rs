@@ -11,7 +11,9 @@ use std::path::Path;
 use ndarray::Array2;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
-use tenarc::{Archive, IArchive, OArchive, SaveOptions, Segment, SyncLevel, Tensor, Value};
+use tenarc::archive::{SaveOptions, Segment};
+use tenarc::io::SyncLevel;
+use tenarc::{Archive, IArchive, OArchive, Tensor, Value};
 
 use crate::data::Data;
 use crate::tensors::{self, Record};

@@ -11,8 +11,9 @@ use std::path::Path;
 use half::f16;
 use ndarray::{ArrayD, IxDyn, ShapeBuilder};
 use num_complex::Complex;
-use tenarc::convert::npy::{self, Compression, Npz};
-use tenarc::{DynTensor, Element, Order};
+use tenarc::DynTensor;
+use tenarc::tensor::{Element, Order};
+use tenarc_convert::npy::{self, Compression, Npz};
 
 use crate::Tally;
 

@@ -2,7 +2,8 @@
 
 use ndarray::ArrayD;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use tenarc::{DynTensor, RawValue, Tensor, Value};
+use tenarc::value::RawValue;
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::data::{Data, Tensor as Described};
 use crate::got::le_bytes;

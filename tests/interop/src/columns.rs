@@ -7,8 +7,10 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::convert::arrow::{self, ArrowFile, Batches, Layout, Options};
-use tenarc::{DynTensor, Order, ReadAt};
+use tenarc::DynTensor;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Order;
+use tenarc_convert::arrow::{self, ArrowFile, Batches, Layout, Options};
 
 use crate::Tally;
 use crate::arrays::{compare, named, sample};

@@ -4,7 +4,9 @@ use std::fmt;
 
 use ciborium::Value as Theirs;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use tenarc::{DynTensor, Element, Numbers, Value};
+use tenarc::tensor::Element;
+use tenarc::value::Numbers;
+use tenarc::{DynTensor, Value};
 
 use crate::data::{Data, Tensor};
 

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::SaveOptions;
-use tenarc::convert::msgpack::{self, Options};
+use tenarc::archive::SaveOptions;
+use tenarc_convert::msgpack::{self, Options};
 
 use crate::{Tally, copies};
 

@@ -10,7 +10,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use tenarc::{Category, IArchive, OArchive, Parts, SaveOptions, Split, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::parts::{Parts, Split};
+use tenarc::{IArchive, OArchive, Value};
 
 use crate::archives::{more, variants};
 use crate::data::{Data, unhex};
@@ -123,7 +126,7 @@ fn is<B: AsRef<[u8]>>(
     if info.name() != entry["name"].as_str() {
         return Err(format!("name {:?}", info.name()));
     }
-    let aligned = |buffer: &tenarc::BufferInfo| listed["alignment"] == buffer.alignment();
+    let aligned = |buffer: &tenarc::parts::BufferInfo| listed["alignment"] == buffer.alignment();
     if !info.buffers().iter().all(aligned) {
         return Err(format!("buffers {:?}", info.buffers()));
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::convert::tenbin;
+use tenarc_convert::tenbin;
 
 use crate::{Tally, copies};
 

@@ -6,7 +6,9 @@ use half::{bf16, f16};
 use ndarray::{Array, Array1, Array2, ArrayD, Axis, Dimension, IxDyn, ShapeBuilder, arr0, s};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use tenarc::{DType, DynTensor, EncodeOptions, Order, Tensor};
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor};
 
 use crate::Case;
 use crate::data::{Data, Tensor as Described};
@@ -79,7 +81,7 @@ where
 
 fn tensor<A, D>(name: String, array: Array<A, D>, dtype: &str) -> tenarc::Result<Case>
 where
-    A: LeBytes + tenarc::Element,
+    A: LeBytes + tenarc::tensor::Element,
     D: Dimension,
 {
     let data = describe(&array, dtype);
@@ -167,7 +169,7 @@ macro_rules! packed {
     ($cases:ident, $dtype:literal, $values:expr) => {{
         let options = EncodeOptions::default().with_typed_arrays(true);
         let values: Vec<_> = $values.iter().copied().cycle().take(1024).collect();
-        let bytes = tenarc::to_vec_with(&values, options)?;
+        let bytes = tenarc::ser::to_vec_with(&values, options)?;
         let data = Data::Numbers { dtype: $dtype.into(), bytes: le_bytes(values) };
         $cases.push(Case { name: format!("packed-{}", $dtype), bytes, data });
     }};
@@ -208,7 +210,7 @@ pub fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let (bytes, data) = (tenarc::to_vec(&record)?, record.described(false));
     cases.push(Case { name: "record".into(), bytes, data });
     let options = EncodeOptions::default().with_typed_arrays(true);
-    let (bytes, data) = (tenarc::to_vec_with(&record, options)?, record.described(true));
+    let (bytes, data) = (tenarc::ser::to_vec_with(&record, options)?, record.described(true));
     cases.push(Case { name: "record-packed".into(), bytes, data });
     Ok(cases)
 }

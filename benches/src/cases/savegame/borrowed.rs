@@ -1,5 +1,4 @@
-//! The save-game as it is read without copying its text. `Serialize` is there so that the two
-//! kinds can be compared.
+//! The save-game with borrowed strings. `Serialize` is derived only to compare it with the owned one.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The save-game as the game holds it.
+//! The save-game as owned values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,7 +39,7 @@ pub enum Effect {
     Enchanted(String, u16),
 }
 
-/// Items lie in items; rkyv wants the bounds of such a type spelled out.
+/// Items contain items; rkyv needs explicit bounds for such a recursive type.
 #[derive(
     Clone,
     PartialEq,

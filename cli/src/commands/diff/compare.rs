@@ -1,4 +1,4 @@
-//! Walking two values side by side.
+//! Compares two values node by node.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::paths::Globs;
 use crate::progress::Progress;
 use crate::text::quoted;
 
-/// Characters shown of a value that differs.
+/// At most this many characters are shown of a value that differs.
 const SHOWN: usize = 60;
 
 pub struct Comparison<'a> {
@@ -61,7 +61,7 @@ impl Comparison<'_> {
         path: &mut String,
         found: &mut Vec<Difference>,
     ) -> Result<()> {
-        // What is the same was looked at, too.
+        // Marks the patterns that match this path as used, even if there is no difference.
         self.globs.any(path);
         match (&a.kind, &b.kind) {
             (node::Kind::Payload(from), node::Kind::Payload(to)) => {
@@ -79,8 +79,8 @@ impl Comparison<'_> {
             (node::Kind::Payload(_), _) | (_, node::Kind::Payload(_)) if self.stored(a, b)? => {}
             _ if !self.leaves(a, b)? => {
                 let kinds = [a, b].map(|node| std::mem::discriminant(&node.kind));
-                let kind = if kinds[0] == kinds[1] { Kind::Value } else { Kind::Sort };
-                if !self.structure || kind == Kind::Sort {
+                let kind = if kinds[0] == kinds[1] { Kind::Value } else { Kind::Type };
+                if !self.structure || kind == Kind::Type {
                     let (from, to) = (words(self.a, a), words(self.b, b));
                     self.add(found, path, kind, Some(from), Some(to), None);
                 }
@@ -90,7 +90,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// What is under one step, in either.
+    /// Compares what two arrays or maps hold under one step of a path.
     fn entry(
         &self,
         a: Option<&Node>,
@@ -118,7 +118,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Maps are the same whatever the order of their entries.
+    /// Compares two maps; the order of their entries does not matter.
     fn maps(
         &self,
         a: &[(Key, Node)],
@@ -132,18 +132,18 @@ impl Comparison<'_> {
         }
         for (key, node) in a {
             let other = others.remove(self.a.item(&key.range)).map(|(_, node)| node);
-            self.entry(Some(node), other, &step(self.a, key), path, found)?;
+            self.entry(Some(node), other, &key.step, path, found)?;
         }
         for (key, node) in b {
             if others.remove(self.b.item(&key.range)).is_some() {
-                self.entry(None, Some(node), &step(self.b, key), path, found)?;
+                self.entry(None, Some(node), &key.step, path, found)?;
             }
         }
         Ok(())
     }
 
-    /// Whether a block of numbers or bytes here is the same as what stands item by item there: that is
-    /// up to the writer.
+    /// Whether a block of numbers or bytes equals an array or byte string in the metadata of the other
+    /// file. A writer may store the same value in either way.
     fn stored(&self, a: &Node, b: &Node) -> Result<bool> {
         let is_tensor = |node: &Node| node.payload().is_some_and(|p| p.form == Form::Tensor);
         if is_tensor(a) || is_tensor(b) {
@@ -182,9 +182,9 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether two values that are no tensors are the same.
+    /// Whether two values without tensors are the same.
     fn leaves(&self, a: &Node, b: &Node) -> Result<bool> {
-        // Both are small: what holds payloads is compared by its parts, or is of another kind.
+        // Nodes with payloads are compared by their parts, or are of different kinds.
         if a.holds_payload() || b.holds_payload() {
             return Ok(false);
         }
@@ -205,10 +205,10 @@ impl Comparison<'_> {
     ) -> Result<()> {
         let labels = (Some(from.label()), Some(to.label()));
         let kind = match () {
-            () if (from.form == Form::Bytes) != (to.form == Form::Bytes) => Kind::Sort,
+            () if (from.form == Form::Bytes) != (to.form == Form::Bytes) => Kind::Type,
             () if from.shape != to.shape => Kind::Shape,
             () if from.dtype != to.dtype => Kind::Dtype,
-            // Elements that cannot be told apart cannot be put in another order.
+            // Elements of unknown size cannot be reordered for comparison.
             () if from.order != to.order && elements::size(&from.dtype).is_none() => Kind::Shape,
             () => Kind::Elements,
         };
@@ -229,17 +229,10 @@ impl Comparison<'_> {
     }
 }
 
-fn step(section: &Section<'_>, key: &Key) -> String {
-    match &key.step {
-        Some(step) => step.clone(),
-        None => tenarc::diag::to_string(section.item(&key.range)).unwrap_or_default(),
-    }
-}
-
 #[allow(clippy::cast_precision_loss)]
 fn number(value: &Value) -> Option<f64> {
     match value {
-        // Larger ones a double does not tell apart.
+        // A double does not hold all larger integers exactly.
         Value::Integer(value) if value.unsigned_abs() <= 1 << 53 => Some(*value as f64),
         Value::F32(value) => Some((*value).into()),
         Value::F64(value) => Some(*value),
@@ -247,7 +240,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A node in a few words.
+/// A short description of a node, for the output.
 fn words(section: &Section<'_>, node: &Node) -> String {
     match &node.kind {
         node::Kind::Payload(payload) => payload.label(),

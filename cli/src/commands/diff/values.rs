@@ -1,9 +1,10 @@
-//! Comparing the elements of two tensors of one dtype and shape.
+//! Compares the elements of two tensors of the same dtype and shape.
 
 use std::fmt;
 
 use serde::Serialize;
-use tenarc::{DType, Order};
+use tenarc::DType;
+use tenarc::tensor::Order;
 
 use crate::document::Section;
 use crate::elements::{self, Element};
@@ -12,16 +13,16 @@ use crate::node::{Node, Payload};
 use crate::slices::Selection;
 use crate::text::{shape, short};
 
-/// How far elements differ.
+/// How the elements of two tensors differ.
 #[derive(Debug, Serialize)]
 pub struct Values {
-    /// How many do, by more than the tolerance.
+    /// The number of elements that differ by more than the tolerance.
     differing: u64,
     count: u64,
-    /// None where they are no numbers, or one of a pair is not finite.
+    /// The largest difference; `None` if the elements are not numbers, or a differing one is not finite.
     max_abs: Option<f64>,
     max_rel: Option<f64>,
-    /// The index of the first.
+    /// The index of the first element that differs.
     first: Vec<usize>,
     #[serde(skip)]
     elements: (String, String),
@@ -34,37 +35,37 @@ impl fmt::Display for Values {
             write!(f, ", by up to {} ({} relative)", short(abs), short(rel))?;
         }
         let (a, b) = &self.elements;
-        write!(f, "; first at {}: {a} is {b}", shape(&self.first))
+        write!(f, "; first at {}: {a} in A, {b} in B", shape(&self.first))
     }
 }
 
-/// Whether two numbers are the same, within tolerance; NaN is the same as NaN.
+/// Whether two numbers are equal within the tolerances; NaN equals NaN.
 pub fn is_close(a: f64, b: f64, atol: f64, rtol: f64) -> bool {
     Pair::of(a, b).is_close(atol, rtol)
 }
 
-/// Two numbers, and how far they are apart.
+/// Two numbers and their absolute difference.
 #[derive(Clone, Copy)]
 struct Pair {
     a: f64,
     b: f64,
-    apart: f64,
+    difference: f64,
 }
 
 impl Pair {
     #[allow(clippy::float_cmp)]
     fn of(a: f64, b: f64) -> Self {
-        // Of equal infinities there is no difference.
-        Self { a, b, apart: if a == b { 0.0 } else { (a - b).abs() } }
+        // The difference of two equal infinities would be NaN.
+        Self { a, b, difference: if a == b { 0.0 } else { (a - b).abs() } }
     }
 
-    /// Integers are told apart where doubles are not.
+    /// Subtracts as integers: as doubles, large integers that differ could look equal.
     #[allow(clippy::cast_precision_loss)]
     fn of_integers(a: i128, b: i128) -> Self {
-        Self { a: a as f64, b: b as f64, apart: a.abs_diff(b) as f64 }
+        Self { a: a as f64, b: b as f64, difference: a.abs_diff(b) as f64 }
     }
 
-    /// That of numbers, or those of real and imaginary parts.
+    /// One pair for the numbers (or real parts) and one for the imaginary parts.
     fn each(a: Element, b: Element) -> [Self; 2] {
         let ((re, im), (other, other_im)) = (parts(a), parts(b));
         match (a, b) {
@@ -74,16 +75,17 @@ impl Pair {
     }
 
     fn is_close(self, atol: f64, rtol: f64) -> bool {
-        // Infinities are equal or are not: no tolerance makes up for them.
+        // The tolerance of an infinite number would be infinite.
         let finite = self.a.is_finite() && self.b.is_finite();
-        let within = finite && self.apart <= atol + rtol * self.b.abs();
-        self.apart == 0.0 || within || self.a.is_nan() && self.b.is_nan()
+        let within = finite && self.difference <= atol + rtol * self.b.abs();
+        self.difference == 0.0 || within || self.a.is_nan() && self.b.is_nan()
     }
 }
 
 type Side<'a> = (&'a Section<'a>, &'a Node, &'a Payload);
 
-/// What differs, if anything does. One of the tensors is held in memory, the other comes in blocks.
+/// Compares two tensors; returns `None` if they are equal. Tensor `a` is loaded into memory; if both have
+/// the same order, `b` is read in blocks, and loaded only if a block differs.
 pub fn compare(a: Side<'_>, b: Side<'_>, tolerance: (f64, f64)) -> Result<Option<Values>> {
     let (section, node, payload) = b;
     let mut seen = Seen::new(payload, tolerance);
@@ -94,7 +96,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>, tolerance: (f64, f64)) -> Result<Option
             let end = held.len().min(at + block.len());
             let same = held.get(at..end).is_some_and(|other| other == block);
             if !same {
-                // Elements may lie across the ends of blocks: they are looked at in the end.
+                // An element may cross the end of a block, so elements are compared afterwards.
                 seen.mark(at, end);
             }
             at = end;
@@ -106,7 +108,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>, tolerance: (f64, f64)) -> Result<Option
         let other = section.payload_bytes(node)?;
         seen.elements(&held, &other);
     } else {
-        // One in rows, the other in columns: both in rows.
+        // The orders differ: both are brought to row-major order.
         let size = elements::size(&payload.dtype).unwrap_or(1);
         let rows = |bytes: Vec<u8>, order| {
             let selection = Selection::all(&payload.shape, order);
@@ -126,7 +128,7 @@ struct Seen<'a> {
     dims: &'a [usize],
     order: Order,
     tolerance: (f64, f64),
-    /// First byte and the one behind the last that may differ.
+    /// The range of bytes outside of which the tensors are equal: start and end.
     dirty: Option<(usize, usize)>,
     differing: u64,
     count: u64,
@@ -158,7 +160,7 @@ impl<'a> Seen<'a> {
 
     fn elements(&mut self, a: &[u8], b: &[u8]) {
         let Some((start, end)) = self.dirty else { return };
-        // Of packed or unknown elements, bytes.
+        // Packed elements, and elements of unknown dtypes, are compared byte by byte.
         let size = elements::size(self.dtype).unwrap_or(1);
         let (start, end) = (start / size * size, end.div_ceil(size).saturating_mul(size));
         let cut = |bytes: &'_ [u8]| start.min(bytes.len())..end.min(bytes.len());
@@ -181,7 +183,7 @@ impl<'a> Seen<'a> {
             if pairs.iter().all(|pair| pair.is_close(atol, rtol)) {
                 return;
             }
-            for Pair { b, apart: abs, .. } in pairs {
+            for Pair { b, difference: abs, .. } in pairs {
                 let rel = if b == 0.0 { f64::INFINITY } else { abs / b.abs() };
                 let rel = if abs == 0.0 { 0.0 } else { rel };
                 self.finite &= abs.is_finite();
@@ -222,7 +224,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// The index of an element that is so many behind the first.
+/// The index, along each axis, of element number `at` in the given order.
 fn index(mut at: usize, dims: &[usize], order: Order) -> Vec<usize> {
     let mut index = vec![0; dims.len()];
     let mut set = |axis: usize| {
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_numbers_for_close_within_tolerance_only() {
+    fn numbers_are_close_only_within_the_tolerance() {
         assert!(is_close(1.0, 1.1, 0.11, 0.0) && is_close(1.0, 1.1, 0.0, 0.1));
         assert!(!is_close(1.0, 1.1, 0.05, 0.0));
         assert!(is_close(f64::NAN, f64::NAN, 0.0, 0.0) && !is_close(f64::NAN, 1.0, 1e9, 1e9));
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_integers_apart_that_doubles_do_not() {
+    fn distinguishes_integers_that_are_equal_as_doubles() {
         let (a, b) = (Element::Int(i64::MAX.into()), Element::Int((i64::MAX - 1).into()));
         assert!(!Pair::each(a, b)[0].is_close(1e-3, 0.0) && Pair::each(a, b)[0].is_close(1.0, 0.0));
         assert!(Pair::each(a, b)[0].is_close(0.0, 1e-18) && Pair::each(a, a)[0].is_close(0.0, 0.0));

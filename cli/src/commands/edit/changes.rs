@@ -1,10 +1,11 @@
-//! What is asked for, and applying it to a value.
+//! The changes of `edit`, parsed from the command line, and how they are applied to a value.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use tenarc::convert::json;
-use tenarc::{Category, DType, Value};
+use tenarc::error::Category;
+use tenarc::{DType, Value};
+use tenarc_convert::json;
 
 use super::tree::{self, expanded};
 use crate::args::Edit;
@@ -21,7 +22,7 @@ pub struct Changes {
     cast: Vec<(String, Globs, DType)>,
     rename: Vec<(String, String)>,
     set: Vec<(String, Value)>,
-    /// What matched something, in any value.
+    /// The patterns and paths that matched something, in any value.
     used: RefCell<HashSet<String>>,
 }
 
@@ -39,7 +40,7 @@ impl Changes {
             let dtype = DType::from_name(&dtype);
             if dtype.bits().is_none() {
                 let name = quoted(dtype.name());
-                return Err(Failure::new(format!("there is no dtype {name}")));
+                return Err(Failure::new(format!("unknown dtype {name}")));
             }
             cast.push((pattern, compiled, dtype));
         }
@@ -62,12 +63,12 @@ impl Changes {
         })
     }
 
-    /// Whether there are settings, which need one value.
+    /// Whether `--set` is used. It needs an input with one value, or `--segment`.
     pub fn sets(&self) -> bool {
         !self.set.is_empty()
     }
 
-    /// A pattern or path that was given and is nowhere.
+    /// A pattern or path on the command line that matched nothing.
     pub fn unused(&self) -> Option<String> {
         let used = self.used.borrow();
         let drop = self.drop.iter().map(|(pattern, _)| pattern);
@@ -88,16 +89,16 @@ impl Changes {
         found
     }
 
-    /// The value as it is then; none if nothing changes.
+    /// The changed value; `None` if nothing changes.
     pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
         let (dropped, cast) = self.matched(section);
         let is_changed = |at| dropped.contains(&at) || cast.contains_key(&at);
         if let Some(tag) = tree::in_tag(&section.root, &is_changed) {
-            return Err(Failure::new(format!("what is inside of tag {tag} cannot be changed")));
+            return Err(Failure::new(format!("cannot change a value inside CBOR tag {tag}")));
         }
         let mut changed = !dropped.is_empty() || !cast.is_empty();
         let value = expanded(section, &section.root, &dropped, &cast);
-        let mut value = value.ok_or_else(|| Failure::new("nothing would be left of the value"))?;
+        let mut value = value.ok_or_else(|| Failure::new("the whole value would be dropped"))?;
         for (old, new) in &self.rename {
             if tree::rename(&mut value, old, new)? {
                 self.used.borrow_mut().insert(old.clone());
@@ -111,14 +112,14 @@ impl Changes {
         Ok(changed.then_some(value))
     }
 
-    /// Where what is dropped stands, and what is cast.
+    /// The nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
     fn matched(&self, section: &Section<'_>) -> (HashSet<usize>, HashMap<usize, DType>) {
         let ambiguous = Ambiguous::of(&section.root);
         let (mut dropped, mut cast) = (HashSet::new(), HashMap::new());
         walk(&section.root, &mut Vec::new(), &mut |steps, node| {
             let path = ambiguous.path(steps);
             let at = node.range.start;
-            // The whole value has no path to be dropped by.
+            // The whole value has an empty path, which `*` matches; it cannot be dropped.
             if !steps.is_empty() && self.any(self.drop.iter().map(|(p, g)| (p, g)), &path) {
                 dropped.insert(at);
             }
@@ -133,7 +134,7 @@ impl Changes {
                 if globs.any(&path) {
                     self.used.borrow_mut().insert(pattern.clone());
                     if payload.dtype != *dtype {
-                        // The last of several counts.
+                        // If several patterns match, the last one wins.
                         cast.insert(at, dtype.clone());
                     }
                 }
@@ -143,7 +144,7 @@ impl Changes {
     }
 }
 
-/// What stands before and behind the first `=`.
+/// Splits each argument at its first `=`.
 fn pairs(arguments: &[String]) -> Result<Vec<(String, String)>> {
     let pair = |argument: &String| {
         let (left, right) = argument
@@ -154,7 +155,8 @@ fn pairs(arguments: &[String]) -> Result<Vec<(String, String)>> {
     arguments
         .iter()
         .map(|argument| {
-            let refused = || Failure::new(format!("expected a=b, found {}", quoted(argument)));
+            let refused =
+                || Failure::new(format!("expected LEFT=RIGHT, found {}", quoted(argument)));
             pair(argument).ok_or_else(refused)
         })
         .collect()

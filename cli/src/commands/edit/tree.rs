@@ -1,4 +1,4 @@
-//! Changing a value: taking out, putting in.
+//! Operations on a value in memory: drop, cast, rename, set.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,8 @@ use crate::node::{Kind, Node};
 use crate::text::quoted;
 use crate::written::{Written, WrittenKey};
 
-/// The value with its maps and arrays open to changes, without what is dropped.
+/// Turns a node into a [`Written`] value whose maps and arrays can be changed. Leaves out the dropped nodes
+/// and casts the tensors to cast. Returns `None` if the node itself is dropped.
 pub fn expanded<'a>(
     section: &'a Section<'a>,
     node: &'a Node,
@@ -40,7 +41,7 @@ pub fn expanded<'a>(
     })
 }
 
-/// Positions of children, from the value down.
+/// The way to a part of a value: at each level, the position of the child.
 type Place = Vec<usize>;
 
 fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
@@ -48,16 +49,15 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
         Written::Array(items) => {
             items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect()
         }
-        // A key that is no step of a path keeps its place in the list.
-        Written::Map(entries) => entries
-            .iter()
-            .map(|(key, value)| (key.step.clone().unwrap_or_else(|| "\0".into()), value))
-            .collect(),
+        Written::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.step.clone(), value)).collect()
+        }
         _ => Vec::new(),
     }
 }
 
-/// Where a path leads, and, if nowhere, the deepest maps on the way and what is left of it there.
+/// Finds all places that a dotted path can mean (`found`), and each map on the way with the rest of the
+/// path there (`near`).
 fn places(
     value: &Written<'_>,
     path: &str,
@@ -83,35 +83,41 @@ fn places(
     }
 }
 
-/// As [`places`], of a JSON Pointer too.
+/// Finds the places that a path means, as [`places`] does; the path may be dotted or a JSON Pointer.
 fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
     let (mut found, mut near) = (Vec::new(), Vec::new());
     let Some(pointer) = path.strip_prefix('/') else {
         places(value, path, &mut Vec::new(), &mut found, &mut near);
         return (found, near);
     };
-    let (mut here, mut value) = (Place::new(), value);
-    let mut steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-    while let Some(step) = steps.next() {
-        let inside = children(value);
-        match inside.iter().position(|(key, _)| *key == step) {
-            Some(at) => {
-                here.push(at);
-                match inside.get(at) {
-                    Some((_, child)) => value = child,
-                    None => break,
-                }
-            }
-            None => {
-                if matches!(value, Written::Map(_)) && steps.next().is_none() {
-                    near.push((here, step));
-                }
-                return (found, near);
-            }
-        }
-    }
-    found.push(here);
+    let steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let steps: Vec<String> = steps.collect();
+    by_steps(value, &steps, &mut Vec::new(), &mut found, &mut near);
     (found, near)
+}
+
+/// As [`places`], of the steps of a JSON Pointer: only the last one may be new.
+fn by_steps(
+    value: &Written<'_>,
+    steps: &[String],
+    here: &mut Place,
+    found: &mut Vec<Place>,
+    near: &mut Vec<(Place, String)>,
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(here.clone());
+        return;
+    };
+    if matches!(value, Written::Map(_)) && rest.is_empty() {
+        near.push((here.clone(), step.clone()));
+    }
+    for (at, (_, child)) in
+        children(value).into_iter().enumerate().filter(|(_, (key, _))| key == step)
+    {
+        here.push(at);
+        by_steps(child, rest, here, found, near);
+        here.pop();
+    }
 }
 
 fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Written<'a>> {
@@ -124,10 +130,11 @@ fn at<'t, 'a>(value: &'t mut Written<'a>, place: &[usize]) -> Option<&'t mut Wri
     at(child?, rest)
 }
 
-/// Gives what is at `old` the path `new`; whether there was something.
+/// Moves what is at `old` to the path `new`. Returns `false` if nothing is at `old`.
 ///
 /// # Errors
-/// Where there is something at `new`, or no map to put it into.
+/// If `old` is ambiguous, if something is at `new` already, if `new` is inside of what is moved, or if
+/// there is no map to put it into.
 pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     let (found, _) = look(value, old);
     let place = match &found[..] {
@@ -137,15 +144,15 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     };
     let (taken, near) = look(value, new);
     if !taken.is_empty() {
-        return Err(Failure::new(format!("there is something at {} already", quoted(new))));
+        return Err(Failure::new(format!("{} exists already", quoted(new))));
     }
     let (target, key) = new_key(value, near, new)?;
     let Some((&last, parent)) = place.split_last() else { return Ok(false) };
     if target.starts_with(&place) {
-        return Err(Failure::new(format!("{} cannot move into itself", quoted(old))));
+        return Err(Failure::new(format!("cannot move {} into itself", quoted(old))));
     }
     if target == parent {
-        // In its place.
+        // Only the key changes; the entry keeps its position.
         if let Some(Written::Map(entries)) = at(value, parent)
             && let Some((entry, _)) = entries.get_mut(last)
         {
@@ -153,7 +160,7 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         }
         return Ok(true);
     }
-    // Put in first, as taking out moves what is behind it.
+    // Insert before removing: removing shifts the positions of later entries, and `target` would be wrong.
     let moved = match at(value, &place) {
         Some(moved) => std::mem::replace(moved, Written::Array(Vec::new())),
         None => return Ok(false),
@@ -169,12 +176,12 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Puts something at a path, in place of what is there.
+/// Sets the value at a path, and replaces what is there.
 ///
 /// # Errors
-/// Where no map is there to put it into.
+/// If the path is ambiguous, or if there is no map to put the value into.
 pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
-    let new = opened(new);
+    let new = editable(new);
     let (found, near) = look(value, path);
     match &found[..] {
         [] => {
@@ -193,13 +200,13 @@ pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
     Ok(())
 }
 
-/// A value with its maps and arrays open to changes.
-fn opened<'a>(value: Value) -> Written<'a> {
+/// A value as [`Written`], so that later changes can go inside its maps and arrays.
+fn editable<'a>(value: Value) -> Written<'a> {
     match value {
-        Value::Array(items) => Written::Array(items.into_iter().map(opened).collect()),
+        Value::Array(items) => Written::Array(items.into_iter().map(editable).collect()),
         Value::Map(entries) if entries.iter().all(|(key, _)| key.as_str().is_some()) => {
             let entries = entries.into_iter().map(|(key, value)| {
-                (WrittenKey::text(key.as_str().unwrap_or_default()), opened(value))
+                (WrittenKey::text(key.as_str().unwrap_or_default()), editable(value))
             });
             Written::Map(entries.collect())
         }
@@ -207,19 +214,21 @@ fn opened<'a>(value: Value) -> Written<'a> {
     }
 }
 
-/// The map that something new goes into, and its key there, which has the dots that lead nowhere.
+/// The map that a new entry goes into, and its key there. The key is the part of the path that does not
+/// exist yet, including dots.
 fn new_key(
     value: &mut Written<'_>,
     near: Vec<(Place, String)>,
     path: &str,
 ) -> Result<(Place, String)> {
     let deepest = near.into_iter().max_by_key(|(place, _)| place.len());
-    let refused = || Failure::new(format!("there is no map to put {} into", quoted(path)));
+    let refused =
+        || Failure::new(format!("cannot create {}: its parent is not a map", quoted(path)));
     let (place, key) = deepest.ok_or_else(refused)?;
     let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
-    // Nothing that is there already is on the way.
+    // If a step of the path exists but is not a map, the new entry would hide behind it.
     let leads = |step: &str| key.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'));
-    let mut keys = entries.iter().filter_map(|(key, _)| key.step.as_deref());
+    let mut keys = entries.iter().map(|(key, _)| key.step.as_str());
     if path.starts_with('/') || !keys.any(leads) {
         return Ok((place, key));
     }
@@ -227,10 +236,10 @@ fn new_key(
 }
 
 fn ambiguous(path: &str) -> Failure {
-    Failure::new(format!("{} could mean several values", quoted(path)))
+    Failure::new(format!("{} is ambiguous: use a JSON Pointer, as /a/b", quoted(path)))
 }
 
-/// Where something is changed inside of a tag, whose meaning that could break.
+/// The first tag with a change inside it, if any. Such changes are refused: they could break the tag's meaning.
 pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) => None,

@@ -1,7 +1,7 @@
-//! Tensors as numpy prints them: of large ones, the first and last elements of each axis.
+//! Prints tensors as numpy does: for large ones, the first and last elements of each axis.
 
 use serde_json::Value as Json;
-use tenarc::Order;
+use tenarc::tensor::Order;
 
 use crate::document::Section;
 use crate::elements::{self, Element};
@@ -11,15 +11,16 @@ use crate::node::{Form, Node, Payload};
 /// How much is shown of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Among others: the edges of all but small ones.
+    /// Up to 64 elements are shown in full: for a tensor among others.
     Little,
-    /// By itself: as numpy prints it.
+    /// Up to 1000 elements are shown in full, as in numpy: for a tensor alone.
     Much,
+    /// All elements are shown.
     All,
 }
 
 impl Detail {
-    /// Larger tensors are elided.
+    /// Tensors with more elements than this are abbreviated.
     fn threshold(self) -> usize {
         match self {
             Self::Little => 64,
@@ -29,12 +30,12 @@ impl Detail {
     }
 }
 
-/// So many elements stay at each end of an axis.
+/// The number of elements shown at each end of an abbreviated axis.
 const EDGE: usize = 3;
-/// Deeper ones would take thousands of edges.
+/// Abbreviated tensors with more dimensions are not shown: even their edges are thousands of elements.
 const MAX_RANK: usize = 6;
 
-/// The elements as text; empty where they are none that can be told.
+/// The elements as text; empty if the dtype cannot be decoded.
 pub fn text(
     section: &Section<'_>,
     node: &Node,
@@ -62,7 +63,7 @@ pub fn text(
     Ok(text)
 }
 
-/// The elements as nested arrays; none of tensors that are too large.
+/// The elements as nested JSON arrays; `None` if the tensor is too large, or its dtype cannot be decoded.
 pub fn json(
     section: &Section<'_>,
     node: &Node,
@@ -82,7 +83,7 @@ pub fn json(
 
 /// Elements in row-major order as nested arrays.
 pub fn nested(dims: &[usize], elements: &mut dyn Iterator<Item = Json>) -> Json {
-    // However many empty arrays there would be.
+    // A shape such as [2^40, 0] would give 2^40 empty arrays.
     if dims.contains(&0) {
         return Json::Array(Vec::new());
     }
@@ -115,7 +116,7 @@ enum Piece<'a> {
     Cell,
 }
 
-/// What is shown of a tensor.
+/// The part of a tensor that is shown.
 struct View<'a> {
     section: &'a Section<'a>,
     node: &'a Node,
@@ -139,7 +140,7 @@ impl<'a> View<'a> {
         told.then_some(Self { section, node, payload, size, elided })
     }
 
-    /// The indices shown of an axis, and where some are left out.
+    /// The indices of an axis that are shown.
     fn indices(&self, dim: usize) -> impl Iterator<Item = usize> + use<> {
         let edges = self.elided && dim > 2 * EDGE;
         let (first, second) = if edges { (EDGE, dim - EDGE) } else { (dim, dim) };
@@ -152,7 +153,7 @@ impl<'a> View<'a> {
         }
         let mut reader = Reader { view: self, start: 0, bytes: Vec::new() };
         if !self.elided {
-            // All are shown: with their checksum verified.
+            // The whole tensor is read, so its checksum is verified.
             reader.bytes = self.section.payload_bytes(self.node)?;
         }
         self.axis(0, 0, &mut reader, each)
@@ -181,7 +182,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Brackets and line breaks.
+    /// Calls `put` with brackets, separators and cells, in the order in which they are printed.
     fn lines(&self, axis: usize, depth: usize, put: &mut dyn FnMut(Piece<'_>)) {
         let Some(&dim) = self.payload.shape.get(axis) else {
             put(Piece::Cell);
@@ -220,10 +221,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// Elements on a line of a vector that is shown in full.
+/// Elements per line of an axis that is shown in full.
 const PER_LINE: usize = 10;
 
-/// Reads elements here and there, a block at a time.
+/// Reads elements at any position, and keeps the block around the last one.
 struct Reader<'v, 'a> {
     view: &'v View<'a>,
     start: usize,
@@ -235,8 +236,8 @@ impl Reader<'_, '_> {
         const BLOCK: usize = 4096;
         let View { section, node, payload, size, .. } = self.view;
         let from = at * size;
-        let held = from.checked_sub(self.start).filter(|from| from + size <= self.bytes.len());
-        let from = match held {
+        let cached = from.checked_sub(self.start).filter(|from| from + size <= self.bytes.len());
+        let from = match cached {
             Some(from) => from,
             None => {
                 let len = usize::try_from(payload.byte_len).unwrap_or(usize::MAX);

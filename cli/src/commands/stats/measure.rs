@@ -1,20 +1,20 @@
-//! Bounds, mean, deviation and histogram of elements that come in blocks.
+//! Computes bounds, mean, standard deviation and histogram of elements that arrive in blocks.
 
 use tenarc::DType;
 
 use crate::elements::{self, Element};
 
-/// Elements looked at together: they stay in the first cache.
+/// The number of elements processed at a time: few enough to stay in the first-level cache.
 const STEP: usize = 1024;
 
-/// A least or greatest element, exactly.
+/// The smallest or the largest element, exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     Int(i128),
     Float(f64),
 }
 
-/// Cuts blocks of any size into whole elements, and gives them as numbers.
+/// Cuts blocks of any size into whole elements, and converts them to `f64`.
 struct Numbers {
     dtype: DType,
     size: usize,
@@ -55,17 +55,17 @@ impl Numbers {
     }
 }
 
-/// What is counted. Of complex elements, real and imaginary parts count each.
+/// Running statistics. The real and the imaginary part of a complex element count as two numbers.
 pub struct Measure {
     numbers: Numbers,
-    /// Finite numbers.
+    /// The number of finite numbers.
     count: u64,
     pub zeros: u64,
     pub nan: u64,
     pub inf: u64,
     low: f64,
     high: f64,
-    /// Of integers, which doubles do not hold exactly.
+    /// The bounds of integers, as doubles do not hold all of them exactly.
     exact: Option<(i128, i128)>,
     mean: f64,
     /// The sum of squared differences from the mean.
@@ -113,8 +113,9 @@ impl Measure {
         }
     }
 
-    /// Adds some numbers: their own mean and squares, then both together (Chan and others, 1979), which
-    /// loses fewer digits than one sum, and takes no division for each.
+    /// Adds some numbers. It computes their mean and squared differences, and combines these with the totals
+    /// (Chan and others, 1979). That is more accurate than one running sum, and needs no division per
+    /// number.
     #[allow(clippy::cast_precision_loss)]
     fn step(&mut self, values: &[f64]) {
         let (mut count, mut sum) = (0u64, 0.0);
@@ -145,7 +146,7 @@ impl Measure {
         self.count = total;
     }
 
-    /// The least and the greatest of the finite elements.
+    /// The smallest and the largest finite element.
     pub fn bounds(&self) -> (Option<Bound>, Option<Bound>) {
         match self.exact {
             Some((low, high)) => (Some(Bound::Int(low)), Some(Bound::Int(high))),
@@ -158,14 +159,14 @@ impl Measure {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// The standard deviation of all elements, as numpy's `std`.
+    /// The population standard deviation of the finite elements, as numpy's `std`.
     #[allow(clippy::cast_precision_loss)]
     pub fn std(&self) -> Option<f64> {
         (self.count > 0).then(|| (self.squares / self.count as f64).sqrt())
     }
 }
 
-/// How many elements lie in each of equal ranges from the least to the greatest.
+/// A histogram: how many elements are in each of twelve equal ranges from the smallest to the largest.
 pub struct Bins {
     numbers: Numbers,
     low: f64,
@@ -181,7 +182,7 @@ impl Bins {
         Self {
             numbers: Numbers::new(&measure.numbers.dtype),
             low: measure.low,
-            // Halves first, as the difference of two large doubles may be none.
+            // Divided before subtracting, as the difference of two large doubles may overflow.
             width: measure.high / 12.0 - measure.low / 12.0,
             counts: vec![0; bins],
         }
@@ -196,7 +197,7 @@ impl Bins {
         let counts = &mut self.counts;
         self.numbers.block(block, &mut |_, values| {
             for value in values.iter().filter(|value| value.is_finite()) {
-                // As a quotient of quotients where the difference would overflow.
+                // Divided before subtracting, as `value - low` may overflow.
                 let place = value / width - low / width;
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let at = (place.max(0.0) as usize).min(Self::COUNT - 1);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_is_not_finite_apart() {
+    fn counts_nan_and_infinities_separately() {
         let values = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 4.0];
         let (measure, bins) = measured(&values, 8);
         assert_eq!((measure.zeros, measure.nan, measure.inf), (2, 1, 2));

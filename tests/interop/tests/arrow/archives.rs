@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use ndarray::{Array1, Array2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
-use tenarc::convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
-use tenarc::{Archive, OArchive, SaveOptions, SyncLevel, Tensor, Value};
+use tenarc::archive::SaveOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Archive, OArchive, Tensor, Value};
+use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
 
 use super::support::{archived, fixtures, quick, says, value};
 
@@ -109,14 +111,14 @@ fn what_is_no_column_is_lost() {
     let archive = archived(&value);
     let segment = archive.segment(0).unwrap();
     let export = Export::new(&segment).unwrap();
-    says(export.to_writer(Vec::new(), &quick()), "`count`: unsigned integer is no tensor");
+    says(export.to_writer(Vec::new(), &quick()), "`count`: integer is no tensor");
     let mut bytes = Vec::new();
     let losses = export.to_writer(&mut bytes, &quick().with_losses(true)).unwrap();
     let losses: Vec<String> = losses.listed().iter().map(ToString::to_string).collect();
     assert_eq!(
         losses,
         [
-            "`count`: unsigned integer is no tensor: it is left out",
+            "`count`: integer is no tensor: it is left out",
             "`mixed.0`: text string is no tensor: it is left out",
             "`mixed.1`: null is no tensor: it is left out",
             "`texts`: an array of 1 texts is no column: it is left out",

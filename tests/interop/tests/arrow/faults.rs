@@ -1,7 +1,10 @@
 //! Files that were cut, changed, or made to mislead.
 
-use tenarc::convert::arrow::{ArrowFile, Batches, Layout};
-use tenarc::{Category, DType, Limits, Order, Value};
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::Order;
+use tenarc::{DType, Value};
+use tenarc_convert::arrow::{ArrowFile, Batches, Layout};
 
 use super::peak::peak;
 use super::support::{both, fixture, quick, says, tensor, value};

@@ -3,8 +3,12 @@
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 
-use tenarc::convert::arrow::{self, ArchiveOptions, ArrowFile, Batches, Format, Options};
-use tenarc::{Category, DType, Deferred, Order, SaveOptions, SyncLevel};
+use tenarc::DType;
+use tenarc::archive::SaveOptions;
+use tenarc::error::Category;
+use tenarc::io::SyncLevel;
+use tenarc::tensor::{Deferred, Order};
+use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Batches, Format, Options};
 
 use super::peak::peak;
 use super::support::quick;

@@ -17,8 +17,9 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use half::f16;
-use tenarc::convert::arrow::{ArrowFile, Layout, Options};
-use tenarc::{DType, DynTensor, Order};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor};
+use tenarc_convert::arrow::{ArrowFile, Layout, Options};
 
 use super::support::{DTYPES, both, quick, tensor};
 
@@ -288,7 +289,7 @@ fn nulls_are_found_wherever_they_are() {
             for written in write(&[batch.slice(0, 39), batch.slice(39, 1)], &options) {
                 let file = ArrowFile::new(&written[..]).unwrap();
                 let paths: Vec<&str> =
-                    file.tensors().iter().map(tenarc::TensorInfo::path).collect();
+                    file.tensors().iter().map(tenarc::tensor::TensorInfo::path).collect();
                 assert_eq!((paths, file.losses().count()), (vec!["sound"], 4));
             }
         }

@@ -1,8 +1,9 @@
 //! Whatever is written is read back, whole and batch by batch.
 
 use proptest::prelude::*;
-use tenarc::convert::arrow::{ArrowFile, Batches, Layout, Options};
-use tenarc::{DynTensor, Order};
+use tenarc::DynTensor;
+use tenarc::tensor::Order;
+use tenarc_convert::arrow::{ArrowFile, Batches, Layout, Options};
 
 use super::support::{DTYPES, archived, both, tensor};
 

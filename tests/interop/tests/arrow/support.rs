@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tenarc::convert::arrow::{ArrowFile, Format, Options};
-use tenarc::{
-    Archive, DType, DynTensor, Error, OArchive, Order, ReadAt, SyncLevel, ToTensor, Value,
-};
+use tenarc::io::{ReadAt, SyncLevel};
+use tenarc::tensor::{Order, ToTensor};
+use tenarc::{Archive, DType, DynTensor, Error, OArchive, Value};
+use tenarc_convert::arrow::{ArrowFile, Format, Options};
 
 /// Every dtype that Arrow has.
 pub const DTYPES: [DType; 12] = [
@@ -25,7 +25,7 @@ pub const DTYPES: [DType; 12] = [
 ];
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/arrow")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../convert/tests/fixtures/arrow")
 }
 
 pub fn fixture(name: &str) -> Vec<u8> {
@@ -48,7 +48,7 @@ pub fn tensor(dtype: &DType, shape: &[usize], order: Order, seed: u8) -> DynTens
 
 pub fn written<T: ToTensor>(tensors: &[(&str, T)], options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let losses = tenarc::convert::arrow::to_writer_with(&mut bytes, tensors, options).unwrap();
+    let losses = tenarc_convert::arrow::to_writer_with(&mut bytes, tensors, options).unwrap();
     assert!(losses.is_empty(), "{losses}");
     bytes
 }

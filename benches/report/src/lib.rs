@@ -1,0 +1,97 @@
+//! Writes the charts and the tables of the documents from the committed results. It measures nothing:
+//! the benchmarks do, and save their [`results`].
+
+mod charts;
+mod markers;
+pub mod results;
+mod svg;
+mod tables;
+pub mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use results::Results;
+
+/// Where the committed results are, from the root of the repository.
+const RESULTS: &str = "docs/benchmarks/results.json";
+
+/// The documents with tables. What stands outside the tables is written by hand.
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/benchmarks.md"];
+
+/// Writes the files, or compares them if the only argument is `--check`.
+pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let arguments: Vec<String> = arguments.collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        [] => write(&root()),
+        ["--check"] => check(&root()),
+        _ => Err("the only argument is --check".to_string()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Every generated file: its path from the root, and what belongs into it.
+fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let results = Results::load(&root.join(RESULTS))?;
+    let mut files = charts::all(&results)?;
+    for document in DOCUMENTS {
+        let text = read(&root.join(document))?;
+        let text = markers::fill(&text, |name| tables::table(&results, name));
+        files.push((document.to_string(), text.map_err(|error| format!("{document}: {error}"))?));
+    }
+    Ok(files)
+}
+
+fn write(root: &Path) -> Result<(), String> {
+    for (path, text) in files(root)? {
+        fs::write(root.join(&path), text).map_err(|error| format!("{path}: {error}"))?;
+        println!("{path}");
+    }
+    Ok(())
+}
+
+/// Fails if a file differs from what would be written.
+fn check(root: &Path) -> Result<(), String> {
+    let mut stale = Vec::new();
+    for (path, text) in files(root)? {
+        // A chart that is missing differs, too.
+        if fs::read_to_string(root.join(&path)).ok() != Some(text) {
+            stale.push(path);
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} not what {RESULTS} says; run `cargo run -p tenarc-benches-report`",
+        match &stale[..] {
+            [one] => format!("{one} is"),
+            several => format!("{} are", several.join(", ")),
+        }
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn committed_documents_show_the_committed_results() {
+        super::check(&super::root()).unwrap();
+    }
+}

@@ -1,0 +1,240 @@
+//! The results of a whole run: the benchmarks write them, the documents are made from them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A run of all cases on one machine.
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct Results {
+    /// Of the run's start, as in 2026-01-31, in UTC.
+    pub date: String,
+    pub machine: Machine,
+    /// Each measurement was repeated at least and at most this often.
+    pub rounds: (usize, usize),
+    /// Crates and their versions, as in `rkyv 0.8.10`.
+    pub crates: Vec<String>,
+    pub cases: Vec<CaseResults>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub virtual_machine: bool,
+    pub os: String,
+    /// What the measured files are on.
+    pub file_system: String,
+    pub rustc: String,
+}
+
+impl Machine {
+    /// As part of a sentence.
+    pub fn describe(&self) -> String {
+        let Self { cpu, cores, os, file_system, .. } = self;
+        let s = if *cores == 1 { "" } else { "s" };
+        let machine = if self.virtual_machine { ", virtual machine" } else { "" };
+        format!("{cpu}, {cores} core{s}{machine}, {os}, {file_system}")
+    }
+}
+
+/// One table: what several peers did with the same data.
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct CaseResults {
+    pub name: String,
+    pub title: String,
+    /// What the floor does.
+    pub floor: String,
+    pub rows: Vec<RowResults>,
+}
+
+/// One peer in one form.
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct RowResults {
+    pub peer: String,
+    pub form: String,
+    /// The length of the message, for peers that write one.
+    pub bytes: Option<u64>,
+    pub figures: Vec<Figure>,
+}
+
+/// One measurement of a row.
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct Figure {
+    /// What was measured: the column's head.
+    pub what: String,
+    pub unit: Unit,
+    pub median: u64,
+    /// The 10th and the 90th percentile.
+    pub spread: Option<(u64, u64)>,
+    /// What the floor took in the same run.
+    pub floor: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    #[serde(rename = "bytes")]
+    Bytes,
+}
+
+impl Figure {
+    /// How many times the floor this is.
+    pub fn over_floor(&self) -> Option<f64> {
+        Some(self.median as f64 / self.floor? as f64)
+    }
+}
+
+impl RowResults {
+    pub fn figure(&self, what: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.what == what)
+    }
+}
+
+impl CaseResults {
+    pub fn row(&self, peer: &str, form: &str) -> Result<&RowResults, String> {
+        let mut rows = self.rows.iter();
+        rows.find(|row| row.peer == peer && row.form == form)
+            .ok_or_else(|| format!("case `{}` has no row `{peer}`, `{form}`", self.name))
+    }
+
+    /// Every column that some row has, in order of appearance.
+    pub fn columns(&self) -> Vec<&str> {
+        let mut columns = Vec::new();
+        for figure in self.rows.iter().flat_map(|row| &row.figures) {
+            if !columns.contains(&&*figure.what) {
+                columns.push(&*figure.what);
+            }
+        }
+        columns
+    }
+}
+
+impl Results {
+    /// Adds a case.
+    ///
+    /// # Panics
+    ///
+    /// If there is a case of that name.
+    pub fn push(&mut self, case: CaseResults) {
+        assert!(self.case(&case.name).is_err(), "two cases are called `{}`", case.name);
+        self.cases.push(case);
+    }
+
+    pub fn case(&self, name: &str) -> Result<&CaseResults, String> {
+        let mut cases = self.cases.iter();
+        cases.find(|case| case.name == name).ok_or_else(|| format!("there is no case `{name}`"))
+    }
+
+    /// The floors whose slow runs took far longer than their median, each as a sentence: other
+    /// programs were probably running then.
+    pub fn noise(&self) -> Vec<String> {
+        const TOLERABLE: f64 = 1.5;
+        let mut noise = Vec::new();
+        for case in &self.cases {
+            for figure in case.rows.first().into_iter().flat_map(|row| &row.figures) {
+                let Some((_, high)) = figure.spread else { continue };
+                let over = high as f64 / figure.median as f64;
+                if over > TOLERABLE {
+                    noise.push(format!(
+                        "{}, {}: one run of the floor in ten took more than {over:.1} times the median",
+                        case.name, figure.what
+                    ));
+                }
+            }
+        }
+        noise
+    }
+
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// As JSON with one row a line, so that two runs can be compared line by line.
+    pub fn to_json(&self) -> String {
+        fn json(value: &impl Serialize) -> String {
+            serde_json::to_string(value).expect("these types have a form in JSON")
+        }
+        let mut out = String::new();
+        let lines = [
+            ("date", json(&self.date)),
+            ("machine", json(&self.machine)),
+            ("rounds", json(&self.rounds)),
+            ("crates", json(&self.crates)),
+        ];
+        out += "{\n";
+        for (key, value) in lines {
+            writeln!(out, "  \"{key}\": {value},").expect("a string takes everything");
+        }
+        let cases: Vec<String> = self.cases.iter().map(|case| {
+            let rows: Vec<String> = case.rows.iter().map(|row| format!("        {}", json(row))).collect();
+            format!(
+                "    {{\n      \"name\": {},\n      \"title\": {},\n      \"floor\": {},\n      \"rows\": [\n{}\n      ]\n    }}",
+                json(&case.name),
+                json(&case.title),
+                json(&case.floor),
+                rows.join(",\n"),
+            )
+        }).collect();
+        out += &format!("  \"cases\": [\n{}\n  ]\n}}\n", cases.join(",\n"));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_what_is_loaded() {
+        let figure = |what: &str, median, spread| Figure {
+            what: what.to_string(),
+            unit: Unit::Nanoseconds,
+            median,
+            spread,
+            floor: Some(80),
+        };
+        let row = |peer: &str, figures| RowResults {
+            peer: peer.to_string(),
+            form: "a \"form\"".to_string(),
+            bytes: None,
+            figures,
+        };
+        let case = |name: &str, rows| CaseResults {
+            name: name.to_string(),
+            title: "(x) the case".to_string(),
+            floor: "memcpy".to_string(),
+            rows,
+        };
+        let noisy = figure("encode", 100, Some((90, 200)));
+        let results = Results {
+            date: "2026-01-31".to_string(),
+            machine: Machine {
+                cpu: "a processor".to_string(),
+                cores: 2,
+                virtual_machine: true,
+                os: "Linux".to_string(),
+                file_system: "ext4".to_string(),
+                rustc: "rustc 1".to_string(),
+            },
+            rounds: (5, 15),
+            crates: vec!["rkyv 0.8.10".to_string()],
+            cases: vec![
+                case("a", vec![row("floor", vec![noisy]), row("npz", vec![])]),
+                case("b", vec![row("floor", vec![figure("load", 1, Some((1, 1)))])]),
+            ],
+        };
+        let back: Results = serde_json::from_str(&results.to_json()).unwrap();
+        assert_eq!(back, results);
+        assert_eq!(back.case("a").unwrap().columns(), ["encode"]);
+        assert_eq!(back.case("c").unwrap_err(), "there is no case `c`");
+        assert_eq!(
+            back.noise(),
+            ["a, encode: one run of the floor in ten took more than 2.0 times the median"]
+        );
+    }
+}

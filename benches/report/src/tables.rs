@@ -1,0 +1,188 @@
+//! Which tables the documents have.
+
+use crate::results::{CaseResults, Figure, Results, Unit};
+use crate::units::{milliseconds, thousands, time, times};
+
+/// The table of that name, or the text: some are sentences.
+pub fn table(results: &Results, name: &str) -> Result<String, String> {
+    match name {
+        "run" => Ok(run(results)),
+        "crates" => Ok(format!("{}.", results.crates.join(", "))),
+        "derives" => derives(results),
+        "files" => files(results),
+        case => Ok(whole(results.case(case)?)),
+    }
+}
+
+/// A table in Markdown: the first `left` columns are aligned left, the others right.
+fn markdown(left: usize, rows: &[Vec<String>]) -> String {
+    let mut out = String::new();
+    for (n, row) in rows.iter().enumerate() {
+        out += &format!("| {} |\n", row.join(" | "));
+        if n == 0 {
+            let rules = (0..row.len()).map(|column| if column < left { "---" } else { "---:" });
+            out += &format!("|{}|\n", rules.collect::<Vec<_>>().join("|"));
+        }
+    }
+    out
+}
+
+fn strings(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(ToString::to_string).collect()
+}
+
+/// On what, when, and how it was measured.
+fn run(results: &Results) -> String {
+    let (least, most) = results.rounds;
+    // The version without the commit.
+    let rustc = results.machine.rustc.split(" (").next().unwrap_or_default();
+    format!(
+        "{}, {rustc}; {}. Medians of {least} to {most} rounds.",
+        results.machine.describe(),
+        results.date
+    )
+}
+
+/// What derives give: one row for each kind of data, with the form that each peer takes in it.
+fn derives(results: &Results) -> Result<String, String> {
+    const PEERS: [&str; 5] = ["tenarc", "cbor4ii", "rmp-serde named", "bincode 2", "rkyv"];
+    let plain = [Some("plain"), Some("plain"), Some("plain"), Some("native")];
+    let rows = [
+        ("11 MB of model", "model-10mb", "Tensor", plain),
+        ("10,000 × 256 floats", "records", "typed arrays", plain),
+        ("125,000 triangles", "mesh", "plain", plain),
+        ("the same with `Rows`", "mesh", "Rows", [None; 4]),
+        ("10,000 log lines", "log", "plain", plain),
+        ("a nested save-game", "savegame", "plain", plain),
+    ];
+    let mut table =
+        vec![strings(&["", "tenarc", "cbor4ii", "rmp-serde, named", "bincode 2 \\*", "rkyv \\*"])];
+    for (label, case, form, others) in rows {
+        let case = results.case(case)?;
+        let mut cells = strings(&[label]);
+        for (peer, form) in PEERS.into_iter().zip([Some(form)].into_iter().chain(others)) {
+            let Some(form) = form else {
+                cells.push(String::new());
+                continue;
+            };
+            let row = case.row(peer, form)?;
+            let [encode, decode] = ["encode", "decode"].map(|what| {
+                row.figure(what).map_or_else(|| "–".to_string(), |it| milliseconds(it.median))
+            });
+            let both = format!("{encode} / {decode}");
+            cells.push(if peer == "tenarc" { format!("**{both}**") } else { both });
+        }
+        table.push(cells);
+    }
+    Ok(format!(
+        "{}\nMilliseconds to encode / to decode to owned values. \\* not self-describing: only the same \
+         Rust types can read it.\n{}",
+        markdown(1, &table),
+        run(results)
+    ))
+}
+
+/// Files: one row for each operation, with the form that each peer takes in it.
+fn files(results: &Results) -> Result<String, String> {
+    const PEERS: [&str; 7] =
+        ["tenarc", "safetensors", "Arrow IPC", "rkyv", "burnpack", "bincode 1", "npz"];
+    let opened = [Some(""), Some(""), Some(""), None, Some("unread"), None, None];
+    let tensors = Some("tensors only");
+    let sizes = [Some(""), tensors, tensors, Some("native"), tensors, Some("bytes"), tensors];
+    let rows = [
+        (
+            "save, not synced",
+            ("save", "save"),
+            [
+                Some("checksums"),
+                Some(""),
+                Some(""),
+                Some("native"),
+                Some(""),
+                Some("bytes"),
+                Some(""),
+            ],
+        ),
+        (
+            "load",
+            ("load", "load"),
+            [
+                Some("checksums"),
+                Some(""),
+                Some(""),
+                Some("mapped"),
+                Some(""),
+                Some("bytes"),
+                Some(""),
+            ],
+        ),
+        ("map, and view one tensor of 120", ("open-view", "120 in 200 MB"), opened),
+        ("the same of 10,000", ("open-view", "10,000 in 200 MB"), opened),
+        (
+            "open, and tell dtype and shape of one of 120",
+            ("open-describe", "120 in 200 MB"),
+            opened,
+        ),
+        ("bytes beyond the floats", ("size-model", "bytes"), sizes),
+    ];
+    let mut table = vec![std::iter::once("").chain(PEERS).map(str::to_string).collect()];
+    for (label, (case, column), forms) in rows {
+        let case = results.case(case)?;
+        let mut cells = strings(&[label]);
+        for (peer, form) in PEERS.into_iter().zip(forms) {
+            let figure = match form {
+                Some(form) => case.row(peer, form)?.figure(column),
+                None => None,
+            };
+            let cell = figure.map(|figure| match figure.unit {
+                Unit::Nanoseconds => time(figure.median),
+                Unit::Bytes => over(figure),
+            });
+            let cell = cell.unwrap_or_default();
+            cells.push(if peer == "tenarc" { format!("**{cell}**") } else { cell });
+        }
+        table.push(cells);
+    }
+    Ok(markdown(1, &table))
+}
+
+/// Everything that a case has measured.
+fn whole(case: &CaseResults) -> String {
+    let columns = case.columns();
+    let is_sized = case.rows.iter().any(|row| row.bytes.is_some());
+    let mut head = strings(&["peer", "form"]);
+    head.extend(is_sized.then(|| "message, bytes".to_string()));
+    for column in &columns {
+        head.extend([column.to_string(), "over floor".to_string()]);
+    }
+    let mut table = vec![head];
+    for row in &case.rows {
+        let peer = if row.peer == "tenarc" { "**tenarc**" } else { &row.peer };
+        // In backticks, as forms may be types such as `Vec<f32>`.
+        let form = if row.form.is_empty() { String::new() } else { format!("`{}`", row.form) };
+        let mut cells = strings(&[peer, &form]);
+        cells.extend(is_sized.then(|| row.bytes.map(thousands).unwrap_or_default()));
+        for column in &columns {
+            let figure = row.figure(column);
+            cells.extend([figure.map(value), figure.map(over)].map(Option::unwrap_or_default));
+        }
+        table.push(cells);
+    }
+    format!("{}. Floor: {}.\n\n{}", case.title, case.floor, markdown(2, &table))
+}
+
+fn value(figure: &Figure) -> String {
+    match figure.unit {
+        Unit::Nanoseconds => time(figure.median),
+        Unit::Bytes => thousands(figure.median),
+    }
+}
+
+/// How it compares with the floor: times by a factor, sizes by what they have more.
+fn over(figure: &Figure) -> String {
+    let Some(ratio) = figure.over_floor() else { return String::new() };
+    match figure.unit {
+        Unit::Nanoseconds => format!("{} ×", times(ratio)),
+        Unit::Bytes => format!("{:.3} %", (ratio - 1.0) * 100.0),
+    }
+}

@@ -1,0 +1,80 @@
+//! Numbers as documents show them: with two digits, as more of them change from run to run.
+
+/// With two digits, or three from 100 on.
+pub fn two_digits(value: f64) -> String {
+    let decimals = match value {
+        v if v < 0.0995 => 3,
+        v if v < 0.995 => 2,
+        v if v < 9.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// In the unit that suits it.
+pub fn time(nanoseconds: u64) -> String {
+    let value = nanoseconds as f64;
+    let (value, unit) = match value {
+        v if v < 995.0 => (v, "ns"),
+        v if v < 995e3 => (v / 1e3, "µs"),
+        v if v < 9_995e6 => (v / 1e6, "ms"),
+        v => (v / 1e9, "s"),
+    };
+    format!("{} {unit}", if unit == "ns" { format!("{value:.0}") } else { two_digits(value) })
+}
+
+pub fn milliseconds(nanoseconds: u64) -> String {
+    two_digits(nanoseconds as f64 / 1e6)
+}
+
+/// A ratio, with as many digits as mean something.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.001 => "<0.001".to_string(),
+        r if r < 0.01 => format!("{r:.3}"),
+        r if r < 10.0 => format!("{r:.2}"),
+        r if r < 100.0 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
+}
+
+/// 12345678 as 12,345,678.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_digits_and_a_unit() {
+        for (nanoseconds, expected) in [
+            (0, "0 ns"),
+            (87, "87 ns"),
+            (994, "994 ns"),
+            (996, "1.0 µs"),
+            (9_540, "9.5 µs"),
+            (85_400, "85 µs"),
+            (219_600, "220 µs"),
+            (8_910_000, "8.9 ms"),
+            (369_200_000, "369 ms"),
+            (1_234_000_000, "1234 ms"),
+            (12_340_000_000, "12 s"),
+        ] {
+            assert_eq!(time(nanoseconds), expected);
+        }
+        assert_eq!(milliseconds(404_123), "0.40");
+        assert_eq!(milliseconds(36_700), "0.037");
+        assert_eq!(milliseconds(994_000), "0.99");
+        assert_eq!(milliseconds(996_000), "1.0");
+    }
+}

@@ -1,0 +1,197 @@
+//! The bytes of buffers, which may be compressed, in blocks.
+
+use std::io::Read;
+use std::ops::Range;
+
+use lz4_flex::frame::FrameDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use crate::part::Part;
+use crate::source;
+use crate::support::{STEP, read_all};
+
+/// How each buffer of a body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    Lz4,
+    Zstd,
+}
+
+/// In front of a compressed buffer: its length uncompressed.
+const LEN_BYTES: u64 = 8;
+
+/// As length, this says that a buffer is not compressed after all.
+const NOT_COMPRESSED: i64 = -1;
+
+/// The window of zstd that decoders should have, by RFC 8878, section 3.1.1.1.2.
+const MIN_WINDOW: u64 = 8 << 20;
+
+/// A buffer of a body.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    pub range: Range<u64>,
+    pub codec: Option<Codec>,
+}
+
+impl Buffer {
+    /// Whether as many bytes as are asked for are sure to be there.
+    pub fn is_plain(&self) -> bool {
+        self.codec.is_none()
+    }
+
+    /// Checks what can be checked without reading: that there are `need` bytes.
+    pub fn check(&self, need: u64) -> Result<()> {
+        let found = self.range.end - self.range.start;
+        let least = match self.codec {
+            Some(_) if need > 0 => LEN_BYTES,
+            Some(_) => 0,
+            None => need,
+        };
+        if found >= least {
+            return Ok(());
+        }
+        let what = format!("expected a buffer of {least} bytes or more, found {found}");
+        Err(Error::data(what).at(self.range.start))
+    }
+
+    /// Hands over the first `need` bytes, in blocks of `step` but for the last.
+    pub fn blocks<S: ReadAt + ?Sized>(
+        &self,
+        source: &S,
+        need: u64,
+        step: usize,
+        put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        if need == 0 {
+            return Ok(());
+        }
+        self.check(need)?;
+        let part = Part::new(source, self.range.clone());
+        let Some(codec) = self.codec else { return whole(part, need, step, put, |error| error) };
+        let stated = self.stated(source)?;
+        let range = self.range.start + LEN_BYTES..self.range.end;
+        let packed = range.end - range.start;
+        let part = Part::new(source, range);
+        let len = stated.unwrap_or(packed);
+        if len < need {
+            let what = format!("expected a buffer of {need} bytes or more, found one of {len}");
+            return Err(Error::data(what).at(self.range.start));
+        }
+        let decoded = match codec {
+            _ if stated.is_none() => whole(part, need, step, put, |error| error),
+            Codec::Lz4 => decoded(FrameDecoder::new(part), need, len, step, put),
+            Codec::Zstd => zstd(part, packed, need, len, step, put),
+        };
+        decoded.map_err(|error| error.at(self.range.start))
+    }
+
+    /// How many bytes there are, by what the buffer states.
+    pub fn byte_len<S: ReadAt + ?Sized>(&self, source: &S) -> Result<u64> {
+        let found = self.range.end - self.range.start;
+        if self.codec.is_none() || found == 0 {
+            return Ok(found);
+        }
+        self.stated(source).map(|stated| stated.unwrap_or(found - LEN_BYTES))
+    }
+
+    /// The length that a compressed buffer states, if it is compressed after all.
+    fn stated<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<u64>> {
+        self.check(1)?;
+        let mut len = [0; 8];
+        source::fill(source, &mut len, self.range.start, " of a buffer")?;
+        match i64::from_le_bytes(len) {
+            NOT_COMPRESSED => Ok(None),
+            stated => u64::try_from(stated).map(Some).map_err(|_| {
+                Error::data(format!("a buffer of {stated} bytes")).at(self.range.start)
+            }),
+        }
+    }
+
+    /// The first `need` bytes, which were allowed for.
+    pub fn bytes<S: ReadAt + ?Sized>(&self, source: &S, need: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.blocks(source, need, STEP, &mut |block| {
+            crate::support::reserve(&mut bytes, block.len())?;
+            bytes.extend_from_slice(block);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// Hands over `need` bytes of a reader, all blocks but the last full.
+fn whole(
+    mut reader: impl Read,
+    need: u64,
+    step: usize,
+    put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    failed: fn(Error) -> Error,
+) -> Result<()> {
+    let step = usize::try_from(need).unwrap_or(step).min(step);
+    let mut block = vec![0; step];
+    let mut left = need;
+    while left > 0 {
+        let len = usize::try_from(left).unwrap_or(step).min(step);
+        let part = block.get_mut(..len).unwrap_or_default();
+        if read_all(&mut reader, part).map_err(failed)? < len {
+            return Err(Error::eof("more bytes of a buffer"));
+        }
+        put(part)?;
+        left -= len as u64;
+    }
+    Ok(())
+}
+
+/// As [`whole`], and that the frame ends where it should; checksums are compared there. More than a block of
+/// what nobody asked for is not decoded.
+fn decoded(
+    mut reader: impl Read,
+    need: u64,
+    stated: u64,
+    step: usize,
+    put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    whole(&mut reader, need, step, put, damaged)?;
+    let rest = usize::try_from(stated - need).unwrap_or(usize::MAX);
+    if rest > STEP {
+        return Ok(());
+    }
+    let mut beyond = vec![0; rest + 1];
+    match read_all(&mut reader, &mut beyond).map_err(damaged)? {
+        found if found == rest => Ok(()),
+        _ => {
+            Err(Error::data(format!("a compressed buffer is not of the {stated} bytes it states")))
+        }
+    }
+}
+
+/// What a decoder found wrong is no failure to read.
+fn damaged(error: Error) -> Error {
+    match error.category() {
+        tenarc::error::Category::Io => Error::damaged("a buffer is not what LZ4 or zstd makes"),
+        _ => error,
+    }
+}
+
+fn zstd<S: ReadAt + ?Sized>(
+    part: Part<'_, S>,
+    packed: u64,
+    need: u64,
+    stated: u64,
+    step: usize,
+    put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    // The decoder allocates the window that a frame states.
+    let window = MIN_WINDOW.max(packed.saturating_mul(16));
+    let mut decoder = StreamingDecoder::new_with_max_window_size(part, window)
+        .map_err(|_| Error::damaged("a buffer is not what zstd makes"))?;
+    decoded(&mut decoder, need, stated, step, put)?;
+    let decoder = decoder.into_frame_decoder();
+    let stated = decoder.get_checksum_from_data();
+    if decoder.is_finished() && stated.is_some() && stated != decoder.get_calculated_checksum() {
+        return Err(Error::damaged("the checksum of a compressed buffer is wrong"));
+    }
+    Ok(())
+}

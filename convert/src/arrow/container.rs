@@ -1,0 +1,188 @@
+//! The two containers of messages: files, which end with a list of their batches, and streams.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_ipc::{Block, Footer, Message, MessageHeader};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use super::contents::{Batches, Contents};
+use super::message::{self, MAGIC, PREFIX, Place};
+use super::schema::Schema;
+use crate::source;
+
+/// Bytes in front of the messages of a file: the magic bytes, padded. As many as in front of a message.
+pub const HEAD: u64 = PREFIX;
+
+/// Bytes behind the footer: its length, and the magic bytes.
+const TAIL: u64 = 10;
+
+/// Looks through a file or a stream.
+pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Contents> {
+    let size = source.size().map_err(Error::io)?;
+    let mut head = [0; MAGIC.len()];
+    let len = usize::try_from(size).unwrap_or(head.len()).min(head.len());
+    source::fill(source, head.get_mut(..len).unwrap_or_default(), 0, " of a file")?;
+    check_head(head)?;
+    if head == MAGIC { file(source, size) } else { stream(source, size) }
+}
+
+/// Refuses what begins like another format of the family.
+pub fn check_head(head: [u8; 6]) -> Result<()> {
+    if head.starts_with(b"FEA1") {
+        return Err(Error::data(
+            "a file of version 1 of Feather, which is not Arrow's IPC format; write it anew as version 2",
+        ));
+    }
+    Ok(())
+}
+
+fn file<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Contents> {
+    let bytes = footer_bytes(source, size)?;
+    let start = size - TAIL - bytes.len() as u64;
+    let at = |error: Error| error.at(start);
+    let footer = message::footer(&bytes).map_err(at)?;
+    let stored =
+        footer.schema().ok_or_else(|| Error::syntax("a footer without a schema")).map_err(at)?;
+    let schema = Schema::read(&stored, footer.version(), bytes.len()).map_err(at)?;
+    let blocks = blocks(&footer, start).map_err(at)?;
+    let mut batches = Batches::new(Arc::new(schema));
+    for block in blocks {
+        let at = block.start;
+        let read = |message: &Message<'_>, place: &Place| {
+            if place.body.end != block.end {
+                return Err(Error::syntax("a batch is not of the length that the footer states"));
+            }
+            batch(message, place, &mut batches, source)
+        };
+        message::at(source, at, block.end, read)?
+            .ok_or_else(|| Error::syntax("the footer lists a batch where there is none").at(at))?;
+    }
+    let mut contents = batches.finish()?;
+    if footer.custom_metadata().is_some_and(|pairs| !pairs.is_empty()) {
+        contents.losses.add("", "the metadata of the footer are left out");
+    }
+    Ok(contents)
+}
+
+/// The footer of a file that ends as it should.
+fn footer_bytes<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Vec<u8>> {
+    let Some(room) = size.checked_sub(HEAD + TAIL) else {
+        return Err(Error::eof("a footer").at(size));
+    };
+    let mut tail = [0; 10];
+    source::fill(source, &mut tail, size - TAIL, " of a file")?;
+    let [a, b, c, d, magic @ ..] = tail;
+    if magic != MAGIC {
+        let what = "the file does not end as it begins, with ARROW1: it was cut, or never finished";
+        return Err(Error::torn(what).at(size));
+    }
+    let len = i32::from_le_bytes([a, b, c, d]);
+    let len = u64::try_from(len).ok().filter(|&len| len > 0 && len <= room);
+    let Some(len) = len else {
+        let found = i32::from_le_bytes([a, b, c, d]);
+        let what = format!("a footer of {found} bytes, where there is room for {room}");
+        return Err(Error::syntax(what).at(size - TAIL));
+    };
+    message::check_len(len).map_err(|error| error.at(size - TAIL))?;
+    Ok(source::bytes(source, size - TAIL - len, len)?.into_owned())
+}
+
+/// Where the batches of records are, in their order. All blocks must lie in front of the footer, and none over
+/// another: else a small file would be a large one.
+fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
+    let range = |block: &Block| {
+        let start = u64::try_from(block.offset()).ok()?;
+        let metadata = u64::try_from(block.metaDataLength()).ok()?;
+        let body = u64::try_from(block.bodyLength()).ok()?;
+        let behind = start.checked_add(metadata)?.checked_add(body)?;
+        (start >= HEAD && metadata >= PREFIX && behind <= end).then_some(start..behind)
+    };
+    let ranges = |blocks: Option<flatbuffers::Vector<'_, Block>>| {
+        let ranges: Option<Vec<_>> = blocks.unwrap_or_default().iter().map(range).collect();
+        ranges
+            .ok_or_else(|| Error::syntax("the footer lists a batch that lies outside of the file"))
+    };
+    let found = ranges(footer.recordBatches())?;
+    let mut all = ranges(footer.dictionaries())?;
+    all.extend_from_slice(&found);
+    all.sort_by_key(|range| range.start);
+    if all.iter().zip(all.iter().skip(1)).any(|(a, b)| b.start < a.end) {
+        return Err(Error::syntax("the footer lists batches that lie one over the other"));
+    }
+    Ok(found)
+}
+
+fn stream<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Contents> {
+    let mut at = 0;
+    let mut batches: Option<Batches> = None;
+    // Without a mark, a stream ends where its file does.
+    while at < size || batches.is_none() {
+        let read = |message: &Message<'_>, place: &Place| match &mut batches {
+            Some(batches) => batch(message, place, batches, source),
+            None => {
+                batches = Some(Batches::new(Arc::new(schema(message, place)?)));
+                Ok(())
+            }
+        };
+        match message::at(source, at, size, read)? {
+            Some((place, ())) => at = place.body.end,
+            None => {
+                at += PREFIX;
+                if at != size {
+                    let what = format!("{} bytes behind the end of a stream", size - at);
+                    return Err(Error::data(what).at(at));
+                }
+                break;
+            }
+        }
+    }
+    batches.ok_or_else(no_schema)?.finish()
+}
+
+#[cold]
+fn no_schema() -> Error {
+    Error::syntax("expected the schema of a stream, found none")
+}
+
+/// The schema that a stream begins with.
+pub fn schema(message: &Message<'_>, place: &Place) -> Result<Schema> {
+    let schema = message.header_as_schema().ok_or_else(no_schema)?;
+    let len = usize::try_from(place.metadata.end - place.metadata.start).unwrap_or(0);
+    let mut schema = Schema::read(&schema, message.version(), len)?;
+    if has_metadata(message) {
+        schema.losses.add("", "the metadata of the message of the schema are left out");
+    }
+    Ok(schema)
+}
+
+/// Adds what a message behind the schema holds; nothing, if it is a dictionary.
+pub fn batch<S: ReadAt + ?Sized>(
+    message: &Message<'_>,
+    place: &Place,
+    batches: &mut Batches,
+    source: &S,
+) -> Result<()> {
+    match message.header_type() {
+        MessageHeader::RecordBatch => {}
+        // The columns that refer to it are no tensors.
+        MessageHeader::DictionaryBatch => return Ok(()),
+        other => {
+            let found = other.variant_name().unwrap_or("of an unknown kind");
+            let what = format!("expected a batch of records, found a message {found}");
+            return Err(Error::syntax(what));
+        }
+    }
+    let batch = message
+        .header_as_record_batch()
+        .ok_or_else(|| Error::syntax("expected a batch of records, found none"))?;
+    if has_metadata(message) {
+        batches.lose("the metadata of a batch are left out");
+    }
+    batches.add(&batch, &place.body, source)
+}
+
+fn has_metadata(message: &Message<'_>) -> bool {
+    message.custom_metadata().is_some_and(|pairs| !pairs.is_empty())
+}

@@ -1,0 +1,167 @@
+//! What is in a file or a batch: the columns, and where their rows are.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_ipc::RecordBatch;
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
+use tenarc::{Error, Result};
+
+use super::batch::{self, Found, Piece};
+use super::cells::Cells;
+use super::schema::{Column, Kind, LAYOUT, ONE_ROW, Schema, Strings};
+use crate::Losses;
+use crate::exported::Metadata;
+
+/// Columns that are found by their paths.
+#[derive(Debug)]
+pub struct Contents {
+    schema: Arc<Schema>,
+    pub rows: usize,
+    pub metadata: Option<Metadata>,
+    pub losses: Losses,
+    pub infos: Vec<TensorInfo>,
+    /// The column of each, and what its rows hold.
+    cells: Vec<(usize, Arc<Cells>)>,
+    found: Vec<Found>,
+    by_path: HashMap<String, Leaf>,
+}
+
+/// A column that can be read.
+#[derive(Clone, Copy, Debug)]
+pub enum Leaf {
+    /// Which of the infos it has.
+    Tensor(usize),
+    /// Of which column.
+    Strings(usize, Strings),
+}
+
+/// Batches in the making of contents.
+pub struct Batches {
+    schema: Arc<Schema>,
+    rows: u64,
+    found: Vec<Found>,
+    losses: Losses,
+}
+
+impl Batches {
+    pub fn new(schema: Arc<Schema>) -> Self {
+        let mut found = Vec::new();
+        found.resize_with(schema.count, Found::default);
+        let losses = schema.losses.clone();
+        Self { schema, rows: 0, found, losses }
+    }
+
+    /// Names what is lost of a batch.
+    pub fn lose(&mut self, what: &str) {
+        self.losses.add("", what);
+    }
+
+    pub fn add<S: ReadAt + ?Sized>(
+        &mut self,
+        batch: &RecordBatch<'_>,
+        body: &Range<u64>,
+        source: &S,
+    ) -> Result<()> {
+        let rows = batch::read(batch, body, source, &self.schema.columns, &mut self.found)?;
+        self.rows = self
+            .rows
+            .checked_add(rows)
+            .ok_or_else(|| Error::limit("more rows than there are numbers for"))?;
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<Contents> {
+        let Self { schema, rows, found, losses } = self;
+        let rows = usize::try_from(rows)
+            .map_err(|_| Error::limit(format!("{rows} rows fit no memory")))?;
+        let mut metadata = schema.metadata.clone();
+        let is_mark = |(key, text): &(String, String)| key == LAYOUT && text == ONE_ROW;
+        // Rows that were put together since are rows.
+        let one_row = rows == 1 && metadata.iter().flatten().any(is_mark);
+        if one_row && let Some(texts) = &mut metadata {
+            texts.retain(|pair| !is_mark(pair));
+        }
+        let metadata = metadata.filter(|texts| !one_row || !texts.is_empty());
+        let mut contents = Contents {
+            losses,
+            schema: Arc::clone(&schema),
+            rows,
+            metadata,
+            infos: Vec::new(),
+            cells: Vec::new(),
+            found,
+            by_path: HashMap::new(),
+        };
+        schema.columns.iter().try_for_each(|column| contents.list(column, one_row))?;
+        Ok(contents)
+    }
+}
+
+impl Contents {
+    fn list(&mut self, column: &Column, one_row: bool) -> Result<()> {
+        let number = column.number;
+        if self.found.get(number).is_some_and(|found| found.has_nulls) {
+            self.losses.add(&column.path, "a column with nulls is no tensor: it is left out");
+            return Ok(());
+        }
+        let leaf = match &column.kind {
+            Kind::Lost(_) => return Ok(()),
+            Kind::Struct(columns) => {
+                return columns.iter().try_for_each(|column| self.list(column, one_row));
+            }
+            Kind::Strings(strings) => Leaf::Strings(number, *strings),
+            Kind::Tensor(cells) => {
+                let info = info(&column.path, cells, (!one_row).then_some(self.rows))
+                    .map_err(|error| error.in_field(&*column.path))?;
+                self.infos.push(info);
+                self.cells.push((number, Arc::clone(cells)));
+                Leaf::Tensor(self.infos.len() - 1)
+            }
+        };
+        if self.by_path.insert(column.path.clone(), leaf).is_some() {
+            let what = "there are two columns of this name, by paths that read alike";
+            return Err(Error::data(what).in_field(&*column.path));
+        }
+        Ok(())
+    }
+
+    pub fn columns(&self) -> &[Column] {
+        &self.schema.columns
+    }
+
+    /// The rows of a column.
+    pub fn pieces(&self, column: usize) -> &[Piece] {
+        self.found.get(column).map_or(&[], |found| &found.pieces)
+    }
+
+    /// A tensor by its number: what it is, what its rows hold, and these.
+    pub fn tensor(&self, number: usize) -> Result<(&TensorInfo, &Arc<Cells>, &[Piece])> {
+        let found = self.infos.get(number).zip(self.cells.get(number));
+        let found = found.map(|(info, (column, cells))| (info, cells, self.pieces(*column)));
+        found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+    }
+
+    pub fn leaf(&self, path: &str) -> Result<Leaf> {
+        let leaf = self.by_path.get(path).copied();
+        leaf.ok_or_else(|| Error::data("there is no column of this name").in_field(path))
+    }
+
+    /// Whether a column is there: neither of a type that is no tensor, nor with nulls.
+    pub fn is_kept(&self, column: &Column) -> bool {
+        let has_nulls = self.found.get(column.number).is_some_and(|found| found.has_nulls);
+        !has_nulls && !matches!(column.kind, Kind::Lost(_))
+    }
+}
+
+/// A column as a tensor, of so many rows or of what is in its one cell.
+fn info(path: &str, cells: &Cells, rows: Option<usize>) -> Result<TensorInfo> {
+    let shape: Shape = rows.into_iter().chain(cells.shape.iter().copied()).collect();
+    let order = if rows.is_none() && cells.is_column_major() { Order::F } else { Order::C };
+    let meta = TensorMeta { dtype: cells.dtype.clone(), shape, order };
+    let len = meta.byte_len().filter(|&len| isize::try_from(len).is_ok());
+    let len = len.ok_or_else(|| Error::limit("a tensor of a shape that fits no memory"))?;
+    Ok(TensorInfo::new(path.to_owned(), meta, len as u64))
+}

@@ -1,0 +1,118 @@
+//! From an archive to a file: what of a value are columns, and what is not.
+
+use std::fmt;
+use std::io::Write;
+use std::path::Path;
+
+use tenarc::Result;
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Deferred;
+
+use super::options::Options;
+use super::plan::Texts;
+use super::write;
+use crate::Losses;
+use crate::exported::Exported;
+
+/// A value of an archive as columns to be saved under names: its paths, joined by dots.
+///
+/// Tensors are read as they are written, with checksums verified, one at a time. Sequences of numbers that are
+/// stored as one block are tensors of one dimension. Arrays of texts, of one for each row, are columns too. Texts in a
+/// map under `__metadata__` are the metadata.
+///
+/// ```
+/// use tenarc_convert::arrow::{ArrowFile, Export, Options};
+///
+/// let mut archive = Vec::new();
+/// tenarc::named::save_multi(&mut archive, &[("fc.weight", vec![0.5f32; 9])])?;
+///
+/// let archive = tenarc::Archive::new(archive)?;
+/// let segment = archive.segment(0)?;
+/// let mut bytes = Vec::new();
+/// Export::new(&segment)?.to_writer(&mut bytes, &Options::default())?;
+/// let file = ArrowFile::new(bytes)?;
+/// assert_eq!(file.dyn_tensor("fc.weight")?, archive.dyn_tensor("fc.weight")?);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub struct Export<'a>(Exported<'a>);
+
+impl fmt::Debug for Export<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export")
+            .field("tensors", &self.0.tensors.len())
+            .field("texts", &self.0.texts.len())
+            .field("losses", &self.0.losses)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Export<'a> {
+    /// Looks through the metadata of a value, without reading its tensors.
+    ///
+    /// # Errors
+    /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
+    /// or an array, and where two columns would have one name.
+    pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
+        Exported::of(segment, true).map(Self)
+    }
+
+    /// The tensors and their names, in the order of the value's fields.
+    pub fn tensors(&self) -> &[(String, Deferred<'a>)] {
+        &self.0.tensors
+    }
+
+    /// The arrays of texts and their names, in the order of the value's fields.
+    pub fn texts(&self) -> &[(String, Vec<String>)] {
+        &self.0.texts
+    }
+
+    /// The texts under `__metadata__`, in their order.
+    pub fn metadata(&self) -> Option<&[(String, String)]> {
+        self.0.metadata.as_deref()
+    }
+
+    /// What of the value is neither a tensor nor an array of texts.
+    pub fn losses(&self) -> &Losses {
+        &self.0.losses
+    }
+
+    /// Saves the columns as a file; what was not kept, where that is accepted. Metadata of the options take the
+    /// place of the value's.
+    ///
+    /// # Errors
+    /// As [`save_with`](super::save_with), and where there are [`losses`](Self::losses) that are not
+    /// accepted.
+    pub fn save(&self, path: impl AsRef<Path>, options: &Options) -> Result<Losses> {
+        let path = path.as_ref();
+        self.saved(options, |options| write::save(path, &self.0.tensors, self.columns(), options))
+    }
+
+    /// As [`save`](Self::save), to any writer.
+    ///
+    /// # Errors
+    /// As [`to_writer_with`](super::to_writer_with), and where there are [`losses`](Self::losses) that
+    /// are not accepted.
+    pub fn to_writer<W: Write>(&self, writer: W, options: &Options) -> Result<Losses> {
+        self.saved(options, |options| {
+            write::to_writer(writer, &self.0.tensors, self.columns(), options)
+        })
+    }
+
+    fn columns(&self) -> Texts<'_> {
+        Texts { texts: &self.0.texts, starts: Some(&self.0.starts) }
+    }
+
+    fn saved(
+        &self,
+        options: &Options,
+        save: impl FnOnce(&Options) -> Result<Losses>,
+    ) -> Result<Losses> {
+        self.0.losses.check(options.accept_losses)?;
+        let mut options = options.clone();
+        options.metadata = options.metadata.or_else(|| self.0.metadata.clone());
+        let mut losses = self.0.losses.clone();
+        losses.extend(save(&options)?);
+        Ok(losses)
+    }
+}

@@ -1,0 +1,137 @@
+//! Arrow's canonical extension types for tensors.
+
+use tenarc::{Error, Result};
+
+use crate::strict_json::Json;
+
+/// Keys of a field's metadata that make an extension type of it.
+pub const NAME: &str = "ARROW:extension:name";
+pub const METADATA: &str = "ARROW:extension:metadata";
+
+/// A list of fixed size that is a tensor in each row.
+pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
+
+/// A bool in each byte.
+pub const BOOL8: &str = "arrow.bool8";
+
+/// Dimensions of a type that are read.
+const MAX_DIMS: usize = 1024;
+
+/// What the metadata of a fixed shape tensor say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FixedShape {
+    /// The dimensions as the elements lie: in row-major order.
+    pub shape: Vec<usize>,
+    /// Which of them each dimension of the tensor is.
+    pub permutation: Option<Vec<usize>>,
+    pub has_names: bool,
+}
+
+impl FixedShape {
+    pub fn read(text: &str) -> Result<Self> {
+        let mut json = Json::new(text.as_bytes())?;
+        let mut seen = Vec::new();
+        let (mut shape, mut permutation, mut has_names) = (None, None, false);
+        json.object("an object with a shape", |json, field, at| {
+            match field.as_str() {
+                "shape" => shape = Some(numbers(json)?),
+                "permutation" => permutation = Some(numbers(json)?),
+                "dim_names" => {
+                    has_names = true;
+                    json.any()?;
+                }
+                _ => {
+                    let what = "expected no further field than shape, permutation and dim_names";
+                    return Err(Error::data(what).in_field(field));
+                }
+            }
+            if seen.contains(&field) {
+                let what = "expected each field once, found one twice";
+                return Err(Error::data(what).in_field(field).at(at));
+            }
+            seen.push(field);
+            Ok(())
+        })?;
+        json.end()?;
+        let shape = shape.ok_or_else(|| Error::data("expected a shape, found none"))?;
+        if let Some(permutation) = &permutation {
+            let mut sorted = permutation.clone();
+            sorted.sort_unstable();
+            if !sorted.iter().copied().eq(0..shape.len()) {
+                let rank = shape.len();
+                let what = format!("expected a permutation of {rank} dimensions, found another");
+                return Err(Error::data(what));
+            }
+        }
+        Ok(Self { shape, permutation, has_names })
+    }
+
+    pub fn write(&self) -> String {
+        let list =
+            |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let shape = list(&self.shape);
+        match &self.permutation {
+            None => format!(r#"{{"shape":[{shape}]}}"#),
+            Some(permutation) => {
+                format!(r#"{{"shape":[{shape}],"permutation":[{}]}}"#, list(permutation))
+            }
+        }
+    }
+}
+
+fn numbers(json: &mut Json<'_>) -> Result<Vec<usize>> {
+    let mut numbers = Vec::new();
+    json.array("an array of whole numbers", |json| {
+        let at = json.offset();
+        let number = usize::try_from(json.unsigned("a whole number")?);
+        if numbers.len() == MAX_DIMS {
+            return Err(Error::limit(format!("more than {MAX_DIMS} dimensions")).at(at));
+        }
+        numbers.push(number.map_err(|_| Error::limit("a number that fits no memory").at(at))?);
+        Ok(())
+    })?;
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_come_back() {
+        // The second is an example of Arrow's specification.
+        for (text, shape, permutation) in [
+            (r#"{"shape":[]}"#, vec![], None),
+            (
+                r#"{"shape":[100,200,500],"permutation":[2,0,1]}"#,
+                vec![100, 200, 500],
+                Some(vec![2, 0, 1]),
+            ),
+        ] {
+            let fixed = FixedShape { shape, permutation, has_names: false };
+            assert_eq!(FixedShape::read(text).unwrap(), fixed);
+            assert_eq!(fixed.write(), text);
+        }
+        let named = FixedShape::read(r#" {"dim_names": ["C", "H"], "shape": [1, 2] } "#).unwrap();
+        assert_eq!((named.shape, named.has_names), (vec![1, 2], true));
+    }
+
+    #[test]
+    fn what_is_no_shape_is_refused() {
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            r#"{"shape":[-1]}"#,
+            r#"{"shape":[1.5]}"#,
+            r#"{"shape":[1],"shape":[1]}"#,
+            r#"{"shape":[1],"permutation":[1]}"#,
+            r#"{"shape":[1,2],"permutation":[0,0]}"#,
+            r#"{"shape":[1,2],"permutation":[0]}"#,
+            r#"{"shape":[1],"other":1}"#,
+            r#"{"shape":[1]}x"#,
+        ] {
+            FixedShape::read(wrong).unwrap_err();
+        }
+    }
+}

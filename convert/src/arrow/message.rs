@@ -1,0 +1,145 @@
+//! Messages: metadata, which are a flatbuffer, and a body behind them.
+//!
+//! ("Encapsulated message format" in Arrow's columnar format, version 1.5.)
+
+use std::ops::Range;
+
+use arrow_ipc::{Footer, Message, MetadataVersion};
+use flatbuffers::{InvalidFlatbuffer, VerifierOptions};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use crate::source;
+
+/// What a file begins and ends with.
+pub const MAGIC: [u8; 6] = *b"ARROW1";
+
+/// What a message begins with.
+pub const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// Bytes in front of the metadata: the continuation marker, and their length.
+pub const PREFIX: u64 = 8;
+pub type Prefix = [u8; 8];
+
+/// What the metadata of a message may take.
+const MAX_METADATA: u64 = 100_000_000;
+
+/// Length of the metadata behind a prefix; none at the end of a stream.
+pub fn metadata_len(prefix: Prefix) -> Result<Option<u64>> {
+    let [a, b, c, d, len @ ..] = prefix;
+    if [a, b, c, d] != CONTINUATION {
+        return Err(Error::syntax(
+            "expected the marker 0xffffffff of a message, found none; messages of Arrow before 0.15, \
+             which have none, are not read",
+        ));
+    }
+    let len = u64::try_from(i32::from_le_bytes(len))
+        .map_err(|_| Error::syntax("metadata of a negative length"))?;
+    check_len(len)?;
+    Ok((len > 0).then_some(len))
+}
+
+pub fn check_len(len: u64) -> Result<()> {
+    if len > MAX_METADATA {
+        let what = format!("metadata of {len} bytes, {MAX_METADATA} are allowed");
+        return Err(Error::limit(what));
+    }
+    Ok(())
+}
+
+/// What a flatbuffer may make of its bytes: they can be referred to again and again.
+fn verifier(len: usize) -> VerifierOptions {
+    VerifierOptions {
+        max_depth: 64,
+        max_tables: len / 4,
+        max_apparent_size: len.saturating_mul(16).saturating_add(1 << 16),
+        ignore_missing_null_terminator: false,
+    }
+}
+
+/// A message, and the length of its body.
+pub fn message(metadata: &[u8]) -> Result<(Message<'_>, u64)> {
+    let message = arrow_ipc::root_as_message_with_opts(&verifier(metadata.len()), metadata)
+        .map_err(|error| refused("a message", &error))?;
+    check_version(message.version())?;
+    let body = message.bodyLength();
+    let body = u64::try_from(body)
+        .map_err(|_| Error::syntax(format!("a message with a body of {body} bytes")))?;
+    Ok((message, body))
+}
+
+pub fn footer(bytes: &[u8]) -> Result<Footer<'_>> {
+    let footer = arrow_ipc::root_as_footer_with_opts(&verifier(bytes.len()), bytes)
+        .map_err(|error| refused("a footer", &error))?;
+    check_version(footer.version())?;
+    Ok(footer)
+}
+
+fn check_version(version: MetadataVersion) -> Result<()> {
+    match version {
+        MetadataVersion::V4 | MetadataVersion::V5 => Ok(()),
+        MetadataVersion(found) => {
+            let found = i32::from(found) + 1;
+            let what = format!("metadata of version {found}; versions 4 and 5 are read");
+            Err(Error::data(what))
+        }
+    }
+}
+
+#[cold]
+fn refused(what: &str, error: &InvalidFlatbuffer) -> Error {
+    match error {
+        InvalidFlatbuffer::DepthLimitReached
+        | InvalidFlatbuffer::TooManyTables
+        | InvalidFlatbuffer::ApparentSizeTooLarge => {
+            Error::limit(format!("metadata that make much more of {what} than their bytes"))
+        }
+        // Further lines tell where in the schema of flatbuffers.
+        error => {
+            let why = error.to_string();
+            let why = why.lines().next().unwrap_or_default().trim_end_matches('.');
+            Error::syntax(format!("the metadata are no flatbuffer of {what}: {why}"))
+        }
+    }
+}
+
+/// Where a message is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub metadata: Range<u64>,
+    pub body: Range<u64>,
+}
+
+/// The message at a position, which must end at `end` or before; none at the end of a stream. What it
+/// is, is told by `read`.
+pub fn at<S: ReadAt + ?Sized, T>(
+    source: &S,
+    at: u64,
+    end: u64,
+    read: impl FnOnce(&Message<'_>, &Place) -> Result<T>,
+) -> Result<Option<(Place, T)>> {
+    let room = end.saturating_sub(at);
+    if room < PREFIX {
+        return Err(Error::eof(&format!("{PREFIX} bytes in front of a message")).at(at));
+    }
+    let mut prefix = Prefix::default();
+    source::fill(source, &mut prefix, at, " of a message")?;
+    let Some(len) = metadata_len(prefix).map_err(|error| error.at(at))? else { return Ok(None) };
+    let room = room - PREFIX;
+    if len > room {
+        let what = format!("metadata of {len} bytes, of which {room} are there");
+        return Err(Error::eof(&what).at(at));
+    }
+    let start = at + PREFIX;
+    let bytes = source::bytes(source, start, len)?;
+    let (message, body) = message(&bytes).map_err(|error| error.at(start))?;
+    let room = room - len;
+    if body > room {
+        let what = format!("a body of {body} bytes, of which {room} are there");
+        return Err(Error::eof(&what).at(start + len));
+    }
+    let body = start + len..start + len + body;
+    let place = Place { metadata: start..start + len, body };
+    let told = read(&message, &place).map_err(|error| error.at(start))?;
+    Ok(Some((place, told)))
+}

@@ -1,0 +1,143 @@
+//! Files and streams of [Arrow](https://arrow.apache.org/docs/format/Columnar.html)'s IPC format: tensors in
+//! columns, read, written, and converted to archives and back.
+//!
+//! ```
+//! use ndarray::{Array1, Array2};
+//! use tenarc::tensor::ToTensor;
+//! use tenarc_convert::arrow;
+//!
+//! # let dir = std::env::temp_dir().join(format!("tenarc-doc-arrow-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let path = dir.join("data.arrow");
+//! let (images, labels) = (Array2::<f32>::zeros((100, 784)), Array1::<u8>::zeros(100));
+//! let columns: [(&str, &dyn ToTensor); 2] = [("images", &images), ("labels", &labels)];
+//! arrow::save(&path, &columns)?;                      // a row for each image
+//!
+//! let file = arrow::open(&path)?;
+//! assert_eq!(file.rows(), 100);
+//! let again: Array2<f32> = file.tensor("images")?;
+//! assert_eq!(again, images);
+//! # std::fs::remove_dir_all(&dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | read a file, or a stream that can be read at any position | [`open`], [`ArrowFile`] |
+//! | read a stream batch by batch | [`Batches`] |
+//! | write a file or a stream | [`save`], [`save_with`], [`to_writer`] |
+//! | convert a file to an archive | [`to_archive`], or save what [`ArrowFile::flat`] or [`nested`](ArrowFile::nested) gives |
+//! | convert an archive to a file | [`from_archive`], [`Export`] |
+//!
+//! | a column of | is read as |
+//! |---|---|
+//! | integers, floats, bools | a tensor `[rows]` |
+//! | lists of fixed size of these, also in each other | a tensor `[rows, size, …]` |
+//! | `arrow.fixed_shape_tensor` | a tensor `[rows, shape…]`, of the shape that its permutation makes |
+//! | `arrow.bool8` | a tensor of bools |
+//! | byte strings of fixed size | a tensor of `u8`, `[rows, size]` |
+//! | timestamps, dates, times, durations | a tensor of their integers; the unit is a [`Loss`](super::Loss) |
+//! | texts, byte strings | an array of them |
+//! | structs | a map |
+//! | anything else; anything with nulls | a loss: it is left out |
+//!
+//! Record batches are put together along the first dimension. Buffers that are compressed, by LZ4 or zstd, are
+//! decompressed as they are read.
+//!
+//! Tensors of one length along their first dimension are written as columns of its rows; others whole, each in
+//! the cell of a single row: see [`Layout`]. Either way the same tensors are read back.
+
+mod batch;
+mod body;
+mod cells;
+mod container;
+mod contents;
+mod elements;
+mod encode;
+mod export;
+mod extension;
+mod files;
+mod message;
+mod options;
+mod physical;
+mod plan;
+mod read;
+mod schema;
+mod stream;
+mod strings;
+mod value;
+mod widen;
+mod write;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+pub use super::nested::Names;
+pub use export::Export;
+pub use files::{from_archive, to_archive};
+pub use options::{ArchiveOptions, Format, Layout, Options};
+pub use read::ArrowFile;
+pub use stream::{Batches, Body};
+pub use value::AsValue;
+
+use super::Losses;
+use plan::Texts;
+use tenarc::Result;
+use tenarc::tensor::ToTensor;
+
+/// Opens a file or a stream, to read what is asked for of it: see [`ArrowFile::new`].
+///
+/// # Errors
+/// Where the file cannot be read, or is neither.
+pub fn open(path: impl AsRef<Path>) -> Result<ArrowFile<File>> {
+    ArrowFile::open(path.as_ref())
+}
+
+/// Saves named tensors as a file, or as a stream if the name ends in `.arrows`, in place of what is at `path`.
+///
+/// The file appears whole or not at all, as with [`tenarc::save`]. Tensors of several types
+/// go together as `&dyn ToTensor`. Of [`Deferred`](tenarc::tensor::Deferred) ones, nothing is in memory but what is being
+/// written.
+///
+/// # Errors
+/// Where a tensor cannot be kept as it is, two have one name, one is named `__metadata__`, or the file
+/// cannot be written.
+pub fn save<N: AsRef<str>, T: ToTensor>(path: impl AsRef<Path>, tensors: &[(N, T)]) -> Result<()> {
+    save_with(path, tensors, &Options::default()).map(drop)
+}
+
+/// As [`save`], with options; what was not kept, where that is accepted.
+///
+/// # Errors
+/// As [`save`]; and where the options ask for [rows](Layout::Rows) of tensors that have not the same number.
+pub fn save_with<N: AsRef<str>, T: ToTensor>(
+    path: impl AsRef<Path>,
+    tensors: &[(N, T)],
+    options: &Options,
+) -> Result<Losses> {
+    write::save(path.as_ref(), tensors, Texts::default(), options)
+}
+
+/// Writes named tensors as a stream, to any writer; nothing seeks.
+///
+/// # Errors
+/// As [`save`], where the writer fails.
+pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
+    writer: W,
+    tensors: &[(N, T)],
+) -> Result<()> {
+    to_writer_with(writer, tensors, &Options::default()).map(drop)
+}
+
+/// As [`to_writer`], with options; what was not kept, where that is accepted.
+///
+/// # Errors
+/// As [`to_writer`] and [`save_with`].
+pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
+    writer: W,
+    tensors: &[(N, T)],
+    options: &Options,
+) -> Result<Losses> {
+    write::to_writer(writer, tensors, Texts::default(), options)
+}

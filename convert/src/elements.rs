@@ -1,0 +1,273 @@
+//! Elements of tensors: as typed memory that bytes are gathered in, and as numbers.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+use tenarc::tensor::{Element, TensorMeta};
+use tenarc::value::Numbers;
+use tenarc::{DType, DynTensor, Error, Result};
+
+use crate::support::{reserve, swap_words};
+
+/// One number of any element type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+/// An element type, whose values are numbers.
+pub trait Numeric: Element + Copy {
+    fn as_number(self) -> Number;
+
+    /// The element that holds an integer exactly, or is nearest to a float.
+    fn nearest(number: Number) -> Option<Self>;
+
+    /// Takes over elements, little-endian.
+    fn gather(values: &mut Vec<Self>, bytes: &[u8]) -> Result<()>;
+}
+
+/// Calls `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
+macro_rules! with_type {
+    ($dtype:expr, $type:ident => $do:expr, _ => $raw:expr) => {
+        $crate::elements::with_type!(
+            @ $dtype, $type => $do, _ => $raw;
+            Bool bool, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64,
+            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
+            C64 num_complex::Complex<f32>, C128 num_complex::Complex<f64>
+        )
+    };
+    (@ $dtype:expr, $type:ident => $do:expr, _ => $raw:expr; $($variant:ident $element:ty),*) => {
+        match $dtype {
+            $(tenarc::DType::$variant => {
+                type $type = $element;
+                $do
+            })*
+            _ => $raw,
+        }
+    };
+}
+pub(crate) use with_type;
+
+/// A tensor of elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
+/// `len` bytes of all are sure to come.
+pub fn collected(
+    meta: &TensorMeta,
+    len: usize,
+    blocks: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+) -> Result<DynTensor> {
+    let (shape, order) = (&meta.shape, meta.order);
+    with_type!(
+        meta.dtype,
+        A => {
+            let mut values: Vec<A> = Vec::new();
+            reserve(&mut values, len / size_of::<A>())?;
+            blocks(&mut |block| A::gather(&mut values, block))?;
+            DynTensor::from_vec(shape, order, values)
+        },
+        _ => {
+            let mut bytes = Vec::new();
+            reserve(&mut bytes, len)?;
+            blocks(&mut |block| {
+                bytes.extend_from_slice(block);
+                Ok(())
+            })?;
+            DynTensor::new(meta.dtype.clone(), shape, order, bytes)
+        }
+    )
+}
+
+/// Whether elements have a Rust type; those that have none are handled as bytes.
+pub fn is_typed(dtype: &DType) -> bool {
+    with_type!(
+        dtype,
+        A => {
+            let _: Option<A> = None;
+            true
+        },
+        _ => false
+    )
+}
+
+/// Hands over the elements of a row-major tensor as numbers; of a dtype without a Rust type, the bytes.
+pub fn each_number(tensor: &DynTensor, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
+    with_type!(
+        tensor.dtype(),
+        A => tensor.as_slice::<A>()?.iter().try_for_each(|value| put(value.as_number())),
+        _ => tensor.le_bytes().iter().try_for_each(|&byte| put(Number::Unsigned(byte.into())))
+    )
+}
+
+/// The numbers of a packed sequence; `None` if they have no Rust type.
+pub fn numbers(numbers: &Numbers) -> Option<Vec<Number>> {
+    with_type!(
+        numbers.dtype(),
+        A => Some(numbers.as_slice::<A>()?.iter().map(|value| value.as_number()).collect()),
+        _ => None
+    )
+}
+
+/// A tensor of numbers as a format for people holds them: floats are rounded to the dtype, which prints
+/// as many digits as tell its values apart. Of a dtype without a Rust type, the numbers are its bytes.
+pub fn from_numbers(meta: &TensorMeta, numbers: &[Number]) -> Result<DynTensor> {
+    fn all<A: Numeric>(numbers: &[Number]) -> Result<Vec<A>> {
+        let element = |&number| A::nearest(number).ok_or_else(|| does_not_fit(number, &A::DTYPE));
+        numbers.iter().map(element).collect()
+    }
+    let (shape, order) = (&meta.shape, meta.order);
+    with_type!(
+        meta.dtype,
+        A => DynTensor::from_vec(shape, order, all::<A>(numbers)?),
+        _ => DynTensor::new(meta.dtype.clone(), shape, order, all::<u8>(numbers)?)
+    )
+}
+
+#[cold]
+fn does_not_fit(number: Number, dtype: &DType) -> Error {
+    let number = match number {
+        Number::Bool(value) => value.to_string(),
+        Number::Unsigned(value) => value.to_string(),
+        Number::Signed(value) => value.to_string(),
+        Number::Float(value) => value.to_string(),
+        Number::Complex(re, im) => format!("{re}{im:+}i"),
+    };
+    Error::data(format!("element {number} is no exact {dtype}"))
+}
+
+/// The float that holds an integer exactly.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+pub fn int_to_float(value: i128) -> Option<f64> {
+    let float = value as f64;
+    (float as i128 == value && value != i128::MAX).then_some(float)
+}
+
+/// The integer that a float holds exactly. Negative zero is none: its sign would be lost.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+fn float_to_int(value: f64) -> Option<i128> {
+    // Beyond, `as` saturates.
+    const END: f64 = (1u128 << 127) as f64;
+    let exact = value.trunc() == value && (-END..END).contains(&value);
+    (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
+}
+
+fn integer(number: Number) -> Option<i128> {
+    match number {
+        Number::Unsigned(value) => Some(value.into()),
+        Number::Signed(value) => Some(value.into()),
+        Number::Float(value) => float_to_int(value),
+        Number::Bool(_) | Number::Complex(..) => None,
+    }
+}
+
+fn double(number: Number) -> Option<f64> {
+    match number {
+        Number::Float(value) => Some(value),
+        Number::Unsigned(value) => int_to_float(value.into()),
+        Number::Signed(value) => int_to_float(value.into()),
+        Number::Bool(_) | Number::Complex(..) => None,
+    }
+}
+
+/// The float that `narrow` makes of a number: of an integer if it holds that exactly, of a float if it does
+/// not round a finite one to an infinite one.
+#[allow(clippy::float_cmp)]
+fn narrowed<T: Copy + Into<f64>>(number: Number, narrow: impl Fn(f64) -> T) -> Option<T> {
+    let value = double(number)?;
+    let result = narrow(value);
+    let wide: f64 = result.into();
+    let fits = match number {
+        Number::Float(_) => wide.is_finite() || !value.is_finite(),
+        _ => wide == value,
+    };
+    fits.then_some(result)
+}
+
+#[allow(clippy::cast_possible_truncation)]
+fn single(number: Number) -> Option<f32> {
+    narrowed(number, |value| value as f32)
+}
+
+fn gather_plain<A: Element + bytemuck::Pod>(values: &mut Vec<A>, bytes: &[u8]) -> Result<()> {
+    let size = size_of::<A>();
+    if !bytes.len().is_multiple_of(size) {
+        let (found, dtype) = (bytes.len(), A::DTYPE);
+        return Err(Error::data(format!("{found} bytes are no whole number of {dtype} elements")));
+    }
+    let done = values.len();
+    reserve(values, bytes.len() / size)?;
+    values.resize(done + bytes.len() / size, A::zeroed());
+    let new = bytemuck::must_cast_slice_mut(values.get_mut(done..).unwrap_or_default());
+    new.copy_from_slice(bytes);
+    if cfg!(target_endian = "big") {
+        swap_words(new, A::DTYPE.word());
+    }
+    Ok(())
+}
+
+macro_rules! numeric {
+    ($($type:ty, |$value:ident| $to:expr, |$number:ident| $from:expr;)*) => {$(
+        impl Numeric for $type {
+            fn as_number(self) -> Number {
+                let $value = self;
+                $to
+            }
+
+            fn nearest($number: Number) -> Option<Self> {
+                $from
+            }
+
+            fn gather(values: &mut Vec<Self>, bytes: &[u8]) -> Result<()> {
+                gather_plain(values, bytes)
+            }
+        }
+    )*};
+}
+
+numeric! {
+    u8, |v| Number::Unsigned(v.into()), |n| integer(n)?.try_into().ok();
+    u16, |v| Number::Unsigned(v.into()), |n| integer(n)?.try_into().ok();
+    u32, |v| Number::Unsigned(v.into()), |n| integer(n)?.try_into().ok();
+    u64, |v| Number::Unsigned(v), |n| integer(n)?.try_into().ok();
+    i8, |v| Number::Signed(v.into()), |n| integer(n)?.try_into().ok();
+    i16, |v| Number::Signed(v.into()), |n| integer(n)?.try_into().ok();
+    i32, |v| Number::Signed(v.into()), |n| integer(n)?.try_into().ok();
+    i64, |v| Number::Signed(v), |n| integer(n)?.try_into().ok();
+    f16, |v| Number::Float(v.to_f64()), |n| narrowed(n, f16::from_f64);
+    bf16, |v| Number::Float(v.to_f64()), |n| narrowed(n, bf16::from_f64);
+    f32, |v| Number::Float(v.into()), |n| single(n);
+    f64, |v| Number::Float(v), |n| double(n);
+    Complex<f32>, |v| Number::Complex(v.re.into(), v.im.into()), |n| match n {
+        Number::Complex(re, im) => {
+            Some(Complex::new(single(Number::Float(re))?, single(Number::Float(im))?))
+        }
+        real => single(real).map(|re| Complex::new(re, 0.0)),
+    };
+    Complex<f64>, |v| Number::Complex(v.re, v.im), |n| match n {
+        Number::Complex(re, im) => Some(Complex::new(re, im)),
+        real => double(real).map(|re| Complex::new(re, 0.0)),
+    };
+}
+
+impl Numeric for bool {
+    fn as_number(self) -> Number {
+        Number::Bool(self)
+    }
+
+    fn nearest(number: Number) -> Option<Self> {
+        match number {
+            Number::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn gather(values: &mut Vec<Self>, bytes: &[u8]) -> Result<()> {
+        if let Some(byte) = bytes.iter().find(|&&byte| byte > 1) {
+            return Err(Error::data(format!("byte {byte} is no bool")));
+        }
+        reserve(values, bytes.len())?;
+        values.extend(bytes.iter().map(|&byte| byte == 1));
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! What of a value in an archive can stand under a name in a flat file: tensors, and arrays of texts.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Form, Item, Items, Key, Payload, SOME};
+use tenarc::io::ReadAt;
+use tenarc::tensor::Deferred;
+use tenarc::{DynTensor, Error, Result, Tensor};
+
+use super::Losses;
+
+/// The one key of a file that is no name of a tensor.
+pub const METADATA: &str = "__metadata__";
+
+/// Names and their texts.
+pub type Metadata = Vec<(String, String)>;
+
+/// Texts as a map, in their order.
+pub struct AsTexts<'a>(pub &'a [(String, String)]);
+
+impl Serialize for AsTexts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
+    }
+}
+
+/// Refuses keys that stand there twice.
+pub fn check_keys(metadata: &[(String, String)]) -> Result<()> {
+    let mut keys: Vec<&str> = metadata.iter().map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    let twice = keys.iter().zip(keys.iter().skip(1)).find(|(a, b)| a == b);
+    match twice {
+        Some((key, _)) => {
+            let what = "expected each key once, found one twice";
+            Err(Error::data(what).in_field(*key))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Tensors and their names, which are their paths, joined by dots.
+pub struct Exported<'a> {
+    pub tensors: Vec<(String, Deferred<'a>)>,
+    /// Arrays of nothing but texts, where they were asked for.
+    pub texts: Vec<(String, Vec<String>)>,
+    /// Where each stands in the metadata, by which tensors and texts have an order.
+    pub starts: HashMap<String, usize>,
+    /// The map of texts under [`METADATA`].
+    pub metadata: Option<Metadata>,
+    /// All the rest.
+    pub losses: Losses,
+}
+
+impl<'a> Exported<'a> {
+    /// Looks through the metadata of a value, without reading its tensors.
+    pub fn of<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>, texts: bool) -> Result<Self> {
+        let bytes = segment.metadata()?;
+        let mut walk = Walk {
+            bytes,
+            left: most(bytes),
+            items: segment.inspect()?,
+            take_texts: texts,
+            steps: Vec::new(),
+            found: Found::default(),
+            losses: Losses::default(),
+        };
+        let item = walk.next()?;
+        walk.item(item)?;
+        let Walk { found, losses, .. } = walk;
+        let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
+        let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
+        let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
+        let mut once = |name: &String, range: &Range<usize>| {
+            if starts.insert(name.clone(), range.start).is_none() {
+                return Ok(());
+            }
+            let what = "there are two tensors of this name, by paths that read alike";
+            Err(Error::data(what).in_field(name))
+        };
+        let mut tensors = Vec::with_capacity(found.tensors.len());
+        for (name, Payload { meta, byte_len, .. }, range) in found.tensors {
+            once(&name, &range)?;
+            let len = usize::try_from(byte_len).unwrap_or(usize::MAX);
+            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+                let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
+                put(&tensor.le_bytes())
+            };
+            let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
+            tensors.push((name, deferred.with_byte_len(len)));
+        }
+        let mut texts = Vec::with_capacity(found.texts.len());
+        for (name, range) in found.texts {
+            once(&name, &range)?;
+            texts.push((name, segment.decode(range)?));
+        }
+        Ok(Self { tensors, texts, starts, metadata, losses })
+    }
+}
+
+/// Where in the metadata of a segment something stands.
+#[derive(Default)]
+struct Found {
+    tensors: Vec<(String, Payload, Range<usize>)>,
+    texts: Vec<(String, Range<usize>)>,
+    metadata: Option<Range<usize>>,
+}
+
+/// A walk over a value's items.
+struct Walk<'m> {
+    bytes: &'m [u8],
+    /// Bytes that names may still take.
+    left: usize,
+    items: Items<'m>,
+    take_texts: bool,
+    /// From the outermost value to this one.
+    steps: Vec<String>,
+    found: Found,
+    losses: Losses,
+}
+
+/// Characters of each step, and bytes before the last, that are told of what is lost.
+const MAX_PATH: usize = 256;
+
+/// What the names of a value's tensors may take, as paths in archives.
+fn most(metadata: &[u8]) -> usize {
+    metadata.len().saturating_mul(16).max(1 << 20)
+}
+
+impl<'m> Walk<'m> {
+    fn next(&mut self) -> Result<Item<'m>> {
+        self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
+    }
+
+    /// The name of a tensor here. One long key stands in the names of all that is under it.
+    fn name(&mut self) -> Result<String> {
+        let len = self.steps.iter().map(|step| step.len() + 1).sum();
+        self.left = self.left.checked_sub(len).ok_or_else(|| {
+            let most = most(self.bytes);
+            Error::limit(format!("names of tensors take more than {most} bytes"))
+        })?;
+        Ok(self.steps.join("."))
+    }
+
+    fn lose(&mut self, what: &str) {
+        let mut path = String::new();
+        if self.losses.lists_more() {
+            for (at, step) in self.steps.iter().enumerate() {
+                if path.len() > MAX_PATH {
+                    break;
+                }
+                if at > 0 {
+                    path.push('.');
+                }
+                path.extend(step.chars().take(MAX_PATH));
+            }
+        }
+        self.losses.add(&path, what);
+    }
+
+    /// Passes over what starts with this item, and keeps what of it can be kept.
+    fn item(&mut self, item: Item<'m>) -> Result<()> {
+        let Item { event, range } = item;
+        match event {
+            Event::Array
+                if self.take_texts && !self.steps.is_empty() && self.is_texts(range.start)? =>
+            {
+                let name = self.name()?;
+                let end = self.items.leave()?;
+                self.found.texts.push((name, end.range));
+                Ok(())
+            }
+            Event::Array | Event::Map => self.container(),
+            Event::Payload(_) if self.steps.is_empty() => Err(Error::data(
+                "the value is a tensor by itself, which has no name: save it in a map",
+            )),
+            Event::Payload(payload) => {
+                if payload.form == Form::Bytes {
+                    self.lose("a byte string is no tensor: it is left out");
+                } else {
+                    let name = self.name()?;
+                    self.found.tensors.push((name, payload, range));
+                }
+                Ok(())
+            }
+            Event::Tag(tag) => {
+                if tag != SOME {
+                    self.lose(&format!("tag {tag} around it is left out"));
+                }
+                let inner = self.next()?;
+                self.item(inner)
+            }
+            _ if self.steps.is_empty() => {
+                let found = kind(&event);
+                Err(Error::data(format!("expected a value with tensors, found {found}")))
+            }
+            _ => {
+                self.lose(&format!("{} is no tensor: it is left out", kind(&event)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the array that starts there is one of nothing but texts.
+    fn is_texts(&self, start: usize) -> Result<bool> {
+        let mut items = Items::new(self.bytes.get(start..).unwrap_or_default());
+        items.next().transpose()?;
+        for item in items {
+            match item?.event {
+                Event::Text => {}
+                Event::End => return Ok(true),
+                _ => break,
+            }
+        }
+        Ok(false)
+    }
+
+    fn container(&mut self) -> Result<()> {
+        let mut count = 0u64;
+        loop {
+            let item = self.next()?;
+            let mut is_plain = true;
+            let (step, item) = match item.event {
+                Event::End => break,
+                Event::Key(key) => {
+                    is_plain = !matches!(key, Key::Other(_));
+                    (key.into_step().into_owned(), self.next()?)
+                }
+                _ => (count.to_string(), item),
+            };
+            count += 1;
+            let is_metadata = self.steps.is_empty() && step == METADATA;
+            if is_metadata && item.event == Event::Map {
+                self.metadata()?;
+                continue;
+            }
+            self.steps.push(step);
+            if !is_plain {
+                self.lose("its key is neither text nor integer: names have it as text");
+            }
+            self.item(item)?;
+            self.steps.pop();
+        }
+        if count == 0 && !self.steps.is_empty() {
+            self.lose("it is empty, and left out");
+        }
+        Ok(())
+    }
+
+    /// Passes over the map under `__metadata__`: kept if it is one of texts.
+    fn metadata(&mut self) -> Result<()> {
+        let range = self.items.leave()?.range;
+        let item = self.bytes.get(range.clone()).unwrap_or_default();
+        if self.found.metadata.is_none() && tenarc::from_slice::<Texts>(item).is_ok() {
+            self.found.metadata = Some(range);
+        } else {
+            self.losses.add(METADATA, "it is no map of texts, and left out");
+        }
+        Ok(())
+    }
+}
+
+/// What a leaf is, for those that are told of what is lost.
+fn kind(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Integer => "integer",
+        Event::Float => "float",
+        Event::Bytes => "byte string",
+        Event::Text => "text string",
+        Event::Bool => "boolean",
+        Event::Null => "null",
+        Event::Undefined => "undefined",
+        _ => "simple value",
+    }
+}
+
+/// A map of texts, in its order.
+struct Texts(Metadata);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextsVisitor;
+
+        impl<'de> Visitor<'de> for TextsVisitor {
+            type Value = Texts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of texts")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Texts, M::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Texts(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(TextsVisitor)
+    }
+}

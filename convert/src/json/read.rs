@@ -1,0 +1,235 @@
+//! From JSON to values.
+
+use std::collections::HashSet;
+
+use tenarc::de::Limits;
+use tenarc::{Error, Result, Value};
+
+use super::number;
+use super::tensor;
+use crate::input::{Input, STEP, Source};
+use crate::values::ReadValues;
+
+/// Reads value after value.
+pub struct Reader<S> {
+    input: Input<S>,
+    limits: Limits,
+}
+
+impl<S: Source> ReadValues for Reader<S> {
+    fn next_value(&mut self) -> Result<Option<Value>> {
+        self.input.renew(self.limits);
+        match self.space()? {
+            None => Ok(None),
+            Some(_) => self.value().map(Some),
+        }
+    }
+
+    fn at(&self) -> u64 {
+        self.input.at()
+    }
+}
+
+impl<S: Source> Reader<S> {
+    pub fn new(source: S, limits: Limits) -> Self {
+        Self { input: Input::new(source, limits), limits }
+    }
+
+    /// Passes over white space; what follows it.
+    fn space(&mut self) -> Result<Option<u8>> {
+        loop {
+            match self.input.peek()? {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.input.bump(),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn unexpected(&mut self, expected: &str) -> Error {
+        let at = self.input.at();
+        match self.input.peek() {
+            Ok(None) => Error::eof(expected).at(at),
+            Ok(Some(byte)) => {
+                let found = byte.escape_ascii();
+                Error::syntax(format!("expected {expected}, found `{found}`")).at(at)
+            }
+            Err(error) => error,
+        }
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        self.input.charge(size_of::<Value>() as u64)?;
+        match self.space()? {
+            Some(b'{') => self.map(),
+            Some(b'[') => self.array(),
+            Some(b'"') => self.text().map(Value::Text),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'n') => self.word(b"null", Value::Null),
+            Some(b't') => self.word(b"true", Value::Bool(true)),
+            Some(b'f') => self.word(b"false", Value::Bool(false)),
+            _ => Err(self.unexpected("a JSON value")),
+        }
+    }
+
+    fn word(&mut self, word: &[u8], value: Value) -> Result<Value> {
+        for &byte in word {
+            if self.input.peek()? != Some(byte) {
+                return Err(self.unexpected("null, true or false"));
+            }
+            self.input.bump();
+        }
+        Ok(value)
+    }
+
+    /// Passes over a comma, or over `end`; whether there is more.
+    fn more(&mut self, first: bool, end: u8, expected: &str) -> Result<bool> {
+        match self.space()? {
+            Some(byte) if byte == end => {
+                self.input.bump();
+                Ok(false)
+            }
+            Some(_) if first => Ok(true),
+            Some(b',') => {
+                self.input.bump();
+                Ok(true)
+            }
+            _ => Err(self.unexpected(expected)),
+        }
+    }
+
+    fn array(&mut self) -> Result<Value> {
+        self.input.enter()?;
+        self.input.bump();
+        let mut items = Vec::new();
+        while self.more(items.is_empty(), b']', "`,` or `]`")? {
+            let item = self.value().map_err(|error| error.in_index(items.len() as u64))?;
+            items.push(item);
+        }
+        self.input.leave();
+        Ok(Value::Array(items))
+    }
+
+    fn map(&mut self) -> Result<Value> {
+        let at = self.input.at();
+        self.input.enter()?;
+        self.input.bump();
+        let mut entries = Vec::new();
+        let mut keys = HashSet::new();
+        while self.more(entries.is_empty(), b'}', "`,` or `}`")? {
+            let key_at = self.input.at();
+            if self.space()? != Some(b'"') {
+                return Err(self.unexpected("a string as key"));
+            }
+            let key = self.text()?;
+            // Once more among the keys.
+            self.input.charge((size_of::<Value>() + size_of::<String>() + key.len()) as u64)?;
+            if !keys.insert(key.clone()) {
+                let what = "there are two entries of this key";
+                return Err(Error::data(what).at(key_at).in_field(key));
+            }
+            if self.space()? != Some(b':') {
+                return Err(self.unexpected("`:`").in_field(key));
+            }
+            self.input.bump();
+            match self.value() {
+                Ok(value) => entries.push((Value::Text(key), value)),
+                Err(error) => return Err(error.in_field(key)),
+            }
+        }
+        self.input.leave();
+        tensor::recognised(entries, self.limits).map_err(|error| error.at(at))
+    }
+
+    fn number(&mut self) -> Result<Value> {
+        let at = self.input.at();
+        let mut text = String::new();
+        while let Some(byte @ (b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) =
+            self.input.peek()?
+        {
+            if text.len() == number::MAX_LEN {
+                let most = number::MAX_LEN;
+                return Err(Error::limit(format!("a number of more than {most} letters")).at(at));
+            }
+            text.push(byte.into());
+            self.input.bump();
+        }
+        number::parse(&text).map_err(|error| error.at(at))
+    }
+
+    fn text(&mut self) -> Result<String> {
+        const WHAT: &str = "the end of a string";
+        let start = self.input.at();
+        self.input.bump();
+        let mut bytes = Vec::new();
+        let mut charged = 0;
+        loop {
+            let at = self.input.at();
+            match self.input.byte(WHAT)? {
+                b'"' => break,
+                b'\\' => {
+                    let char = self.escape()?;
+                    bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                byte @ ..0x20 => {
+                    let what = format!("control character {byte:#04x} in a string, unescaped");
+                    return Err(Error::syntax(what).at(at));
+                }
+                byte => bytes.push(byte),
+            }
+            if bytes.len() >= charged {
+                self.input.charge(STEP.min(bytes.len().max(32)) as u64)?;
+                charged = bytes.len() + STEP.min(bytes.len().max(32));
+            }
+        }
+        String::from_utf8(bytes).map_err(|_| Error::syntax("a string that is not UTF-8").at(start))
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let at = self.input.at();
+        let known = |code| match code {
+            b'"' | b'\\' | b'/' => Some(char::from(code)),
+            b'b' => Some('\u{8}'),
+            b'f' => Some('\u{c}'),
+            b'n' => Some('\n'),
+            b'r' => Some('\r'),
+            b't' => Some('\t'),
+            _ => None,
+        };
+        let code = self.input.byte("an escaped character")?;
+        if code != b'u' {
+            return known(code).ok_or_else(|| Error::syntax("an unknown escape").at(at));
+        }
+        let wrong = || Error::syntax("half of a surrogate pair, which is no character").at(at);
+        let first = self.hex()?;
+        if !(0xd800..0xe000).contains(&first) {
+            return char::from_u32(first).ok_or_else(wrong);
+        }
+        if first >= 0xdc00 {
+            return Err(wrong());
+        }
+        for expected in *b"\\u" {
+            if self.input.byte("the other half of a surrogate pair")? != expected {
+                return Err(wrong());
+            }
+        }
+        match self.hex()? {
+            second @ 0xdc00..0xe000 => {
+                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                char::from_u32(code).ok_or_else(wrong)
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    fn hex(&mut self) -> Result<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let at = self.input.at();
+            let byte = self.input.byte("a hexadecimal digit")?;
+            let digit = char::from(byte).to_digit(16);
+            let digit = digit.ok_or_else(|| Error::syntax("expected four hex digits").at(at))?;
+            code = code << 4 | digit;
+        }
+        Ok(code)
+    }
+}

@@ -1,0 +1,270 @@
+//! From trees to JSON.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use tenarc::de::Limits;
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Error, Result, Value};
+
+use super::tensor::is_special;
+use crate::Losses;
+use crate::elements::{Number, each_number, is_typed};
+use crate::saved::{Fetch, Node, Path, Tree, unpacked};
+use crate::values::WriteValue;
+
+/// JSON, as it is written.
+pub struct Format;
+
+impl WriteValue for Format {
+    fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T) -> Result<Losses> {
+        let (path, losses) = (Path::default(), Losses::default());
+        let mut writer = Writer { out, fetch, depth: Limits::DEFAULT_DEPTH, path, losses };
+        writer.item(value)?;
+        Ok(writer.losses)
+    }
+}
+
+/// Writes a value, and keeps account of what it loses.
+struct Writer<'w> {
+    out: &'w mut dyn Write,
+    fetch: &'w Fetch<'w>,
+    depth: usize,
+    path: Path,
+    losses: Losses,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::io)
+    }
+
+    fn lose(&mut self, what: impl Into<String>) {
+        self.losses.add(self.path.as_str(), what);
+    }
+
+    fn enter(&mut self) -> Result<()> {
+        let deeper = self.depth.checked_sub(1);
+        self.depth = deeper.ok_or_else(|| Error::limit("nested more deeply than is read"))?;
+        Ok(())
+    }
+
+    fn item<T: Tree>(&mut self, item: &T) -> Result<()> {
+        match item.node() {
+            Node::Leaf => {
+                let fetch = self.fetch;
+                item.with_leaf(fetch, |value| self.leaf(value))
+            }
+            Node::Array(items) => {
+                self.enter()?;
+                self.put("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    self.put(if index > 0 { "," } else { "" })?;
+                    let before = self.path.enter(|| index.to_string());
+                    self.item(item).map_err(|error| error.in_index(index as u64))?;
+                    self.path.leave(before);
+                }
+                self.depth += 1;
+                self.put("]")
+            }
+            Node::Map(entries) => self.map(entries),
+            Node::Tag(tag, inner) => {
+                self.lose(format!("tag {tag} around it is left out"));
+                self.enter()?;
+                self.item(inner)?;
+                self.depth += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn map<T: Tree>(&mut self, entries: &[(Value, T)]) -> Result<()> {
+        self.enter()?;
+        if is_special(entries) {
+            self.lose("a map whose fields are those of a tensor, as which it would be read");
+        }
+        self.put("{")?;
+        let mut keys = HashSet::new();
+        for (key, item) in entries {
+            // Texts and integers as they are, others in diagnostic notation.
+            let text = key.to_string();
+            let before = self.path.enter(|| text.clone());
+            if key.as_str().is_none() {
+                self.lose("a key that is no text, which is written as one");
+            }
+            if keys.contains(&text) {
+                self.lose("an entry whose key stood there before is left out");
+            } else {
+                self.put(if keys.is_empty() { "" } else { "," })?;
+                self.text(&text)?;
+                self.put(":")?;
+                self.item(item).map_err(|error| error.in_field(text.as_str()))?;
+                keys.insert(text);
+            }
+            self.path.leave(before);
+        }
+        self.depth += 1;
+        self.put("}")
+    }
+
+    fn leaf(&mut self, value: &Value) -> Result<()> {
+        match value {
+            Value::Null => self.put("null"),
+            Value::Bool(value) => self.put(if *value { "true" } else { "false" }),
+            Value::Integer(value) => self.put(&value.to_string()),
+            Value::F32(value) if value.is_finite() => self.put(&single(*value)),
+            Value::F64(value) if value.is_finite() => self.put(&format!("{value:?}")),
+            Value::F32(value) => self.no_number(f64::from(*value)),
+            Value::F64(value) => self.no_number(*value),
+            Value::Bytes(bytes) => {
+                self.lose("a byte string, which is written as an array of numbers");
+                self.put("[")?;
+                for (index, byte) in bytes.iter().enumerate() {
+                    self.put(if index > 0 { "," } else { "" })?;
+                    self.put(&byte.to_string())?;
+                }
+                self.put("]")
+            }
+            Value::Text(text) => self.text(text),
+            Value::Simple(number) => {
+                self.lose(format!("simple value {number}, which is written as null"));
+                self.put("null")
+            }
+            Value::Numbers(numbers) => {
+                if let Some(plain) = unpacked(numbers) {
+                    return self.item(&Value::Array(plain));
+                }
+                self.tensor(&DynTensor::from((**numbers).clone()))
+            }
+            Value::Tensor(tensor) => self.tensor(tensor),
+            // Of all tags, those of integers beyond `i128` are leaves.
+            Value::Tag(..) | Value::Array(_) | Value::Map(_) => {
+                if let Some(value) = value.as_u128() {
+                    return self.put(&value.to_string());
+                }
+                self.lose("an integer of more than 128 bits, which is written as null");
+                self.put("null")
+            }
+        }
+    }
+
+    fn no_number(&mut self, value: f64) -> Result<()> {
+        self.lose(format!("{value}, which is written as null"));
+        self.put("null")
+    }
+
+    fn text(&mut self, text: &str) -> Result<()> {
+        self.put("\"")?;
+        let mut rest = text;
+        while let Some(at) = rest.find(|char| matches!(char, '"' | '\\' | ..'\u{20}')) {
+            let (plain, special) = rest.split_at(at);
+            self.put(plain)?;
+            let mut chars = special.chars();
+            match chars.next() {
+                Some('\n') => self.put("\\n")?,
+                Some('\r') => self.put("\\r")?,
+                Some('\t') => self.put("\\t")?,
+                Some(char @ ('"' | '\\')) => self.put(if char == '"' { "\\\"" } else { "\\\\" })?,
+                Some(char) => self.put(&format!("\\u{:04x}", u32::from(char)))?,
+                None => {}
+            }
+            rest = chars.as_str();
+        }
+        self.put(rest)?;
+        self.put("\"")
+    }
+
+    /// As a [`Tensor`](tenarc::Tensor) is written by `serde_json`.
+    fn tensor(&mut self, tensor: &DynTensor) -> Result<()> {
+        let (dtype, typed) = (tensor.dtype(), is_typed(tensor.dtype()));
+        if dtype.bits().is_none() {
+            self.lose("a tensor of a dtype not known here, which would be read as a map");
+        }
+        if tensor.order() == Order::F && typed {
+            self.lose("the order of a column-major tensor, which is written in row-major order");
+            let turned = tensor.clone().into_row_major()?;
+            return self.tensor(&turned);
+        }
+        self.put("{\"dtype\":")?;
+        self.text(dtype.name())?;
+        self.put(",\"shape\":[")?;
+        for (index, dim) in tensor.shape().iter().enumerate() {
+            self.put(if index > 0 { "," } else { "" })?;
+            self.put(&dim.to_string())?;
+        }
+        self.put("]")?;
+        if tensor.order() == Order::F {
+            self.put(",\"order\":\"F\"")?;
+        }
+        self.put(",\"data\":[")?;
+        let mut plain = Plain { out: &mut *self.out, dtype, payloads: false };
+        let mut first = true;
+        each_number(tensor, &mut |number| {
+            plain.put(if first { "" } else { "," })?;
+            first = false;
+            plain.number(number)
+        })?;
+        if plain.payloads {
+            self.lose("the payloads of NaNs, of which JSON has only one");
+        }
+        self.put("]}")
+    }
+}
+
+/// Elements as numbers.
+struct Plain<'a> {
+    out: &'a mut dyn Write,
+    dtype: &'a DType,
+    payloads: bool,
+}
+
+impl Plain<'_> {
+    fn put(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes()).map_err(Error::io)
+    }
+
+    fn number(&mut self, number: Number) -> Result<()> {
+        match number {
+            Number::Bool(value) => self.put(if value { "true" } else { "false" }),
+            Number::Unsigned(value) => self.put(&value.to_string()),
+            Number::Signed(value) => self.put(&value.to_string()),
+            Number::Float(value) => self.float(value),
+            Number::Complex(re, im) => {
+                self.put("[")?;
+                self.float(re)?;
+                self.put(",")?;
+                self.float(im)?;
+                self.put("]")
+            }
+        }
+    }
+
+    fn float(&mut self, value: f64) -> Result<()> {
+        if value.is_finite() {
+            return match self.dtype {
+                DType::F64 | DType::C128 => self.put(&format!("{value:?}")),
+                #[allow(clippy::cast_possible_truncation)]
+                _ => self.put(&single(value as f32)),
+            };
+        }
+        self.payloads |= value.is_nan() && value.to_bits() != f64::NAN.to_bits();
+        self.put(if value.is_nan() {
+            "\"NaN\""
+        } else if value > 0.0 {
+            "\"inf\""
+        } else {
+            "\"-inf\""
+        })
+    }
+}
+
+/// The shortest digits that are read as this single again: by way of a double, as most readers of JSON
+/// do. For a few singles, such as 7.038531e-26, that rounds the digits of their own to a neighbour.
+fn single(value: f32) -> String {
+    let digits = format!("{value:?}");
+    #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
+    match digits.parse::<f64>() {
+        Ok(double) if double as f32 == value => digits,
+        _ => format!("{:?}", f64::from(value)),
+    }
+}

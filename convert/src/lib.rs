@@ -1,0 +1,111 @@
+//! Conversions between [tenarc] and other formats, each behind a feature of its own; none is on by
+//! default.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `arrow` | `arrow`: Arrow IPC files and streams, tensors in columns |
+//! | `json` | `json`: JSON and JSON lines, tensors as objects |
+//! | `msgpack` | `msgpack`: MessagePack, arrays as msgpack-numpy writes them |
+//! | `npy` | `npy`: numpy's npy and npz files |
+//! | `onnx` | `onnx`: the initializers of ONNX models, read |
+//! | `safetensors` | `safetensors`: safetensors files, sharded ones too |
+//! | `tenbin` | `tenbin`: webdataset's `.ten` files |
+//! | `torch` | `torch`: files of `PyTorch`, read |
+//!
+//! They share three rules. A conversion keeps everything, or names what it would lose and stops,
+//! unless it is told to go on. A file that is made takes its name whole and verified, or not at all. And one
+//! tensor at a time is in memory, whatever the size of the file; of JSON texts that are read, one value.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// What several formats share. Each uses a part of it.
+#![cfg_attr(
+    not(all(
+        feature = "arrow",
+        feature = "json",
+        feature = "msgpack",
+        feature = "npy",
+        feature = "onnx",
+        feature = "safetensors",
+        feature = "tenbin",
+        feature = "torch"
+    )),
+    allow(dead_code)
+)]
+
+#[cfg(feature = "arrow")]
+#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
+pub mod arrow;
+#[cfg(feature = "json")]
+#[cfg_attr(docsrs, doc(cfg(feature = "json")))]
+pub mod json;
+#[cfg(feature = "msgpack")]
+#[cfg_attr(docsrs, doc(cfg(feature = "msgpack")))]
+pub mod msgpack;
+#[cfg(feature = "npy")]
+#[cfg_attr(docsrs, doc(cfg(feature = "npy")))]
+pub mod npy;
+#[cfg(feature = "onnx")]
+#[cfg_attr(docsrs, doc(cfg(feature = "onnx")))]
+pub mod onnx;
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
+pub mod safetensors;
+#[cfg(feature = "tenbin")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tenbin")))]
+pub mod tenbin;
+#[cfg(feature = "torch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
+pub mod torch;
+
+mod elements;
+mod exported;
+mod honest;
+mod input;
+mod loss;
+mod made;
+mod nested;
+mod numpy;
+mod options;
+mod order;
+mod part;
+mod saved;
+mod shown;
+mod source;
+mod strict_json;
+mod support;
+mod values;
+#[cfg(any(feature = "npy", feature = "torch"))]
+mod zip;
+
+pub use loss::{Loss, Losses};
+
+#[cfg(all(doctest, feature = "arrow"))]
+#[doc = include_str!("../docs/from-arrow.md")]
+struct FromArrow;
+
+#[cfg(all(doctest, feature = "json"))]
+#[doc = include_str!("../docs/from-json.md")]
+struct FromJson;
+
+#[cfg(all(doctest, feature = "msgpack"))]
+#[doc = include_str!("../docs/from-msgpack.md")]
+struct FromMsgpack;
+
+#[cfg(all(doctest, feature = "npy"))]
+#[doc = include_str!("../docs/from-npz.md")]
+struct FromNpz;
+
+#[cfg(all(doctest, feature = "onnx"))]
+#[doc = include_str!("../docs/from-onnx.md")]
+struct FromOnnx;
+
+#[cfg(all(doctest, feature = "safetensors"))]
+#[doc = include_str!("../docs/from-safetensors.md")]
+struct FromSafetensors;
+
+#[cfg(all(doctest, feature = "tenbin"))]
+#[doc = include_str!("../docs/from-tenbin.md")]
+struct FromTenbin;
+
+#[cfg(all(doctest, feature = "torch"))]
+#[doc = include_str!("../docs/from-torch.md")]
+struct FromTorch;

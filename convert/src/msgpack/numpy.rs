@@ -1,0 +1,219 @@
+//! Arrays and scalars as msgpack-numpy says them: maps that hold dtype, shape and bytes.
+
+use tenarc::de::Limits;
+use tenarc::tensor::{Order, Shape, TensorMeta};
+use tenarc::{DType, DynTensor, Error, Result, Value};
+
+use super::read::{Found, Item};
+use crate::input::Stretch;
+use crate::numpy;
+use crate::support::swap_words;
+
+/// The fields, by which a map is known as an array.
+const FIELDS: [&str; 5] = ["nd", "type", "kind", "shape", "data"];
+const COMPLEX: &str = "complex";
+
+fn named(key: &Value, name: &str) -> bool {
+    // Byte strings in Python; strings after a writer without `use_bin_type`.
+    match key {
+        Value::Text(text) => text == name,
+        Value::Bytes(bytes) => bytes == name.as_bytes(),
+        _ => false,
+    }
+}
+
+/// Whether a map would be read as something else: an array, a complex number, an extension.
+pub fn is_special<T>(entries: &[(Value, T)]) -> bool {
+    let has = |name| entries.iter().any(|(key, _)| named(key, name));
+    let count = entries.len();
+    let data = has(super::DATA);
+    count == 2 && data && (has(COMPLEX) || has(super::EXTENSION))
+        || (3..=5).contains(&count) && data && has("nd") && has("type")
+}
+
+/// The map, or what it stands for. One that has other fields beside is a map like any other.
+pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> Result<Item> {
+    let known = |name: &str| entries.iter().filter(|(key, _)| named(key, name)).count() == 1;
+    let fields = FIELDS.iter().filter(|name| known(name)).count();
+    let whole = fields == entries.len();
+    let (nd, complex, extension) = (known("nd"), known(COMPLEX), known(super::EXTENSION));
+    let (data, dtype) = (known(super::DATA), known("type"));
+    let mut take = |name: &str| {
+        let (_, item) = entries.iter_mut().find(|(key, _)| named(key, name))?;
+        Some(std::mem::replace(item, Item::Plain(Value::Null)))
+    };
+    if whole && nd && data && dtype {
+        return match take("nd") {
+            Some(Item::Plain(Value::Bool(array))) => found(array, &mut take, at, limits),
+            _ => Err(Error::syntax("expected a bool for `nd` of a numpy array")),
+        };
+    }
+    if entries.len() == 2 && data && complex {
+        let text = entries.iter_mut().find(|(key, _)| named(key, super::DATA));
+        let parsed = match text.map(|(_, item)| &*item) {
+            Some(Item::Plain(Value::Text(text))) => complex_of(text),
+            Some(Item::Bytes(Stretch::Held(text))) => {
+                std::str::from_utf8(text).ok().and_then(complex_of)
+            }
+            _ => None,
+        };
+        let Some((re, im)) = parsed else {
+            return Err(Error::syntax("expected a complex number as Python writes it"));
+        };
+        let data = [re.to_le_bytes(), im.to_le_bytes()].concat();
+        return Ok(tensor(DType::C128, &[], false, Stretch::Held(data), at));
+    }
+    if entries.len() == 2 && data && extension {
+        // An extension was never read as a map.
+        let name = super::EXTENSION;
+        return Err(Error::data(format!(
+            "a map whose fields are `{name}` and `data`: that is kept \
+                                        for extensions"
+        )));
+    }
+    Ok(Item::Map(entries))
+}
+
+fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
+    let meta = TensorMeta { dtype, shape: Shape::from(shape), order: Order::C };
+    Item::Tensor(Box::new(Found { meta, big_endian, data, at }))
+}
+
+fn found(
+    array: bool,
+    take: &mut dyn FnMut(&str) -> Option<Item>,
+    at: u64,
+    limits: Limits,
+) -> Result<Item> {
+    let kind = match take("kind") {
+        None | Some(Item::Plain(Value::Null)) => Vec::new(),
+        Some(item) => bytes_of(item).unwrap_or_else(|| b"?".to_vec()),
+    };
+    match kind.as_slice() {
+        b"" => {}
+        b"V" => {
+            let what = "a structured array (kind V) is no tensor; save each field by itself";
+            return Err(Error::data(what));
+        }
+        b"O" => {
+            let what = "an object array (kind O) is pickled Python, which is never read here";
+            return Err(Error::data(what));
+        }
+        other => {
+            let other = String::from_utf8_lossy(other.get(..16).unwrap_or(other)).into_owned();
+            let what = format!("kind `{}` of numpy arrays is not known", other.escape_debug());
+            return Err(Error::data(what));
+        }
+    }
+    let descr = match take("type") {
+        Some(Item::Array(_)) => {
+            let what = "a structured array is no tensor; save each field by itself";
+            return Err(Error::data(what));
+        }
+        Some(item) => bytes_of(item),
+        None => None,
+    };
+    let descr = descr.ok_or_else(|| Error::syntax("expected a string for `type`"))?;
+    let (dtype, big_endian) = numpy::parse(&descr)?;
+    let shape = match take("shape") {
+        Some(Item::Array(dims)) if array => dims_of(&dims, limits)?,
+        None if !array => Vec::new(),
+        _ => return Err(Error::syntax("expected an array of dimensions for `shape`")),
+    };
+    let data = match take(super::DATA) {
+        Some(Item::Bytes(data)) => data,
+        // As old writers do.
+        Some(Item::Raw(bytes, _)) => Stretch::Held(bytes),
+        Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
+        _ => return Err(Error::syntax("expected bytes for `data`")),
+    };
+    let expected = Shape::from(&shape[..]).element_count().and_then(|count| dtype.byte_len(count));
+    if expected.map(|len| len as u64) != Some(data.len()) {
+        let found = data.len();
+        let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
+        return Err(Error::syntax(what));
+    }
+    Ok(tensor(dtype, &shape, big_endian, data, at))
+}
+
+fn bytes_of(item: Item) -> Option<Vec<u8>> {
+    match item {
+        Item::Plain(Value::Text(text)) => Some(text.into_bytes()),
+        Item::Bytes(Stretch::Held(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn dims_of(dims: &[Item], limits: Limits) -> Result<Vec<usize>> {
+    if dims.len() > limits.max_rank() {
+        let (found, most) = (dims.len(), limits.max_rank());
+        return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+    }
+    let dim = |item: &Item| match item {
+        Item::Plain(Value::Integer(dim)) => usize::try_from(*dim).ok(),
+        _ => None,
+    };
+    let dims = dims.iter().map(dim).collect::<Option<Vec<_>>>();
+    dims.ok_or_else(|| Error::syntax("expected whole numbers as dimensions"))
+}
+
+/// Real and imaginary part of what Python's `repr` of a complex number is.
+fn complex_of(text: &str) -> Option<(f64, f64)> {
+    let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+    let Some(parts) = inner.strip_suffix('j') else { return Some((float_of(inner)?, 0.0)) };
+    let bytes = parts.as_bytes();
+    // The sign between the parts: neither the first nor that of an exponent.
+    let split = (1..bytes.len()).rev().find(|&at| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        matches!(bytes.get(at), Some(b'+' | b'-')) && !matches!(before, Some(b'e' | b'E'))
+    });
+    match split {
+        None => Some((0.0, float_of(parts)?)),
+        Some(at) => Some((float_of(parts.get(..at)?)?, float_of(parts.get(at..)?)?)),
+    }
+}
+
+fn float_of(text: &str) -> Option<f64> {
+    let plain = text.trim_start_matches(['+', '-']);
+    let known = matches!(plain, "nan" | "inf") || plain.starts_with(|c: char| c.is_ascii_digit());
+    known.then(|| text.parse().ok()).flatten()
+}
+
+impl Found {
+    /// The tensor, whose bytes were read.
+    pub fn into_tensor(self) -> Result<DynTensor> {
+        let Stretch::Held(mut bytes) = self.data else {
+            return Err(Error::data("a tensor that was left where it is"));
+        };
+        if self.big_endian {
+            swap_words(&mut bytes, self.meta.dtype.word());
+        }
+        let TensorMeta { dtype, shape, order } = self.meta;
+        let tensor = DynTensor::new(dtype, &shape, order, bytes);
+        tensor.map_err(|error| error.at(self.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complex_numbers_are_read_as_python_writes_them() {
+        let cases = [
+            ("(1+2j)", (1.0, 2.0)),
+            ("2j", (0.0, 2.0)),
+            ("(-0-1e-05j)", (-0.0, -1e-5)),
+            ("(1e+16+1e-07j)", (1e16, 1e-7)),
+            ("(-inf+infj)", (f64::NEG_INFINITY, f64::INFINITY)),
+        ];
+        for (text, (re, im)) in cases {
+            let (found_re, found_im) = complex_of(text).unwrap();
+            assert_eq!((found_re.to_bits(), found_im.to_bits()), (re.to_bits(), im.to_bits()));
+        }
+        assert!(complex_of("(nan+nanj)").is_some_and(|(re, im)| re.is_nan() && im.is_nan()));
+        for wrong in ["", "j", "(j)", "1+j", "infinityj", "1e", "--1j", "(1+2j", "1+2+3j", "é+j"] {
+            assert!(complex_of(wrong).is_none(), "{wrong}");
+        }
+    }
+}

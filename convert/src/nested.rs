@@ -1,0 +1,146 @@
+//! Names taken apart at their dots.
+
+use std::collections::HashMap;
+
+use serde::ser::{Error as _, Serialize, Serializer};
+use tenarc::{Error, Result};
+
+/// How the names of tensors are taken into an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Names {
+    /// As they are: the value is that of `flat`.
+    #[default]
+    Flat,
+    /// Taken apart at their dots: the value is that of `nested`.
+    Nested,
+}
+
+/// Steps that a name is taken apart into. Each is a level of nesting, of which readers allow 128.
+const MAX_STEPS: usize = 64;
+
+impl Names {
+    /// One value or the other.
+    pub(super) fn value<T>(self, flat: impl FnOnce() -> T, nested: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Flat => flat(),
+            Self::Nested => nested(),
+        }
+    }
+}
+
+/// A part of a tree of names; what is named is given by its number.
+#[derive(Debug)]
+pub enum Node<'a> {
+    Leaf(usize),
+    Map(Vec<(&'a str, Node<'a>)>),
+    List(Vec<Node<'a>>),
+}
+
+/// A part of a tree as a value; what is named is had by its number.
+pub struct Inside<'v, 'a, F> {
+    pub node: &'v Node<'a>,
+    pub leaf: F,
+}
+
+impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let inside = |node| Inside { node, leaf: self.leaf };
+        match self.node {
+            // Not as an option: of null, it would be another one.
+            Node::Leaf(number) => match (self.leaf)(*number) {
+                Some(leaf) => leaf.serialize(serializer),
+                None => Err(S::Error::custom("there is nothing of this number")),
+            },
+            Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
+            Node::Map(entries) => {
+                serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
+            }
+        }
+    }
+}
+
+/// The tree that names make, which is a map; inside, steps that count from zero make a list.
+pub fn tree<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<(&'a str, Node<'a>)>> {
+    let mut root = Branch::default();
+    for (number, name) in names.enumerate() {
+        root.insert(name, number).map_err(|error| error.in_field(name))?;
+    }
+    Ok(root.into_entries())
+}
+
+/// A map in the making.
+#[derive(Default)]
+struct Branch<'a> {
+    entries: Vec<(&'a str, Growing<'a>)>,
+    /// Where each key is among them.
+    positions: HashMap<&'a str, usize>,
+}
+
+enum Growing<'a> {
+    Leaf(usize),
+    Branch(Branch<'a>),
+}
+
+impl<'a> Branch<'a> {
+    fn insert(&mut self, name: &'a str, number: usize) -> Result<()> {
+        if name.split('.').nth(MAX_STEPS).is_some() {
+            let what = format!("a name of more than {MAX_STEPS} steps cannot be nested");
+            return Err(Error::limit(what));
+        }
+        let clash = || {
+            Error::data(
+                "the name cannot be nested: another one leads through it, or it through another; \
+                 save the file flat",
+            )
+        };
+        let (through, last) = name.rsplit_once('.').map_or((None, name), |(a, b)| (Some(a), b));
+        let mut branch = self;
+        for step in through.into_iter().flat_map(|through| through.split('.')) {
+            match branch.at(step, || Growing::Branch(Branch::default())) {
+                Some(Growing::Branch(inner)) => branch = inner,
+                _ => return Err(clash()),
+            }
+        }
+        if branch.positions.contains_key(last) {
+            return Err(clash());
+        }
+        branch.at(last, || Growing::Leaf(number));
+        Ok(())
+    }
+
+    fn at(
+        &mut self,
+        step: &'a str,
+        make: impl FnOnce() -> Growing<'a>,
+    ) -> Option<&mut Growing<'a>> {
+        let at = *self.positions.entry(step).or_insert_with(|| {
+            self.entries.push((step, make()));
+            self.entries.len() - 1
+        });
+        self.entries.get_mut(at).map(|(_, next)| next)
+    }
+
+    fn into_entries(self) -> Vec<(&'a str, Node<'a>)> {
+        let node = |next| match next {
+            Growing::Leaf(number) => Node::Leaf(number),
+            Growing::Branch(branch) => branch.into_node(),
+        };
+        self.entries.into_iter().map(|(step, next)| (step, node(next))).collect()
+    }
+
+    /// An array where the steps are the numbers from zero on, each written as numbers are.
+    fn into_node(self) -> Node<'a> {
+        let count = self.entries.len();
+        let counts = (0..count).all(|number| {
+            // Keys are unique: as many of them as numbers, and each number among them.
+            self.positions.contains_key(number.to_string().as_str())
+        });
+        let mut entries = self.into_entries();
+        if !counts {
+            return Node::Map(entries);
+        }
+        entries.sort_by_key(|(step, _)| step.parse().unwrap_or(usize::MAX));
+        Node::List(entries.into_iter().map(|(_, node)| node).collect())
+    }
+}

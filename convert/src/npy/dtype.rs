@@ -1,0 +1,78 @@
+//! numpy's names of element types.
+
+use tenarc::{DType, Error, Result};
+
+use super::literal::Literal;
+use crate::numpy;
+
+/// numpy's name of a dtype.
+///
+/// # Errors
+/// Where numpy has none: writing it as something else would lose what it is.
+pub fn descr_of(dtype: &DType) -> Result<&'static str> {
+    numpy::descr_of(dtype).ok_or_else(|| {
+        let name = dtype.name().escape_debug();
+        Error::data(format!("npy has no dtype for {name}; convert the elements to one it has"))
+    })
+}
+
+/// The dtype that a header describes, and whether its elements are big-endian.
+pub fn parse(descr: &Literal<'_>) -> Result<(DType, bool)> {
+    let text = match descr {
+        Literal::Text(text) => *text,
+        Literal::List(_) | Literal::Tuple(_) => {
+            return Err(Error::data("a structured array is no tensor; save each field by itself"));
+        }
+        other => {
+            let found = other.kind();
+            return Err(Error::syntax(format!("expected a string for `descr`, found {found}")));
+        }
+    };
+    numpy::parse(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(descr: &str) -> Result<(DType, bool)> {
+        parse(&Literal::Text(descr.as_bytes()))
+    }
+
+    #[test]
+    fn every_name_comes_back_in_every_order() {
+        for (dtype, descr) in &numpy::KNOWN {
+            assert_eq!(descr_of(dtype).unwrap(), *descr);
+            assert_eq!(parsed(descr).unwrap(), (dtype.clone(), false));
+            let code = &descr[1..];
+            let wide = dtype.word() > 1;
+            assert_eq!(parsed(&format!(">{code}")).unwrap(), (dtype.clone(), wide));
+            let native = (dtype.clone(), wide && cfg!(target_endian = "big"));
+            assert_eq!(parsed(&format!("={code}")).unwrap(), native);
+            assert_eq!(parsed(code).unwrap(), native);
+            assert_eq!(parsed(&format!("|{code}")).is_ok(), !wide);
+        }
+    }
+
+    #[test]
+    fn what_is_no_tensor_is_refused_by_its_name() {
+        let cases = [
+            ("|O", "pickled"),
+            ("<U2", "string"),
+            ("|S2", "string"),
+            ("<M8[s]", "dates"),
+            ("<m8[ms]", "durations"),
+            ("|V3", "void"),
+            ("<f16", "long doubles"),
+            ("<f3", "expected bool"),
+            ("", "expected bool"),
+            ("<", "expected bool"),
+        ];
+        for (descr, why) in cases {
+            let error = parsed(descr).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(descr), "{error}");
+        }
+        assert!(descr_of(&DType::BF16).unwrap_err().to_string().contains("bf16"));
+        assert!(descr_of(&DType::from_name("q4\u{1b}")).is_err());
+    }
+}

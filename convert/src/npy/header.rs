@@ -1,0 +1,188 @@
+//! The header of an npy file: magic, version, and a dict that tells dtype, order and shape.
+
+use std::fmt::Write as _;
+
+use tenarc::de::Limits;
+use tenarc::error::Category;
+use tenarc::tensor::{Order, Shape, TensorMeta};
+use tenarc::{Error, Result};
+
+use super::dtype;
+use super::input::{Bytes, Input};
+use super::literal::{self, Literal};
+use crate::shown::shown;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// The longest header that is read, which is the longest that version 1 can have. Beyond are only
+/// structured types, which are refused anyway.
+const MAX_LEN: u32 = 0xffff;
+
+/// What the elements start at a multiple of.
+const ALIGNMENT: usize = 64;
+
+/// numpy leaves room for so many digits of the axis that grows when it appends.
+const GROWTH: usize = 21;
+
+/// The most dimensions that numpy has.
+const MAX_RANK: usize = 64;
+
+/// What a header tells.
+pub struct Header {
+    pub meta: TensorMeta,
+    pub big_endian: bool,
+    /// Bytes of the elements.
+    pub byte_len: usize,
+}
+
+impl Header {
+    /// Reads a header; the elements stand next.
+    pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
+        const WHAT: &str = "an npy header";
+        let mut start = [0; 8];
+        input.fill(&mut start, WHAT)?;
+        let [magic @ .., major, minor] = start;
+        if magic != *MAGIC {
+            let found = shown(&magic);
+            return Err(Error::syntax(format!("expected npy data, found {found}")).at(0));
+        }
+        let mut len = [0; 4];
+        let width = match (major, minor) {
+            (1, 0) => 2,
+            (2 | 3, 0) => 4,
+            _ => {
+                let what = format!("npy version {major}.{minor} is not known, 1.0 to 3.0 are");
+                return Err(Error::new(Category::Version, what).at(6));
+            }
+        };
+        input.fill(len.get_mut(..width).unwrap_or_default(), WHAT)?;
+        let len = u32::from_le_bytes(len);
+        if len > MAX_LEN {
+            let what = format!("an npy header of {len} bytes, {MAX_LEN} are allowed");
+            return Err(Error::limit(what).at(8));
+        }
+        let at = input.position();
+        let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
+        input.fill(&mut text, WHAT)?;
+        if major == 3 && std::str::from_utf8(&text).is_err() {
+            return Err(Error::syntax("an npy header of version 3 that is not UTF-8").at(at));
+        }
+        Self::parse(&text, at, limits).map_err(|error| error.at(at))
+    }
+
+    fn parse(text: &[u8], at: u64, limits: Limits) -> Result<Self> {
+        let entries = match literal::parse(text, at)? {
+            Literal::Dict(entries) => entries,
+            other => {
+                let found = other.kind();
+                return Err(Error::syntax(format!("expected a dict as npy header, found {found}")));
+            }
+        };
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        for (key, value) in entries {
+            let slot = match &key {
+                Literal::Text(b"descr") => &mut descr,
+                Literal::Text(b"fortran_order") => &mut fortran,
+                Literal::Text(b"shape") => &mut shape,
+                Literal::Text(other) => {
+                    return Err(Error::syntax(format!(
+                        "unknown key {} in npy header",
+                        shown(other)
+                    )));
+                }
+                other => {
+                    let found = other.kind();
+                    return Err(Error::syntax(format!("expected a string as key, found {found}")));
+                }
+            };
+            if slot.replace(value).is_some() {
+                return Err(Error::syntax("a key of the npy header stands there twice"));
+            }
+        }
+        let missing = |key| Error::syntax(format!("the npy header has no `{key}`"));
+        let (dtype, big_endian) = dtype::parse(&descr.ok_or_else(|| missing("descr"))?)?;
+        let order = match fortran.ok_or_else(|| missing("fortran_order"))? {
+            Literal::Bool(true) => Order::F,
+            Literal::Bool(false) => Order::C,
+            other => {
+                let found = other.kind();
+                return Err(Error::syntax(format!(
+                    "expected a bool for `fortran_order`, found {found}"
+                )));
+            }
+        };
+        let shape = Shape::from(dims(&shape.ok_or_else(|| missing("shape"))?, limits)?);
+        let byte_len = shape
+            .element_count()
+            .and_then(|count| dtype.byte_len(count))
+            .filter(|&len| isize::try_from(len).is_ok())
+            .ok_or_else(|| {
+                Error::limit(format!("a {dtype} tensor of shape {shape:?} does not fit memory"))
+            })?;
+        let meta = TensorMeta::new(dtype, shape, order);
+        Ok(Self { meta, big_endian, byte_len })
+    }
+}
+
+fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
+    let Literal::Tuple(items) = shape else {
+        let found = shape.kind();
+        return Err(Error::syntax(format!("expected a tuple for `shape`, found {found}")));
+    };
+    if items.len() > limits.max_rank() {
+        let (found, max) = (items.len(), limits.max_rank());
+        return Err(Error::limit(format!("{found} dimensions, {max} are allowed")));
+    }
+    let dim = |item: &Literal<'_>| match item {
+        Literal::Int { negative: true, .. } => Err(Error::syntax("a negative dimension")),
+        Literal::Int { value, .. } => value
+            .and_then(|value| usize::try_from(value).ok())
+            .ok_or_else(|| Error::limit("a dimension that does not fit memory")),
+        other => {
+            let found = other.kind();
+            Err(Error::syntax(format!("expected integers in `shape`, found {found}")))
+        }
+    };
+    items.iter().map(dim).collect()
+}
+
+/// The header of a tensor and the number of its bytes, as numpy writes it: version 1, padded so that
+/// the elements start at a multiple of 64 bytes.
+///
+/// # Errors
+/// Where npy cannot say what the tensor is.
+pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
+    let descr = dtype::descr_of(&meta.dtype)?;
+    let shape = &meta.shape;
+    if shape.len() > MAX_RANK {
+        let found = shape.len();
+        return Err(Error::data(format!("{found} dimensions, numpy has at most {MAX_RANK}")));
+    }
+    let byte_len = meta
+        .byte_len()
+        .ok_or_else(|| Error::data(format!("a tensor of shape {shape:?} does not fit memory")))?;
+    let fortran = meta.order == Order::F && shape.len() > 1;
+    let order = if fortran { "True" } else { "False" };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (");
+    for (at, dim) in shape.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{dim}");
+    }
+    text.push_str(if shape.len() == 1 { ",), }" } else { "), }" });
+    if let Some(grows) = if fortran { shape.last() } else { shape.first() } {
+        let digits = grows.to_string().len();
+        text.extend(std::iter::repeat_n(' ', GROWTH.saturating_sub(digits)));
+    }
+    // Magic, version, length and the line feed at the end count too.
+    let taken = MAGIC.len() + 4 + text.len() + 1;
+    text.extend(std::iter::repeat_n(' ', ALIGNMENT - taken % ALIGNMENT));
+    text.push('\n');
+    // 64 dimensions of 20 digits stay far below.
+    let len = u16::try_from(text.len())
+        .map_err(|_| Error::limit("an npy header of more than 65,535 bytes"))?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend(len.to_le_bytes());
+    bytes.extend(text.into_bytes());
+    Ok((bytes, byte_len))
+}

@@ -1,0 +1,248 @@
+//! The tensors of ONNX models: the initializers of the graph.
+//!
+//! ```no_run
+//! use tenarc_convert::onnx::{self, Options};
+//!
+//! let model = onnx::open("model.onnx")?;
+//! for tensor in model.tensors() {
+//!     println!("{} {:?} {:?}", tensor.name(), tensor.dtype(), tensor.shape());
+//! }
+//! let bias = model.dyn_tensor("fc.bias")?;
+//!
+//! // What a model is beside its tensors is lost, and must be.
+//! let lost = onnx::to_archive("model.onnx", "weights.tenarc", &Options::default().with_losses(true))?;
+//! println!("{lost}");
+//! # let _ = bias;
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+//!
+//! Every way that ONNX has to store elements is read, in the main file or beside it. Elements of strings and
+//! of integers of less than 8 bits are refused. Tensors in the attributes of nodes, as those of `Constant`,
+//! sparse tensors and those of training are no initializers.
+
+mod elements;
+mod model;
+mod tensor;
+mod wire;
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+
+pub use tensor::TensorEntry;
+
+use super::{Losses, made};
+use crate::support::alloc_budget;
+use model::Found;
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{DynTensor, Error, Result, Tensor};
+
+/// A model, whose tensors are read when they are asked for.
+pub struct Onnx<S> {
+    source: S,
+    found: Found,
+    limits: Limits,
+    directory: Option<PathBuf>,
+}
+
+impl<S> fmt::Debug for Onnx<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Onnx").field("tensors", &self.found.tensors).finish_non_exhaustive()
+    }
+}
+
+/// Opens a model, to read what is asked for of it. Other files are not read: see [`open_with_external`].
+///
+/// # Errors
+/// Where the file cannot be read, or is no ONNX model.
+pub fn open(path: impl AsRef<Path>) -> Result<Onnx<File>> {
+    let path = path.as_ref();
+    let (file, _) = open_file(path)?;
+    Onnx::new(file).map_err(|error| error.in_file(path))
+}
+
+/// As [`open`]; where tensors lie in other files, these are read, if they are in the directory of the model or
+/// below. So a model decides which of those files is read.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_external(path: impl AsRef<Path>) -> Result<Onnx<File>> {
+    let path = path.as_ref();
+    let mut model = open(path)?;
+    model.directory = Some(crate::support::parent(path).to_owned());
+    Ok(model)
+}
+
+impl<S: ReadAt> Onnx<S> {
+    /// A model that is read at positions: a file, or bytes in memory.
+    ///
+    /// # Errors
+    /// Where reading fails, or there is no ONNX model: no graph, sizes that do not fit, two tensors of
+    /// one name.
+    pub fn new(source: S) -> Result<Self> {
+        Self::with_limits(source, Limits::default())
+    }
+
+    /// As [`new`](Self::new), with limits: of the number of dimensions, and of the bytes that each tensor may
+    /// take, and the list of all.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
+    pub fn with_limits(source: S, limits: Limits) -> Result<Self> {
+        let found = model::read(&source, limits)?;
+        Ok(Self { source, found, limits, directory: None })
+    }
+
+    /// The initializers, in their order; also those that are refused.
+    pub fn tensors(&self) -> &[TensorEntry] {
+        &self.found.tensors
+    }
+
+    /// What a model holds beside its initializers.
+    pub fn losses(&self) -> &Losses {
+        &self.found.losses
+    }
+
+    /// A tensor by its name.
+    ///
+    /// # Errors
+    /// Where there is none, it is refused, or what there is does not make it.
+    pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
+        self.read(self.entry(name)?).map_err(|error| error.in_field(name))
+    }
+
+    /// A tensor by its name, whose elements are read when it is written, in steps.
+    ///
+    /// # Errors
+    /// Where there is none, or it is refused.
+    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        let tensor = self.entry(name)?;
+        self.deferred_of(tensor)
+            .ok_or_else(|| Error::data(tensor.refused().unwrap_or_default()).in_field(name))
+    }
+
+    fn entry(&self, name: &str) -> Result<&TensorEntry> {
+        let number = self.found.by_name.get(name).copied();
+        let tensor = number.and_then(|number| self.found.tensors.get(number));
+        tensor.ok_or_else(|| Error::data("no such tensor").in_field(name))
+    }
+
+    /// None of a tensor that is refused.
+    fn deferred_of<'a>(&'a self, tensor: &'a TensorEntry) -> Option<Deferred<'a>> {
+        let dtype = tensor.dtype()?.clone();
+        let (source, directory) = (&self.source, self.directory.as_deref());
+        Some(Deferred::from_blocks(dtype, &tensor.shape, Order::C, move |put| {
+            elements::blocks(tensor, source, directory, put)
+        }))
+    }
+
+    fn read(&self, tensor: &TensorEntry) -> Result<DynTensor> {
+        let dtype = tensor.dtype.clone().map_err(Error::data)?;
+        let mut left = alloc_budget(self.limits, false);
+        let mut bytes = Vec::new();
+        elements::blocks(tensor, &self.source, self.directory.as_deref(), &mut |block| {
+            left = left.checked_sub(block.len() as u64).ok_or_else(|| {
+                let most = alloc_budget(self.limits, false);
+                Error::limit(format!("a tensor of more than the {most} bytes that are allowed"))
+            })?;
+            bytes.try_reserve(block.len()).map_err(|_| Error::limit("out of memory"))?;
+            bytes.extend_from_slice(block);
+            Ok(())
+        })?;
+        DynTensor::new(dtype, &tensor.shape, Order::C, bytes)
+    }
+
+    /// The tensors that are not refused, as a value: a map by name. Elements are read as it is written, in
+    /// steps.
+    pub fn flat(&self) -> impl Serialize {
+        Flat(self)
+    }
+}
+
+struct Flat<'a, S>(&'a Onnx<S>);
+
+impl<S: ReadAt> Serialize for Flat<'_, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        let model = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        for tensor in model.tensors() {
+            if let Some(deferred) = model.deferred_of(tensor) {
+                map.serialize_entry(&tensor.name, &Tensor(deferred))?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// How a model is converted.
+///
+/// ```
+/// let options = tenarc_convert::onnx::Options::default().with_losses(true).with_external(true);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    accept_losses: bool,
+    external: bool,
+    save: SaveOptions,
+}
+
+impl Options {
+    /// Goes on where something cannot be kept, rather than stop: all that a model is beside its tensors, and
+    /// tensors that are refused. What it was is returned as [`Losses`].
+    #[must_use]
+    pub fn with_losses(mut self, accepted: bool) -> Self {
+        self.accept_losses = accepted;
+        self
+    }
+
+    /// Reads other files too: see [`open_with_external`].
+    #[must_use]
+    pub fn with_external(mut self, on: bool) -> Self {
+        self.external = on;
+        self
+    }
+
+    /// How the archive is written; with checksums in any case.
+    #[must_use]
+    pub fn with_save(mut self, options: SaveOptions) -> Self {
+        self.save = options;
+        self
+    }
+}
+
+/// Converts the initializers of a model to an archive of one value, a map of tensors by name; what was not
+/// kept, where that is accepted. One step of one tensor is in memory.
+///
+/// The archive is read back and verified before it takes its name.
+///
+/// # Errors
+/// Where the file cannot be read or is no model, something is not kept and that is not accepted, which is so
+/// for every model with more than tensors, and where the archive cannot be written.
+pub fn to_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &Options,
+) -> Result<Losses> {
+    let from = from.as_ref();
+    let model = if options.external { open_with_external(from)? } else { open(from)? };
+    let mut losses = model.losses().clone();
+    for tensor in model.tensors() {
+        if let Some(why) = tensor.refused() {
+            losses.add(tensor.name(), format!("{why}; it is left out"));
+        }
+    }
+    losses.check(options.accept_losses).map_err(|error| error.in_file(from))?;
+    made::archive(
+        to.as_ref(),
+        options.save.clone(),
+        |out| out.save(&model.flat()).map(drop).map_err(|error| error.in_file(from)),
+        |_| Ok(()),
+    )?;
+    Ok(losses)
+}

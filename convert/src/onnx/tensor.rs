@@ -1,0 +1,313 @@
+//! One `TensorProto`: what it is, and where its elements are.
+
+use std::ops::Range;
+
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::tensor::Shape;
+use tenarc::{DType, Error, Result};
+
+use super::wire::{Field, Wire};
+
+/// An initializer, without its elements.
+#[derive(Clone, Debug)]
+pub struct TensorEntry {
+    pub(super) name: String,
+    pub(super) dtype: Result<DType, &'static str>,
+    pub(super) shape: Shape,
+    pub(super) payload: Payload,
+}
+
+impl TensorEntry {
+    /// The name, any text: never to be used as the path of a file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of the elements; none where they are refused.
+    pub fn dtype(&self) -> Option<&DType> {
+        self.dtype.as_ref().ok()
+    }
+
+    /// Why the tensor cannot be read; none where it can.
+    pub fn refused(&self) -> Option<&'static str> {
+        self.dtype.as_ref().err().copied()
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Whether the elements lie in another file.
+    pub fn is_external(&self) -> bool {
+        matches!(self.payload, Payload::External(_))
+    }
+}
+
+/// Where elements are.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Little-endian bytes.
+    Plain(Vec<Range<u64>>),
+    /// Numbers of 7 bits a byte.
+    Varints(Vec<Range<u64>>),
+    External(External),
+}
+
+/// Elements in another file.
+#[derive(Clone, Debug, Default)]
+pub struct External {
+    pub location: String,
+    pub offset: u64,
+    pub length: Option<u64>,
+}
+
+/// What ONNX calls its types, in the order of their numbers from 1.
+fn dtype_of(number: u64) -> Result<DType, &'static str> {
+    Ok(match number {
+        1 => DType::F32,
+        2 => DType::U8,
+        3 => DType::I8,
+        4 => DType::U16,
+        5 => DType::I16,
+        6 => DType::I32,
+        7 => DType::I64,
+        8 => return Err("strings are no elements of a tensor"),
+        9 => DType::Bool,
+        10 => DType::F16,
+        11 => DType::F64,
+        12 => DType::U32,
+        13 => DType::U64,
+        14 => DType::C64,
+        15 => DType::C128,
+        16 => DType::BF16,
+        17 => DType::F8E4M3,
+        18 => DType::F8E4M3Fnuz,
+        19 => DType::F8E5M2,
+        20 => DType::F8E5M2Fnuz,
+        21 => return Err("elements of uint4, which no dtype here is"),
+        22 => return Err("elements of int4, which no dtype here is"),
+        23 => DType::F4,
+        24 => DType::F8E8M0,
+        25 => return Err("elements of uint2, which no dtype here is"),
+        26 => return Err("elements of int2, which no dtype here is"),
+        0 => return Err("elements of no type"),
+        _ => return Err("elements of a type that is not known here"),
+    })
+}
+
+/// The field for elements of a type, where they are not raw.
+fn field_of(dtype: &DType) -> u64 {
+    match dtype {
+        DType::F32 | DType::C64 => 4,
+        DType::F64 | DType::C128 => 10,
+        DType::I64 => 7,
+        DType::U32 | DType::U64 => 11,
+        _ => 5,
+    }
+}
+
+/// Reads a tensor whose message is next; `lost` is told of what is in it beside.
+pub fn read<S: ReadAt + ?Sized>(
+    wire: &mut Wire<'_, S>,
+    message: &Range<u64>,
+    limits: Limits,
+    lost: &mut dyn FnMut(&str, &'static str),
+) -> Result<TensorEntry> {
+    let mut parts = Parts::default();
+    while let Some((number, field)) = wire.field(message.end)? {
+        let next = field.range().end;
+        parts.take(wire, number, field, limits)?;
+        wire.skip_to(next)?;
+    }
+    let name = parts.name.clone();
+    for what in &parts.beside {
+        lost(&name, what);
+    }
+    parts.finish().map_err(|error| error.at(message.start).in_field(name))
+}
+
+#[derive(Default)]
+struct Parts {
+    name: String,
+    kind: u64,
+    dims: Vec<u64>,
+    /// Where elements stand, by field.
+    elements: Option<(u64, Vec<Range<u64>>)>,
+    location: u64,
+    external: External,
+    /// Lost beside.
+    beside: Vec<&'static str>,
+    in_segments: bool,
+}
+
+impl Parts {
+    fn take<S: ReadAt + ?Sized>(
+        &mut self,
+        wire: &mut Wire<'_, S>,
+        number: u64,
+        field: Field,
+        limits: Limits,
+    ) -> Result<()> {
+        let at = wire.at();
+        match (number, field) {
+            (1, Field::Varint(dim, _)) => self.dim(dim, limits),
+            (1, Field::Bytes(range)) => {
+                while wire.at() < range.end {
+                    let dim = wire.varint(range.end)?;
+                    self.dim(dim, limits)?;
+                }
+                Ok(())
+            }
+            (2, Field::Varint(kind, _)) => {
+                self.kind = kind;
+                Ok(())
+            }
+            (3, Field::Bytes(_)) => {
+                self.in_segments = true;
+                Ok(())
+            }
+            (4 | 5 | 7 | 10 | 11, Field::Bytes(range) | Field::Fixed(range)) => {
+                self.elements(wire, number, range)
+            }
+            // One number, not packed.
+            (5 | 7 | 11, Field::Varint(_, range)) => self.elements(wire, number, range),
+            (9, Field::Bytes(range)) => self.elements(wire, number, range),
+            (6, _) => Ok(()),
+            (8, Field::Bytes(range)) => {
+                self.name = wire.text(&range)?;
+                Ok(())
+            }
+            (12, Field::Bytes(_)) => self.lose("its description is left out"),
+            (13, Field::Bytes(range)) => self.external(wire, &range),
+            (14, Field::Varint(location, _)) => {
+                self.location = location;
+                Ok(())
+            }
+            (16, Field::Bytes(_)) => self.lose("its metadata are left out"),
+            (1..=16, _) => Err(Error::syntax("a field of a tensor is of another type").at(at)),
+            _ => self.lose("it has fields that are not known here: they are left out"),
+        }
+    }
+
+    // A result, so that it can end a match.
+    #[allow(clippy::unnecessary_wraps)]
+    fn lose(&mut self, what: &'static str) -> Result<()> {
+        if !self.beside.contains(&what) {
+            self.beside.push(what);
+        }
+        Ok(())
+    }
+
+    fn dim(&mut self, dim: u64, limits: Limits) -> Result<()> {
+        if self.dims.len() == limits.max_rank() {
+            let most = limits.max_rank();
+            return Err(Error::limit(format!("more than {most} dimensions")));
+        }
+        self.dims.push(dim);
+        Ok(())
+    }
+
+    fn elements<S: ReadAt + ?Sized>(
+        &mut self,
+        wire: &mut Wire<'_, S>,
+        number: u64,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let (field, ranges) = self.elements.get_or_insert_with(|| (number, Vec::new()));
+        if *field != number || number == 9 && !ranges.is_empty() {
+            return Err(Error::syntax("a tensor has its elements twice").at(range.start));
+        }
+        match ranges.last_mut() {
+            // Numbers that are not packed would else take a place each.
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => {
+                wire.charge(2 * size_of::<Range<u64>>())?;
+                ranges.push(range);
+            }
+        }
+        Ok(())
+    }
+
+    fn external<S: ReadAt + ?Sized>(
+        &mut self,
+        wire: &mut Wire<'_, S>,
+        range: &Range<u64>,
+    ) -> Result<()> {
+        let (mut key, mut value) = (String::new(), String::new());
+        while let Some((number, field)) = wire.field(range.end)? {
+            let next = field.range().end;
+            match (number, field) {
+                (1, Field::Bytes(range)) => key = wire.text(&range)?,
+                (2, Field::Bytes(range)) => value = wire.text(&range)?,
+                _ => {}
+            }
+            wire.skip_to(next)?;
+        }
+        let number = || {
+            let shown = value.chars().take(32).collect::<String>();
+            let what = format!("`{}` is no number of bytes", shown.escape_debug());
+            value.parse().map_err(|_| Error::syntax(what).at(range.start))
+        };
+        match key.as_str() {
+            "location" => self.external.location = value,
+            "offset" => self.external.offset = number()?,
+            "length" => self.external.length = Some(number()?),
+            "checksum" => self.lose("the SHA-1 of its file is not verified")?,
+            _ => self.lose("what is said of its file beside the place is left out")?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<TensorEntry> {
+        let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
+        // Negative ones are beyond every `usize` or too many elements.
+        let shape = dims.collect::<Option<Shape>>();
+        let counted = shape.and_then(|shape| Some((shape.element_count()?, shape)));
+        let Some((count, shape)) = counted else {
+            let dims: Vec<i64> = self.dims.iter().map(|dim| dim.cast_signed()).collect();
+            let what = format!("a shape of {dims:?}, which does not fit memory");
+            return Err(Error::limit(what));
+        };
+        let mut dtype = dtype_of(self.kind);
+        if self.in_segments {
+            dtype = Err("a part of a tensor, which is in segments");
+        }
+        if let (Ok(dtype), Some((field, _))) = (&dtype, &self.elements)
+            && *field != 9
+            && *field != field_of(dtype)
+        {
+            let what =
+                format!("elements of {dtype} stand in field {field}, which is another type's");
+            return Err(Error::syntax(what));
+        }
+        let len = match &dtype {
+            Ok(dtype) => dtype.byte_len(count),
+            Err(_) => None,
+        };
+        if len.is_none() && dtype.is_ok() {
+            dtype = Err("its elements do not fill whole bytes");
+        }
+        let payload = match (self.location, self.elements) {
+            (0, None) => Payload::Plain(Vec::new()),
+            (0, Some((9 | 4 | 10, ranges))) => Payload::Plain(ranges),
+            (0, Some((_, ranges))) => Payload::Varints(ranges),
+            (1, None) => Payload::External(self.external),
+            (1, Some(_)) => {
+                return Err(Error::syntax("a tensor has elements here and in another file"));
+            }
+            (other, _) => {
+                return Err(Error::syntax(format!("data location {other} is not known")));
+            }
+        };
+        if let (Ok(dtype), Some(len), Payload::Plain(ranges)) = (&dtype, len, &payload) {
+            let found: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+            if found != len as u64 {
+                let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
+                return Err(Error::syntax(what));
+            }
+        }
+        Ok(TensorEntry { name: self.name, dtype, shape, payload })
+    }
+}

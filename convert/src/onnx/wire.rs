@@ -1,0 +1,131 @@
+//! Protocol buffers, field by field.
+
+use std::ops::Range;
+
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use crate::input::{Input, Positions};
+
+/// What stands in a field.
+#[derive(Clone, Debug)]
+pub enum Field {
+    /// A number, and where it stood.
+    Varint(u64, Range<u64>),
+    /// A number of 4 or 8 bytes, and where they stand.
+    Fixed(Range<u64>),
+    /// Where a string, message or packed sequence stands.
+    Bytes(Range<u64>),
+}
+
+impl Field {
+    /// Where it stands, or stood.
+    pub fn range(&self) -> &Range<u64> {
+        match self {
+            Self::Varint(_, range) | Self::Fixed(range) | Self::Bytes(range) => range,
+        }
+    }
+}
+
+/// Reads fields from front to end.
+pub struct Wire<'a, S: ?Sized> {
+    input: Input<Positions<'a, S>>,
+}
+
+impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
+    pub fn new(source: &'a S, limits: Limits) -> Result<Self> {
+        Ok(Self { input: Input::new(Positions::new(source)?, limits) })
+    }
+
+    pub fn at(&self) -> u64 {
+        self.input.at()
+    }
+
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
+        self.input.charge(bytes as u64)
+    }
+
+    /// Goes to where something stands that is still ahead.
+    pub fn skip_to(&mut self, at: u64) -> Result<()> {
+        match at.checked_sub(self.at()) {
+            Some(len) => self.input.pass(len, "a message"),
+            None => Err(Error::syntax("a field that ends behind its message").at(self.at())),
+        }
+    }
+
+    /// The number of the next field of the message that ends at `end`, and what it is; its bytes are still
+    /// ahead.
+    pub fn field(&mut self, end: u64) -> Result<Option<(u64, Field)>> {
+        if self.at() >= end {
+            return Ok(None);
+        }
+        let at = self.at();
+        let key = self.varint(end)?;
+        let field = match key & 7 {
+            0 => {
+                let start = self.at();
+                let value = self.varint(end)?;
+                Field::Varint(value, start..self.at())
+            }
+            1 => Field::Fixed(self.range(8, end)?),
+            2 => {
+                let len = self.varint(end)?;
+                Field::Bytes(self.range(len, end)?)
+            }
+            5 => Field::Fixed(self.range(4, end)?),
+            other => {
+                let what = format!("wire type {other}, which no field of an ONNX model has");
+                return Err(Error::syntax(what).at(at));
+            }
+        };
+        match key >> 3 {
+            0 => Err(Error::syntax("a field of number 0").at(at)),
+            number => Ok(Some((number, field))),
+        }
+    }
+
+    fn range(&mut self, len: u64, end: u64) -> Result<Range<u64>> {
+        let start = self.at();
+        match start.checked_add(len).filter(|&stop| stop <= end) {
+            Some(stop) => Ok(start..stop),
+            None => {
+                let what = format!("a field of {len} bytes, where its message ends before that");
+                Err(Error::new(tenarc::error::Category::Eof, what).at(start))
+            }
+        }
+    }
+
+    pub fn varint(&mut self, end: u64) -> Result<u64> {
+        let start = self.at();
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            if self.at() >= end {
+                return Err(Error::eof("the rest of a number").at(self.at()));
+            }
+            let byte = self.input.byte("the rest of a number")?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::syntax("a number of more than 64 bits").at(start))
+    }
+
+    /// A short text.
+    pub fn text(&mut self, range: &Range<u64>) -> Result<String> {
+        const MOST: u64 = 64 << 10;
+        let len = range.end.saturating_sub(range.start);
+        if len > MOST {
+            let what = format!("a name of {len} bytes, {MOST} are allowed");
+            return Err(Error::limit(what).at(range.start));
+        }
+        let bytes = self.input.bytes(len, "a text")?;
+        String::from_utf8(bytes)
+            .map_err(|_| Error::syntax("a text that is not UTF-8").at(range.start))
+    }
+}

@@ -1,0 +1,219 @@
+//! Reading a file at any position.
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, FromTensor, Shape, TensorInfo};
+use tenarc::{DType, DynTensor, Error, Result};
+
+use super::header::{Header, shown};
+use super::value::{AsValue, Named};
+use crate::source;
+use crate::support::STEP;
+
+/// A safetensors file that can be read at any position: a [file](super::open), bytes in memory, or
+/// anything else that is [`ReadAt`].
+///
+/// Opening reads the header and checks all of it; tensors are read when they are asked for, each by
+/// itself. All methods take `&self`, so that several threads can read at once.
+pub struct SafeTensors<S> {
+    source: S,
+    header: Header,
+}
+
+impl<S> fmt::Debug for SafeTensors<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SafeTensors")
+            .field("tensors", &self.header.tensors.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SafeTensors<File> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let (file, _) = open_file(path)?;
+        Self::new(file).map_err(|error| error.in_file(path))
+    }
+}
+
+impl<S: ReadAt> SafeTensors<S> {
+    /// Reads the header of a file, and checks it as the reference implementation, version 0.8, does: it
+    /// takes at most 100 MB, and its tensors cover the rest of the file without hole or overlap.
+    ///
+    /// Beyond that, what the text of the format rules out or says nothing of is refused, as it would
+    /// be lost or read in more than one way: a header that does not begin with `{`, names and keys that
+    /// stand there twice, and further fields of a tensor.
+    ///
+    /// # Errors
+    /// Where reading fails, and where the file is none.
+    pub fn new(source: S) -> Result<Self> {
+        let header = Header::read(&source)?;
+        Ok(Self { source, header })
+    }
+
+    /// What the file is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// All tensors, in the order of their bytes in the file. The path of each is its name.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.header.tensors
+    }
+
+    /// The texts under `__metadata__`, in their order; `None` where there is no such key.
+    pub fn metadata(&self) -> Option<&[(String, String)]> {
+        self.header.metadata.as_deref()
+    }
+
+    /// The tensor of that name, without its elements.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn info(&self, name: &str) -> Result<&TensorInfo> {
+        self.place(self.header.find(name)?).map(|(info, _)| info)
+    }
+
+    /// The tensor of that name as any type that can be read from one.
+    ///
+    /// # Errors
+    /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
+    }
+
+    /// The tensor of that name, whatever its dtype, read straight into its memory.
+    ///
+    /// # Errors
+    /// Where there is no such tensor, it cannot be read, its shape does not fit memory, or a byte of
+    /// a bool tensor is neither 0 nor 1.
+    pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
+        let number = self.header.find(name)?;
+        self.read(number).map_err(|error| error.in_field(name))
+    }
+
+    /// The tensor of that name, whose bytes are read when it is written, some 256 KiB at a time.
+    ///
+    /// # Errors
+    /// Where there is no such tensor, or its shape does not fit memory.
+    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred_at(self.header.find(name)?)
+    }
+
+    /// Where in the source the elements of that tensor start: they lie there as they are read.
+    ///
+    /// # Errors
+    /// Where there is no such tensor.
+    pub fn position(&self, name: &str) -> Result<u64> {
+        self.place(self.header.find(name)?).map(|(_, start)| start)
+    }
+
+    /// The file as a value to be saved: a map of its tensors by name, and its metadata, if there are
+    /// any, under `__metadata__`. Its tensors are read as they are written.
+    ///
+    /// ```
+    /// use ndarray::Array2;
+    /// use tenarc_convert::safetensors::{self, SafeTensors};
+    ///
+    /// let mut bytes = Vec::new();
+    /// safetensors::to_writer(&mut bytes, &[("layers.0.weight", Array2::<f32>::eye(3))])?;
+    /// let file = SafeTensors::new(bytes)?;
+    ///
+    /// let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// out.save(&file.flat()?)?.save(&file.nested()?)?;
+    /// let archive = tenarc::Archive::new(out.finish()?)?;
+    /// for segment in archive.segments() {
+    ///     let weight: Array2<f32> = segment?.tensor("layers.0.weight")?;
+    ///     assert_eq!(weight, Array2::<f32>::eye(3));
+    /// }
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where a tensor has a shape that fits no memory, or more dimensions than archives are read with.
+    pub fn flat(&self) -> Result<AsValue<'_>> {
+        AsValue::flat(self.metadata(), self.named()?)
+    }
+
+    /// As [`flat`](Self::flat), with names taken apart at their dots: a tree of maps, in which steps
+    /// that count from zero make an array. So `layers.0.weight` and `layers.1.weight` are read into a
+    /// struct whose field `layers` is a vector of structs.
+    ///
+    /// # Errors
+    /// As [`flat`](Self::flat), where one name leads through another (`a` and `a.b`), where a name has
+    /// more than 64 steps, and where the first step of one is `__metadata__`.
+    pub fn nested(&self) -> Result<AsValue<'_>> {
+        AsValue::nested(self.metadata(), self.named()?)
+    }
+
+    pub(super) fn named(&self) -> Result<Vec<Named<'_>>> {
+        let numbers = 0..self.header.tensors.len();
+        numbers
+            .map(|number| {
+                let (info, _) = self.place(number)?;
+                Ok((info.path(), self.deferred_at(number)?))
+            })
+            .collect()
+    }
+
+    fn place(&self, number: usize) -> Result<(&TensorInfo, u64)> {
+        self.header.at(number).ok_or_else(|| Error::data(format!("there is no tensor {number}")))
+    }
+
+    pub(super) fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {
+        let (info, start) = self.place(number)?;
+        check_shape(info).map_err(|error| error.in_field(info.path()))?;
+        Ok(Deferred::from_blocks(info.dtype().clone(), info.shape(), info.order(), move |put| {
+            self.blocks(info, start, put)
+        }))
+    }
+
+    fn blocks(
+        &self,
+        info: &TensorInfo,
+        start: u64,
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let end = start.saturating_add(info.byte_len());
+        let mut at = start;
+        while at < end {
+            let block = source::bytes(&self.source, at, (end - at).min(STEP as u64))?;
+            if *info.dtype() == DType::Bool
+                && let Some(wrong) = block.iter().position(|&byte| byte > 1)
+            {
+                let error = Error::data("found a byte in a bool tensor that is neither 0 nor 1");
+                return Err(error.at(at.saturating_add(wrong as u64)));
+            }
+            put(&block)?;
+            at = at.saturating_add(block.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn read(&self, number: usize) -> Result<DynTensor> {
+        let (info, start) = self.place(number)?;
+        check_shape(info)?;
+        source::in_memory(info.byte_len(), start)?;
+        let mut at = start;
+        // What is in the file is no mere claim.
+        let tensor = DynTensor::read_with(info.meta().clone(), usize::MAX, |step| {
+            source::read_exact(&self.source, step, at)?;
+            at = at.saturating_add(step.len() as u64);
+            Ok(())
+        });
+        tensor.map_err(|error| error.at(start))
+    }
+}
+
+/// Refuses shapes that only zeros make small: the number of elements in a part of them is no number here.
+fn check_shape(info: &TensorInfo) -> Result<()> {
+    match Shape::from(info.shape()).element_count() {
+        Some(_) => Ok(()),
+        None => {
+            let shape = shown(info.shape());
+            Err(Error::data(format!("shape {shape} does not fit memory")))
+        }
+    }
+}

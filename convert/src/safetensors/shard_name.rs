@@ -1,0 +1,45 @@
+//! Names of the files that a model is in.
+
+use tenarc::{Error, Result};
+
+/// How the name of every index ends.
+const INDEX: &str = ".safetensors.index.json";
+
+/// Names that mean a device on Windows, with or without an extension.
+const DEVICES: [&str; 22] = [
+    "CON", "PRN", "AUX", "NUL", "COM1", "COM2", "COM3", "COM4", "COM5", "COM6", "COM7", "COM8",
+    "COM9", "LPT1", "LPT2", "LPT3", "LPT4", "LPT5", "LPT6", "LPT7", "LPT8", "LPT9",
+];
+
+/// Refuses what names no file in the directory of the index, on any system.
+pub fn check(name: &str) -> Result<()> {
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let wrong = if name.is_empty() || name == "." || name == ".." {
+        "no name of a file"
+    } else if name.contains(['/', '\\', ':']) {
+        "a path that can lead out of the directory of the index"
+    } else if name.contains(char::is_control) {
+        "a name with control characters"
+    } else if DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) {
+        "the name of a device"
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(128).collect();
+    Err(Error::data(format!("shard `{}`: {wrong}", shown.escape_debug())))
+}
+
+/// The `model` of `model.safetensors.index.json`.
+pub fn stem_of_index(name: &str) -> Result<&str> {
+    name.strip_suffix(INDEX).filter(|stem| !stem.is_empty()).ok_or_else(|| {
+        let name = name.escape_debug();
+        Error::data(format!(
+            "expected the name of an index, `….safetensors.index.json`, found `{name}`"
+        ))
+    })
+}
+
+/// `model-00001-of-00002.safetensors`, counted from one.
+pub fn of_shard(stem: &str, number: usize, count: usize) -> String {
+    format!("{stem}-{number:05}-of-{count:05}.safetensors")
+}

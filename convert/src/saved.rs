@@ -1,0 +1,191 @@
+//! Values as trees whose tensors are had one at a time: in memory, or in an archive.
+
+use std::ops::Range;
+
+use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Item, Items};
+use tenarc::io::ReadAt;
+use tenarc::value::Numbers;
+use tenarc::{DType, Error, Result, Value};
+
+use crate::elements::{self, Number};
+
+/// Unsigned bignum (RFC 8949, section 3.4.3).
+const BIGNUM: u64 = 2;
+/// Negative bignum (RFC 8949, section 3.4.3).
+const NEGATIVE_BIGNUM: u64 = 3;
+
+/// What a node of a tree is.
+pub enum Node<'t, T> {
+    Array(&'t [T]),
+    Map(&'t [(Value, T)]),
+    Tag(u64, &'t T),
+    Leaf,
+}
+
+/// A value, wherever it is.
+pub trait Tree: Sized {
+    fn node(&self) -> Node<'_, Self>;
+
+    /// Does something with a leaf, which `fetch` reads if it is not there.
+    fn with_leaf<R>(&self, fetch: &Fetch<'_>, f: impl FnOnce(&Value) -> Result<R>) -> Result<R>;
+}
+
+/// Reads what stands at a place of the metadata.
+pub type Fetch<'a> = dyn Fn(Range<usize>) -> Result<Value> + 'a;
+
+/// For values in memory.
+pub fn nowhere(_: Range<usize>) -> Result<Value> {
+    Err(Error::data("a value in memory is nowhere else"))
+}
+
+impl Tree for Value {
+    fn node(&self) -> Node<'_, Self> {
+        match self {
+            Self::Array(items) => Node::Array(items),
+            Self::Map(entries) => Node::Map(entries),
+            Self::Tag(BIGNUM | NEGATIVE_BIGNUM, _) => Node::Leaf,
+            Self::Tag(tag, inner) => Node::Tag(*tag, inner),
+            _ => Node::Leaf,
+        }
+    }
+
+    fn with_leaf<R>(&self, _: &Fetch<'_>, f: impl FnOnce(&Value) -> Result<R>) -> Result<R> {
+        f(self)
+    }
+}
+
+/// The plain numbers that a packed sequence stands for; none where they are more than numbers.
+pub fn unpacked(numbers: &Numbers) -> Option<Vec<Value>> {
+    if numbers.dtype().is_complex() || numbers.dtype() == DType::F128 {
+        return None;
+    }
+    // No detour, on which NaNs might lose bits.
+    if let Some(values) = numbers.as_slice::<f32>() {
+        return Some(values.iter().copied().map(Value::F32).collect());
+    }
+    let plain = |number| match number {
+        Number::Bool(value) => Some(Value::Bool(value)),
+        Number::Unsigned(value) => Some(Value::Integer(value.into())),
+        Number::Signed(value) => Some(Value::Integer(value.into())),
+        #[allow(clippy::cast_possible_truncation)]
+        Number::Float(value) if numbers.dtype() != DType::F64 => Some(Value::F32(value as f32)),
+        Number::Float(value) => Some(Value::F64(value)),
+        Number::Complex(..) => None,
+    };
+    elements::numbers(numbers)?.into_iter().map(plain).collect()
+}
+
+/// A value of an archive: leaves are read when they are asked for.
+pub enum Saved {
+    /// Where it stands in the metadata.
+    Leaf(Range<usize>),
+    Array(Vec<Saved>),
+    Map(Vec<(Value, Saved)>),
+    Tag(u64, Box<Saved>),
+}
+
+impl Saved {
+    /// What a segment holds, without its tensors.
+    pub fn of<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Self> {
+        Walk { items: segment.inspect()?, bytes: segment.metadata()? }.item()
+    }
+}
+
+impl Tree for Saved {
+    fn node(&self) -> Node<'_, Self> {
+        match self {
+            Self::Leaf(_) => Node::Leaf,
+            Self::Array(items) => Node::Array(items),
+            Self::Map(entries) => Node::Map(entries),
+            Self::Tag(tag, inner) => Node::Tag(*tag, inner),
+        }
+    }
+
+    fn with_leaf<R>(&self, fetch: &Fetch<'_>, f: impl FnOnce(&Value) -> Result<R>) -> Result<R> {
+        match self {
+            Self::Leaf(range) => f(&fetch(range.clone())?),
+            _ => f(&Value::Null),
+        }
+    }
+}
+
+struct Walk<'m> {
+    items: Items<'m>,
+    bytes: &'m [u8],
+}
+
+impl<'m> Walk<'m> {
+    fn next(&mut self) -> Result<Item<'m>> {
+        self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
+    }
+
+    fn item(&mut self) -> Result<Saved> {
+        let item = self.next()?;
+        self.rest(item)
+    }
+
+    /// What starts with this item.
+    fn rest(&mut self, item: Item<'m>) -> Result<Saved> {
+        match item.event {
+            Event::Array => {
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        Item { event: Event::End, .. } => return Ok(Saved::Array(items)),
+                        item => items.push(self.rest(item)?),
+                    }
+                }
+            }
+            Event::Map => {
+                let mut entries = Vec::new();
+                loop {
+                    match self.next()? {
+                        Item { event: Event::End, .. } => return Ok(Saved::Map(entries)),
+                        key => entries.push((self.key(key.range)?, self.item()?)),
+                    }
+                }
+            }
+            Event::Tag(tag) => Ok(Saved::Tag(tag, Box::new(self.item()?))),
+            _ => Ok(Saved::Leaf(item.range)),
+        }
+    }
+
+    fn key(&self, range: Range<usize>) -> Result<Value> {
+        // Whatever it is, it stands in the metadata as a whole, but for tensors in buffers.
+        let start = range.start as u64;
+        let item = self.bytes.get(range).unwrap_or_default();
+        tenarc::from_slice(item).map_err(|error| error.moved_by(start))
+    }
+}
+
+/// Where in a value something is, for those that are told of what is lost.
+#[derive(Default)]
+pub struct Path {
+    text: String,
+}
+
+/// Bytes of a path that are told.
+const MAX_PATH: usize = 256;
+
+impl Path {
+    /// Goes a step further; what [`leave`](Self::leave) takes to go back.
+    pub fn enter(&mut self, step: impl FnOnce() -> String) -> usize {
+        let before = self.text.len();
+        if before < MAX_PATH {
+            if before > 0 {
+                self.text.push('.');
+            }
+            self.text.extend(step().chars().take(MAX_PATH));
+        }
+        before
+    }
+
+    pub fn leave(&mut self, before: usize) {
+        self.text.truncate(before);
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}

@@ -1,0 +1,104 @@
+//! The elements of a tensor in order, wherever they lie in their storage.
+
+use std::borrow::Cow;
+
+use tenarc::io::ReadAt;
+use tenarc::tensor::TensorInfo;
+use tenarc::{Error, Result};
+
+use super::layout::Place;
+use crate::source;
+use crate::support::STEP;
+
+/// What a tensor may waste of the bytes that are read for it at once: this many times its own, and this many.
+const WASTE_TIMES: u64 = 2;
+const WASTE: u64 = 1 << 20;
+
+/// Hands over elements that lie one after the other, from `at` on in the source.
+pub fn direct<S: ReadAt + ?Sized>(
+    source: &S,
+    at: u64,
+    len: u64,
+    put: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let mut done = 0;
+    while done < len {
+        let step = (len - done).min(STEP as u64);
+        put(source::bytes(source, at.saturating_add(done), step)?.into_owned())?;
+        done += step;
+    }
+    Ok(())
+}
+
+/// Hands over elements with gaps between them, in another order, or several times, in row-major order. `at`
+/// is where the first of them is in the source.
+pub fn strided<S: ReadAt + ?Sized>(
+    source: &S,
+    at: u64,
+    info: &TensorInfo,
+    place: &Place,
+    strides: &[u64],
+    put: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let shape = info.shape();
+    let (outer, run) = runs(shape, strides, place.width);
+    let (shape, strides) = (shape.get(..outer).unwrap_or(&[]), strides.get(..outer).unwrap_or(&[]));
+    let dense = info.byte_len().saturating_mul(WASTE_TIMES).saturating_add(WASTE);
+    // All at once where that is not much more than the tensor; else run by run.
+    let all = (source.contents().is_some() || place.span <= dense)
+        .then(|| source::bytes(source, at, place.span))
+        .transpose()?;
+    let piece = |offset: u64, len: usize| match &all {
+        Some(all) => source::slice(all, offset, len).map(Cow::Borrowed),
+        None => source::bytes(source, at.saturating_add(offset), len as u64),
+    };
+    let mut block = Vec::new();
+    let mut index = vec![0usize; shape.len()];
+    let mut offset = 0u64;
+    loop {
+        let mut done = 0;
+        while done < run {
+            // Whole elements, as all of these numbers are multiples of them.
+            let step = (run - done).min(STEP);
+            block.extend_from_slice(&piece(offset.saturating_add(done as u64), step)?);
+            done += step;
+            if block.len() >= STEP {
+                put(std::mem::take(&mut block))?;
+            }
+        }
+        // The last axis changes fastest; those that are through start again.
+        let mut axes = index.iter_mut().zip(shape.iter().zip(strides)).rev();
+        loop {
+            let Some((step, (&dim, &stride))) = axes.next() else {
+                return if block.is_empty() { Ok(()) } else { put(block) };
+            };
+            *step += 1;
+            if *step < dim {
+                offset = offset.checked_add(stride).ok_or_else(outside)?;
+                break;
+            }
+            *step = 0;
+            let back = stride.checked_mul(dim.saturating_sub(1) as u64);
+            offset = back.and_then(|back| offset.checked_sub(back)).ok_or_else(outside)?;
+        }
+    }
+}
+
+#[cold]
+fn outside() -> Error {
+    Error::damaged("an element outside of its storage")
+}
+
+/// How many axes lead to runs of elements without gaps, and how many bytes those are.
+fn runs(shape: &[usize], strides: &[u64], width: usize) -> (usize, usize) {
+    let mut outer = shape.len();
+    let mut run = width;
+    for (&dim, &stride) in shape.iter().zip(strides).rev() {
+        if dim != 1 && stride != run as u64 {
+            break;
+        }
+        run = run.saturating_mul(dim);
+        outer -= 1;
+    }
+    (outer, run)
+}

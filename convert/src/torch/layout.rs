@@ -1,0 +1,115 @@
+//! Where the elements of a tensor are, checked against the storage they are in.
+
+use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
+use tenarc::{DType, Error, Result};
+
+use super::container::{Container, storage_name};
+use super::pickle::{Kind, Rebuilt};
+use crate::source::in_memory;
+
+/// A tensor whose every element lies inside of its storage.
+#[derive(Debug)]
+pub struct Place {
+    /// The number of its member.
+    pub member: usize,
+    /// Where the first element is in the storage, and how many bytes lead from there behind the last.
+    pub start: u64,
+    pub span: u64,
+    /// Bytes of an element.
+    pub width: usize,
+    /// Bytes from one element to the next along each axis; `None` where the elements lie as they are wanted.
+    pub strides: Option<Vec<u64>>,
+    /// Whether it is all of its storage, as it lies.
+    pub whole: bool,
+}
+
+/// Finds the storage of a tensor, and the tensor in it.
+pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(TensorInfo, Place)> {
+    let member = container.find(&storage_name(&tensor.storage.key));
+    let Some((at, member)) = member.and_then(|at| Some((at, container.members.get(at)?))) else {
+        let key = tensor.storage.key.escape_debug();
+        return Err(Error::damaged(format!("the file has no storage `{key}`")));
+    };
+    let width = tensor.dtype.bits().unwrap_or(8) / 8;
+    let room = member.byte_len();
+    check_claim(tensor, room)?;
+    let shape = tensor.shape.iter().map(|&dim| usize::try_from(dim).ok());
+    let shape: Option<Shape> = shape.collect();
+    let counted = shape.and_then(|shape| {
+        let count = shape.element_count()?;
+        Some((shape, count, tensor.dtype.byte_len(count)?))
+    });
+    let Some((shape, count, len)) = counted else {
+        let what = format!("a {} tensor of shape {:?} fits no memory", tensor.dtype, tensor.shape);
+        return Err(Error::data(what));
+    };
+    if tensor.strides.len() != shape.len() {
+        let (found, expected) = (tensor.strides.len(), shape.len());
+        return Err(Error::data(format!("{found} strides of {expected} dimensions")));
+    }
+    in_memory(len as u64, 0)?;
+    let (start, span) = if count == 0 { (0, 0) } else { reach(tensor, width as u64, room)? };
+    let order = order(&shape, &tensor.strides, count);
+    let whole = order.is_some() && start == 0 && len as u64 == room;
+    let strides = match order {
+        Some(_) => None,
+        // Within reach, but for axes along which nothing moves.
+        None => Some(tensor.strides.iter().map(|s| s.saturating_mul(width as u64)).collect()),
+    };
+    let order = order.unwrap_or(Order::C);
+    let meta = TensorMeta { dtype: tensor.dtype.clone(), shape, order };
+    let info = TensorInfo::new(name.to_owned(), meta, len as u64);
+    Ok((info, Place { member: at, start, span, width, strides, whole }))
+}
+
+/// That the storage has as many bytes as the pickle says.
+fn check_claim(tensor: &Rebuilt, room: u64) -> Result<()> {
+    let dtype = match &tensor.storage.elements {
+        Kind::Typed(dtype) => dtype,
+        Kind::Untyped => &DType::U8,
+    };
+    let width = dtype.bits().unwrap_or(8) as u64 / 8;
+    let count = tensor.storage.count;
+    // The last bytes may be less than an element.
+    if room / width == count {
+        return Ok(());
+    }
+    let what = format!("the pickle says {count} elements of {dtype}, the storage has {room} bytes");
+    Err(Error::damaged(what))
+}
+
+/// From where to where the elements reach, in bytes of the storage.
+fn reach(tensor: &Rebuilt, width: u64, room: u64) -> Result<(u64, u64)> {
+    let last = tensor.shape.iter().zip(&tensor.strides).try_fold(0u64, |last, (&dim, &stride)| {
+        last.checked_add(dim.saturating_sub(1).checked_mul(stride)?)
+    });
+    let start = tensor.offset.checked_mul(width);
+    let span = last.and_then(|last| last.checked_add(1)?.checked_mul(width));
+    let end = start.zip(span).and_then(|(start, span)| start.checked_add(span));
+    match (start, span, end) {
+        (Some(start), Some(span), Some(end)) if end <= room => Ok((start, span)),
+        _ => Err(Error::damaged(format!(
+            "elements from {} on, shape {:?}, strides {:?}, lie outside of the {room} bytes of their storage",
+            tensor.offset, tensor.shape, tensor.strides
+        ))),
+    }
+}
+
+/// The order in which elements that lie without gaps follow each other.
+fn order(shape: &[usize], strides: &[u64], count: usize) -> Option<Order> {
+    fn dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a u64)>) -> bool {
+        let mut expected = 1u64;
+        for (&dim, &stride) in axes {
+            // Along an axis of one element, nothing moves.
+            if dim != 1 && stride != expected {
+                return false;
+            }
+            expected = expected.saturating_mul(dim as u64);
+        }
+        true
+    }
+    if count == 0 || dense(shape.iter().zip(strides).rev()) {
+        return Some(Order::C);
+    }
+    dense(shape.iter().zip(strides)).then_some(Order::F)
+}

@@ -1,0 +1,54 @@
+//! torch's files (`.pt`, `.pth`, `.bin`), read and converted to archives. No code is ever run.
+//!
+//! ```no_run
+//! use ndarray::Array2;
+//! use tenarc_convert::torch::{self, Options};
+//!
+//! let file = torch::open("model.pt")?;                            // reads what there is, no elements
+//! for tensor in file.tensors() {
+//!     println!("{}: {} {:?}", tensor.path(), tensor.dtype(), tensor.shape());
+//! }
+//! let weight: Array2<f32> = file.tensor("layers.0.weight")?;
+//!
+//! torch::to_archive("model.pt", "model.tenarc", &Options::default())?;
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+//!
+//! Such a file is a zip file of a pickle and of the bytes of tensors, as `torch.save` has written it since
+//! version 1.6. A pickle is a program; here it is read as data. The functions that torch makes tensors and dicts
+//! with are known by their names; an object that any other one would make is not made, but listed in
+//! [`TorchFile::losses`]. A pickle that names functions attacks use, such as `os.system`, is refused.
+//!
+//! Tensors have the names that `state_dict` gives them: keys of dicts, and numbers of elements of lists, joined
+//! by dots. Views of a storage are read as the tensors they are: transposed ones in column-major
+//! [order](tenarc::tensor::Order), others gathered in row-major order. Plain values beside tensors, such as the number of
+//! an epoch, are kept. Not kept, and not counted as lost, is what is no value of a tensor: devices, strides,
+//! `requires_grad`, and which tensors share a storage
+//! ([`with_dedup`](tenarc::archive::SaveOptions::with_dedup) stores equal ones once).
+
+mod container;
+mod convert;
+mod file;
+mod gather;
+mod layout;
+mod pickle;
+mod tree;
+mod value;
+
+use std::fs::File;
+use std::path::Path;
+
+pub use super::nested::Names;
+pub use convert::{Options, to_archive};
+pub use file::TorchFile;
+pub use value::AsValue;
+
+use tenarc::Result;
+
+/// Opens a file, to read what is asked for of it: see [`TorchFile::new`].
+///
+/// # Errors
+/// Where the file cannot be read, is not of the format, or holds what is refused.
+pub fn open(path: impl AsRef<Path>) -> Result<TorchFile<File>> {
+    TorchFile::open(path.as_ref())
+}

@@ -1,0 +1,389 @@
+//! The machine: a stack, marks on it, and a memo.
+
+use std::collections::HashMap;
+
+use tenarc::{Error, Result};
+
+use super::build;
+use super::global::{self, Global};
+use super::input::Input;
+use super::object::{Dict, Object, Value};
+
+/// Operations of a pickle, each of which makes one object, value or entry at most. torch writes some
+/// twenty for a tensor.
+const MAX_OPERATIONS: u32 = 1 << 22;
+
+/// Bytes that its objects may take: some are made of others, and so are not bounded by the pickle's own.
+const MAX_COST: usize = 128 << 20;
+
+/// A pickle that was read: its objects, and which of them it is.
+#[derive(Debug)]
+pub struct Pickle {
+    pub objects: Vec<Object>,
+    pub root: Value,
+}
+
+impl Pickle {
+    /// Reads a whole pickle.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        let mut machine = Machine {
+            objects: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: HashMap::new(),
+            cost: 0,
+        };
+        let mut input = Input::new(bytes);
+        for _ in 0..MAX_OPERATIONS {
+            let at = input.position();
+            let code = input.u8()?;
+            if code == b'.' {
+                return machine.finish(&input).map_err(|error| error.at(at));
+            }
+            machine.step(code, &mut input).map_err(|error| error.at(at))?;
+        }
+        let what = format!("a pickle of more than {MAX_OPERATIONS} operations");
+        Err(Error::limit(what).at(input.position()))
+    }
+}
+
+/// The state between two operations.
+pub struct Machine {
+    pub objects: Vec<Object>,
+    stack: Vec<Value>,
+    /// How high the stack was at each mark.
+    marks: Vec<usize>,
+    memo: HashMap<u32, Value>,
+    /// What the objects take, together.
+    cost: usize,
+}
+
+impl Machine {
+    fn finish(mut self, input: &Input<'_>) -> Result<Pickle> {
+        let root = self.pop()?;
+        if !self.stack.is_empty() || !self.marks.is_empty() {
+            return Err(Error::syntax("the pickle ends with more than one value"));
+        }
+        if input.left() > 0 {
+            let what = format!("{} bytes follow the end of the pickle", input.left());
+            return Err(Error::syntax(what).at(input.position()));
+        }
+        Ok(Pickle { objects: self.objects, root })
+    }
+
+    /// One operation. The letters are those of Python's pickletools.
+    fn step(&mut self, code: u8, input: &mut Input<'_>) -> Result<()> {
+        match code {
+            // PROTO
+            0x80 => match input.u8()? {
+                2..=5 => Ok(()),
+                found => Err(Error::data(format!("pickle protocol {found}, 2 to 5 are read"))),
+            },
+            // FRAME
+            0x95 => input.array::<8>().map(drop),
+            b'(' => {
+                self.marks.push(self.stack.len());
+                Ok(())
+            }
+            // POP, POP_MARK, DUP
+            b'0' => match self.marks.last() {
+                Some(&mark) if mark == self.stack.len() => self.marked().map(drop),
+                _ => self.pop().map(drop),
+            },
+            b'1' => self.marked().map(drop),
+            b'2' => {
+                let top = self.top()?;
+                self.push(top)
+            }
+            b'N' => self.push(Value::None),
+            0x88 => self.push(Value::Bool(true)),
+            0x89 => self.push(Value::Bool(false)),
+            // BININT, BININT1, BININT2, LONG1, LONG4
+            b'J' => {
+                let number = input.array().map(i32::from_le_bytes)?;
+                self.push(Value::Int(number.into()))
+            }
+            b'K' => {
+                let number = input.u8()?;
+                self.push(Value::Int(number.into()))
+            }
+            b'M' => {
+                let number = input.array().map(u16::from_le_bytes)?;
+                self.push(Value::Int(number.into()))
+            }
+            0x8a => self.long(input.counted(1)?),
+            0x8b => self.long(input.counted(4)?),
+            // BINFLOAT
+            b'G' => {
+                let number = input.array().map(f64::from_be_bytes)?;
+                self.push(Value::Float(number))
+            }
+            // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
+            b'X' => self.make(Object::Text(input.text(4)?.into())),
+            0x8c => self.make(Object::Text(input.text(1)?.into())),
+            0x8d => self.make(Object::Text(input.text(8)?.into())),
+            // BINBYTES, SHORT_BINBYTES, BINBYTES8, BYTEARRAY8; BINSTRING, SHORT_BINSTRING of Python 2
+            b'B' | b'T' => self.make(Object::Bytes(input.counted(4)?.into())),
+            b'C' | b'U' => self.make(Object::Bytes(input.counted(1)?.into())),
+            0x8e | 0x96 => self.make(Object::Bytes(input.counted(8)?.into())),
+            _ => self.containers(code, input),
+        }
+    }
+
+    fn containers(&mut self, code: u8, input: &mut Input<'_>) -> Result<()> {
+        match code {
+            b']' => self.make(Object::List(Vec::new())),
+            b'}' => self.make(Object::Dict(Box::default())),
+            b')' => self.make(Object::Tuple(Box::default())),
+            b'l' => {
+                let values = self.marked()?;
+                self.make(Object::List(values))
+            }
+            b'd' => {
+                let entries = pairs(&self.marked()?)?;
+                self.make(Object::Dict(Box::new(Dict { entries, ..Dict::default() })))
+            }
+            b't' => {
+                let values = self.marked()?;
+                self.make(Object::Tuple(values.into()))
+            }
+            0x85..=0x87 => {
+                let mut values = Vec::with_capacity(3);
+                for _ in 0x85..=code {
+                    values.push(self.pop()?);
+                }
+                values.reverse();
+                self.make(Object::Tuple(values.into()))
+            }
+            // APPEND, APPENDS, SETITEM, SETITEMS, ADDITEMS
+            b'a' => {
+                let value = self.pop()?;
+                self.append(&[value])
+            }
+            b'e' => {
+                let values = self.marked()?;
+                self.append(&values)
+            }
+            b's' => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(&[key, value])
+            }
+            b'u' => {
+                let values = self.marked()?;
+                self.set(&values)
+            }
+            0x8f => self.make(Object::Other("a set".into())),
+            0x90 => {
+                self.marked()?;
+                match self.object(self.top()?) {
+                    Some(Object::Other(_)) => Ok(()),
+                    _ => Err(Error::syntax("expected a set to add to")),
+                }
+            }
+            0x91 => {
+                self.marked()?;
+                self.make(Object::Other("a frozenset".into()))
+            }
+            // BINGET, LONG_BINGET, BINPUT, LONG_BINPUT, MEMOIZE
+            b'h' => self.recall(input.u8()?.into()),
+            b'j' => self.recall(input.u32()?),
+            b'q' => self.keep(input.u8()?.into()),
+            b'r' => self.keep(input.u32()?),
+            0x94 => self.keep(u32::try_from(self.memo.len()).unwrap_or(u32::MAX)),
+            _ => self.calls(code, input),
+        }
+    }
+
+    fn calls(&mut self, code: u8, input: &mut Input<'_>) -> Result<()> {
+        match code {
+            // GLOBAL, STACK_GLOBAL
+            b'c' => {
+                let (module, name) = (input.line()?, input.line()?);
+                self.make(Object::Global(global::find(module, name)?))
+            }
+            0x93 => {
+                let (name, module) = (self.pop()?, self.pop()?);
+                match (self.object(module), self.object(name)) {
+                    (Some(Object::Text(module)), Some(Object::Text(name))) => {
+                        let found = global::find(module, name)?;
+                        self.make(Object::Global(found))
+                    }
+                    _ => Err(Error::syntax("expected a module and a name, found something else")),
+                }
+            }
+            // REDUCE, NEWOBJ, NEWOBJ_EX, BUILD, BINPERSID
+            b'R' => {
+                let (arguments, function) = (self.pop()?, self.pop()?);
+                let made = build::call(self, function, arguments)?;
+                self.made(made)
+            }
+            0x81 => {
+                let (arguments, class) = (self.pop()?, self.pop()?);
+                let made = build::new(self, class, Some(arguments))?;
+                self.made(made)
+            }
+            0x92 => {
+                let (_, _, class) = (self.pop()?, self.pop()?, self.pop()?);
+                let made = build::new(self, class, None)?;
+                self.made(made)
+            }
+            b'b' => {
+                let state = self.pop()?;
+                let target = self.top()?;
+                build::state(self, target, state)
+            }
+            b'Q' => {
+                let id = self.pop()?;
+                let storage = build::storage(self, id)?;
+                self.make(storage)
+            }
+            0x82..=0x84 => {
+                Err(Error::data("the pickle uses registered extensions, which it does not hold"))
+            }
+            0x97 | 0x98 => {
+                Err(Error::data("the pickle has buffers out of band, which it does not hold"))
+            }
+            b'P' | b'p' | b'g' | b'i' | b'o' | b'I' | b'L' | b'F' | b'S' | b'V' => {
+                Err(Error::data(format!(
+                    "operation `{}` is of pickle protocol 0 or 1, 2 to 5 are read",
+                    char::from(code)
+                )))
+            }
+            _ => Err(Error::syntax(format!("byte {code:#04x} is no operation of a pickle"))),
+        }
+    }
+
+    pub fn object(&self, value: Value) -> Option<&Object> {
+        match value {
+            Value::Object(number) => self.objects.get(number),
+            _ => None,
+        }
+    }
+
+    pub fn object_mut(&mut self, value: Value) -> Option<&mut Object> {
+        match value {
+            Value::Object(number) => self.objects.get_mut(number),
+            _ => None,
+        }
+    }
+
+    // A result, so that it can end an operation.
+    #[allow(clippy::unnecessary_wraps)]
+    fn push(&mut self, value: Value) -> Result<()> {
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn make(&mut self, object: Object) -> Result<()> {
+        self.cost = self.cost.saturating_add(object.cost());
+        if self.cost > MAX_COST {
+            return Err(Error::limit(format!("a pickle of more than {MAX_COST} bytes of objects")));
+        }
+        self.objects.push(object);
+        self.push(Value::Object(self.objects.len() - 1))
+    }
+
+    fn made(&mut self, made: build::Made) -> Result<()> {
+        match made {
+            build::Made::New(object) => self.make(object),
+            build::Made::Old(value) => self.push(value),
+        }
+    }
+
+    fn floor(&self) -> usize {
+        self.marks.last().copied().unwrap_or(0)
+    }
+
+    fn pop(&mut self) -> Result<Value> {
+        let found = if self.stack.len() > self.floor() { self.stack.pop() } else { None };
+        found.ok_or_else(|| Error::syntax("an operation lacks a value to work on"))
+    }
+
+    fn top(&self) -> Result<Value> {
+        let found = if self.stack.len() > self.floor() { self.stack.last() } else { None };
+        found.copied().ok_or_else(|| Error::syntax("an operation lacks a value to work on"))
+    }
+
+    /// What was pushed since the last mark, which is taken away.
+    fn marked(&mut self) -> Result<Vec<Value>> {
+        let mark = self.marks.pop().ok_or_else(|| Error::syntax("an operation lacks its mark"))?;
+        Ok(self.stack.split_off(mark.min(self.stack.len())))
+    }
+
+    fn recall(&mut self, number: u32) -> Result<()> {
+        let found = self.memo.get(&number).copied();
+        self.push(
+            found.ok_or_else(|| Error::syntax(format!("the memo has nothing under {number}")))?,
+        )
+    }
+
+    fn keep(&mut self, number: u32) -> Result<()> {
+        let top = self.top()?;
+        self.memo.insert(number, top);
+        Ok(())
+    }
+
+    fn append(&mut self, values: &[Value]) -> Result<()> {
+        let target = self.top()?;
+        match self.object_mut(target) {
+            Some(Object::List(list)) => list.extend_from_slice(values),
+            Some(Object::Other(_)) => {}
+            _ => return Err(Error::syntax("expected a list to append to, found something else")),
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, values: &[Value]) -> Result<()> {
+        let entries = pairs(values)?;
+        let target = self.top()?;
+        match self.object_mut(target) {
+            Some(Object::Dict(dict)) => dict.entries.extend(entries),
+            Some(Object::Other(_)) => {}
+            _ => return Err(Error::syntax("expected a dict to add to, found something else")),
+        }
+        Ok(())
+    }
+
+    /// An integer in two's complement, of any width.
+    fn long(&mut self, bytes: &[u8]) -> Result<()> {
+        let sign = bytes.last().map_or(0, |last| if last & 0x80 == 0 { 0 } else { 0xff });
+        let mut wide = [sign; 16];
+        if bytes.len() > wide.len() {
+            let what = format!("an integer of {} bytes", bytes.len());
+            return self.make(Object::Other(what.into()));
+        }
+        for (to, &from) in wide.iter_mut().zip(bytes) {
+            *to = from;
+        }
+        let number = i128::from_le_bytes(wide);
+        match i64::try_from(number) {
+            Ok(number) => self.push(Value::Int(number)),
+            Err(_) => self.make(Object::Big(number)),
+        }
+    }
+}
+
+/// Keys and values that follow each other.
+fn pairs(values: &[Value]) -> Result<Vec<(Value, Value)>> {
+    let (pairs, rest) = values.as_chunks::<2>();
+    if rest.is_empty() {
+        return Ok(pairs.iter().map(|&[key, value]| (key, value)).collect());
+    }
+    Err(Error::syntax("a dict has a key without a value"))
+}
+
+impl Global {
+    /// Its name, for messages.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Unknown(name) => format!("`{}`", name.escape_debug()),
+            Self::DType(dtype) => format!("`torch.{}`", global::name_of(dtype)),
+            Self::OrderedDict => "`collections.OrderedDict`".into(),
+            Self::Size => "`torch.Size`".into(),
+            Self::Encode => "`_codecs.encode`".into(),
+            Self::Bytes => "`bytes`".into(),
+            Self::Tensor(_) | Self::Parameter => "a function that makes a tensor".into(),
+            Self::Storage(_) => "a type of storage".into(),
+        }
+    }
+}

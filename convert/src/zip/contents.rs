@@ -1,0 +1,220 @@
+//! The contents of a member: read in order, inflated, and checked.
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use super::{Bytes, DEFLATED, Fields, LOCAL_LEN, Member, STORED, flag, signature, widened};
+use crate::source;
+
+/// Compressed bytes read at once.
+const STEP: usize = 32 << 10;
+
+/// Deflate cannot make more than this of a byte.
+const MAX_RATIO: u64 = 1032;
+
+/// Fills `out` from `offset` on.
+pub fn read_at<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
+    source::fill(source, out, offset, "")
+}
+
+/// The contents of a member, as far as they were read. [`finish`](Self::finish) tells whether they are
+/// what the directory says.
+pub struct Contents<'a, S: ?Sized> {
+    source: &'a S,
+    member: &'a Member,
+    /// Where the next compressed byte stands, and behind the last.
+    at: u64,
+    end: u64,
+    inflate: Option<Box<Inflate>>,
+    crc: Crc,
+    given: u64,
+}
+
+struct Inflate {
+    raw: Decompress,
+    buf: Vec<u8>,
+    start: usize,
+    ended: bool,
+}
+
+impl<'a, S: ReadAt + ?Sized> Contents<'a, S> {
+    /// Reads the header before the contents, which must say what the directory says.
+    pub fn open(source: &'a S, member: &'a Member) -> Result<Self> {
+        supported(member)?;
+        let mut head = [0; LOCAL_LEN];
+        read_at(source, &mut head, member.offset)?;
+        let wrong =
+            |what: &str| Err(Error::damaged(format!("local header: {what}")).at(member.offset));
+        let mut fields = Fields(&head);
+        if fields.array() != signature::LOCAL {
+            return wrong("there is none where the directory says");
+        }
+        let _version = fields.u16();
+        let (flags, method) = (fields.u16(), fields.u16());
+        let _time = fields.u32();
+        let crc = fields.u32();
+        let (compressed, inflated) = (fields.u32(), fields.u32());
+        let (name_len, extra_len) = (usize::from(fields.u16()), usize::from(fields.u16()));
+        let mut names = vec![0; name_len + extra_len];
+        let start = member.offset.saturating_add(LOCAL_LEN as u64);
+        let data = start.saturating_add(names.len() as u64);
+        if data.checked_add(member.compressed).is_none_or(|end| end > member.limit) {
+            return wrong("the member lies over what follows it");
+        }
+        read_at(source, &mut names, start)?;
+        let (name, extra) = names.split_at(name_len);
+        if name != member.name.as_bytes() {
+            return wrong("it has another name than the directory");
+        }
+        if (flags, method) != (member.flags, member.method) {
+            return wrong("it says otherwise than the directory how the member is stored");
+        }
+        // Otherwise they stand behind the contents.
+        if flags & flag::DESCRIPTOR == 0 {
+            let Some(sizes) = widened([inflated, compressed], extra) else {
+                return wrong("its 64-bit sizes are cut short");
+            };
+            if (sizes, crc) != ([member.inflated, member.compressed], member.crc) {
+                return wrong("it has other sizes or another checksum than the directory");
+            }
+        }
+        let inflate = (member.method == DEFLATED).then(|| {
+            let raw = Decompress::new(false);
+            Box::new(Inflate { raw, buf: Vec::new(), start: 0, ended: false })
+        });
+        let end = data + member.compressed;
+        Ok(Self { source, member, at: data, end, inflate, crc: Crc::new(), given: 0 })
+    }
+
+    /// Where the next byte stands, of a member that is stored as it is.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// That there is nothing more, and that all was as the directory says.
+    pub fn finish(mut self) -> Result<()> {
+        let mut more = [0];
+        if Bytes::read(&mut self, &mut more)? != 0 {
+            return Err(Error::damaged("the member goes on behind what it should hold"));
+        }
+        let left = self.inflate.as_ref().map_or(0, |inflate| inflate.buf.len() - inflate.start);
+        if self.at < self.end || left > 0 {
+            return Err(Error::damaged("compressed bytes follow the end of the member").at(self.at));
+        }
+        if self.given != self.member.inflated {
+            let (found, expected) = (self.given, self.member.inflated);
+            let what = format!("the directory says {expected} bytes, found {found}");
+            return Err(Error::damaged(what).at(self.member.offset));
+        }
+        let (found, expected) = (self.crc.sum(), self.member.crc);
+        if found != expected && self.member.checked {
+            let what = format!("the CRC-32 is {found:08x}, the directory says {expected:08x}");
+            return Err(Error::damaged(what).at(self.member.offset));
+        }
+        self.descriptor()
+    }
+
+    /// Compares what stands behind the contents, if anything: with or without a signature, of 32 or 64
+    /// bits.
+    fn descriptor(&self) -> Result<()> {
+        if self.member.flags & flag::DESCRIPTOR == 0 {
+            return Ok(());
+        }
+        let room = usize::try_from(self.member.limit - self.end).unwrap_or(usize::MAX);
+        let mut found = vec![0; room.min(24)];
+        read_at(self.source, &mut found, self.end)?;
+        let Member { crc, compressed, inflated, .. } = self.member;
+        let bytes = found.strip_prefix(&signature::DESCRIPTOR).unwrap_or(&found);
+        let starts = |bytes: &[u8]| {
+            let Some(rest) = bytes.strip_prefix(&crc.to_le_bytes()) else { return false };
+            let wide = [compressed.to_le_bytes(), inflated.to_le_bytes()].concat();
+            let short = u32::try_from(*compressed).ok().zip(u32::try_from(*inflated).ok());
+            let is_short = short.is_some_and(|(compressed, inflated)| {
+                rest.starts_with(&[compressed.to_le_bytes(), inflated.to_le_bytes()].concat())
+            });
+            is_short || rest.starts_with(&wide)
+        };
+        // A checksum may look like the signature.
+        if starts(bytes) || starts(&found) {
+            return Ok(());
+        }
+        Err(Error::damaged("what follows the member differs from the directory").at(self.end))
+    }
+
+    /// Reads compressed bytes as they lie.
+    fn raw(&mut self, out: &mut [u8]) -> Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let len = left.min(out.len());
+        let Some(out) = out.get_mut(..len) else { return Ok(0) };
+        read_at(self.source, out, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+
+    fn inflated(&mut self, inflate: &mut Inflate, out: &mut [u8]) -> Result<usize> {
+        while !inflate.ended && !out.is_empty() {
+            if inflate.start == inflate.buf.len() {
+                inflate.buf.resize(STEP, 0);
+                inflate.start = 0;
+                let read = self.raw(&mut inflate.buf)?;
+                inflate.buf.truncate(read);
+            }
+            let input = inflate.buf.get(inflate.start..).unwrap_or_default();
+            let before = (inflate.raw.total_in(), inflate.raw.total_out());
+            let status = inflate.raw.decompress(input, out, FlushDecompress::None);
+            let status = status.map_err(|_| {
+                Error::damaged("the compressed data are broken").at(self.at - input.len() as u64)
+            })?;
+            let used = inflate.raw.total_in() - before.0;
+            let made = inflate.raw.total_out() - before.1;
+            inflate.start += usize::try_from(used).unwrap_or(input.len()).min(input.len());
+            inflate.ended = status == Status::StreamEnd;
+            if made > 0 {
+                return Ok(usize::try_from(made).unwrap_or(out.len()).min(out.len()));
+            }
+            if used == 0 && !inflate.ended {
+                return Err(Error::damaged("the compressed data do not end").at(self.at));
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl<S: ReadAt + ?Sized> Bytes for Contents<'_, S> {
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        let n = match self.inflate.take() {
+            None => self.raw(out)?,
+            Some(mut inflate) => {
+                let n = self.inflated(&mut inflate, out);
+                self.inflate = Some(inflate);
+                n?
+            }
+        };
+        self.crc.update(out.get(..n).unwrap_or_default());
+        self.given = self.given.saturating_add(n as u64);
+        Ok(n)
+    }
+}
+
+/// That the member can be read, and does not claim what cannot be.
+fn supported(member: &Member) -> Result<()> {
+    let at = |error: Error| Err(error.at(member.offset));
+    if member.flags & (flag::ENCRYPTED | flag::STRONGLY_ENCRYPTED | flag::MASKED) != 0 {
+        return at(Error::data("the member is encrypted"));
+    }
+    if member.flags & flag::PATCHES != 0 {
+        return at(Error::data("the member is a patch"));
+    }
+    match member.method {
+        STORED if member.compressed == member.inflated => Ok(()),
+        DEFLATED if member.inflated / MAX_RATIO <= member.compressed => Ok(()),
+        STORED | DEFLATED => {
+            let (found, claimed) = (member.compressed, member.inflated);
+            at(Error::damaged(format!("{found} bytes of the file cannot be {claimed} of a member")))
+        }
+        other => at(Error::data(format!(
+            "the member is compressed by method {other}; only stored and deflated ones are read"
+        ))),
+    }
+}

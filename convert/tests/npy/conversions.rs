@@ -1,0 +1,253 @@
+//! npz files to archives, and back.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+
+use half::bf16;
+use ndarray::{Array1, Array2, array};
+use serde::Serialize;
+use tenarc::error::Category;
+use tenarc::{Archive, DynTensor, OArchive, Tensor};
+use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
+
+use super::support::{all, bytes, fixture, fixtures, part, says, zip};
+
+fn archived(npz: &[u8]) -> Vec<u8> {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    let npz = Npz::new(npz).unwrap();
+    assert!(npy::into_archive(&npz, &mut out, &ConvertOptions::default()).unwrap().is_empty());
+    out.finish().unwrap()
+}
+
+/// The names of all files in a directory.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_npz_file_goes_there_and_back() {
+    for name in ["plain", "compressed", "unicode", "nested", "positional", "mixed", "empty"] {
+        let file = fixture(&format!("{name}.npz"));
+        let expected = all(&file).unwrap();
+        let archive = archived(&file);
+        let map: BTreeMap<String, Tensor<DynTensor>> =
+            Archive::new(&archive[..]).unwrap().load().unwrap();
+        assert_eq!(map.len(), expected.len());
+        for (name, tensor) in &expected {
+            assert_eq!(&map[name].0, tensor, "{name}");
+        }
+        for compression in [Compression::Stored, Compression::Deflated] {
+            let out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+            let mut out = out.with_compression(compression);
+            let archive = Archive::new(&archive[..]).unwrap();
+            let segment = archive.segment(0).unwrap();
+            npy::from_segment(&segment, &mut out, &ConvertOptions::default()).unwrap();
+            assert_eq!(all(&out.finish().unwrap().into_inner()).unwrap(), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out() {
+    let file = zip(&[part("notes/a.txt", b"hello", false), part("a.npy", &bytes(b"x"), false)]);
+    let told = ConvertOptions::default().with_losses(true);
+    for (file, lost) in [
+        (file, "`notes/a.txt`: a member that is no array"),
+        (fixture("refuse/structured_member.npz"), "structured"),
+    ] {
+        let npz = Npz::new(&file[..]).unwrap();
+        let mut out = OArchive::new(Vec::new()).unwrap();
+        says(npy::into_archive(&npz, &mut out, &ConvertOptions::default()), lost);
+        assert_eq!(out.segments(), 0);
+        let found = npy::into_archive(&npz, &mut out, &told).unwrap();
+        assert!(found.count() == 1 && found.to_string().contains(lost), "{found}");
+        let archive = out.finish().unwrap();
+        assert_eq!(Archive::new(&archive[..]).unwrap().tensors().unwrap().len(), 1);
+    }
+    // Damage is no loss that one can ask for.
+    let mut file = fixture("plain.npz");
+    file[0] = b'Q';
+    let npz = Npz::new(&file[..]).unwrap();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    says(npy::into_archive(&npz, &mut out, &told), "local header");
+}
+
+#[derive(Serialize)]
+struct Model {
+    name: &'static str,
+    layers: Vec<Layer>,
+    scale: Tensor<Array1<bf16>>,
+    steps: u64,
+    blob: serde_bytes::ByteBuf,
+    loss: Vec<f64>,
+    none: Option<u8>,
+    empty: Vec<u8>,
+    by_truth: BTreeMap<bool, Tensor<Vec<f32>>>,
+    big: u128,
+    some: Option<Tensor<Array1<i16>>>,
+    last: Tensor<Array1<i64>>,
+}
+
+#[derive(Serialize)]
+struct Layer {
+    weight: Tensor<Array2<f32>>,
+}
+
+fn model() -> Model {
+    let layer = |n: u8| Layer { weight: Array2::from_elem((40, 40), n.into()).into() };
+    Model {
+        name: "a model",
+        layers: vec![layer(1), layer(2)],
+        scale: Array1::from_elem(3000, bf16::ONE).into(),
+        steps: 7,
+        blob: serde_bytes::ByteBuf::from(vec![7; 5000]),
+        loss: vec![0.5; 400],
+        none: None,
+        empty: vec![],
+        by_truth: BTreeMap::from([(true, Tensor(vec![1.0]))]),
+        big: u128::MAX,
+        some: Some(array![7].into()),
+        last: Array1::from_elem(1000, 9).into(),
+    }
+}
+
+#[test]
+fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_out() {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&model()).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let segment = archive.segment(0).unwrap();
+    let convert = |options: ConvertOptions| {
+        let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+        let lost = npy::from_segment(&segment, &mut out, &options)?;
+        Ok((lost, out.finish().unwrap().into_inner()))
+    };
+    let options = ConvertOptions::default;
+    says(convert(options()), "`layers.0.weight` is inside of a nested value");
+    says(convert(options().with_losses(true)), "with_flattened");
+    let error =
+        says(convert(options().with_flattened(true)), "unless losses are accepted").to_string();
+    let lost = [
+        "`name`: a text",
+        "`scale`: npy has no dtype for bf16; convert the elements to one it has",
+        "`steps`: an integer",
+        "`blob`: bytes",
+        "`none`: a bool, float or null",
+        "`empty`: an empty map or sequence",
+        "`big`: an integer",
+    ];
+    // The first are named.
+    for what in &lost[..3] {
+        assert!(error.contains(what), "{what}: {error}");
+    }
+    let (told, npz) = convert(options().with_flattened(true).with_losses(true)).unwrap();
+    let told: Vec<String> = told.listed().iter().map(ToString::to_string).collect();
+    assert_eq!(told, lost);
+    let found = all(&npz).unwrap();
+    let names: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(
+        names,
+        ["layers.0.weight", "layers.1.weight", "loss", "by_truth.true", "some", "last"]
+    );
+    assert_eq!(found[1].1.view::<f32>().unwrap()[[39, 39]], 2.0);
+    assert_eq!(found[4].1, array![7i16].into());
+    assert_eq!(found[5].1, Array1::from_elem(1000, 9i64).into());
+}
+
+#[test]
+fn names_that_would_meet_are_an_error() {
+    #[derive(Serialize)]
+    struct Both {
+        a: BTreeMap<&'static str, Tensor<Array1<f32>>>,
+        #[serde(rename = "a.b")]
+        b: Tensor<Array1<f32>>,
+    }
+    let tensor = || Tensor(array![1.0f32]);
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&Both { a: BTreeMap::from([("b", tensor())]), b: tensor() }).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let options = ConvertOptions::default().with_flattened(true);
+    let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+    let segment = archive.segment(0).unwrap();
+    says(npy::from_segment(&segment, &mut out, &options), "two tensors would be named `a.b`");
+}
+
+/// Arrays and integer keys would come back as maps with text keys.
+#[test]
+fn only_maps_with_text_keys_are_flat() {
+    let tensor = || Tensor(array![1.0f32]);
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&vec![tensor(), tensor()]).unwrap();
+    out.save(&BTreeMap::from([(7, tensor())])).unwrap();
+    out.save(&tensor()).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let convert = |at, options: &ConvertOptions| {
+        let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+        npy::from_segment(&archive.segment(at).unwrap(), &mut out, options)?;
+        Ok(all(&out.finish().unwrap().into_inner()).unwrap())
+    };
+    for at in [0, 1] {
+        says(convert(at, &ConvertOptions::default()), "with_flattened");
+    }
+    let flattened = ConvertOptions::default().with_flattened(true);
+    let names = |at| convert(at, &flattened).unwrap().into_iter().map(|(name, _)| name).collect();
+    let names: [Vec<String>; 2] = [names(0), names(1)];
+    assert_eq!(names, [vec!["0".to_owned(), "1".into()], vec!["7".into()]]);
+    says(convert(2, &flattened), "without a name");
+}
+
+#[test]
+fn files_are_converted_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let options = ConvertOptions::default().with_compression(Compression::Deflated);
+    let lost = npy::npz_to_archive(fixtures().join("nested.npz"), path("a.tenarc"), &options);
+    assert!(lost.unwrap().is_empty());
+    tenarc::open(path("a.tenarc")).unwrap().verify().unwrap();
+    assert!(npy::archive_to_npz(path("a.tenarc"), path("a.npz"), &options).unwrap().is_empty());
+    let npz = std::fs::read(path("a.npz")).unwrap();
+    assert_eq!(all(&npz).unwrap(), all(&fixture("nested.npz")).unwrap());
+    assert!(Npz::new(&npz[..]).unwrap().members().iter().all(npy::Member::is_deflated));
+
+    // Whatever goes wrong, what was there stays.
+    let before = std::fs::read(path("a.tenarc")).unwrap();
+    for (bad, text) in [
+        ("bad/crc.npz", "CRC-32"),
+        ("bad/trunc.npz", "end record"),
+        ("refuse/structured_member.npz", "structured"),
+        ("gone.npz", "gone.npz"),
+    ] {
+        says(npy::npz_to_archive(fixtures().join(bad), path("a.tenarc"), &options), text);
+    }
+    assert_eq!(std::fs::read(path("a.tenarc")).unwrap(), before);
+    tenarc::save(path("model.tenarc"), &model()).unwrap();
+    says(npy::archive_to_npz(path("model.tenarc"), path("a.npz"), &options), "nested");
+    let mut log = OArchive::append(path("a.tenarc")).unwrap();
+    log.save("another").unwrap();
+    log.finish().unwrap();
+    says(npy::archive_to_npz(path("a.tenarc"), path("a.npz"), &options), "one value, found 2");
+    assert_eq!(std::fs::read(path("a.npz")).unwrap(), npz);
+    assert_eq!(names(dir.path()), ["a.npz", "a.tenarc", "model.tenarc"]);
+}
+
+#[test]
+fn a_damaged_archive_is_not_converted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tenarc");
+    tenarc::save(&path, &BTreeMap::from([("a", Tensor(vec![1.0f32; 4000]))])).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4000] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let npz = dir.path().join("a.npz");
+    let error = npy::archive_to_npz(&path, &npz, &ConvertOptions::default()).unwrap_err();
+    assert_eq!(error.category(), Category::Damaged);
+    assert_eq!(names(dir.path()), ["a.tenarc"]);
+}

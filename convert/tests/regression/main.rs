@@ -1,0 +1,13 @@
+//! One module for each defect that was once here.
+
+mod digits_of_singles;
+#[cfg(any(
+    feature = "arrow",
+    feature = "json",
+    feature = "msgpack",
+    feature = "npy",
+    feature = "safetensors",
+    feature = "tenbin"
+))]
+mod lying_writers;
+mod wide_integers;

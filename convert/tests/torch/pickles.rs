@@ -1,0 +1,222 @@
+//! What the machine understands, and what it does not.
+
+use tenarc::error::Category;
+use tenarc_convert::torch::TorchFile;
+
+use super::support::{Pickler, file, floats, refused, under_a};
+
+fn value(pickle: Pickler) -> String {
+    let bytes = file(&under_a(|_| pickle), &floats(12));
+    let file = TorchFile::new(bytes).unwrap();
+    let bytes = tenarc::to_vec(&file.flat().unwrap()).unwrap();
+    let text = tenarc::diag::to_string(&bytes).unwrap();
+    assert_eq!(file.losses().listed().len(), 1, "the storage is not used: {}", file.losses());
+    text
+}
+
+fn a() -> Pickler {
+    Pickler::new().op(b"}").text("a")
+}
+
+#[test]
+fn plain_values_of_every_kind_come_through() {
+    let cases: [(Pickler, &str); 20] = [
+        (a().op(b"N"), "null"),
+        (a().op(b"\x88"), "true"),
+        (a().op(b"J\xff\xff\xff\xff"), "-1"),
+        (a().op(b"M\x01\x02"), "513"),
+        (a().op(b"\x8a\x00"), "0"),
+        (a().op(b"\x8a\x02\x00\x80"), "-32768"),
+        (
+            a().op(b"\x8b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"),
+            "2(h'010000000000000000')",
+        ),
+        (a().op(b"G\x3f\xf8\0\0\0\0\0\0"), "1.5"),
+        (a().op(b"\x8c\x02hi"), "\"hi\""),
+        (a().op(b"\x8d\x02\0\0\0\0\0\0\0hi"), "\"hi\""),
+        (a().op(b"C\x02hi"), "h'6869'"),
+        (a().op(b"\x96\x02\0\0\0\0\0\0\0hi"), "h'6869'"),
+        (
+            a().global("_codecs", "encode").text("\u{0}\u{ff}").text("latin1").op(b"\x86R"),
+            "h'00ff'",
+        ),
+        (a().global("__builtin__", "bytes").op(b")R"), "h''"),
+        (a().op(b"(K\x01Nl"), "[1, null]"),
+        (a().op(b"]K\x01a(NNe"), "[1, null, null]"),
+        (a().op(b"NK\x01\x86"), "[null, 1]"),
+        (a().op(b"(K\x01Nd"), "{1: null}"),
+        (a().op(b"}(K\x01NX\x01\0\0\0bNu"), "{1: null, \"b\": null}"),
+        (a().op(b"K\x01Nq\x050h\x05\x86"), "[1, null]"),
+    ];
+    for (pickle, expected) in cases {
+        let text = value(pickle);
+        assert!(text.contains(&format!("\"a\": {expected}")), "{text}, expected {expected}");
+    }
+}
+
+#[test]
+fn functions_of_attacks_are_refused_by_their_names() {
+    let cases = [
+        ("os", "system"),
+        ("posix", "system"),
+        ("nt", "system"),
+        ("subprocess", "Popen"),
+        ("builtins", "eval"),
+        ("__builtin__", "exec"),
+        ("builtins", "getattr"),
+        ("importlib", "import_module"),
+        ("runpy", "_run_code"),
+        ("os.path", "join"),
+        ("operator", "attrgetter"),
+    ];
+    for (module, name) in cases {
+        let call = |pickle: Pickler| pickle.text("echo").op(b"\x85R");
+        let text = format!("asks Python to run `{module}.{name}`");
+        let old = under_a(|pickle| call(pickle.global(module, name)));
+        assert_eq!(refused(&old, &text), Category::Data);
+        let new = under_a(|pickle| call(pickle.text(module).text(name).op(b"\x93")));
+        refused(&new, &text);
+        // Even where nothing calls it, or what it made is thrown away.
+        refused(&Pickler::new().global(module, name).op(b"0}").end(), &text);
+    }
+    refused(
+        &under_a(|pickle| pickle.text("builtins").text("eval.__call__").op(b"\x93")),
+        "eval.__call__",
+    );
+}
+
+#[test]
+fn other_functions_leave_an_object_of_which_only_the_name_is_known() {
+    let made: [fn(Pickler) -> Pickler; 5] = [
+        |pickle| pickle.global("my", "Class").op(b")R"),
+        |pickle| pickle.global("my", "Class").op(b")\x81}X\x01\0\0\0kNsb"),
+        |pickle| pickle.global("my", "Class").op(b")}\x92"),
+        |pickle| pickle.global("my", "Class").op(b")RK\x01a(K\x01K\x02u"),
+        |pickle| pickle.global("my", "Class").op(b")R)R"),
+    ];
+    for made in made {
+        let bytes = file(
+            &under_a(|pickle| {
+                made(pickle).op(b"sX\x01\0\0\0b").tensor("FloatStorage", 12, 0, &[12], &[1])
+            }),
+            &floats(12),
+        );
+        let file = TorchFile::new(bytes).unwrap();
+        let listed: Vec<_> = file.losses().listed().iter().map(ToString::to_string).collect();
+        assert_eq!(listed, ["`a`: an object that `my.Class` would make"]);
+        assert_eq!(file.tensors()[0].path(), "b");
+    }
+}
+
+#[test]
+fn parts_of_tensors_must_be_what_torch_writes() {
+    let tensor = |args: fn(Pickler) -> Pickler| {
+        under_a(|pickle| {
+            args(pickle.global("torch._utils", "_rebuild_tensor_v2").op(b"(")).op(b"tR")
+        })
+    };
+    refused(&tensor(|pickle| pickle), "expected storage, offset, size and stride");
+    refused(&tensor(|pickle| pickle.op(b"NK\x00))")), "expected the storage of a tensor");
+    refused(
+        &tensor(|pickle| pickle.storage("FloatStorage", "0", 12).op(b"N))")),
+        "expected storage, offset",
+    );
+    refused(
+        &tensor(|pickle| pickle.storage("FloatStorage", "0", 12).int(-1).op(b"))")),
+        "is negative",
+    );
+    refused(
+        &tensor(|pickle| pickle.storage("FloatStorage", "0", 12).int(0).ints(&[-1]).ints(&[1])),
+        "none of them negative",
+    );
+    refused(
+        &tensor(|pickle| {
+            pickle.storage("FloatStorage", "0", 12).int(0).ints(&[1]).op(b"X\x01\0\0\0x")
+        }),
+        "none of them negative",
+    );
+    refused(
+        &tensor(|pickle| {
+            pickle.storage("FloatStorage", "0", 12).int(0).ints(&[1; 65]).ints(&[1; 65])
+        }),
+        "65 dimensions",
+    );
+    for id in [&b"N"[..], b")", b"(NNNNNt", b"X\x07\0\0\0storage"] {
+        let found = refused(&under_a(|pickle| pickle.op(id).op(b"Q")), "expected");
+        assert!(matches!(found, Category::Data | Category::Syntax));
+    }
+    refused(
+        &under_a(|pickle| {
+            pickle.op(b"(").text("storage").op(b"N").text("0").text("cpu").int(1).op(b"tQ")
+        }),
+        "expected the id of a storage",
+    );
+}
+
+#[test]
+fn storages_and_dtypes_without_a_counterpart_are_lost_by_name() {
+    let quantized = under_a(|pickle| pickle.tensor("QInt8Storage", 48, 0, &[48], &[1]));
+    let packed = under_a(|pickle| pickle.tensor_v3("float4_e2m1fn_x2", 48, 0, &[48], &[1]));
+    for (pickle, name) in [(quantized, "torch.QInt8Storage"), (packed, "torch.float4_e2m1fn_x2")] {
+        let file = TorchFile::new(file(&pickle, &floats(12))).unwrap();
+        assert!(file.tensors().is_empty());
+        assert!(file.losses().to_string().contains(name), "{}", file.losses());
+    }
+}
+
+#[test]
+fn attributes_of_tensors_and_dicts_are_lost_by_name() {
+    let parameter = under_a(|pickle| {
+        let pickle = pickle.global("torch._utils", "_rebuild_parameter_with_state").op(b"(");
+        let pickle = pickle.tensor("FloatStorage", 12, 0, &[12], &[1]).op(b"\x88").hooks();
+        pickle.op(b"}").text("tag").op(b"K\x01stR")
+    });
+    let found = TorchFile::new(file(&parameter, &floats(12))).unwrap();
+    assert_eq!(found.losses().listed()[0].to_string(), "`a`: attributes of a tensor");
+    assert_eq!(found.tensors().len(), 1);
+    let plain = under_a(|pickle| {
+        let pickle = pickle.global("torch._utils", "_rebuild_parameter").op(b"(");
+        pickle.tensor("FloatStorage", 12, 0, &[12], &[1]).op(b"\x88").hooks().op(b"tR")
+    });
+    assert!(TorchFile::new(file(&plain, &floats(12))).unwrap().losses().is_empty());
+    let dict = Pickler::new().hooks().text("a").tensor("FloatStorage", 12, 0, &[12], &[1]);
+    let dict = dict.op(b"s}").text("x").op(b"Nsb").end();
+    let found = TorchFile::new(file(&dict, &floats(12))).unwrap();
+    assert_eq!(found.losses().listed()[0].to_string(), "``: attributes of a dict");
+}
+
+#[test]
+fn operations_need_what_they_work_on() {
+    let cases: [(&[u8], &str); 24] = [
+        (b"0.", "lacks a value"),
+        (b"2.", "lacks a value"),
+        (b"t.", "lacks its mark"),
+        (b"(0.", "lacks a value"),
+        (b"a.", "lacks a value"),
+        (b"NNa.", "expected a list"),
+        (b"NNNs.", "expected a dict"),
+        (b"}(Nu.", "a key without a value"),
+        (b"h\x00.", "the memo has nothing"),
+        (b"NN.", "more than one value"),
+        (b"(N.", "more than one value"),
+        (b"N.N", "bytes follow"),
+        (b"N)R.", "expected a function"),
+        (b"ccollections\nOrderedDict\nNR.", "expected a tuple"),
+        (b"N)\x81.", "expected a class"),
+        (b"NNb.", "attributes for what has none"),
+        (b"NN\x93.", "expected a module"),
+        (b"X\xff\xff\xff\xffx.", "of which 2 are there"),
+        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffx.", "of which 2 are there"),
+        (b"X\x01\0\0\0\xff.", "not UTF-8"),
+        (b"\x82\x01.", "extensions"),
+        (b"\x97.", "out of band"),
+        (b"I1\n.", "protocol 0 or 1"),
+        (b"\xff.", "no operation of a pickle"),
+    ];
+    for (bytes, text) in cases {
+        refused(&Pickler::new().op(bytes).0, text);
+    }
+    refused(b"\x80\x06N.", "pickle protocol 6");
+    refused(b"", "input ended");
+    refused(&Pickler::new().op(b"c").op([b'x'; 2000]).end(), "a name of more than");
+}

@@ -1,9 +1,0 @@
-//! Bytes that come one after the other.
-
-use crate::error::Result;
-
-/// Gives bytes one after the other.
-pub trait Bytes {
-    /// Reads up to `out.len()` bytes; how many it were. Zero only at the end.
-    fn read(&mut self, out: &mut [u8]) -> Result<usize>;
-}

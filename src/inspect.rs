@@ -1,0 +1,387 @@
+//! A look into an encoded value without a type for it: of which items it is made, and where they stand.
+//!
+//! [`Items`] walks over a message, or over the metadata of a [segment](crate::archive::Segment::inspect), item by item.
+//! Tensors are told by dtype, shape and place; their elements are not read. What is known of an item then, its
+//! range, is what [`Segment::decode`](crate::archive::Segment::decode) reads it by.
+//!
+//! ```
+//! use tenarc::inspect::{Event, Items};
+//!
+//! let bytes = tenarc::to_vec(&("loss", [0.5, 0.25]))?;
+//! let mut texts = Vec::new();
+//! for item in Items::new(&bytes) {
+//!     let item = item?;
+//!     if let Event::Text = item.event {
+//!         texts.push(tenarc::from_slice::<&str>(&bytes[item.range])?);
+//!     }
+//! }
+//! assert_eq!(texts, ["loss"]);
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::io::buffers::{Buffers, Contents};
+use crate::io::source::SliceRead;
+use crate::meta::TensorMeta;
+use crate::options::Limits;
+use crate::segment::read::SegmentRead;
+use crate::segment::spelling;
+use crate::wire::head::{self, Head};
+use crate::wire::reader::{Left, Wire, unexpected_break};
+use crate::wire::tag;
+use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
+
+/// The tag around `Some` of what would otherwise be read as `None`.
+pub const SOME: u64 = tag::SOME;
+
+/// An item, or the end of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item<'a> {
+    /// What it is.
+    pub event: Event<'a>,
+    /// Where it stands in the bytes. Of [`Array`](Event::Array), [`Map`](Event::Map) and [`Tag`](Event::Tag) that is
+    /// the head; [`End`](Event::End) has the range of the whole array or map.
+    pub range: Range<usize>,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// An array starts: its elements follow, then an [`End`](Self::End).
+    Array,
+    /// A map starts: keys and values follow in turn, then an [`End`](Self::End).
+    Map,
+    /// A map key, as a whole. Its value follows.
+    Key(Key<'a>),
+    /// The end of an array or map.
+    End,
+    /// A tag around the item that follows. Tags of tensors and of large integers are none of these.
+    Tag(u64),
+    /// A tensor, another block of numbers, or a byte string that stands in a buffer.
+    Payload(Payload),
+    /// An integer of any size.
+    Integer,
+    /// A float of any width.
+    Float,
+    /// A byte string that stands here.
+    Bytes,
+    /// A text.
+    Text,
+    /// True or false.
+    Bool,
+    /// Null.
+    Null,
+    /// Undefined.
+    Undefined,
+    /// Another simple value (RFC 8949, section 3.3).
+    Simple,
+}
+
+/// A map key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// A text.
+    Text(Cow<'a, str>),
+    /// An integer of at most 64 bits and a sign.
+    Integer(i128),
+    /// Anything else, in diagnostic notation (RFC 8949, section 8).
+    Other(String),
+}
+
+impl<'a> Key<'a> {
+    /// The key as a step of a path: a text as it is, any other key in diagnostic notation.
+    pub fn into_step(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Integer(integer) => integer.to_string().into(),
+            Self::Other(notation) => notation.into(),
+        }
+    }
+}
+
+/// A block of elements, without them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Payload {
+    /// What the block stands for.
+    pub form: Form,
+    /// Dtype, shape and order. Numbers and bytes have one dimension.
+    pub meta: TensorMeta,
+    /// The number of bytes.
+    pub byte_len: u64,
+    /// The number of the buffer that the payload is, counted from zero in its segment; `None` where it stands
+    /// inline.
+    pub buffer: Option<u64>,
+}
+
+/// What a block of elements stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// A tensor.
+    Tensor,
+    /// A sequence of numbers of one type.
+    Numbers,
+    /// A byte string.
+    Bytes,
+}
+
+/// The items of an encoded value, or of several, one after the other. After an error there are no more.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Where `bytes` start in the archive, from which offsets in errors are counted.
+    base: u64,
+    /// Start and length of each.
+    buffers: &'a [(u64, u64)],
+    limits: Limits,
+    /// What is around the next item.
+    around: Vec<Around>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Around {
+    Tag,
+    Container(Container),
+}
+
+/// An array or map that is being walked over.
+#[derive(Clone, Copy, Debug)]
+struct Container {
+    start: usize,
+    left: Left,
+    next: Next,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Element,
+    Key,
+    Value,
+}
+
+impl<'a> Items<'a> {
+    /// The items of a message, or of several, one after the other.
+    pub fn new(message: &'a [u8]) -> Self {
+        Self::of_segment(message, 0..message.len(), 0, &[], Limits::default())
+    }
+
+    /// Sets limits on depth and dimensions.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the buffers that payloads may be in, by start and length as [`Segment::buffers`] has them. Only lengths
+    /// count.
+    ///
+    /// [`Segment::buffers`]: crate::archive::Segment::buffers
+    #[must_use]
+    pub fn with_buffers(mut self, buffers: &'a [(u64, u64)]) -> Self {
+        self.buffers = buffers;
+        self
+    }
+
+    pub(crate) fn of_segment(
+        metadata: &'a [u8],
+        range: Range<usize>,
+        base: u64,
+        buffers: &'a [(u64, u64)],
+        limits: Limits,
+    ) -> Self {
+        let bytes = metadata.get(..range.end).unwrap_or_default();
+        Self { bytes, at: range.start, base, buffers, limits, around: Vec::new() }
+    }
+
+    /// Passes over the rest of the innermost array or map; its [`End`](Event::End).
+    ///
+    /// # Errors
+    /// Where what is passed over is not well-formed, and outside of arrays and maps.
+    pub fn leave(&mut self) -> Result<Item<'a>> {
+        let is_container = |around: &Around| !matches!(around, Around::Tag);
+        let innermost = self.around.iter().rposition(is_container);
+        let outside = || Error::data("there is no array or map to leave").at(self.offset());
+        let depth = innermost.ok_or_else(outside)?;
+        loop {
+            match self.next().transpose()? {
+                Some(item) if self.around.len() <= depth && item.event == Event::End => {
+                    return Ok(item);
+                }
+                Some(_) => {}
+                None => return Err(Error::eof("the end of an array or map").at(self.offset())),
+            }
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.base.saturating_add(self.at as u64)
+    }
+
+    /// Reads on, as deep as the next item is.
+    fn read<T>(
+        &mut self,
+        read: impl FnOnce(&mut Wire<SegmentRead<'a, '_>>) -> Result<T>,
+    ) -> Result<T> {
+        let from = self.offset();
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut lengths = Lengths(self.buffers);
+        let mut wire = Wire::new(SegmentRead::new(rest, from, &mut lengths), self.limits);
+        let found = wire.within(self.around.len(), read)?;
+        self.at =
+            self.at.saturating_add(usize::try_from(wire.offset() - from).unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
+    fn step(&mut self) -> Result<Item<'a>> {
+        let start = self.at;
+        let Some(&Around::Container(mut container)) = self.around.last() else {
+            return self.item();
+        };
+        let next = container.next;
+        if next != Next::Value && !self.read(|wire| wire.more(&mut container.left))? {
+            self.around.pop();
+            self.complete();
+            return Ok(Item { event: Event::End, range: container.start..self.at });
+        }
+        container.next = match next {
+            Next::Element => Next::Element,
+            Next::Key => Next::Value,
+            Next::Value => Next::Key,
+        };
+        if let Some(innermost) = self.around.last_mut() {
+            *innermost = Around::Container(container);
+        }
+        if next == Next::Key {
+            let key = self.key()?;
+            return Ok(Item { event: Event::Key(key), range: start..self.at });
+        }
+        self.item()
+    }
+
+    fn key(&mut self) -> Result<Key<'a>> {
+        let from = self.offset();
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut wire = Wire::new(SliceRead::new(rest), self.limits);
+        let head = wire.peek_head()?.map(|(head, _)| head);
+        let found = wire.within(self.around.len(), spelling::key);
+        let step = found.map_err(|error| error.moved_by(from))?;
+        self.at = self.at.saturating_add(usize::try_from(wire.offset()).unwrap_or(usize::MAX));
+        Ok(match head {
+            Some(head) if head.major() == head::TEXT => Key::Text(step),
+            Some(head) if head.major() == head::UNSIGNED => Key::Integer(head.arg.into()),
+            // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
+            Some(head) if head.major() == head::NEGATIVE => Key::Integer(!i128::from(head.arg)),
+            _ => Key::Other(step.into_owned()),
+        })
+    }
+
+    fn item(&mut self) -> Result<Item<'a>> {
+        let start = self.at;
+        let (head, event) = self.read(|wire| {
+            let head = wire.head()?;
+            Ok((head, event(wire, head)?))
+        })?;
+        let container = |next| Around::Container(Container { start, left: Left::of(head), next });
+        match event {
+            Event::Array => self.around.push(container(Next::Element)),
+            Event::Map => self.around.push(container(Next::Key)),
+            Event::Tag(_) => self.around.push(Around::Tag),
+            _ => self.complete(),
+        }
+        Ok(Item { event, range: start..self.at })
+    }
+
+    /// An item is complete, and so are the tags around it.
+    fn complete(&mut self) {
+        while let Some(Around::Tag) = self.around.last() {
+            self.around.pop();
+        }
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<Item<'a>>;
+
+    fn next(&mut self) -> Option<Result<Item<'a>>> {
+        if self.around.is_empty() && self.at >= self.bytes.len() {
+            return None;
+        }
+        let item = self.step();
+        if item.is_err() {
+            self.around.clear();
+            self.at = self.bytes.len();
+        }
+        Some(item)
+    }
+}
+
+/// What starts with a head, which was read. All of it is read, but for arrays, maps and what tags are around.
+fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
+    Ok(match head.major() {
+        head::UNSIGNED | head::NEGATIVE => Event::Integer,
+        head::BYTES => wire.string(head).map(|_| Event::Bytes)?,
+        head::TEXT => wire.text(head).map(|_| Event::Text)?,
+        head::ARRAY => wire.enter().map(|()| Event::Array)?,
+        head::MAP => wire.enter().map(|()| Event::Map)?,
+        head::TAG if matches!(head.arg, tag::BIGNUM | tag::NEGATIVE_BIGNUM) => {
+            wire.within(1, Wire::skip)?;
+            Event::Integer
+        }
+        head::TAG if tag::is_array(head.arg) => {
+            let item = wire.tensor(head.arg)?;
+            wire.pass_payload(&item)?;
+            Event::Payload(Payload::of(item))
+        }
+        head::TAG => wire.enter().map(|()| Event::Tag(head.arg))?,
+        _ => match head.initial {
+            head::FALSE | head::TRUE => Event::Bool,
+            head::NULL => Event::Null,
+            head::UNDEFINED => Event::Undefined,
+            head::HALF | head::SINGLE | head::DOUBLE => Event::Float,
+            head::BREAK => return Err(unexpected_break().at(wire.offset() - 1)),
+            _ => Event::Simple,
+        },
+    })
+}
+
+impl Payload {
+    fn of(item: TensorItem) -> Self {
+        let form = match item.kind {
+            Kind::Tensor => Form::Tensor,
+            Kind::Numbers => Form::Numbers,
+            Kind::Bytes => Form::Bytes,
+        };
+        let buffer = match item.payload {
+            Place::Buffer { number, .. } => Some(number),
+            _ => None,
+        };
+        Self { form, byte_len: item.payload.len() as u64, buffer, meta: item.meta }
+    }
+}
+
+/// Knows the lengths of buffers, not their contents.
+struct Lengths<'a>(&'a [(u64, u64)]);
+
+impl<'de> Buffers<'de> for Lengths<'_> {
+    fn len_of(&self, number: u64) -> Option<u64> {
+        let number = usize::try_from(number).ok()?;
+        self.0.get(number).map(|&(_, len)| len)
+    }
+
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn cost(&mut self, _: u64, _: u64) -> u64 {
+        0
+    }
+
+    fn contents(&mut self) -> Contents<'_, 'de> {
+        Contents::Unknown
+    }
+}

@@ -1,0 +1,396 @@
+//! How paths are written (section 5.10 of the specification), and which lead to several values.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::path::is_leaf;
+use crate::diag;
+use crate::error::Result;
+use crate::io::source::SliceRead;
+use crate::options::Limits;
+use crate::wire::head;
+use crate::wire::reader::{Left, Text, Wire};
+use crate::wire::tag;
+
+/// The next map key as a component of a path: a text as it is, any other key in diagnostic notation.
+pub fn key<'a>(wire: &mut Wire<SliceRead<'a>>) -> Result<Cow<'a, str>> {
+    let next = wire.peek_head()?.map(|(head, _)| head.major());
+    if next != Some(head::TEXT) {
+        return diag::value(wire).map(Cow::Owned);
+    }
+    let head = wire.head()?;
+    Ok(match wire.text(head)? {
+        Text::Borrowed(text) => Cow::Borrowed(text),
+        Text::Copied(text) => Cow::Owned(text.to_owned()),
+        Text::Owned(text) => Cow::Owned(text),
+    })
+}
+
+/// The steps from the outermost value to one inside.
+#[derive(Default)]
+pub struct Path(pub(super) Vec<Step>);
+
+#[derive(Clone)]
+pub enum Step {
+    /// To the value of this key, given as a component.
+    Key(String),
+    Index(u64),
+    /// Into a key. No path leads there.
+    InKey,
+}
+
+impl Step {
+    fn component(&self) -> Cow<'_, str> {
+        match self {
+            Self::Key(key) => Cow::Borrowed(key),
+            Self::Index(index) => Cow::Owned(index.to_string()),
+            Self::InKey => Cow::Borrowed("?"),
+        }
+    }
+}
+
+impl Path {
+    /// Whether the path can be asked for.
+    pub fn is_named(&self) -> bool {
+        !self.0.iter().any(|step| matches!(step, Step::InKey))
+    }
+
+    /// The path as it is written if no other value has the same dotted path.
+    pub fn text(&self) -> String {
+        let dotted = self.dotted();
+        if self.reads_as_another(&dotted) { self.pointer() } else { dotted }
+    }
+
+    /// Whether the dotted form is that of the whole value, or a JSON Pointer.
+    fn reads_as_another(&self, dotted: &str) -> bool {
+        dotted.starts_with('/') || (dotted.is_empty() && !self.0.is_empty())
+    }
+
+    fn dotted(&self) -> String {
+        let mut text = String::new();
+        for (at, step) in self.0.iter().enumerate() {
+            Form::Dotted.extend(at == 0, &step.component(), &mut |part| text.push_str(part));
+        }
+        text
+    }
+
+    fn pointer(&self) -> String {
+        let mut text = String::new();
+        for (at, step) in self.0.iter().enumerate() {
+            Form::Pointer.extend(at == 0, &step.component(), &mut |part| text.push_str(part));
+        }
+        text
+    }
+}
+
+/// The two ways to write a path.
+#[derive(Clone, Copy)]
+enum Form {
+    Dotted,
+    /// A JSON Pointer (RFC 6901).
+    Pointer,
+}
+
+impl Form {
+    /// Gives what one more component adds to a path.
+    fn extend(self, is_first: bool, component: &str, put: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Dotted => {
+                if !is_first {
+                    put(".");
+                }
+                put(component);
+            }
+            Self::Pointer => {
+                put("/");
+                if component.contains(['~', '/']) {
+                    put(&component.replace('~', "~0").replace('/', "~1"));
+                } else {
+                    put(component);
+                }
+            }
+        }
+    }
+}
+
+/// The paths of tensors that are the paths of other values as well, by their hashes: one long key
+/// stands in the paths of all that is under it, so that the paths themselves could fill memory.
+///
+/// Nobody can prepare keys that have the same hash, as its seed is random.
+pub struct Ambiguous<S = RandomState> {
+    hashes: S,
+    dotted: HashSet<u64>,
+    /// Some of the dotted ones: a JSON Pointer leads to several values only if a map has two keys
+    /// with one component.
+    pointers: HashSet<u64>,
+}
+
+/// A path as it is written.
+pub struct Written {
+    pub text: String,
+    /// Whether the path leads to this value only. It does not if a key stands twice in a map.
+    pub is_unique: bool,
+}
+
+impl Ambiguous {
+    pub fn of(metadata: &[u8], limits: Limits) -> Result<Self> {
+        Self::with_hashes(metadata, limits, RandomState::new())
+    }
+}
+
+impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
+    fn with_hashes(metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
+        let wire = || Wire::new(SliceRead::new(metadata), limits);
+        let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
+        if has_odd_keys(&mut wire(), &mut Vec::new())? {
+            found.dotted = found.repeated(Form::Dotted, wire)?;
+        }
+        if !found.dotted.is_empty() {
+            found.pointers = found.repeated(Form::Pointer, wire)?;
+        }
+        Ok(found)
+    }
+
+    pub fn written(&self, path: &Path) -> Written {
+        let dotted = path.dotted();
+        let is_repeated = self.has(&self.dotted, &dotted);
+        if !is_repeated && !path.reads_as_another(&dotted) {
+            return Written { text: dotted, is_unique: true };
+        }
+        let pointer = path.pointer();
+        Written { is_unique: !self.has(&self.pointers, &pointer), text: pointer }
+    }
+
+    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
+        if paths.is_empty() {
+            return false;
+        }
+        let mut hasher = self.hashes.build_hasher();
+        hasher.write(path.as_bytes());
+        paths.contains(&hasher.finish())
+    }
+
+    /// The paths of tensors that lead to other values, too.
+    fn repeated<'a>(
+        &self,
+        form: Form,
+        wire: impl Fn() -> Wire<SliceRead<'a>>,
+    ) -> Result<HashSet<u64>> {
+        let start = self.hashes.build_hasher();
+        // Whether a value was found at the path already.
+        let mut tensors = HashMap::new();
+        hash_paths(&mut wire(), form, &start, true, &mut |path, is_tensor| {
+            if is_tensor {
+                tensors.insert(path, false);
+            }
+        })?;
+        let mut repeated = HashSet::new();
+        hash_paths(&mut wire(), form, &start, true, &mut |path, _| {
+            if let Some(found) = tensors.get_mut(&path)
+                && std::mem::replace(found, true)
+            {
+                repeated.insert(path);
+            }
+        })?;
+        Ok(repeated)
+    }
+}
+
+/// Whether there are keys that could make two paths one: with dots, empty, or twice in one map.
+/// `keys` are those of the maps around.
+fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>) -> Result<bool> {
+    let head = wire.head()?;
+    match head.major() {
+        head::ARRAY | head::MAP => {
+            wire.enter()?;
+            let outer = keys.len();
+            let mut left = Left::of(head);
+            while wire.more(&mut left)? {
+                if head.major() == head::MAP {
+                    let key = key(wire)?;
+                    if key.is_empty() || key.contains('.') {
+                        return Ok(true);
+                    }
+                    keys.push(key);
+                }
+                if has_odd_keys(wire, keys)? {
+                    return Ok(true);
+                }
+            }
+            wire.leave();
+            let inside = keys.get_mut(outer..).unwrap_or_default();
+            inside.sort_unstable();
+            if inside.array_windows().any(|[a, b]| a == b) {
+                return Ok(true);
+            }
+            keys.truncate(outer);
+        }
+        head::TAG if !is_leaf(head.arg) => {
+            wire.enter()?;
+            if has_odd_keys(wire, keys)? {
+                return Ok(true);
+            }
+            wire.leave();
+        }
+        _ => wire.skip_rest(head)?,
+    }
+    Ok(false)
+}
+
+/// Calls `each` with the hash of the path of every value, and whether that is a tensor. `path` is the
+/// state of the hash at this value: each key is hashed once, however much is under it.
+fn hash_paths<H: Hasher + Clone>(
+    wire: &mut Wire<SliceRead<'_>>,
+    form: Form,
+    path: &H,
+    is_root: bool,
+    each: &mut dyn FnMut(u64, bool),
+) -> Result<()> {
+    let head = wire.head()?;
+    // A tag and what it stands around have one path.
+    if head.major() == head::TAG && !is_leaf(head.arg) {
+        wire.enter()?;
+        hash_paths(wire, form, path, is_root, each)?;
+        wire.leave();
+        return Ok(());
+    }
+    each(path.finish(), head.major() == head::TAG && tag::is_array(head.arg));
+    if !matches!(head.major(), head::ARRAY | head::MAP) {
+        return wire.skip_rest(head);
+    }
+    wire.enter()?;
+    let mut left = Left::of(head);
+    let mut index = 0u64;
+    while wire.more(&mut left)? {
+        let component =
+            if head.major() == head::MAP { key(wire)? } else { Cow::Owned(index.to_string()) };
+        let mut inside = path.clone();
+        form.extend(is_root, &component, &mut |part| inside.write(part.as_bytes()));
+        hash_paths(wire, form, &inside, false, each)?;
+        index += 1;
+    }
+    wire.leave();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::DefaultHasher;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::Value;
+
+    /// Counts the bytes that are hashed.
+    #[derive(Clone, Default)]
+    struct Counting {
+        hasher: DefaultHasher,
+        bytes: Rc<Cell<usize>>,
+    }
+
+    impl Hasher for Counting {
+        fn write(&mut self, bytes: &[u8]) {
+            self.bytes.set(self.bytes.get() + bytes.len());
+            self.hasher.write(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            self.hasher.finish()
+        }
+    }
+
+    impl BuildHasher for Counting {
+        type Hasher = Self;
+
+        fn build_hasher(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    fn map(entries: Vec<(Value, Value)>) -> Value {
+        Value::Map(entries)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    fn tensor() -> Value {
+        crate::to_value(&crate::Tensor(vec![1u8])).unwrap()
+    }
+
+    #[test]
+    fn hashes_each_key_a_few_times_however_many_dots_it_has() {
+        let dots = 64_000;
+        let key = |at: usize| text(&format!("{at}{}", ".".repeat(dots)));
+        let mut entries: Vec<_> = (0..10).map(|at| (key(at), tensor())).collect();
+        let inside = (0..1000).map(|at| (text(&format!("{at}.")), tensor())).collect();
+        entries.push((key(10), map(inside)));
+        let metadata = crate::to_vec(&map(entries)).unwrap();
+        let counting = Counting::default();
+        let found = Ambiguous::with_hashes(&metadata, Limits::default(), counting.clone()).unwrap();
+        assert!(found.dotted.is_empty());
+        let hashed = counting.bytes.get();
+        assert!((11 * dots..4 * metadata.len()).contains(&hashed), "{hashed} bytes");
+    }
+
+    #[test]
+    fn a_path_hashes_alike_in_whatever_pieces_it_comes() {
+        // What `Hasher` does not promise, but paths rely on.
+        let hashes = RandomState::new();
+        let mut pieces = hashes.build_hasher();
+        let whole = "layers.3.weight and more than a block of the hash has, whatever that is";
+        let (mut rest, mut len) = (whole, 0);
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(len.min(rest.len()));
+            pieces.write(piece.as_bytes());
+            (rest, len) = (behind, len + 1);
+        }
+        let mut one = hashes.build_hasher();
+        one.write(whole.as_bytes());
+        assert_eq!(pieces.finish(), one.finish());
+    }
+
+    #[test]
+    fn spells_every_kind_of_key() {
+        let cases: [(&[u8], &str); 24] = [
+            (b"\x63a.b", "a.b"),
+            (b"\x7f\x61a\x61b\xff", "ab"),
+            (b"\x07", "7"),
+            (b"\x18\x07", "7"),
+            (b"\x3b\xff\xff\xff\xff\xff\xff\xff\xff", "-18446744073709551616"),
+            (b"\xc2\x49\x01\0\0\0\0\0\0\0\0", "18446744073709551616"),
+            (b"\xc3\x49\x01\0\0\0\0\0\0\0\0", "-18446744073709551617"),
+            (
+                b"\xc2\x50\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+                "340282366920938463463374607431768211455",
+            ),
+            (
+                b"\xc3\x50\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+                "3(h'80000000000000000000000000000000')",
+            ),
+            (b"\xc2\x01", "2(1)"),
+            (b"\x43\x00\xab\xff", "h'00abff'"),
+            (b"\x5f\x41\x00\x42\xab\xff\xff", "h'00abff'"),
+            (b"\x40", "h''"),
+            (b"\x82\x01\x61a", "[1, \"a\"]"),
+            (b"\x9f\x01\x02\xff", "[1, 2]"),
+            (b"\xa1\x61\"\xf6", "{\"\\\"\": null}"),
+            (b"\xbf\xf4\xf5\xff", "{false: true}"),
+            (b"\xf9\x3e\x00", "1.5"),
+            (b"\xfa\x3f\xc0\0\0", "1.5"),
+            (b"\xfb\x7e\x37\xe4\x3c\x88\x00\x75\x9c", "1e300"),
+            (b"\xf9\x7e\x00", "NaN"),
+            (b"\xf9\xfc\x00", "-Infinity"),
+            (b"\xf7", "undefined"),
+            (b"\xd8\x20\x61a", "32(\"a\")"),
+        ];
+        for (encoded, expected) in cases {
+            let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+            assert_eq!(key(&mut wire).unwrap(), expected, "{encoded:x?}");
+            assert!(wire.rest().is_empty(), "{expected}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Lists of named tensors over streams, and loading them onto variables.
+// Sample values are small numbers made from an index, and floats come back bit for bit.
+#![allow(clippy::cast_precision_loss, clippy::float_cmp)]
+
+#[path = "named/archives.rs"]
+mod archives;
+mod common;
+#[path = "named/lists.rs"]
+mod lists;
+#[path = "named/onto.rs"]
+mod onto;
+#[path = "common/peak.rs"]
+mod peak;
+#[path = "named/streams.rs"]
+mod streams;
+#[path = "named/variables.rs"]
+mod variables;
+
+use ndarray::Array1;
+use tenarc::DynTensor;
+use tenarc::tensor::ToTensor;
+
+fn saved<N: AsRef<str>, T: ToTensor>(tensors: &[(N, T)]) -> Vec<u8> {
+    let mut stream = Vec::new();
+    tenarc::named::save_multi(&mut stream, tensors).unwrap();
+    stream
+}
+
+/// Numbers that differ from those of other seeds.
+fn ramp(len: usize, seed: usize) -> Array1<f32> {
+    (0..len).map(|at| (at + seed * 1000) as f32).collect()
+}
+
+fn names(tensors: &[(String, DynTensor)]) -> Vec<&str> {
+    tensors.iter().map(|(name, _)| name.as_str()).collect()
+}

@@ -1,0 +1,20 @@
+//! One module for each defect that was once here.
+
+mod append_right_after_a_save;
+mod checkpoints_of_another_type;
+mod cut_segments;
+mod item_len_overflow;
+mod key_twice_in_a_map;
+mod lying_writers;
+mod many_dots_in_keys;
+mod memory_of_tensors;
+mod paths_of_all_keys;
+mod plain_sequences_in_untagged_enums;
+mod shared_directory_blocks;
+mod singles_from_doubles;
+mod unfinished_appends;
+mod wide_integers;
+mod widths_of_rows;
+
+#[path = "../common/peak.rs"]
+mod peak;
