@@ -96,7 +96,7 @@ fn the_limit_holds_to_the_byte_and_the_error_says_how_large_it_was() {
     assert_eq!(datagram(1, &of_length(LIMIT)).unwrap().len(), LIMIT);
     let error = datagram(1, &of_length(LIMIT + 1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(error.to_string(), "a record of 1201 bytes, a datagram holds 1200");
+    assert_eq!(error.to_string(), "the record has 1201 bytes, a datagram holds 1200");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn pieces_fit_and_have_every_row_once() {
         assert_eq!(next, rows);
     }
     let error = pieces(&Array2::zeros((3, 400))).unwrap_err().to_string();
-    assert!(error.starts_with("a record of 16") && error.ends_with("holds 1200"), "{error}");
+    assert!(error.starts_with("the record has 16") && error.ends_with("holds 1200"), "{error}");
 }
 
 #[test]
