@@ -64,10 +64,11 @@
 //!
 //! # Features
 //!
-//! None is on by default.
+//! `ndarray` alone is on by default.
 //!
 //! | feature | gives |
 //! |---|---|
+//! | `ndarray` | ndarray's arrays and views as tensors, its `s![..]` as slices; of version 0.16 or 0.17 |
 //! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
 //!
 //! Conversions from and to other formats are a crate of their own, `tenarc-convert`.
@@ -97,12 +98,15 @@ pub mod io;
 mod mem;
 mod meta;
 pub mod named;
+mod number;
 mod options;
 pub mod parts;
 mod raw;
 mod segment;
 pub mod ser;
+mod shape;
 mod soft;
+mod strided;
 pub mod tensor;
 pub mod value;
 mod wire;

@@ -1,8 +1,8 @@
 //! What is known of a tensor without its elements.
 
-use ndarray::IxDyn;
-
 use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// How elements follow each other in memory, and in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,17 +39,76 @@ pub struct TensorMeta {
     /// The type of the elements.
     pub dtype: DType,
     /// The dimensions.
-    pub shape: IxDyn,
+    pub shape: Shape,
     /// How the elements follow each other.
     pub order: Order,
 }
 
-/// The number of elements of a shape, if that and every partial product fit memory.
-pub fn element_count(dims: &[usize]) -> Option<usize> {
-    let mut product = 1usize;
-    for &dim in dims {
-        product = product.checked_mul(dim.max(1))?;
+impl TensorMeta {
+    /// Dtype, shape and order of a tensor. With fewer than two dimensions both orders are the same:
+    /// then it is [`Order::C`].
+    ///
+    /// ```
+    /// use tenarc::DType;
+    /// use tenarc::tensor::{Order, TensorMeta};
+    ///
+    /// let meta = TensorMeta::new(DType::F32, [10, 20], Order::C);
+    /// assert_eq!((meta.element_count(), meta.byte_len()), (Some(200), Some(800)));
+    /// ```
+    #[inline]
+    pub fn new(dtype: DType, shape: impl Into<Shape>, order: Order) -> Self {
+        let shape = shape.into();
+        let order = if shape.len() < 2 { Order::C } else { order };
+        Self { dtype, shape, order }
     }
-    isize::try_from(product).ok()?;
-    Some(if dims.contains(&0) { 0 } else { product })
+
+    /// The number of elements, if it fits memory: see [`Shape::element_count`].
+    #[inline]
+    pub fn element_count(&self) -> Option<usize> {
+        self.shape.element_count()
+    }
+
+    /// The number of bytes that the elements take, if it is known, a whole number, and fits memory. It
+    /// is not known of a dtype that this version does not know.
+    #[inline]
+    pub fn byte_len(&self) -> Option<usize> {
+        self.dtype.byte_len(self.element_count()?)
+    }
+
+    /// That so many bytes are the elements of such a tensor; of a dtype that this version does not know,
+    /// any number may be.
+    pub(crate) fn check_len(&self, found: usize) -> Result<()> {
+        let Self { dtype, shape, .. } = self;
+        let count = self
+            .element_count()
+            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
+        if dtype.bits().is_none() || dtype.byte_len(count) == Some(found) {
+            return Ok(());
+        }
+        Err(Error::data(format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_of_whole_bytes() {
+        let meta = |dtype, dims: &[usize]| TensorMeta::new(dtype, dims, Order::F);
+        assert_eq!(meta(DType::F64, &[3, 5]).byte_len(), Some(120));
+        assert_eq!(meta(DType::F64, &[]).byte_len(), Some(8));
+        assert_eq!(meta(DType::F4, &[3, 2]).byte_len(), Some(3));
+        assert_eq!(meta(DType::F4, &[3, 3]).byte_len(), None);
+        assert_eq!(meta(DType::F64, &[usize::MAX / 4]).byte_len(), None);
+        assert_eq!(meta(DType::from_name("posit8"), &[3]).byte_len(), None);
+        assert!(meta(DType::from_name("posit8"), &[3]).check_len(17).is_ok());
+        assert!(meta(DType::U8, &[3]).check_len(17).is_err());
+    }
+
+    #[test]
+    fn order_is_told_of_two_dimensions_and_more() {
+        let order = |dims: &[usize]| TensorMeta::new(DType::U8, dims, Order::F).order;
+        assert_eq!((order(&[]), order(&[3]), order(&[3, 1])), (Order::C, Order::C, Order::F));
+    }
 }

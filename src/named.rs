@@ -4,14 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 
-use ndarray::{ArrayBase, DataMut, Dimension};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::archive::{IArchive, OArchive};
-use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::meta::TensorMeta;
+pub use crate::tensor::variable::Variable;
 use crate::tensor::{DynTensor, Tensor, ToTensor};
 
 /// Saves named tensors as an archive of one value, a map, to any writer.
@@ -170,61 +169,6 @@ pub struct Unmatched {
     pub unexpected: Vec<String>,
 }
 
-/// An array in a program that a tensor is loaded onto: see [`load_multi_onto`].
-///
-/// Implemented for owned and mutably viewed ndarray arrays, and [`DynTensor`]. Implement it for the
-/// variables of a framework.
-pub trait Variable {
-    /// The type of its elements, which the tensor must have.
-    fn tensor_dtype(&self) -> DType;
-
-    /// Its dimensions, which the tensor must have.
-    fn tensor_shape(&self) -> &[usize];
-
-    /// Takes the elements of a tensor of that dtype and shape.
-    ///
-    /// # Errors
-    /// Where they cannot be taken.
-    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()>;
-}
-
-impl<A: Element, S: DataMut<Elem = A>, D: Dimension> Variable for ArrayBase<S, D> {
-    fn tensor_dtype(&self) -> DType {
-        A::DTYPE
-    }
-
-    fn tensor_shape(&self) -> &[usize] {
-        self.shape()
-    }
-
-    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()> {
-        let array = tensor.into_array::<A>()?.into_dimensionality::<D>();
-        let array = array.map_err(|error| Error::data(error.to_string()))?;
-        // ndarray would broadcast, or panic.
-        if array.shape() != self.shape() {
-            let (found, expected) = (array.shape(), self.shape());
-            return Err(Error::data(format!("expected shape {expected:?}, found {found:?}")));
-        }
-        self.assign(&array);
-        Ok(())
-    }
-}
-
-impl Variable for DynTensor {
-    fn tensor_dtype(&self) -> DType {
-        self.dtype().clone()
-    }
-
-    fn tensor_shape(&self) -> &[usize] {
-        self.shape()
-    }
-
-    fn load_tensor(&mut self, tensor: DynTensor) -> Result<()> {
-        *self = tensor;
-        Ok(())
-    }
-}
-
 /// Loads tensors that [`save_multi`] wrote onto variables that are there, by name, from any reader. One
 /// tensor at a time is in memory beside the variables.
 ///
@@ -286,9 +230,9 @@ fn compare<N: AsRef<str>>(
         let (dtype, shape) = (variable.tensor_dtype(), variable.tensor_shape());
         match by_name.get(name) {
             None => unmatched.missing.push(name.to_owned()),
-            Some(Some(meta)) if meta.dtype == dtype && meta.shape.slice() == shape => {}
+            Some(Some(meta)) if meta.dtype == dtype && meta.shape == shape => {}
             Some(Some(meta)) => {
-                let (found, dims) = (&meta.dtype, meta.shape.slice());
+                let (found, dims) = (&meta.dtype, &meta.shape);
                 let what = format!("expected {dtype} {shape:?}, found a tensor {found} {dims:?}");
                 return Err(Error::data(what).in_field(name));
             }

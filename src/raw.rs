@@ -8,36 +8,11 @@ use serde::ser::{Serialize, Serializer};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::SliceRead;
+pub use crate::mem::RawValue;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Wire;
 use crate::wire::tag;
-
-/// One well-formed CBOR item, as it is encoded: to pass on what need not be understood, or to
-/// decode it later.
-///
-/// Borrowed as `&RawValue` when read from a slice, or owned as `Box<RawValue>`. Under other serde
-/// formats it is a byte string.
-///
-/// ```
-/// use serde::{Deserialize, Serialize};
-/// use tenarc::value::RawValue;
-///
-/// #[derive(Serialize, Deserialize)]
-/// struct Envelope<'a> {
-///     kind: &'a str,
-///     #[serde(borrow)]
-///     content: &'a RawValue,
-/// }
-///
-/// let bytes = tenarc::to_vec(&serde_json::json!({"kind": "point", "content": [1, 2]}))?;
-/// let envelope: Envelope = tenarc::from_slice(&bytes)?;
-/// assert_eq!(envelope.content.get::<(u8, u8)>()?, (1, 2));
-/// # Ok::<(), tenarc::Error>(())
-/// ```
-#[derive(PartialEq, Eq)]
-#[repr(transparent)]
-pub struct RawValue([u8]);
 
 impl RawValue {
     /// The item that `encoded` is.
@@ -58,27 +33,22 @@ impl RawValue {
     /// # Errors
     /// Where the item does not fit the type.
     pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
-        crate::from_slice(&self.0)
-    }
-
-    /// The item as it is encoded.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        crate::from_slice(self.as_bytes())
     }
 }
 
 impl fmt::Debug for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match crate::diag::to_string(&self.0) {
+        match crate::diag::to_string(self.as_bytes()) {
             Ok(notation) => write!(f, "RawValue({notation})"),
-            Err(_) => write!(f, "RawValue({:02x?})", &self.0),
+            Err(_) => write!(f, "RawValue({:02x?})", self.as_bytes()),
         }
     }
 }
 
 impl Clone for Box<RawValue> {
     fn clone(&self) -> Self {
-        crate::mem::boxed_raw_value(self.0.into())
+        crate::mem::boxed_raw_value(self.as_bytes().into())
     }
 }
 
@@ -86,7 +56,7 @@ impl ToOwned for RawValue {
     type Owned = Box<RawValue>;
 
     fn to_owned(&self) -> Box<RawValue> {
-        crate::mem::boxed_raw_value(self.0.into())
+        crate::mem::boxed_raw_value(self.as_bytes().into())
     }
 }
 
@@ -127,7 +97,7 @@ pub fn is_deeper(item: &[u8], levels: usize) -> bool {
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         handoff::offer(Slot::Raw, || {
-            serializer.serialize_newtype_struct(name::RAW, serde_bytes::Bytes::new(&self.0))
+            serializer.serialize_newtype_struct(name::RAW, serde_bytes::Bytes::new(self.as_bytes()))
         })
     }
 }

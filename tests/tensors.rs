@@ -17,6 +17,8 @@ mod foreign;
 mod layouts;
 #[path = "tensors/mismatches.rs"]
 mod mismatches;
+#[path = "tensors/ndarray_serde.rs"]
+mod ndarray_serde;
 #[path = "tensors/random.rs"]
 mod random;
 #[path = "tensors/rows.rs"]

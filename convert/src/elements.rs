@@ -1,7 +1,6 @@
 //! Elements of tensors: as typed memory that bytes are gathered in, and as numbers.
 
 use half::{bf16, f16};
-use ndarray::Dimension as _;
 use num_complex::Complex;
 use tenarc::tensor::{Element, TensorMeta};
 use tenarc::value::Numbers;
@@ -59,7 +58,7 @@ pub fn collected(
     len: usize,
     blocks: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
 ) -> Result<DynTensor> {
-    let (shape, order) = (meta.shape.slice(), meta.order);
+    let (shape, order) = (&meta.shape, meta.order);
     with_type!(
         meta.dtype,
         A => {
@@ -96,7 +95,7 @@ pub fn is_typed(dtype: &DType) -> bool {
 pub fn each_number(tensor: &DynTensor, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
     with_type!(
         tensor.dtype(),
-        A => tensor.view::<A>()?.iter().try_for_each(|value| put(value.as_number())),
+        A => tensor.as_slice::<A>()?.iter().try_for_each(|value| put(value.as_number())),
         _ => tensor.le_bytes().iter().try_for_each(|&byte| put(Number::Unsigned(byte.into())))
     )
 }
@@ -117,7 +116,7 @@ pub fn from_numbers(meta: &TensorMeta, numbers: &[Number]) -> Result<DynTensor> 
         let element = |&number| A::nearest(number).ok_or_else(|| does_not_fit(number, &A::DTYPE));
         numbers.iter().map(element).collect()
     }
-    let (shape, order) = (meta.shape.slice(), meta.order);
+    let (shape, order) = (&meta.shape, meta.order);
     with_type!(
         meta.dtype,
         A => DynTensor::from_vec(shape, order, all::<A>(numbers)?),

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use ndarray::Dimension as _;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::archive::Segment;
@@ -91,7 +90,7 @@ impl<'a> Exported<'a> {
                 let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
                 put(&tensor.le_bytes())
             };
-            let deferred = Deferred::from_blocks(meta.dtype, meta.shape.slice(), meta.order, read);
+            let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }
         let mut texts = Vec::with_capacity(found.texts.len());

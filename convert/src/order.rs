@@ -1,6 +1,5 @@
 //! From other orders to row-major order.
 
-use ndarray::Dimension as _;
 use tenarc::tensor::{TensorMeta, ToTensor};
 use tenarc::{Error, Result};
 
@@ -32,7 +31,7 @@ pub fn row_major(
             &gathered[..]
         }
     };
-    let (shape, width) = (meta.shape.slice(), meta.dtype.bits().unwrap_or(8) / 8);
+    let (shape, width) = (&meta.shape, meta.dtype.bits().unwrap_or(8) / 8);
     if bytes.is_empty() {
         return Ok(());
     }

@@ -129,7 +129,7 @@ fn read(bytes: &[u8]) {
         for tensor in tensors {
             // These must not panic. They may fail, for example if two tensors have the same path.
             let _ = segment.dyn_tensor(tensor.path());
-            let _ = segment.slice::<f32, _>(tensor.path(), ndarray::s![0..1, ..]);
+            let _ = segment.slice::<ndarray::ArrayD<f32>>(tensor.path(), ndarray::s![0..1, ..]);
             let _ = segment.view_at::<Tensor<ArrayView2<f32>>>(tensor.path());
         }
         let _ = segment.keys("");

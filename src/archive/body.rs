@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::error::{Category, Error, Result};
-use crate::io::apart::{Buffers, Contents, ReadBuffer};
+use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
 use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
 use crate::options::Limits;

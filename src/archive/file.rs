@@ -4,20 +4,19 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array, Dimension, IxDyn, SliceArg};
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::directory::{Block, Directory, Entry, Place, parse_block, span};
+use super::loaded::Loaded;
 use super::scan::{self, Committed};
-use super::segment::{Loaded, Segment};
+use super::segment::Segment;
 use super::source;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::DecodeOptions;
 use crate::segment::format::{self, MAGIC};
 use crate::segment::path::TensorInfo;
-use crate::tensor::DynTensor;
+use crate::tensor::{DynTensor, FromTensor, Slices};
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
 /// memory, or anything else that is [`ReadAt`].
@@ -403,7 +402,7 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::tensor`].
-    pub fn tensor<A: Element, D: Dimension>(&self, path: &str) -> Result<Array<A, D>> {
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
         self.sole()?.tensor(path)
     }
 
@@ -434,12 +433,12 @@ impl<S: ReadAt> Archive<S> {
     ///
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::slice`].
-    pub fn slice<A, I>(&self, path: &str, slice: I) -> Result<Array<A, I::OutDim>>
-    where
-        A: Element,
-        I: SliceArg<IxDyn>,
-    {
-        self.sole()?.slice(path, slice)
+    pub fn slice<T: for<'de> FromTensor<'de>>(
+        &self,
+        path: &str,
+        slices: impl Into<Slices>,
+    ) -> Result<T> {
+        self.sole()?.slice(path, slices)
     }
 
     /// All tensors; see [`Segment::tensors`].

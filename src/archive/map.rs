@@ -4,8 +4,11 @@ use std::path::Path;
 
 use super::file::{Archive, Opened};
 use crate::error::{Error, Result};
-use crate::io::at::open_file;
+use crate::io::at::{first_bytes, open_file};
 use crate::mem::Mapped;
+
+/// As many bytes as most archives have headers in.
+const START: usize = 8 << 10;
 
 /// An archive in a mapped file: views of its tensors are had without reading them, and processes that
 /// map one file share its memory.
@@ -83,8 +86,9 @@ impl Archive<Mapped> {
         // Bytes behind the end mark may be cut off at any time, so that they must not be mapped.
         let opened = Opened::committed(&file, len).map_err(|error| error.in_file(path))?;
         let failed = |error| Error::io_at(error, "cannot map", path);
+        let start = first_bytes(&file, START).map_err(failed)?;
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file, opened.len) }.map_err(failed)?;
+        let mapped = unsafe { Mapped::new(&file, opened.len, start) }.map_err(failed)?;
         Ok(Self::opened(mapped, opened))
     }
 }

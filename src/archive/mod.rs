@@ -5,6 +5,7 @@ mod body;
 mod copy;
 mod directory;
 mod file;
+mod loaded;
 mod map;
 mod positioned;
 mod recover;

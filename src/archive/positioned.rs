@@ -1,10 +1,10 @@
 //! Buffers of a segment that can be read at any position.
 
-use super::segment::Loaded;
+use super::loaded::Loaded;
 use super::source;
 use crate::error::Result;
-use crate::io::apart::{Buffers, Contents, ReadBuffer};
 use crate::io::at::ReadAt;
+use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Seen, no_such, wrong_checksum};

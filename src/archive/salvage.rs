@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::segment::{Loaded, Segment};
+use super::loaded::Loaded;
+use super::segment::Segment;
 use super::write::OArchive;
 use crate::error::Result;
 use crate::io::at::ReadAt;

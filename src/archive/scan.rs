@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::directory::Directory;
-use super::segment::Loaded;
+use super::loaded::Loaded;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;

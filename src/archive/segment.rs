@@ -6,133 +6,27 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ndarray::{Array, Dimension, IxDyn, SliceArg, SliceInfoElem};
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::directory::Entry;
+use super::loaded::Loaded;
 use super::positioned::Positioned;
+use super::slice::Part;
 use super::source;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
-use crate::options::{DecodeOptions, Limits};
+use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
-use crate::segment::buffers::{Lending, Seen, no_such, wrong_checksum};
+use crate::segment::buffers::{Lending, Seen, wrong_checksum};
 use crate::segment::decode;
 use crate::segment::find;
-use crate::segment::format::{self, Kind};
 use crate::segment::header::Header;
 use crate::segment::path::{self, TensorInfo};
-use crate::tensor::{DynTensor, Tensor};
+use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor};
 use crate::wire::tensor::Payload;
-
-/// A segment's header, verified, and what is read of the segment later.
-#[derive(Debug)]
-pub struct Loaded {
-    pub header: Header,
-    /// The record, where the source does not hold it in memory itself.
-    record: Option<Vec<u8>>,
-    /// Where the archive ends, or the part of it that is read.
-    archive_end: u64,
-    hashes: OnceLock<Vec<u64>>,
-}
-
-impl Loaded {
-    /// Reads the header at `offset`, which must end where `end` is or before. The segment may be cut there:
-    /// see [`missing_bytes`](Self::missing_bytes).
-    pub fn read<S: ReadAt + ?Sized>(
-        source: &S,
-        offset: u64,
-        end: u64,
-        limits: Limits,
-    ) -> Result<Self> {
-        let record = source::record(source, offset, end, limits.alloc_budget(false))?;
-        let opened = format::open_record(&record, offset)?;
-        if opened.kind != Kind::Segment {
-            return Err(Error::data("expected a segment, found another record").at(offset));
-        }
-        let header = Header::parse(opened, record.len() as u64, offset)?;
-        let record = match record {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(record) => Some(record),
-        };
-        Ok(Self { header, record, archive_end: end, hashes: OnceLock::new() })
-    }
-
-    /// How many bytes of the segment the archive is too short for.
-    pub fn missing_bytes(&self) -> u64 {
-        self.header.layout.end.saturating_sub(self.archive_end)
-    }
-
-    /// That bytes are missing, as an error.
-    pub fn cut_error(&self) -> Error {
-        let missing = self.missing_bytes();
-        let what = format!("a segment of which the last {missing} bytes are missing");
-        Error::torn(what).at(self.header.offset)
-    }
-
-    pub fn entry(&self) -> Entry {
-        Entry { offset: self.header.offset, name: self.header.name.clone() }
-    }
-
-    /// Start and length of a buffer, all of which is there.
-    pub fn buffer(&self, number: u64) -> Result<(u64, u64)> {
-        let (start, len) = self.header.buffer(number).ok_or_else(|| no_such(number))?;
-        if start + len <= self.archive_end {
-            return Ok((start, len));
-        }
-        let there = self.archive_end.saturating_sub(start);
-        let what = format!("buffer {number} was cut off: {there} of its {len} bytes are there");
-        Err(Error::torn(what).at(start))
-    }
-
-    /// That what `options` ask to be verified can be.
-    pub fn check_verifiable(&self, options: DecodeOptions) -> Result<()> {
-        if options.checksums && self.header.checked && self.missing_bytes() > 0 {
-            return Err(self.hashes_cut_off());
-        }
-        Ok(())
-    }
-
-    fn hashes_cut_off(&self) -> Error {
-        let missing = self.missing_bytes();
-        let what = format!(
-            "the checksums of this segment's tensors were cut off with its last {missing} bytes, so that the \
-             tensors cannot be verified: DecodeOptions::with_checksums(false) reads those that are there"
-        );
-        Error::torn(what).at(self.header.layout.body_end)
-    }
-
-    /// The metadata, an item of CBOR.
-    pub fn metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
-        let range = self.header.metadata.clone();
-        match &self.record {
-            Some(record) => Ok(record.get(range).unwrap_or_default()),
-            None => source::held(source, self.header.metadata_offset(), range.len()),
-        }
-    }
-
-    /// The checksums of the buffers, verified against the header; none where there are none.
-    pub fn hashes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<&[u64]> {
-        if let Some(hashes) = self.hashes.get() {
-            return Ok(hashes);
-        }
-        let layout = &self.header.layout;
-        if layout.trailer_len() == 0 {
-            return Ok(&[]);
-        }
-        if self.missing_bytes() > 0 {
-            return Err(self.hashes_cut_off());
-        }
-        let trailer = source::bytes(source, layout.body_end, layout.trailer_len())?;
-        let hashes = self.header.open_trailer(&trailer)?;
-        Ok(self.hashes.get_or_init(|| hashes))
-    }
-}
 
 /// One saved value of an [`Archive`](crate::Archive): to be loaded as a whole, or in parts named by
 /// path.
@@ -228,12 +122,13 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.decode(range).map_err(|error| under(error, path))
     }
 
-    /// The tensor at `path` as an owned array.
+    /// The tensor at `path`, as any type that can be read from one: an array of ndarray's, a `Vec`, or
+    /// [`DynTensor`].
     ///
     /// # Errors
     /// As [`get`](Self::get), and where the stored dtype is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, path: &str) -> Result<Array<A, D>> {
-        self.get::<Tensor<Array<A, D>>>(path).map(Tensor::into_inner)
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
+        self.get::<Tensor<T>>(path).map(Tensor::into_inner)
     }
 
     /// The tensor at `path`, whatever its dtype.
@@ -241,7 +136,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
-        self.get::<Tensor<DynTensor>>(path).map(Tensor::into_inner)
+        self.tensor(path)
     }
 
     /// Many tensors, read by so many threads at once; in the order of the paths.
@@ -280,36 +175,31 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         done.into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// Part of the tensor at `path`: `slice("weight", s![10..20, ..])`. Only the bytes from the first
-    /// to the last element of the leading axes asked for are read (of the trailing ones in column-major
-    /// order), without checksum, which is one of the whole tensor.
+    /// Part of the tensor at `path`, as any type that can be read from a tensor:
+    /// `slice("weight", s![10..20, ..])`, or without ndarray `slice("weight", (10..20, ..))`. Only the
+    /// bytes from the first to the last element of the leading axes asked for are read (of the trailing
+    /// ones in column-major order), without checksum, which is one of the whole tensor.
     ///
     /// # Errors
-    /// As [`tensor`](Self::tensor), and where the slice does not fit the shape.
-    pub fn slice<A, I>(&self, path: &str, slice: I) -> Result<Array<A, I::OutDim>>
-    where
-        A: Element,
-        I: SliceArg<IxDyn>,
-    {
-        let elems = slice.as_ref();
+    /// As [`tensor`](Self::tensor), where the slice does not fit the shape, and where elements are no
+    /// whole bytes or of unknown size.
+    pub fn slice<T: for<'de> FromTensor<'de>>(
+        &self,
+        path: &str,
+        slices: impl Into<Slices>,
+    ) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.slice_at(range, elems)
-            .and_then(|array| {
-                array
-                    .into_dimensionality::<I::OutDim>()
-                    .map_err(|error| Error::data(format!("a slice of another rank: {error}")))
-            })
-            .map_err(|error| error.in_field(path))
+        self.slice_at(range, &slices.into()).map_err(|error| error.in_field(path))
     }
 
-    fn slice_at<A: Element>(
+    fn slice_at<T: for<'de> FromTensor<'de>>(
         &self,
         range: Range<usize>,
-        elems: &[SliceInfoElem],
-    ) -> Result<Array<A, IxDyn>> {
+        slices: &Slices,
+    ) -> Result<T> {
         let (base, item) = self.item(range)?;
         let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
-        let part = super::slice::Part::new::<A>(&found.meta, elems)?;
+        let part = Part::new(&found.meta, slices)?;
         let (start, len) = part.bytes;
         let bytes = match found.payload {
             Payload::Buffer { number, .. } => {
@@ -322,7 +212,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             _ => return Err(Error::data("a tensor in a form that cannot be read in part")),
         };
-        part.cut(&bytes, elems)
+        let (meta, bytes) = part.cut(bytes);
+        T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 
     /// All tensors, in the order of the value's fields, each with the path that it is found by.

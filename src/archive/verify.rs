@@ -1,7 +1,7 @@
 //! Checking every byte of an archive.
 
+use super::loaded::Loaded;
 use super::scan::{self, scan};
-use super::segment::Loaded;
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;

@@ -188,7 +188,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         at: u64,
         visitor: V,
     ) -> Result<V::Value> {
-        let rank = ndarray::Dimension::ndim(&item.meta.shape);
+        let rank = item.meta.shape.len();
         if rank != 1 {
             let found = format!("a tensor of {rank} dimensions");
             return Err(invalid(Unexpected::Other(&found), &visitor).at(at));

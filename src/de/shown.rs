@@ -53,8 +53,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
         match self.next {
             1 => seed.deserialize(item.meta.dtype.name().into_deserializer()),
             2 => {
-                let dims = ndarray::Dimension::slice(&item.meta.shape);
-                let dims = dims.iter().copied();
+                let dims = item.meta.shape.iter().copied();
                 seed.deserialize(de::value::SeqDeserializer::new(dims))
             }
             3 => seed.deserialize(item.meta.order.name().into_deserializer()),

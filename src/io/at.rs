@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::io::source::read_some;
-use crate::mem::Arena;
+use crate::mem::{Arena, Mapped};
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
 /// reads at a position, such as an object store.
@@ -136,6 +136,28 @@ impl<T: ReadAt + ?Sized> ReadAt for &T {
     }
 }
 
+impl ReadAt for Mapped {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.bytes().read_at(out, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn contents(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+
+    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        self.piece_at(offset, len)
+    }
+
+    fn arena(&self) -> Option<&Arena> {
+        Some(self.own_arena())
+    }
+}
+
 /// Fills `out` from `offset` on, or up to the end, however little each read gives; how many bytes it were.
 pub fn read_up_to<S: ReadAt + ?Sized>(
     source: &S,
@@ -150,6 +172,14 @@ pub fn read_up_to<S: ReadAt + ?Sized>(
         }
     }
     Ok(done)
+}
+
+/// The first `len` bytes, or all where there are fewer, however little each read gives.
+pub fn first_bytes<S: ReadAt + ?Sized>(source: &S, len: usize) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; len];
+    let there = read_up_to(source, &mut piece, 0)?;
+    piece.truncate(there);
+    Ok(piece)
 }
 
 /// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
@@ -182,4 +212,35 @@ pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let file = options.open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if found.is_file() { Ok((file, found.len())) } else { Err(refused(&found)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Gives a byte at a time, and is interrupted before each.
+    struct Slow(Vec<u8>, Cell<bool>);
+
+    impl ReadAt for Slow {
+        fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            if self.1.replace(!self.1.get()) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let first = out.len().min(1);
+            self.0.read_at(&mut out[..first], offset)
+        }
+
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+    }
+
+    #[test]
+    fn pieces_are_whole_however_little_each_read_gives() {
+        let slow = Slow((0..100).collect(), Cell::new(true));
+        assert_eq!(first_bytes(&slow, 60).unwrap(), (0..60).collect::<Vec<u8>>());
+        assert_eq!(first_bytes(&slow, 200).unwrap(), slow.0);
+    }
 }

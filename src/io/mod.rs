@@ -1,8 +1,8 @@
 //! Where bytes come from and go to: sources that are read at positions, files that appear whole.
 
-pub(crate) mod apart;
 pub(crate) mod at;
 pub(crate) mod atomic;
+pub(crate) mod buffers;
 pub(crate) mod checksum;
 pub(crate) mod lock;
 pub(crate) mod shared;

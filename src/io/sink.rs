@@ -7,7 +7,6 @@
 use std::io;
 
 use crate::error::{Error, Result};
-use crate::io::apart::Apart;
 use crate::mem;
 
 /// What to do with bytes that do not fit the buffer's capacity.
@@ -23,12 +22,6 @@ pub trait Overflow {
 
     /// Hands everything on.
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()>;
-
-    /// Where large payloads go, if not here.
-    #[inline(always)]
-    fn apart(&mut self) -> Option<&mut dyn Apart> {
-        None
-    }
 }
 
 pub struct Sink<O> {
@@ -98,20 +91,10 @@ impl<O: Overflow> Sink<O> {
         self.over.flush(&mut self.buf, &mut self.base)
     }
 
-    /// Where large payloads go, if not here.
+    /// What was written and not handed on, and the overflow.
     #[inline(always)]
-    pub fn apart(&mut self) -> Option<&mut dyn Apart> {
-        self.over.apart()
-    }
-
-    /// Where a large payload goes, if `takes` says so when it is shown what was written so far.
-    #[inline(always)]
-    pub fn apart_if(
-        &mut self,
-        takes: impl FnOnce(&mut dyn Apart, &[u8]) -> bool,
-    ) -> Option<&mut dyn Apart> {
-        let apart = self.over.apart()?;
-        if takes(apart, &self.buf) { Some(apart) } else { None }
+    pub fn pending(&mut self) -> (&[u8], &mut O) {
+        (&self.buf, &mut self.over)
     }
 
     pub fn into_parts(self) -> (Vec<u8>, u64, O) {
@@ -128,6 +111,7 @@ impl<O: Overflow> Sink<O> {
         &self.over
     }
 
+    #[inline(always)]
     pub fn overflow_mut(&mut self) -> &mut O {
         &mut self.over
     }

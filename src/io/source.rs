@@ -6,7 +6,7 @@
 use std::io;
 
 use crate::error::{Category, Error, Result};
-use crate::io::apart::Buffers;
+use crate::io::buffers::Buffers;
 
 pub(crate) mod sealed {
     pub trait Sealed {}

@@ -10,16 +10,17 @@ mod arena;
 mod huge;
 mod lend;
 mod map;
+mod raw_value;
 
-use bytemuck::{AnyBitPattern, NoUninit};
+use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
 pub use lend::Lent;
 pub use map::Mapped;
+pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 
-use crate::dtype::Element;
-use crate::raw::RawValue;
+use crate::dtype::for_each_dtype;
 
 /// The bytes of typed values, as they lie in memory.
 #[inline]
@@ -149,31 +150,35 @@ fn short_is_ascii(bytes: &[u8]) -> bool {
     high & 0x8080_8080_8080_8080 == 0
 }
 
-/// The vector as a `T`, if that is what it is; else the vector.
+/// The types of elements: plain values without lifetimes.
 ///
-/// `A` is an element type: none of them has a lifetime.
-pub fn vec_as<A: Element, T>(values: Vec<A>) -> Result<T, Vec<A>> {
+/// # Safety
+/// No lifetime may be part of the type.
+pub unsafe trait Scalar: NoUninit + CheckedBitPattern<Bits: Pod> {}
+
+macro_rules! scalars {
+    (
+        {}
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {$(
+        // SAFETY: the table of dtypes names primitive types and complex numbers of such.
+        unsafe impl Scalar for $type {}
+    )*};
+}
+
+for_each_dtype!(scalars {});
+
+/// The vector as a `T`, if that is what it is; else the vector.
+pub fn vec_as<A: Scalar, T>(values: Vec<A>) -> Result<T, Vec<A>> {
     if typeid::of::<T>() != std::any::TypeId::of::<Vec<A>>() {
         return Err(values);
     }
     let values = std::mem::ManuallyDrop::new(values);
-    // SAFETY: the types are equal but for lifetimes, and `Vec<A>` has none, as element types are
-    // primitives and structs of them: so `T` is `Vec<A>`. The vector is moved, as the original is
+    // SAFETY: the types are equal but for lifetimes, and `Vec<A>` has none, as a `Scalar` has
+    // none: so `T` is `Vec<A>`. The vector is moved, as the original is
     // not dropped.
     Ok(unsafe { std::mem::transmute_copy::<Vec<A>, T>(&values) })
-}
-
-/// Bytes as the encoded item that they are; the caller has checked that.
-pub fn raw_value(bytes: &[u8]) -> &RawValue {
-    // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointers have the same
-    // address, length and validity; no byte pattern is invalid for it.
-    unsafe { &*(std::ptr::from_ref::<[u8]>(bytes) as *const RawValue) }
-}
-
-/// As [`raw_value`], owned.
-pub fn boxed_raw_value(bytes: Box<[u8]>) -> Box<RawValue> {
-    // SAFETY: as above, and the layout that the allocation is freed with is the same too.
-    unsafe { Box::from_raw(Box::into_raw(bytes) as *mut RawValue) }
 }
 
 /// Types for which every byte pattern is a value.
@@ -204,27 +209,40 @@ pub mod plain {
         }
         Some(values)
     }
-
-    /// The values that lie in `bytes`; `None` where the length or the address does not fit.
-    #[inline]
-    pub fn viewed<A: AnyBitPattern>(bytes: &[u8]) -> Option<&[A]> {
-        // `AnyBitPattern` alone is enough for a shared view of bytes.
-        bytemuck::checked::try_cast_slice(bytes).ok()
-    }
 }
 
-/// Types for which some byte patterns are no value: `bool`.
+/// Types for which some byte patterns may be no value, as for `bool`.
 pub mod checked {
-    /// As [`plain::copied`](super::plain::copied), and `None` where a byte is neither 0 nor 1.
+    use bytemuck::CheckedBitPattern;
+
+    use super::plain;
+
+    /// As [`plain::copied`], and `None` where a byte pattern is no value.
     #[inline]
-    pub fn copied(bytes: &[u8]) -> Option<Vec<bool>> {
-        viewed(bytes).map(<[bool]>::to_vec)
+    pub fn copied<A: CheckedBitPattern>(bytes: &[u8]) -> Option<Vec<A>> {
+        values(plain::copied(bytes)?).ok()
     }
 
-    /// As [`plain::viewed`](super::plain::viewed), and `None` where a byte is neither 0 nor 1.
+    /// The values that lie in `bytes`; `None` where the length or the address does not fit, or a byte
+    /// pattern is no value.
     #[inline]
-    pub fn viewed(bytes: &[u8]) -> Option<&[bool]> {
+    pub fn viewed<A: CheckedBitPattern>(bytes: &[u8]) -> Option<&[A]> {
         bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+
+    /// The values that bit patterns are, if each is one; else the bit patterns.
+    #[inline]
+    pub fn values<A: CheckedBitPattern>(bits: Vec<A::Bits>) -> Result<Vec<A>, Vec<A::Bits>> {
+        if !bits.iter().all(A::is_valid_bit_pattern) {
+            return Err(bits);
+        }
+        const { assert!(size_of::<A>() == size_of::<A::Bits>()) };
+        const { assert!(align_of::<A>() == align_of::<A::Bits>()) };
+        let mut bits = std::mem::ManuallyDrop::new(bits);
+        let (start, len, capacity) = (bits.as_mut_ptr(), bits.len(), bits.capacity());
+        // SAFETY: the allocation is a vector's, which is not dropped, and size and alignment of its
+        // elements stay the same. The first `len` of them were checked to be values of `A`.
+        Ok(unsafe { Vec::from_raw_parts(start.cast::<A>(), len, capacity) })
     }
 }
 
@@ -248,17 +266,17 @@ mod tests {
     fn views_only_what_lies_aligned() {
         let words = [1u64, 2, 3];
         let bytes = bytes_of(&words);
-        assert_eq!(plain::viewed::<u64>(bytes), Some(&words[..]));
-        assert_eq!(plain::viewed::<u64>(&bytes[1..9]), None);
-        assert_eq!(plain::viewed::<u16>(&bytes[1..3]), None);
-        assert_eq!(plain::viewed::<u8>(&bytes[1..3]), Some(&bytes[1..3]));
+        assert_eq!(checked::viewed::<u64>(bytes), Some(&words[..]));
+        assert_eq!(checked::viewed::<u64>(&bytes[1..9]), None);
+        assert_eq!(checked::viewed::<u16>(&bytes[1..3]), None);
+        assert_eq!(checked::viewed::<u8>(&bytes[1..3]), Some(&bytes[1..3]));
     }
 
     #[test]
     fn believes_no_other_bools() {
         assert_eq!(checked::copied(&[0, 1, 1]), Some(vec![false, true, true]));
-        assert_eq!(checked::copied(&[0, 2]), None);
-        assert_eq!(checked::viewed(&[255]), None);
+        assert_eq!(checked::copied::<bool>(&[0, 2]), None);
+        assert_eq!(checked::viewed::<bool>(&[255]), None);
     }
 
     #[test]

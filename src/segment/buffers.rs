@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use crate::error::{Error, Result};
-use crate::io::apart::{Buffers, Contents, Lend};
+use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
 use crate::io::shared::SharedBytes;
 use crate::mem::Arena;

@@ -7,15 +7,18 @@ pub mod format;
 pub mod header;
 pub mod options;
 pub mod path;
+pub mod read;
 pub mod spelling;
 mod trail;
 pub mod walk;
 
 use serde::de::DeserializeSeed;
 
+use read::SegmentRead;
+
 use crate::de::Deserializer;
 use crate::error::Result;
-use crate::io::apart::{Buffers, SegmentRead};
+use crate::io::buffers::Buffers;
 use crate::options::DecodeOptions;
 
 /// Decodes the one value that an item of metadata is, which stands at `base`.

@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 
-use ndarray::Dimension;
-
 use super::find::find;
 use super::header::Header;
 use super::spelling::{Ambiguous, Path, Step, Written, key};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::apart::{Buffers, Contents, SegmentRead};
+use crate::io::buffers::{Buffers, Contents};
 use crate::io::source::{Read, SliceRead};
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
+use crate::segment::read::SegmentRead;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
@@ -44,7 +43,7 @@ impl TensorInfo {
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        self.meta.shape.slice()
+        &self.meta.shape
     }
 
     /// How the elements follow each other.

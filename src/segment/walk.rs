@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use ndarray::IxDyn;
+use crate::shape::Shape;
 use serde::Serialize;
 
 use super::header::Content;
@@ -15,12 +15,12 @@ use super::path::TensorInfo;
 use super::trail::Trail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::apart::Apart;
 use crate::io::checksum::{self, Hasher, Identity};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::Encoder;
+use crate::wire::apart::{Apart, Target};
 
 /// A value split: its metadata, and what its buffers are.
 pub struct Plan {
@@ -221,7 +221,9 @@ impl Overflow for Walk<'_> {
         }
         Ok(())
     }
+}
 
+impl Target for Walk<'_> {
     fn apart(&mut self) -> Option<&mut dyn Apart> {
         Some(&mut *self.apart)
     }
@@ -283,7 +285,7 @@ impl<'a> Choice<'a> {
         self.takes(written, len, || {
             // Elements of blocks are of whole bytes.
             let count = len / (dtype.bits().unwrap_or(8) / 8).max(1);
-            TensorMeta { dtype: dtype.clone(), shape: IxDyn(&[count]), order: Order::C }
+            TensorMeta { dtype: dtype.clone(), shape: Shape::from([count]), order: Order::C }
         })
     }
 

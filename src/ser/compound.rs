@@ -6,8 +6,8 @@ use serde::ser;
 use super::encoder::Encoder;
 use super::pack::{Grab, Kind, Packing};
 use crate::error::{Error, Result};
-use crate::io::sink::Overflow;
 use crate::value;
+use crate::wire::apart::Target;
 use crate::wire::head;
 
 /// An array or map being written, element by element.
@@ -23,7 +23,7 @@ pub struct Compound<'a, O> {
     keyed: bool,
 }
 
-impl<'a, O: Overflow> Compound<'a, O> {
+impl<'a, O: Target> Compound<'a, O> {
     #[inline]
     pub(super) fn begin(
         encoder: &'a mut Encoder<O>,
@@ -127,7 +127,7 @@ fn unpaired() -> Error {
 
 macro_rules! elements {
     ($($trait:ident $method:ident),*) => {$(
-        impl<O: Overflow> ser::$trait for Compound<'_, O> {
+        impl<O: Target> ser::$trait for Compound<'_, O> {
             type Ok = ();
             type Error = Error;
 
@@ -152,7 +152,7 @@ elements!(
 
 macro_rules! fields {
     ($($trait:ident),*) => {$(
-        impl<O: Overflow> ser::$trait for Compound<'_, O> {
+        impl<O: Target> ser::$trait for Compound<'_, O> {
             type Ok = ();
             type Error = Error;
 
@@ -175,7 +175,7 @@ macro_rules! fields {
 
 fields!(SerializeStruct, SerializeStructVariant);
 
-impl<O: Overflow> ser::SerializeMap for Compound<'_, O> {
+impl<O: Target> ser::SerializeMap for Compound<'_, O> {
     type Ok = ();
     type Error = Error;
 
@@ -218,9 +218,9 @@ impl<O: Overflow> ser::SerializeMap for Compound<'_, O> {
 }
 
 /// A sequence being written, which may turn out to be a typed array.
-pub struct Sequence<'a, O: Overflow>(State<'a, O>);
+pub struct Sequence<'a, O: Target>(State<'a, O>);
 
-enum State<'a, O: Overflow> {
+enum State<'a, O: Target> {
     Plain(Compound<'a, O>),
     /// Nothing is written yet: the first element decides.
     Undecided {
@@ -234,9 +234,9 @@ enum State<'a, O: Overflow> {
 
 /// A typed array being gathered in a buffer that is lent, and goes back too where the value's own
 /// code ends half-way.
-struct Gathering<'a, O: Overflow>(Option<(&'a mut Encoder<O>, Packing)>);
+struct Gathering<'a, O: Target>(Option<(&'a mut Encoder<O>, Packing)>);
 
-impl<O: Overflow> Drop for Gathering<'_, O> {
+impl<O: Target> Drop for Gathering<'_, O> {
     fn drop(&mut self) {
         if let Some((encoder, packing)) = self.0.take() {
             // There is an error already, and nothing to write that could fail.
@@ -245,7 +245,7 @@ impl<O: Overflow> Drop for Gathering<'_, O> {
     }
 }
 
-impl<'a, O: Overflow> Sequence<'a, O> {
+impl<'a, O: Target> Sequence<'a, O> {
     #[inline]
     pub(super) fn begin(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
         match len {
@@ -284,7 +284,7 @@ impl<'a, O: Overflow> Sequence<'a, O> {
     }
 }
 
-impl<O: Overflow> ser::SerializeSeq for Sequence<'_, O> {
+impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
     type Ok = ();
     type Error = Error;
 

@@ -9,12 +9,12 @@ use super::pack::{Grab, Kind, Packing};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::apart::Apart;
-use crate::io::sink::{Overflow, Sink};
+use crate::io::sink::Sink;
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::raw;
 use crate::value;
+use crate::wire::apart::{Apart, Target};
 use crate::wire::{head, tag};
 
 /// The serializer behind all entry points.
@@ -28,7 +28,7 @@ pub struct Encoder<O> {
     some_count: usize,
 }
 
-impl<O: Overflow> Encoder<O> {
+impl<O: Target> Encoder<O> {
     pub fn new(sink: Sink<O>, options: EncodeOptions) -> Self {
         Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
     }
@@ -289,7 +289,7 @@ macro_rules! unsigned {
     )*};
 }
 
-impl<'a, O: Overflow> ser::Serializer for &'a mut Encoder<O> {
+impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Sequence<'a, O>;

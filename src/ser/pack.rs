@@ -10,9 +10,9 @@ use super::compound::Sequence;
 use super::encoder::Encoder;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::apart::Apart;
-use crate::io::sink::{Memory, Overflow, Sink};
+use crate::io::sink::{Memory, Sink};
 use crate::mem;
+use crate::wire::apart::{Apart, Target};
 
 /// Shorter sequences of floats are not worth a tag and a byte string head.
 const MIN_FLOAT_BYTES: usize = 32;
@@ -74,7 +74,7 @@ enum Place {
 const WINDOW: usize = 64 << 10;
 
 impl Packing {
-    pub fn begin<O: Overflow>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
+    pub fn begin<O: Target>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
         // A length that overflows belongs to a sequence that never gets there.
         let bytes = len.saturating_mul(kind.size());
         let mut number = None;
@@ -102,7 +102,7 @@ impl Packing {
         self.count == self.len
     }
 
-    pub fn finish<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    pub fn finish<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
         if let Place::Apart { .. } = self.place {
             self.hand_on(encoder)?;
             let number = match encoder.sink.apart() {
@@ -119,7 +119,7 @@ impl Packing {
     }
 
     /// Gives the buffer back as it was.
-    pub fn abandon<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    pub fn abandon<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
         match self.place {
             Place::Here { before, .. } => {
                 self.buf.truncate(before);
@@ -132,7 +132,7 @@ impl Packing {
 
     /// Gives up: what was gathered is written element by element, and the rest can follow.
     #[cold]
-    pub fn unpack<O: Overflow>(mut self, encoder: &mut Encoder<O>) -> Result<Sequence<'_, O>> {
+    pub fn unpack<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<Sequence<'_, O>> {
         let packed = match self.place {
             Place::Here { before, start } => {
                 let packed = self.buf.split_off(start);
@@ -158,7 +158,7 @@ impl Packing {
     }
 
     /// Hands on a window of elements that go to a buffer.
-    fn hand_on<O: Overflow>(&mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    fn hand_on<O: Target>(&mut self, encoder: &mut Encoder<O>) -> Result<()> {
         let Place::Apart { started, wanted, .. } = &mut self.place else { return Ok(()) };
         let Some(apart) = encoder.sink.apart() else { return Ok(()) };
         if !*started {
@@ -174,11 +174,7 @@ impl Packing {
 
     /// Appends a number, unless it is of another type or beyond the announced length.
     #[inline(always)]
-    pub fn push<O: Overflow>(
-        &mut self,
-        encoder: &mut Encoder<O>,
-        number: Primitive,
-    ) -> Result<bool> {
+    pub fn push<O: Target>(&mut self, encoder: &mut Encoder<O>, number: Primitive) -> Result<bool> {
         if !self.append(number) {
             return Ok(false);
         }
@@ -196,7 +192,7 @@ impl Packing {
         get: impl Fn(Primitive) -> Option<[u8; N]>,
     ) -> Result<Option<I::Item>>
     where
-        O: Overflow,
+        O: Target,
         I: Iterator,
         I::Item: Serialize,
     {
@@ -282,7 +278,7 @@ macro_rules! numbers {
                 }
             }
 
-            fn write_plain<O: Overflow>(self, packed: &[u8], seq: &mut Sequence<'_, O>) -> Result<()> {
+            fn write_plain<O: Target>(self, packed: &[u8], seq: &mut Sequence<'_, O>) -> Result<()> {
                 match self {
                     $(Self::$kind => packed.as_chunks().0.iter().try_for_each(|bytes| {
                         seq.serialize_element(&<$type>::from_le_bytes(*bytes))
@@ -327,7 +323,7 @@ macro_rules! numbers {
                 items: &mut I,
             ) -> Result<Option<I::Item>>
             where
-                O: Overflow,
+                O: Target,
                 I: Iterator,
                 I::Item: Serialize,
             {

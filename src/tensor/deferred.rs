@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use ndarray::{Dimension as _, IxDyn};
+use crate::shape::Shape;
 
 use super::{Order, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
-use crate::elements::Elements;
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
-use crate::meta::element_count;
 
 /// A tensor whose dtype and shape are known, and whose elements are fetched when they are written:
 /// one that lies on a GPU, in another file, or is computed.
@@ -82,9 +81,8 @@ impl<'a> Deferred<'a> {
         shape: &[usize],
         fetch: impl Fn() -> Result<Vec<A>, E> + 'a,
     ) -> Self {
-        let meta = TensorMeta { dtype: A::DTYPE, shape: IxDyn(shape), order: Order::C };
-        let expected = element_count(shape);
-        let dims = shape.to_vec();
+        let meta = TensorMeta { dtype: A::DTYPE, shape: Shape::from(shape), order: Order::C };
+        let (expected, dims) = (meta.element_count(), meta.shape.clone());
         Self::of(meta, None, move |put| {
             let values = fetch().map_err(|error| failed(&error))?;
             if Some(values.len()) != expected {
@@ -125,7 +123,6 @@ impl<'a> Deferred<'a> {
         order: Order,
         write: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
     ) -> Self {
-        let order = if shape.len() < 2 { Order::C } else { order };
         let bools = dtype == DType::Bool;
         let write = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
             if !bools {
@@ -139,7 +136,7 @@ impl<'a> Deferred<'a> {
                 None => put(block),
             })
         };
-        Self::of(TensorMeta { dtype, shape: IxDyn(shape), order }, None, write)
+        Self::of(TensorMeta::new(dtype, shape, order), None, write)
     }
 
     /// The number of bytes that the elements take together, for a dtype that this version does not know;
@@ -180,7 +177,7 @@ impl ToTensor for Deferred<'_> {
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         match meta.dtype.bits() {
             None => self.len,
-            Some(_) => meta.dtype.byte_len(element_count(meta.shape.slice())?),
+            Some(_) => meta.byte_len(),
         }
     }
 }

@@ -3,13 +3,12 @@
 use std::marker::PhantomData;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
-use ndarray::{Dimension, IxDyn};
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 
+use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor, visit, write};
-use crate::dtype::Element;
-use crate::elements::le_bytes;
+use crate::elements::{Element, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 
@@ -106,7 +105,7 @@ struct Out<'a, A> {
 
 impl<A: Element> ToTensor for Out<'_, A> {
     fn meta(&self) -> TensorMeta {
-        TensorMeta { dtype: A::DTYPE, shape: IxDyn(&self.shape), order: Order::C }
+        TensorMeta { dtype: A::DTYPE, shape: self.shape.into(), order: Order::C }
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {
@@ -161,7 +160,7 @@ impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
     fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
         let width = Self::WIDTH;
         let meta = tensor.meta();
-        let shape = meta.shape.slice();
+        let shape = &meta.shape;
         let fits = match shape.split_first() {
             Some((&count, rest)) => {
                 count == 0
@@ -175,7 +174,7 @@ impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
             )));
         }
         let rows = match &tensor.data {
-            super::Data::Borrowed(bytes) | super::Data::Copied(bytes)
+            Data::Borrowed(bytes) | Data::Copied(bytes)
                 if meta.dtype == A::DTYPE && cfg!(target_endian = "little") =>
             {
                 mem::plain::copied(bytes)

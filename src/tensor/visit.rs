@@ -3,18 +3,18 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::IxDyn;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
     Visitor,
 };
 
-use super::{Data, FromTensor, Order, RawTensor, TensorMeta};
-use crate::dtype::{DType, Number};
+use super::raw_tensor::{Data, different_kinds};
+use super::{FromTensor, Order, RawTensor, TensorMeta};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
-use crate::meta::element_count;
+use crate::number::Number;
 use crate::options::Limits;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
@@ -99,12 +99,29 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
         let (mut dtype, mut shape, mut order, mut data) = (None, None, None, None);
+        let (mut dim, mut listed) = (None, None);
         let mut made = None;
         while let Some(field) = map.next_key::<Field>()? {
             let new = match field {
                 Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
                 Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
                 Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
+                // ndarray's fields, where none of a tensor's came before.
+                Field::Version if dtype.is_none() && shape.is_none() => {
+                    match map.next_value::<u8>()? {
+                        1 => true,
+                        other => {
+                            let what = format!("unknown version {other} of an ndarray array");
+                            return Err(M::Error::custom(what));
+                        }
+                    }
+                }
+                Field::Dim if dtype.is_none() && shape.is_none() => {
+                    dim.replace(map.next_value::<Vec<usize>>()?).is_none()
+                }
+                Field::Data if dim.is_some() && dtype.is_none() && shape.is_none() => {
+                    listed.replace(map.next_value::<Listed>()?).is_none() && data.is_none()
+                }
                 Field::Data => match (&dtype, &shape, order) {
                     // As this crate writes it: a tensor that does not fit is refused uncopied.
                     (Some(dtype), Some(shape), Some(order)) if made.is_none() => {
@@ -115,7 +132,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                     }
                     _ => data.replace(map.next_value_seed(DataSeed)?).is_none() && made.is_none(),
                 },
-                Field::Other => {
+                Field::Version | Field::Dim | Field::Other => {
                     map.next_value::<IgnoredAny>()?;
                     true
                 }
@@ -126,6 +143,14 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         }
         if let Some(made) = made {
             return Ok(made);
+        }
+        if let (Some(dim), None, None) = (dim, &dtype, &shape) {
+            let listed = match (listed, data) {
+                (Some(listed), None) => listed,
+                (None, Some(FieldData::Numbers(numbers))) => Listed::Plain(numbers),
+                _ => return Err(M::Error::missing_field("data")),
+            };
+            return self.listed(&dim, listed);
         }
         let dtype = dtype.ok_or_else(|| M::Error::missing_field("dtype"))?;
         let shape = shape.ok_or_else(|| M::Error::missing_field("shape"))?;
@@ -146,6 +171,23 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 }
 
 impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
+    /// Elements in row-major order.
+    fn listed<E: serde::de::Error>(self, shape: &[usize], listed: Listed) -> Result<T, E> {
+        let (dtype, len, stated, data) = match listed {
+            Listed::Exact(elements, stated) => {
+                (elements.dtype(), elements.byte_len(), stated, Data::Owned(elements))
+            }
+            Listed::Plain(numbers) => {
+                let held = Elements::holding(&numbers);
+                let held = held.ok_or_else(|| E::custom(different_kinds()))?;
+                (held.dtype(), held.byte_len(), false, Data::Numbers(numbers))
+            }
+        };
+        let meta = meta(dtype, shape, Order::C)?;
+        meta.check_len(len).map_err(E::custom)?;
+        self.make(meta, stated, data)
+    }
+
     fn again(&self) -> Self {
         Self { cast: self.cast, target: PhantomData }
     }
@@ -155,31 +197,17 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         meta: TensorMeta,
         data: FieldData<'de, '_>,
     ) -> Result<T, E> {
-        let data = match data {
-            FieldData::Borrowed(bytes) => Data::Borrowed(bytes),
-            FieldData::Copied(bytes) => Data::Copied(bytes),
-            FieldData::Bytes(bytes) => {
-                Data::Owned(Elements::from_le_bytes(&meta.dtype, bytes).map_err(E::custom)?)
-            }
-            FieldData::Numbers(numbers) => {
-                Data::Owned(Elements::from_plain(&meta.dtype, &numbers).map_err(E::custom)?)
-            }
+        let owned = |elements: Result<Elements>| {
+            let elements = elements.map_err(E::custom)?;
+            Ok((elements.byte_len(), Data::Owned(elements)))
         };
-        let found = match &data {
-            Data::Borrowed(bytes) | Data::Copied(bytes) => bytes.len(),
-            Data::Owned(elements) => elements.byte_len(),
+        let (len, data) = match data {
+            FieldData::Borrowed(bytes) => (bytes.len(), Data::Borrowed(bytes)),
+            FieldData::Copied(bytes) => (bytes.len(), Data::Copied(bytes)),
+            FieldData::Bytes(bytes) => owned(Elements::from_le_bytes(&meta.dtype, bytes))?,
+            FieldData::Numbers(numbers) => owned(Elements::from_plain(&meta.dtype, &numbers))?,
         };
-        let fits = match element_count(shape_of(&meta)) {
-            // Of a dtype of unknown size, any number of bytes will do.
-            Some(count) => meta.dtype.bits().is_none() || meta.dtype.byte_len(count) == Some(found),
-            None => false,
-        };
-        if !fits {
-            let (dtype, shape) = (&meta.dtype, shape_of(&meta));
-            return Err(E::custom(format!(
-                "{found} bytes do not make a {dtype} tensor of shape {shape:?}"
-            )));
-        }
+        meta.check_len(len).map_err(E::custom)?;
         self.make(meta, true, data)
     }
 }
@@ -189,8 +217,34 @@ fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Res
         let rank = shape.len();
         return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
     }
-    let order = if shape.len() < 2 { Order::C } else { order };
-    Ok(TensorMeta { dtype, shape: IxDyn(shape), order })
+    Ok(TensorMeta::new(dtype, shape, order))
+}
+
+/// Elements without a shape: what was written as a sequence of numbers.
+enum Listed {
+    /// Those of a format for people.
+    Plain(Vec<Number>),
+    /// Others, and whether the document names their dtype.
+    Exact(Elements, bool),
+}
+
+impl FromTensor<'_> for Listed {
+    fn from_tensor(tensor: RawTensor<'_, '_>) -> Result<Self> {
+        let stated = tensor.stated;
+        Ok(Self::Exact(tensor.into_elements()?, stated))
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Listed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return super::deserialize(deserializer);
+        }
+        match deserializer.deserialize_any(DataSeed)? {
+            FieldData::Numbers(numbers) => Ok(Self::Plain(numbers)),
+            _ => Err(D::Error::custom("expected a sequence of numbers, found bytes")),
+        }
+    }
 }
 
 /// Makes the tensor from its data, when all else is known.
@@ -240,15 +294,14 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for MakeSeed<T> {
     }
 }
 
-fn shape_of(meta: &TensorMeta) -> &[usize] {
-    ndarray::Dimension::slice(&meta.shape)
-}
-
 enum Field {
     Dtype,
     Shape,
     Order,
     Data,
+    /// `v` and `dim`, which stand before `data` in what ndarray's own `Serialize` writes.
+    Version,
+    Dim,
     Other,
 }
 
@@ -282,6 +335,8 @@ from_str!(Field, "a field of a tensor", |text| Ok(match text {
     "shape" => Field::Shape,
     "order" => Field::Order,
     "data" => Field::Data,
+    "v" => Field::Version,
+    "dim" => Field::Dim,
     _ => Field::Other,
 }));
 

@@ -1,6 +1,5 @@
 //! How a tensor goes through serde.
 
-use ndarray::{Dimension, IxDyn};
 use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
 use serde_bytes::Bytes;
 
@@ -8,7 +7,7 @@ use super::{Order, TensorMeta, ToTensor};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::meta::element_count;
+use crate::shape::Shape;
 
 pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     array: &T,
@@ -23,13 +22,13 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
 
 #[cold]
 fn sizeless(meta: &TensorMeta) -> String {
-    let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+    let (dtype, shape) = (&meta.dtype, &meta.shape);
     let Some(bits) = dtype.bits() else {
         return format!(
             "a tensor of `{dtype}`, whose size is not known here, must tell how many bytes it takes"
         );
     };
-    match element_count(shape).and_then(|count| count.checked_mul(bits)) {
+    match shape.element_count().and_then(|count| count.checked_mul(bits)) {
         None => format!("a {dtype} tensor of shape {shape:?} does not fit memory"),
         Some(_) => format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"),
     }
@@ -74,7 +73,7 @@ impl Payload<'_> {
         let meta = self.0.meta();
         let mut fields = serializer.serialize_struct("Tensor", 4)?;
         fields.serialize_field("dtype", meta.dtype.name())?;
-        fields.serialize_field("shape", meta.shape.slice())?;
+        fields.serialize_field("shape", &*meta.shape)?;
         fields.serialize_field("order", meta.order.name())?;
         match self.0.as_le_bytes() {
             Some(bytes) => fields.serialize_field("data", Bytes::new(bytes))?,
@@ -98,7 +97,7 @@ impl Payload<'_> {
         let order = meta.order == Order::F && raw;
         let mut fields = serializer.serialize_struct("Tensor", 3 + usize::from(order))?;
         fields.serialize_field("dtype", meta.dtype.name())?;
-        fields.serialize_field("shape", meta.shape.slice())?;
+        fields.serialize_field("shape", &*meta.shape)?;
         if order {
             fields.serialize_field("order", meta.order.name())?;
         }
@@ -143,13 +142,13 @@ impl Serialize for OneByOne<'_> {
     }
 }
 
-impl Serialize for crate::elements::Numbers {
+impl Serialize for super::numbers::Numbers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let dtype = self.dtype();
         if dtype.typed_array_tag().is_none() {
             return OneByOne(&self.0).serialize(serializer);
         }
-        let meta = TensorMeta { dtype, shape: IxDyn(&[self.len()]), order: Order::C };
+        let meta = TensorMeta { dtype, shape: Shape::from([self.len()]), order: Order::C };
         handoff::offer(Slot::Outgoing(meta, self.0.byte_len()), || {
             serializer.serialize_newtype_struct(name::NUMBERS, &NumbersPayload(&self.0))
         })

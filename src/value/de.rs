@@ -13,9 +13,9 @@ use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
+use crate::shape::Shape;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
-use ndarray::IxDyn;
 
 /// Makes a value of another type from a [`Value`]. Strings and tensors are moved, not copied.
 ///
@@ -197,11 +197,11 @@ impl<'de> Node<'de> {
 }
 
 fn row(elements: &Elements) -> TensorMeta {
-    TensorMeta { dtype: elements.dtype(), shape: IxDyn(&[elements.len()]), order: Order::C }
+    TensorMeta { dtype: elements.dtype(), shape: Shape::from([elements.len()]), order: Order::C }
 }
 
-fn plain_number(value: &Value) -> Option<crate::dtype::Number> {
-    use crate::dtype::Number;
+fn plain_number(value: &Value) -> Option<crate::number::Number> {
+    use crate::number::Number;
 
     Some(match value {
         Value::Bool(value) => Number::Bool(*value),

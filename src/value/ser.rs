@@ -5,12 +5,13 @@ use serde::ser::{self, Serializer};
 
 use super::{Value, from_value};
 use crate::de::one_more;
-use crate::elements::{Elements, Numbers};
+use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::ser::{Capture, blocks};
+use crate::tensor::numbers::Numbers;
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tag;
 

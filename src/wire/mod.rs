@@ -1,5 +1,6 @@
 //! CBOR items (RFC 8949) without serde: heads, strings, numbers, tensors.
 
+pub mod apart;
 pub mod head;
 pub mod number;
 pub mod payload;

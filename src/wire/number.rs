@@ -1,7 +1,7 @@
 //! Numbers as they come off the wire.
 
 use super::head::{self, Head};
-use crate::dtype::{double_to_single, float_to_int, int_to_float};
+use crate::number::{double_to_single, float_to_int, int_to_float};
 use half::f16;
 
 /// One number item.

@@ -1,15 +1,13 @@
 //! Payloads of tensors: shown where they lie, or read into the memory of typed elements.
 
 use bytemuck::Pod;
-use half::{bf16, f16};
-use num_complex::Complex;
 
 use super::reader::Wire;
 use super::tensor::{Payload, TensorItem};
 use crate::dtype::DType;
-use crate::elements::Elements;
+use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
-use crate::io::apart::{Buffers, Contents};
+use crate::io::buffers::{Buffers, Contents};
 use crate::io::shared::SharedBytes;
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
 use crate::mem::{self, LARGE};
@@ -203,30 +201,20 @@ impl<'de, R: Read<'de>> Fill for FromWire<'_, R> {
 
 /// The elements of a payload, in typed memory.
 fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
-    macro_rules! typed {
-        ($($variant:ident $type:ty),*) => {
-            match dtype {
-                $(DType::$variant => {
-                    let mut values = payload.fill::<$type>()?;
-                    if big_endian != cfg!(target_endian = "big") {
-                        mem::swap_words(bytemuck::must_cast_slice_mut(&mut values), dtype.word());
-                    }
-                    Elements::$variant(values)
-                })*
-                other => {
-                    let mut bytes = payload.fill::<u8>()?;
-                    if big_endian {
-                        mem::swap_words(&mut bytes, other.word());
-                    }
-                    Elements::from_le_bytes(other, bytes)?
-                }
-            }
-        };
+    fn of<A: Element>(big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
+        let mut bits = payload.fill::<A::Bits>()?;
+        if big_endian != cfg!(target_endian = "big") {
+            mem::swap_words(bytemuck::cast_slice_mut(&mut bits), A::DTYPE.word());
+        }
+        Elements::from_bits::<A>(bits)
     }
-    Ok(typed!(
-        U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, F16 f16,
-        BF16 bf16, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>
-    ))
+    with_type!(dtype, A => of::<A>(big_endian, payload), _ => {
+        let mut bytes = payload.fill::<u8>()?;
+        if big_endian {
+            mem::swap_words(&mut bytes, dtype.word());
+        }
+        Ok(Elements::Raw(dtype.clone(), bytes))
+    })
 }
 
 /// The elements of `len` bytes that `read` gives, in their order; so much memory is asked for at once as

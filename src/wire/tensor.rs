@@ -1,17 +1,16 @@
 //! Reading tensors up to their payloads: RFC 8746 arrays, complex numbers, and the own tags.
 
-use ndarray::{Dimension, IxDyn};
-
 use super::head::{self, Head};
 use super::reader::{Item, Left, Wire};
 use super::tag;
-use crate::dtype::{DType, Number};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::mem;
-use crate::meta::{Order, TensorMeta, element_count};
-use crate::options::Limits;
+use crate::meta::{Order, TensorMeta};
+use crate::number::Number;
+use crate::shape::Shape;
 use crate::wire::number::Numeric;
 
 /// A tensor up to its payload, which stands next in the input if it is a block.
@@ -70,7 +69,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     pub fn common_tensor(&mut self) -> Option<(TensorMeta, usize)> {
         let (meta, len, head_len) = common(self.src.window())?;
         // Tag, array, and shape or typed-array tag.
-        let fits = self.has_levels(3) && meta.shape.ndim() <= self.max_rank();
+        let fits = self.has_levels(3) && meta.shape.len() <= self.max_rank();
         fits.then(|| self.src.advance(head_len))?;
         Some((meta, len))
     }
@@ -85,10 +84,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         let head = self.head()?;
         let parts = DType::from_typed_array_tag(head.arg).filter(|_| head.major() == head::TAG);
-        match parts {
-            Some((DType::F32, big_endian)) => Ok((DType::C64, big_endian)),
-            Some((DType::F64, big_endian)) => Ok((DType::C128, big_endian)),
-            _ => Err(Error::data(format!(
+        let whole = parts.and_then(|(parts, big_endian)| Some((parts.complex()?, big_endian)));
+        match whole {
+            Some(found) => Ok(found),
+            None => Err(Error::data(format!(
                 "expected a typed array of f32 or f64 as parts of complex numbers, found {} {}",
                 head::name(head.initial),
                 head.arg
@@ -101,7 +100,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     fn multi_dimensional(&mut self, order: Order) -> Result<TensorItem> {
         let unclosed = self.array_of(2, "shape and elements of a tensor")?;
         let (shape, count) = self.shape()?;
-        let order = if shape.ndim() < 2 { Order::C } else { order };
+        let order = if shape.len() < 2 { Order::C } else { order };
         let at = self.offset();
         let (dtype, stated, payload) = match self.item()? {
             Item::Head(head) if head.major() == head::ARRAY => {
@@ -148,7 +147,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             let what = format!("{len} bytes are no whole number of {dtype} elements");
             return Err(Error::data(what).at(self.offset()));
         }
-        Ok(TensorMeta { dtype, shape: IxDyn(&[len / size]), order: Order::C })
+        Ok(TensorMeta { dtype, shape: Shape::from([len / size]), order: Order::C })
     }
 
     /// A reference to a buffer: `[dtype name, shape, order, number]` for a tensor, `[dtype name,
@@ -187,8 +186,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let (number, len) = self.buffer_number()?;
         if dtype.bits().is_some() && dtype.byte_len(count) != Some(len) {
             return Err(Error::data(format!(
-                "a {dtype} tensor of shape {:?} does not take the {len} bytes of buffer {number}",
-                shape.slice()
+                "a {dtype} tensor of shape {shape:?} does not take the {len} bytes of buffer {number}"
             ))
             .at(at));
         }
@@ -222,12 +220,12 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    fn order(&mut self, shape: &IxDyn) -> Result<Order> {
+    fn order(&mut self, shape: &Shape) -> Result<Order> {
         let at = self.offset();
         let order = self
             .name_text("a memory order", Order::from_name)?
             .ok_or_else(|| Error::data("expected memory order C or F, found another").at(at))?;
-        Ok(if shape.ndim() < 2 { Order::C } else { order })
+        Ok(if shape.len() < 2 { Order::C } else { order })
     }
 
     /// The head of an array of `len` items; whether a break must come behind them.
@@ -258,7 +256,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     ///
     /// A dimension may be zero, which makes a tensor without elements (RFC 8746 has no such
     /// array, but others write it); the product of the other dimensions must fit all the same.
-    fn shape(&mut self) -> Result<(IxDyn, usize)> {
+    fn shape(&mut self) -> Result<(Shape, usize)> {
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::ARRAY {
@@ -274,37 +272,34 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(too_many());
         }
         let mut left = Left::of(head);
-        // A higher rank, if the limits allow it, allocates as its dimensions come.
-        let claimed = usize::try_from(head.arg).ok().filter(|&rank| rank <= Limits::DEFAULT_RANK);
-        let mut dims = IxDyn::zeros(claimed.unwrap_or(0));
-        let mut spilled = Vec::new();
         let mut rank = 0;
-        while self.more(&mut left)? {
-            let at = self.offset();
-            let head = self.head()?;
-            let dim = usize::try_from(head.arg).ok().filter(|_| head.major() == head::UNSIGNED);
-            let Some(dim) = dim.filter(|&dim| isize::try_from(dim).is_ok()) else {
-                let found = head::name(head.initial);
-                return Err(Error::data(format!(
-                    "expected a dimension that fits memory, found {found} with argument {}",
-                    head.arg
-                ))
-                .at(at));
-            };
-            match dims.slice_mut().get_mut(rank) {
-                Some(slot) => *slot = dim,
-                None if rank < max => spilled.push(dim),
-                None => return Err(too_many()),
+        // Memory is taken as dimensions come: their number is only claimed.
+        let dims = std::iter::from_fn(|| match self.more(&mut left) {
+            Ok(true) if rank == max => Some(Err(too_many())),
+            Ok(true) => {
+                rank += 1;
+                Some(self.dimension())
             }
-            rank += 1;
-        }
-        let shape = if spilled.is_empty() { dims } else { IxDyn(&spilled) };
-        match element_count(shape.slice()) {
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        });
+        let shape = dims.collect::<Result<Shape>>()?;
+        match shape.element_count() {
             Some(count) => Ok((shape, count)),
-            None => {
-                Err(Error::data(format!("shape {:?} does not fit memory", shape.slice())).at(at))
-            }
+            None => Err(Error::data(format!("shape {shape:?} does not fit memory")).at(at)),
         }
+    }
+
+    fn dimension(&mut self) -> Result<usize> {
+        let at = self.offset();
+        let head = self.head()?;
+        let dim = usize::try_from(head.arg).ok().filter(|_| head.major() == head::UNSIGNED);
+        dim.filter(|&dim| isize::try_from(dim).is_ok()).ok_or_else(|| {
+            let (found, arg) = (head::name(head.initial), head.arg);
+            let what =
+                format!("expected a dimension that fits memory, found {found} with argument {arg}");
+            Error::data(what).at(at)
+        })
     }
 
     /// The byte string of a typed array: its head, and its content if that is in chunks.
@@ -312,7 +307,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         &mut self,
         dtype: &DType,
         big_endian: bool,
-        claim: Option<(&IxDyn, usize)>,
+        claim: Option<(&Shape, usize)>,
     ) -> Result<Payload> {
         let at = self.offset();
         let head = self.head()?;
@@ -327,7 +322,6 @@ impl<'de, R: Read<'de>> Wire<R> {
             Some((shape, count)) if dtype.bits().is_some() => Some((
                 shape,
                 dtype.byte_len(count).ok_or_else(|| {
-                    let shape = shape.slice();
                     Error::data(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
                         .at(at)
                 })?,
@@ -336,8 +330,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         };
         let check = |found: u64| match expected {
             Some((shape, len)) if len as u64 != found => Err(Error::data(format!(
-                "a {dtype} tensor of shape {:?} takes {len} bytes, found {found}",
-                shape.slice()
+                "a {dtype} tensor of shape {shape:?} takes {len} bytes, found {found}"
             ))
             .at(at)),
             _ => Ok(()),
@@ -378,7 +371,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// A plain array of numbers as a tensor of one dimension; its head was read.
     pub fn number_array(&mut self, array: Head) -> Result<TensorItem> {
         let elements = self.numbers(array)?;
-        let shape = IxDyn(&[elements.len()]);
+        let shape = Shape::from([elements.len()]);
         let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
         let payload = Payload::Numbers(elements);
         Ok(TensorItem { meta, stated: false, payload, kind: Kind::Numbers, unclosed: false })
@@ -436,16 +429,14 @@ impl<'de, R: Read<'de>> Wire<R> {
 fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
     let [0xd8, 40, 0x82, rank, rest @ ..] = window else { return None };
     let rank = usize::from(rank ^ head::ARRAY << 5);
-    if rank > 4 {
-        return None;
-    }
     let mut rest = rest;
-    let mut shape = IxDyn::zeros(rank);
+    let mut dims = [0; Shape::INLINE];
     let mut count = 1usize;
-    for dim in shape.slice_mut() {
+    for dim in dims.get_mut(..rank)? {
         (*dim, rest) = argument(rest, head::UNSIGNED)?;
         count = count.checked_mul(*dim)?;
     }
+    let shape = Shape::inline(rank, dims);
     let (typed, rest) = argument(rest, head::TAG)?;
     let (dtype, big_endian) = DType::from_typed_array_tag(typed as u64)?;
     let (len, rest) = argument(rest, head::BYTES)?;

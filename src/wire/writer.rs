@@ -1,12 +1,11 @@
 //! Writing CBOR items: shortest heads (RFC 8949, section 4.1), floats at their own width.
 
-use ndarray::IxDyn;
-
 use super::{head, tag};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
 use crate::meta::{Order, TensorMeta};
+use crate::shape::Shape;
 
 /// Additional information that tells how wide the argument behind the initial byte is.
 const ONE_BYTE: u8 = 0x18;
@@ -101,21 +100,20 @@ impl<O: Overflow> Sink<O> {
     pub fn tensor_head(
         &mut self,
         dtype: &DType,
-        shape: &IxDyn,
+        shape: &Shape,
         order: Order,
         len: usize,
     ) -> Result<()> {
-        let dims = ndarray::Dimension::slice(shape);
         // RFC 8746, section 3.1.1: dimensions are distinct from zero.
         match dtype.typed_array_tag() {
-            Some(typed) if !dims.contains(&0) => {
+            Some(typed) if !shape.contains(&0) => {
                 let multi = match order {
                     Order::C => tag::ROW_MAJOR,
                     Order::F => tag::COLUMN_MAJOR,
                 };
                 self.head(head::TAG, multi)?;
                 self.head(head::ARRAY, 2)?;
-                self.shape(dims)?;
+                self.shape(shape)?;
                 if dtype.is_complex() {
                     self.head(head::TAG, tag::COMPLEX)?;
                 }
@@ -125,7 +123,7 @@ impl<O: Overflow> Sink<O> {
                 self.head(head::TAG, tag::TENSOR)?;
                 self.head(head::ARRAY, 4)?;
                 self.text(dtype.name())?;
-                self.shape(dims)?;
+                self.shape(shape)?;
                 self.text(order.name())?;
             }
         }
@@ -137,7 +135,7 @@ impl<O: Overflow> Sink<O> {
         self.head(head::TAG, tag::BUFFER)?;
         self.head(head::ARRAY, 4)?;
         self.text(meta.dtype.name())?;
-        self.shape(ndarray::Dimension::slice(&meta.shape))?;
+        self.shape(&meta.shape)?;
         self.text(meta.order.name())?;
         self.head(head::UNSIGNED, number)
     }

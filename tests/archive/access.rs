@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use ndarray::{Array1, Ix1};
+use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use tenarc::error::Category;
 use tenarc::{Archive, OArchive, Tensor};
@@ -73,7 +73,7 @@ fn a_tensor_costs_the_header_itself_and_the_checksums() {
     let archive = opened(to_bytes(&big, quick())).with_options(unchecked);
     archive.tensors().unwrap();
     archive.source().log.take();
-    archive.tensor::<f32, Ix1>("layers.7.weight").unwrap();
+    archive.tensor::<Array1<f32>>("layers.7.weight").unwrap();
     assert_eq!(archive.source().log.totals().1, 400_000);
 }
 
@@ -194,11 +194,11 @@ fn what_is_not_there_is_an_error_that_names_it() {
         assert_eq!(error.category(), Category::Data, "{path}: {error}");
         assert!(error.to_string().contains(path), "{path}: {error}");
     }
-    let error = archive.tensor::<f64, Ix1>("layers.0.weight").unwrap_err();
+    let error = archive.tensor::<Array1<f64>>("layers.0.weight").unwrap_err();
     assert_eq!(error.path(), "layers.0.weight", "{error}");
-    let error = archive.tensor::<f32, ndarray::Ix2>("/layers/0/weight").unwrap_err();
+    let error = archive.tensor::<Array2<f32>>("/layers/0/weight").unwrap_err();
     assert_eq!(error.category(), Category::Data, "{error}");
-    assert!(archive.tensor::<f32, Ix1>("config").is_err());
+    assert!(archive.tensor::<Array1<f32>>("config").is_err());
     assert!(archive.view::<Big>().is_err(), "what is not in memory cannot be viewed");
 }
 

@@ -148,7 +148,7 @@ fn retyped_fields_are_errors_that_name_the_path() {
     let archive = Archive::new(&bytes[..]).unwrap();
     let error = archive.get::<RetypedNested<Tensor<Vec<i32>>>>("nested").unwrap_err();
     assert_eq!(error.path(), "nested.layers.0", "{error}");
-    let error = archive.tensor::<i32, ndarray::Ix1>("nested.layers.2").unwrap_err();
+    let error = archive.tensor::<ndarray::Array1<i32>>("nested.layers.2").unwrap_err();
     assert_eq!(error.path(), "nested.layers.2", "{error}");
     let error = archive.view_at::<Vec<Tensor<Vec<i32>>>>("nested.layers").unwrap_err();
     assert_eq!(error.path(), "nested.layers.0", "{error}");

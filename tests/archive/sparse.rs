@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use ndarray::{Array1, IxDyn, s};
+use ndarray::{Array1, ArrayView1, s};
 use serde::Serialize;
 use tenarc::de::DecodeOptions;
 use tenarc::tensor::{Element, Order, TensorMeta, ToTensor};
@@ -16,7 +16,7 @@ struct Zeros(usize);
 
 impl ToTensor for Zeros {
     fn meta(&self) -> TensorMeta {
-        TensorMeta { dtype: DType::U8, shape: IxDyn(&[self.0]), order: Order::C }
+        TensorMeta { dtype: DType::U8, shape: [self.0].into(), order: Order::C }
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {
@@ -75,7 +75,7 @@ fn check(len: usize) {
 
     let file = tenarc::open(&path).unwrap();
     let segment = file.named("huge").unwrap();
-    assert_eq!(segment.tensor::<f32, ndarray::Ix1>("after").unwrap().to_vec(), weights(1000, 2).0);
+    assert_eq!(segment.tensor::<Array1<f32>>("after").unwrap().to_vec(), weights(1000, 2).0);
     let part: Array1<u8> = segment.slice("huge", s![-5..]).unwrap();
     assert_eq!(part.to_vec(), [0; 5]);
     assert_eq!(segment.tensors().unwrap()[1].shape(), [len]);
@@ -84,9 +84,9 @@ fn check(len: usize) {
     // SAFETY: nobody else knows of the file.
     let map = unsafe { tenarc::Map::open(&path) }.unwrap();
     let segment = map.segment(0).unwrap();
-    let view: Tensor<ndarray::ArrayView1<u8>> = segment.view_at("huge").unwrap();
+    let view: Tensor<ArrayView1<u8>> = segment.view_at("huge").unwrap();
     assert_eq!((view.len(), view[len - 1]), (len, 0));
-    let view: Tensor<ndarray::ArrayView1<f32>> = segment.view_at("after").unwrap();
+    let view: Tensor<ArrayView1<f32>> = segment.view_at("after").unwrap();
     assert_eq!(view.to_vec(), weights(1000, 2).0);
 
     // A stream passes over it, in bounded memory.
@@ -121,7 +121,7 @@ fn a_length_beyond_all_memory_is_refused_by_the_writer() {
     struct Endless;
     impl ToTensor for Endless {
         fn meta(&self) -> TensorMeta {
-            let shape = IxDyn(&[usize::MAX / 2, 4]);
+            let shape = [usize::MAX / 2, 4].into();
             TensorMeta { dtype: f64::DTYPE, shape, order: Order::C }
         }
         fn as_le_bytes(&self) -> Option<&[u8]> {

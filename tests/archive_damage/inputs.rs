@@ -196,9 +196,11 @@ fn tensors_larger_than_memory() {
     let tensors = archive.tensors().unwrap();
     assert_eq!(tensors[0].byte_len(), claim);
     assert_eq!(archive.dyn_tensor("").unwrap_err().category(), Limit);
-    let part = archive.slice::<u8, _>("", ndarray::s![(1isize << 50)..(1 << 50) + 10]).unwrap();
+    let part = archive
+        .slice::<ndarray::ArrayD<u8>>("", ndarray::s![(1isize << 50)..(1 << 50) + 10])
+        .unwrap();
     assert_eq!(part.len(), 10);
-    let error = archive.slice::<u8, _>("", ndarray::s![..]).unwrap_err();
+    let error = archive.slice::<ndarray::ArrayD<u8>>("", ndarray::s![..]).unwrap_err();
     assert_eq!(error.category(), Limit);
 }
 

@@ -34,9 +34,11 @@ fn each_is_found<S: ReadAt>(archive: &Archive<S>, count: usize) {
         .map(|tensor| match archive.dyn_tensor(tensor.path()) {
             Ok(found) => {
                 assert_eq!((found.dtype(), found.shape()), (tensor.dtype(), tensor.shape()));
-                let array = archive.tensor::<u32, IxDyn>(tensor.path()).unwrap();
+                let array = archive.tensor::<ndarray::ArrayD<u32>>(tensor.path()).unwrap();
                 assert_eq!(array, found.view::<u32>().unwrap());
-                let part = archive.slice::<u32, _>(tensor.path(), ndarray::s![1..2]).unwrap();
+                let part = archive
+                    .slice::<ndarray::ArrayD<u32>>(tensor.path(), ndarray::s![1..2])
+                    .unwrap();
                 assert_eq!(part[0], array[[1]]);
                 array[[0]]
             }
@@ -230,7 +232,7 @@ fn keys_that_are_no_texts() {
         let bytes = simple(metadata, &[&contents[0], &contents[1]]);
         let archive = Archive::new(&bytes).unwrap();
         assert_eq!(archive.keys("").unwrap(), [component, ""]);
-        assert_eq!(archive.tensor::<u32, IxDyn>("/").unwrap()[[0]], 2);
+        assert_eq!(archive.tensor::<ndarray::ArrayD<u32>>("/").unwrap()[[0]], 2);
         each_is_found(&archive, 2);
     }
 }
@@ -291,14 +293,14 @@ fn paths_to_what_is_not_there() {
         assert!(archive.dyn_tensor(path).is_err());
     }
     // Wrong rank and dtype.
-    assert!(archive.tensor::<u32, ndarray::Ix2>("0.a").is_err());
-    assert!(archive.tensor::<f32, ndarray::Ix1>("0.a").is_err());
-    assert!(archive.slice::<i32, _>("0.a", ndarray::s![..]).is_err());
-    assert!(archive.slice::<u32, _>("0.a", ndarray::s![.., ..]).is_err());
+    assert!(archive.tensor::<ndarray::Array2<u32>>("0.a").is_err());
+    assert!(archive.tensor::<ndarray::Array1<f32>>("0.a").is_err());
+    assert!(archive.slice::<ndarray::ArrayD<i32>>("0.a", ndarray::s![..]).is_err());
+    assert!(archive.slice::<ndarray::ArrayD<u32>>("0.a", ndarray::s![.., ..]).is_err());
     for (start, end) in [(0, 4), (-4, 2), (4, 4), (isize::MIN, 1), (0, isize::MAX)] {
         let slice = ndarray::Slice::new(start, Some(end), 1);
         let elems = [ndarray::SliceInfoElem::from(slice)];
-        let found = archive.slice::<u32, _>("0.a", &elems[..]);
+        let found = archive.slice::<ndarray::ArrayD<u32>>("0.a", &elems[..]);
         assert!(found.is_err(), "{start}..{end}");
     }
 }

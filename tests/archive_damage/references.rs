@@ -81,7 +81,12 @@ fn dtypes_nobody_knows_pass_through() {
     accepts(&bytes, &Tensor(expected.unwrap()));
     verify(&bytes).unwrap();
     refuses::<Tensor<Array2<f32>>>(&bytes, &[Data]);
-    assert!(Archive::new(&bytes).unwrap().slice::<f32, _>("", ndarray::s![.., ..]).is_err());
+    assert!(
+        Archive::new(&bytes)
+            .unwrap()
+            .slice::<ndarray::ArrayD<f32>>("", ndarray::s![.., ..])
+            .is_err()
+    );
     let long = "n".repeat(300);
     refused(&one(tensor_ref(&long, &[4], 0)), &[Data]);
     let cut = array(&[raw_text(b"f\xff"), array(&[unsigned(4)]), text("C"), unsigned(0)]);
@@ -396,7 +401,7 @@ fn keys_that_stand_there_twice() {
     let bytes = one(map(&[("a", reference()), ("a", reference())]));
     refuses::<Held>(&bytes, &[Data]);
     let archive = Archive::new(&bytes).unwrap();
-    assert!(archive.tensor::<f32, ndarray::Ix1>("a").is_err());
+    assert!(archive.tensor::<ndarray::Array1<f32>>("a").is_err());
     assert!(archive.dyn_tensor("/a").is_err());
     accepts(&one(map(&[("a", reference()), ("b", reference())])), &Held { a: floats() });
 }
@@ -428,7 +433,7 @@ fn bools_of_other_bytes() {
                 let archive = Archive::new(&bytes).unwrap();
                 let view = archive.view::<Tensor<ndarray::ArrayView1<bool>>>();
                 assert_eq!(view.unwrap_err().category(), Data);
-                let slice = archive.slice::<bool, _>("", ndarray::s![at..=at]);
+                let slice = archive.slice::<ndarray::ArrayD<bool>>("", ndarray::s![at..=at]);
                 assert_eq!(slice.unwrap_err().category(), Data);
                 // The bytes are as they must be: it is the value that is none.
                 verify(&bytes).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::{Array2, Ix2};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::Segment;
 use tenarc::tensor::{Deferred, Order};
@@ -131,7 +131,7 @@ fn an_archive_that_is_damaged_inside_is_told() {
     });
     let error = tenarc::to_vec(&Tensor(missing)).unwrap_err().to_string();
     assert!(error.contains("nowhere"), "{error}");
-    let found: Array2<u64> = segment.tensor::<_, Ix2>("a").unwrap();
+    let found: Array2<u64> = segment.tensor::<Array2<_>>("a").unwrap();
     assert_eq!(found, Array2::<u64>::zeros((30, 40)));
-    let _: Error = segment.tensor::<u64, Ix2>("b").unwrap_err();
+    let _: Error = segment.tensor::<Array2<u64>>("b").unwrap_err();
 }

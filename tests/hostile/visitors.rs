@@ -130,7 +130,7 @@ impl Lying {
 
 impl ToTensor for Lying {
     fn meta(&self) -> TensorMeta {
-        TensorMeta { dtype: DType::U8, shape: ndarray::IxDyn(&[8]), order: Order::C }
+        TensorMeta { dtype: DType::U8, shape: [8].into(), order: Order::C }
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {

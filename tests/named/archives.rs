@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 
-use ndarray::{Array1, Array2, Ix1, s};
+use ndarray::{Array1, Array2, s};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
@@ -87,8 +87,8 @@ fn others_read_what_lists_wrote() {
 
     let file = tenarc::open(&path).unwrap();
     file.verify().unwrap();
-    assert_eq!(file.tensor::<f32, ndarray::Ix2>("weight").unwrap(), *weight);
-    assert_eq!(file.tensor::<f64, Ix1>("running.mean").unwrap().to_vec(), mean.0);
+    assert_eq!(file.tensor::<Array2<f32>>("weight").unwrap(), *weight);
+    assert_eq!(file.tensor::<Array1<f64>>("running.mean").unwrap().to_vec(), mean.0);
     let rows: Array2<f32> = file.slice("weight", s![3..5, ..]).unwrap();
     assert_eq!(rows, weight.slice(s![3..5, ..]));
     let tensors = file.tensors().unwrap();
@@ -124,7 +124,7 @@ fn tensors_are_opened_by_their_names() {
     let archive = Archive::new(saved(&tensors)).unwrap();
     for (name, expected) in &tensors {
         let found =
-            archive.tensor::<f32, Ix1>(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+            archive.tensor::<Array1<f32>>(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(&found, expected, "{name:?}");
     }
     // Where a path would mean something else, a JSON Pointer tells the name.
@@ -133,8 +133,8 @@ fn tensors_are_opened_by_their_names() {
         special.iter().zip(0..).map(|(&(name, _), at)| (name, ramp(600, at))).collect();
     let archive = Archive::new(saved(&tensors)).unwrap();
     for ((name, expected), (_, pointer)) in tensors.iter().zip(special) {
-        assert!(archive.tensor::<f32, Ix1>(name).ok().as_ref() != Some(expected), "{name:?}");
-        assert_eq!(&archive.tensor::<f32, Ix1>(pointer).unwrap(), expected, "{name:?}");
+        assert!(archive.tensor::<Array1<f32>>(name).ok().as_ref() != Some(expected), "{name:?}");
+        assert_eq!(&archive.tensor::<Array1<f32>>(pointer).unwrap(), expected, "{name:?}");
     }
 }
 

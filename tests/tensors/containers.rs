@@ -207,7 +207,7 @@ struct Samples<'a>(Cow<'a, [u16]>);
 
 impl ToTensor for Samples<'_> {
     fn meta(&self) -> tenarc::tensor::TensorMeta {
-        let shape = ndarray::IxDyn(&[self.0.len(), 1]);
+        let shape = [self.0.len(), 1].into();
         tenarc::tensor::TensorMeta { dtype: u16::DTYPE, shape, order: tenarc::tensor::Order::C }
     }
 
@@ -243,7 +243,7 @@ struct Lying(usize);
 
 impl ToTensor for Lying {
     fn meta(&self) -> tenarc::tensor::TensorMeta {
-        let shape = ndarray::IxDyn(&[4]);
+        let shape = [4].into();
         tenarc::tensor::TensorMeta { dtype: u8::DTYPE, shape, order: tenarc::tensor::Order::C }
     }
 

@@ -129,7 +129,7 @@ fn types_with_a_save_and_load_of_their_own() {
     let left: Array2<f64> = archive.tensor("left").unwrap();
     assert_eq!(left, LowRank::sample().left);
     assert!(
-        archive.tensor::<f64, ndarray::Ix2>("product").is_err(),
+        archive.tensor::<ndarray::Array2<f64>>("product").is_err(),
         "what is derived is not saved"
     );
 }

@@ -130,7 +130,7 @@ impl TryFrom<inspect::Payload> for Payload {
         let buffer = buffer.map(usize::try_from).transpose();
         let buffer =
             buffer.map_err(|_| Failure::new("the number of a buffer does not fit memory"))?;
-        let shape = ndarray::Dimension::slice(&meta.shape).to_vec();
+        let shape = meta.shape.to_vec();
         Ok(Self { form, dtype: meta.dtype, shape, order: meta.order, byte_len, buffer })
     }
 }

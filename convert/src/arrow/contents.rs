@@ -5,10 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_ipc::RecordBatch;
-use ndarray::IxDyn;
 use tenarc::io::ReadAt;
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{Error, Result};
 
 use super::batch::{self, Found, Piece};
@@ -160,11 +158,10 @@ impl Contents {
 
 /// A column as a tensor, of so many rows or of what is in its one cell.
 fn info(path: &str, cells: &Cells, rows: Option<usize>) -> Result<TensorInfo> {
-    let shape: Vec<usize> = rows.into_iter().chain(cells.shape.iter().copied()).collect();
-    let len = element_count(&shape).and_then(|count| cells.dtype.byte_len(count));
-    let len = len.filter(|&len| isize::try_from(len).is_ok());
-    let len = len.ok_or_else(|| Error::limit("a tensor of a shape that fits no memory"))?;
+    let shape: Shape = rows.into_iter().chain(cells.shape.iter().copied()).collect();
     let order = if rows.is_none() && cells.is_column_major() { Order::F } else { Order::C };
-    let meta = TensorMeta { dtype: cells.dtype.clone(), shape: IxDyn(&shape), order };
+    let meta = TensorMeta { dtype: cells.dtype.clone(), shape, order };
+    let len = meta.byte_len().filter(|&len| isize::try_from(len).is_ok());
+    let len = len.ok_or_else(|| Error::limit("a tensor of a shape that fits no memory"))?;
     Ok(TensorInfo::new(path.to_owned(), meta, len as u64))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ndarray::{Dimension as _, IxDyn};
 use tenarc::tensor::{Order, TensorMeta, ToTensor};
 use tenarc::{DType, Error, Result};
 
@@ -73,7 +72,7 @@ impl<'a> Plan<'a> {
             kept.push((name, tensor as &dyn ToTensor, meta, dtype));
         }
         let firsts: Vec<_> =
-            kept.iter().map(|(_, _, meta, _)| meta.shape.slice().first().copied()).collect();
+            kept.iter().map(|(_, _, meta, _)| meta.shape.first().copied()).collect();
         let one_row = match options.layout {
             Layout::OneRow => true,
             Layout::Auto => {
@@ -159,7 +158,7 @@ impl<'a> Cells<'a> {
         dtype: DType,
         rows: Option<usize>,
     ) -> Result<Option<Self>> {
-        let shape = meta.shape.slice();
+        let shape = &meta.shape;
         let cell = match rows {
             None => shape,
             Some(rows) => match shape.split_first() {
@@ -182,13 +181,13 @@ impl<'a> Cells<'a> {
 
     /// Whether elements must be brought into row-major order.
     fn is_turned(&self) -> bool {
-        !self.permuted && self.meta.order == Order::F && self.meta.shape.ndim() > 1
+        !self.permuted && self.meta.order == Order::F && self.meta.shape.len() > 1
     }
 
     /// What is read back.
     pub fn expected(&self) -> TensorMeta {
         let order = if self.permuted { Order::F } else { Order::C };
-        TensorMeta { dtype: self.dtype.clone(), shape: IxDyn(self.meta.shape.slice()), order }
+        TensorMeta { dtype: self.dtype.clone(), shape: self.meta.shape.clone(), order }
     }
 
     /// Bytes that so many rows take in a column.

@@ -4,10 +4,9 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
 use super::batch::Piece;
@@ -110,14 +109,12 @@ impl<S: ReadAt> ArrowFile<S> {
         self.contents.tensor(self.number(name)?).map(|(info, ..)| info)
     }
 
-    /// The tensor of that name as an owned array.
+    /// The tensor of that name as any type that can be read from one.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        let array = self.dyn_tensor(name)?.into_array::<A>();
-        let array = array.map_err(|error| error.in_field(name))?;
-        array.into_dimensionality().map_err(|error| Error::data(error.to_string()).in_field(name))
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
     /// The tensor of that name, whatever its dtype: all rows one behind the other.

@@ -1,9 +1,7 @@
 //! Tensors as maps of dtype, shape and data.
 
-use ndarray::IxDyn;
 use tenarc::de::Limits;
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Order, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{Number, from_numbers, int_to_float, is_typed};
@@ -47,11 +45,12 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
             _ => return Err(Error::data("expected C or F as the order of a tensor")),
         },
     };
-    let expected = element_count(&dims).and_then(|count| dtype.byte_len(count));
+    let shape = Shape::from(dims);
+    let expected = shape.element_count().and_then(|count| dtype.byte_len(count));
     let size = if is_typed(&dtype) { dtype.byte_len(data.len()) } else { Some(data.len()) };
     if expected.is_none() || expected != size {
         let found = data.len();
-        let what = format!("{found} elements do not make a {dtype} tensor of shape {dims:?}");
+        let what = format!("{found} elements do not make a {dtype} tensor of shape {shape:?}");
         return Err(Error::data(what));
     }
     let numbers = data.iter().enumerate().map(|(index, item)| {
@@ -62,7 +61,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
         let what = format!("a number beyond every {dtype}");
         return Err(Error::data(what).in_index(index as u64));
     }
-    let meta = TensorMeta { dtype, shape: IxDyn(&dims), order };
+    let meta = TensorMeta { dtype, shape, order };
     Ok(Value::Tensor(Box::new(from_numbers(&meta, &numbers)?)))
 }
 

@@ -96,7 +96,7 @@ impl<S: ReadAt> Serialize for Stored<'_, S> {
 
 fn deferred<'a, S: ReadAt>(found: &'a Found, source: &'a S) -> Deferred<'a> {
     let meta = &found.meta;
-    let shape = ndarray::Dimension::slice(&meta.shape);
+    let shape = &meta.shape;
     Deferred::from_blocks(meta.dtype.clone(), shape, meta.order, move |put| {
         blocks(&found.data, source, STEP, &mut |block| {
             if found.big_endian {

@@ -1,9 +1,7 @@
 //! Arrays and scalars as msgpack-numpy says them: maps that hold dtype, shape and bytes.
 
-use ndarray::{Dimension as _, IxDyn};
 use tenarc::de::Limits;
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Order, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::read::{Found, Item};
@@ -77,7 +75,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
 }
 
 fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
-    let meta = TensorMeta { dtype, shape: IxDyn(shape), order: Order::C };
+    let meta = TensorMeta { dtype, shape: Shape::from(shape), order: Order::C };
     Item::Tensor(Box::new(Found { meta, big_endian, data, at }))
 }
 
@@ -129,7 +127,7 @@ fn found(
         Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
         _ => return Err(Error::syntax("expected bytes for `data`")),
     };
-    let expected = element_count(&shape).and_then(|count| dtype.byte_len(count));
+    let expected = Shape::from(&shape[..]).element_count().and_then(|count| dtype.byte_len(count));
     if expected.map(|len| len as u64) != Some(data.len()) {
         let found = data.len();
         let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
@@ -191,7 +189,7 @@ impl Found {
             swap_words(&mut bytes, self.meta.dtype.word());
         }
         let TensorMeta { dtype, shape, order } = self.meta;
-        let tensor = DynTensor::new(dtype, shape.slice(), order, bytes);
+        let tensor = DynTensor::new(dtype, &shape, order, bytes);
         tensor.map_err(|error| error.at(self.at))
     }
 }

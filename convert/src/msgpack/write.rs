@@ -239,8 +239,9 @@ impl Writer<'_> {
         let dtype = tensor.dtype();
         if *dtype == DType::BF16 {
             self.lose("elements of bf16, which are written as f32 of the same values");
-            let widened = tensor.view::<half::bf16>()?.mapv(half::bf16::to_f32);
-            return self.tensor(&DynTensor::from(widened));
+            let widened = tensor.as_slice::<half::bf16>()?.iter().map(|value| value.to_f32());
+            let widened = DynTensor::from_vec(tensor.shape(), tensor.order(), widened.collect())?;
+            return self.tensor(&widened);
         }
         let Some(descr) = descr_of(dtype) else {
             let name = dtype.name().escape_debug();

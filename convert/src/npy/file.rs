@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use ndarray::Dimension as _;
 use tenarc::de::Limits;
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, TensorMeta};
@@ -21,7 +20,7 @@ use crate::part::Part;
 /// let mut bytes = Vec::new();
 /// npy::write(&mut bytes, &ndarray::array![[1.0f32, 2.0]])?;
 /// let file = NpyFile::new(bytes)?;
-/// assert_eq!(ndarray::Dimension::slice(&file.meta().shape), [1, 2]);
+/// assert_eq!(file.meta().shape, [1, 2]);
 /// tenarc::to_vec(&tenarc::Tensor(file.deferred()))?;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -71,7 +70,7 @@ impl<S: ReadAt> NpyFile<S> {
     /// The array, which is read when it is written, in steps.
     pub fn deferred(&self) -> Deferred<'_> {
         let TensorMeta { dtype, shape, order } = &self.header.meta;
-        Deferred::from_blocks(dtype.clone(), shape.slice(), *order, |put| {
+        Deferred::from_blocks(dtype.clone(), shape, *order, |put| {
             let end = self.start.saturating_add(self.header.byte_len as u64);
             let mut input = Input::new(Stream(Part::new(&self.source, self.start..end)));
             let read = payload::blocks(&self.header, &mut input, put);

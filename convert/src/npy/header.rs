@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ndarray::{Dimension as _, IxDyn};
 use tenarc::de::Limits;
 use tenarc::error::Category;
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Order, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{Error, Result};
 
 use super::dtype;
@@ -113,15 +111,15 @@ impl Header {
                 )));
             }
         };
-        let shape = dims(&shape.ok_or_else(|| missing("shape"))?, limits)?;
-        let byte_len = element_count(&shape)
+        let shape = Shape::from(dims(&shape.ok_or_else(|| missing("shape"))?, limits)?);
+        let byte_len = shape
+            .element_count()
             .and_then(|count| dtype.byte_len(count))
             .filter(|&len| isize::try_from(len).is_ok())
             .ok_or_else(|| {
                 Error::limit(format!("a {dtype} tensor of shape {shape:?} does not fit memory"))
             })?;
-        let order = if shape.len() < 2 { Order::C } else { order };
-        let meta = TensorMeta { dtype, shape: IxDyn(&shape), order };
+        let meta = TensorMeta::new(dtype, shape, order);
         Ok(Self { meta, big_endian, byte_len })
     }
 }
@@ -155,13 +153,13 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
 /// Where npy cannot say what the tensor is.
 pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     let descr = dtype::descr_of(&meta.dtype)?;
-    let shape = meta.shape.slice();
+    let shape = &meta.shape;
     if shape.len() > MAX_RANK {
         let found = shape.len();
         return Err(Error::data(format!("{found} dimensions, numpy has at most {MAX_RANK}")));
     }
-    let byte_len = element_count(shape).and_then(|count| meta.dtype.byte_len(count));
-    let byte_len = byte_len
+    let byte_len = meta
+        .byte_len()
         .ok_or_else(|| Error::data(format!("a tensor of shape {shape:?} does not fit memory")))?;
     let fortran = meta.order == Order::F && shape.len() > 1;
     let order = if fortran { "True" } else { "False" };

@@ -53,8 +53,6 @@ mod write;
 use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
-
 pub use archive::{
     ConvertOptions, archive_to_npy, archive_to_npz, from_segment, into_archive, npy_to_archive,
     npz_to_archive,
@@ -74,7 +72,7 @@ use input::{Input, Stream};
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::io::{SyncLevel, open_file};
-use tenarc::tensor::{Element, ToTensor};
+use tenarc::tensor::{FromTensor, ToTensor};
 use tenarc::{DynTensor, Error, Result};
 
 /// Reads one array in npy format. What follows it is left unread, so that several can be read from one
@@ -97,12 +95,12 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     payload::tensor(&header, &mut input, 0)
 }
 
-/// As [`read`], as an array of `A`.
+/// As [`read`], as any type that can be read from a tensor.
 ///
 /// # Errors
 /// As [`read`], and where the elements are of another type or the dimensions others.
-pub fn read_as<A: Element, D: Dimension>(reader: impl io::Read) -> Result<Array<A, D>> {
-    array(read(reader)?)
+pub fn read_as<T: for<'de> FromTensor<'de>>(reader: impl io::Read) -> Result<T> {
+    read(reader)?.into_tensor()
 }
 
 /// Writes a tensor in npy format, in the order it has.
@@ -150,7 +148,7 @@ fn check_len(header: &Header, start: u64, len: u64) -> Result<()> {
     if end == len {
         return Ok(());
     }
-    let (dtype, shape) = (&header.meta.dtype, header.meta.shape.slice());
+    let (dtype, shape) = (&header.meta.dtype, &header.meta.shape);
     let expected = format!("a {dtype} array of shape {shape:?} ends after {end} bytes");
     if end > len {
         let what = format!("{expected}, but there are only {len}");
@@ -166,15 +164,6 @@ fn charge(header: &Header, limits: Limits, backed: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::limit(format!("an array of {found} bytes, {most} are allowed")))
-}
-
-fn array<A: Element, D: Dimension>(tensor: DynTensor) -> Result<Array<A, D>> {
-    let array = tensor.into_array::<A>()?;
-    let shape = array.shape().to_vec();
-    array.into_dimensionality().map_err(|_| {
-        let expected = D::NDIM.unwrap_or_default();
-        Error::data(format!("expected an array of rank {expected}, found shape {shape:?}"))
-    })
 }
 
 /// Hands over header and elements, as many as the header says.

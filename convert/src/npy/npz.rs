@@ -5,15 +5,14 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::{Deferred, Element, Order, TensorMeta};
+use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::Header;
 use super::input::Input;
-use super::{array, charge, check_len, payload};
+use super::{charge, check_len, payload};
 use crate::zip::{Contents, Directory, Member};
 
 /// What the names of arrays end with in the file.
@@ -74,7 +73,7 @@ impl TensorEntry {
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        self.meta.shape.slice()
+        &self.meta.shape
     }
 
     /// How the elements follow each other.
@@ -164,12 +163,12 @@ impl<S: ReadAt> Npz<S> {
         self.whole(name).map_err(|error| error.in_field(name))
     }
 
-    /// The array of that name, as one of `A`.
+    /// The array of that name, as any type that can be read from a tensor.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where elements or dimensions are others.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        let found = self.whole(name).and_then(array);
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        let found = self.whole(name).and_then(DynTensor::into_tensor);
         found.map_err(|error| error.in_field(name))
     }
 

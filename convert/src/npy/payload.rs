@@ -1,7 +1,6 @@
 //! The elements of an npy file, in steps that stay in cache.
 
 use half::f16;
-use ndarray::Dimension as _;
 use num_complex::Complex;
 use tenarc::{DType, DynTensor, Error, Result};
 
@@ -90,5 +89,5 @@ fn typed<A: Numeric, B: Bytes>(
         }
         A::gather(&mut values, step)
     })?;
-    DynTensor::from_vec(header.meta.shape.slice(), header.meta.order, values)
+    DynTensor::from_vec(&header.meta.shape, header.meta.order, values)
 }

@@ -6,7 +6,6 @@ use std::path::{Component, Path};
 
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::element_count;
 use tenarc::{DType, Error, Result};
 
 use super::tensor::{External, Payload, TensorEntry};
@@ -22,7 +21,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
     put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let dtype = tensor.dtype.as_ref().map_err(|why| Error::data(*why))?;
-    let expected = element_count(&tensor.shape).and_then(|count| dtype.byte_len(count));
+    let expected = tensor.shape.element_count().and_then(|count| dtype.byte_len(count));
     let expected = expected.ok_or_else(|| Error::data("a tensor that does not fit memory"))?;
     match &tensor.payload {
         Payload::Plain(ranges) => ranges.iter().try_for_each(|range| copy(from, range, put)),

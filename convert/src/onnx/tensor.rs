@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tenarc::de::Limits;
 use tenarc::io::ReadAt;
-use tenarc::tensor::element_count;
+use tenarc::tensor::Shape;
 use tenarc::{DType, Error, Result};
 
 use super::wire::{Field, Wire};
@@ -14,7 +14,7 @@ use super::wire::{Field, Wire};
 pub struct TensorEntry {
     pub(super) name: String,
     pub(super) dtype: Result<DType, &'static str>,
-    pub(super) shape: Vec<usize>,
+    pub(super) shape: Shape,
     pub(super) payload: Payload,
 }
 
@@ -263,8 +263,9 @@ impl Parts {
     fn finish(self) -> Result<TensorEntry> {
         let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
         // Negative ones are beyond every `usize` or too many elements.
-        let shape = dims.collect::<Option<Vec<_>>>().filter(|dims| element_count(dims).is_some());
-        let Some(shape) = shape else {
+        let shape = dims.collect::<Option<Shape>>();
+        let counted = shape.and_then(|shape| Some((shape.element_count()?, shape)));
+        let Some((count, shape)) = counted else {
             let dims: Vec<i64> = self.dims.iter().map(|dim| dim.cast_signed()).collect();
             let what = format!("a shape of {dims:?}, which does not fit memory");
             return Err(Error::limit(what));
@@ -282,7 +283,7 @@ impl Parts {
             return Err(Error::syntax(what));
         }
         let len = match &dtype {
-            Ok(dtype) => dtype.byte_len(element_count(&shape).unwrap_or(usize::MAX)),
+            Ok(dtype) => dtype.byte_len(count),
             Err(_) => None,
         };
         if len.is_none() && dtype.is_ok() {

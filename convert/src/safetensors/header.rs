@@ -1,8 +1,7 @@
 //! The header of a file: JSON that says what tensors there are, and where.
 
-use ndarray::{Dimension as _, IxDyn};
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{DType, Error, Result};
 
 use super::dtype;
@@ -162,7 +161,7 @@ fn check_len(dtype: &DType, shape: &[usize], found: u64) -> Result<()> {
 fn info(tensor: Entry) -> Result<TensorInfo> {
     let Entry { name, dtype, shape, range } = tensor;
     let len = source::in_memory(range.1 - range.0, range.0)?;
-    let meta = TensorMeta { dtype, shape: IxDyn(&shape), order: Order::C };
+    let meta = TensorMeta { dtype, shape: Shape::from(shape), order: Order::C };
     Ok(TensorInfo::new(name, meta, len as u64))
 }
 
@@ -193,7 +192,7 @@ pub fn write<'a>(
         let code = dtype::to_name(&meta.dtype).map_or("", |(_, code)| code);
         let start = end;
         end = start.checked_add(len).ok_or_else(|| Error::limit("more than 2^64 bytes"))?;
-        fields::put_tensor(&mut text, code, meta.shape.slice(), (start, end));
+        fields::put_tensor(&mut text, code, &meta.shape, (start, end));
         if text.len() as u64 > MAX_LEN {
             break;
         }

@@ -16,7 +16,7 @@
 //! let weight: Array2<f32> = file.tensor("fc.weight")?;
 //! tenarc::save(&archive, &file.nested()?)?;
 //! let archive = tenarc::open(&archive)?;
-//! assert_eq!(archive.tensor::<f32, ndarray::Ix2>("fc.weight")?, weight);
+//! assert_eq!(archive.tensor::<ndarray::Array2<f32>>("fc.weight")?, weight);
 //! # std::fs::remove_dir_all(&dir)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -4,10 +4,8 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::tensor::{Deferred, FromTensor, Shape, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::{Header, shown};
@@ -78,17 +76,12 @@ impl<S: ReadAt> SafeTensors<S> {
         self.place(self.header.find(name)?).map(|(info, _)| info)
     }
 
-    /// The tensor of that name as an owned array.
+    /// The tensor of that name as any type that can be read from one.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        self.dyn_tensor(name)?
-            .into_array::<A>()
-            .and_then(|array| {
-                array.into_dimensionality().map_err(|error| Error::data(error.to_string()))
-            })
-            .map_err(|error| error.in_field(name))
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
     /// The tensor of that name, whatever its dtype, read straight into its memory.
@@ -216,7 +209,7 @@ impl<S: ReadAt> SafeTensors<S> {
 
 /// Refuses shapes that only zeros make small: the number of elements in a part of them is no number here.
 fn check_shape(info: &TensorInfo) -> Result<()> {
-    match element_count(info.shape()) {
+    match Shape::from(info.shape()).element_count() {
         Some(_) => Ok(()),
         None => {
             let shape = shown(info.shape());

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
 use tenarc::io::open_file;
-use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
 use super::fields::{self, Index};
@@ -181,11 +180,11 @@ impl Sharded {
         self.shard_of(name)?.info(name)
     }
 
-    /// The tensor of that name as an owned array; see [`SafeTensors::tensor`].
+    /// The tensor of that name as any type that can be read from one; see [`SafeTensors::tensor`].
     ///
     /// # Errors
     /// As [`SafeTensors::tensor`].
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         self.shard_of(name)?.tensor(name)
     }
 

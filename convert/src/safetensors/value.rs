@@ -1,6 +1,5 @@
 //! A file as a value: flat, or with its names taken apart.
 
-use ndarray::Dimension as _;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::de::Limits;
 use tenarc::tensor::{Deferred, ToTensor as _};
@@ -29,7 +28,7 @@ impl<'a> AsValue<'a> {
         tensors: Vec<Named<'a>>,
     ) -> Result<Self> {
         for (name, tensor) in &tensors {
-            let (found, most) = (tensor.meta().shape.ndim(), Limits::DEFAULT_RANK);
+            let (found, most) = (tensor.meta().shape.len(), Limits::DEFAULT_RANK);
             if found > most {
                 let what = format!("{found} dimensions, archives are read with up to {most}");
                 return Err(Error::limit(what).in_field(*name));

@@ -5,7 +5,6 @@ use std::hash::Hasher as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use ndarray::Dimension as _;
 use tenarc::io::{AtomicFile, SyncLevel};
 use tenarc::tensor::{Order, TensorMeta, ToTensor};
 use tenarc::{Error, Result};
@@ -58,7 +57,7 @@ fn item<'a>(
     losses: &mut Losses,
 ) -> Result<Option<Item<'a>>> {
     let meta = tensor.meta();
-    let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+    let (dtype, shape) = (&meta.dtype, &meta.shape);
     let Some((rank, _)) = dtype::to_name(dtype) else {
         let dtype = dtype.name().escape_debug();
         losses.add(name, format!("safetensors has no dtype {dtype}: the tensor is left out"));
@@ -85,7 +84,7 @@ impl Item<'_> {
             left = left.checked_sub(block.len() as u64).ok_or_else(|| self.other_length("more"))?;
             put(block)
         };
-        if self.meta.order == Order::F && self.meta.shape.ndim() > 1 {
+        if self.meta.order == Order::F && self.meta.shape.len() > 1 {
             order::row_major(self.tensor, &self.meta, &mut counted)?;
         } else if let Some(bytes) = self.tensor.as_le_bytes() {
             counted(bytes)?;
@@ -97,7 +96,7 @@ impl Item<'_> {
 
     #[cold]
     fn other_length(&self, found: &str) -> Error {
-        let (dtype, shape, len) = (&self.meta.dtype, self.meta.shape.slice(), self.len);
+        let (dtype, shape, len) = (&self.meta.dtype, &self.meta.shape, self.len);
         let shape = header::shown(shape);
         let what = format!("expected {len} bytes of a {dtype} tensor of shape {shape}");
         Error::data(format!("{what}, found {found}"))

@@ -40,7 +40,7 @@ pub enum Layout {
 /// let mut out = OArchive::new(Vec::new())?;
 /// assert_eq!(tenbin::into_archive(&ten[..], ten.len() as u64, &mut out)?, tenbin::Layout::Map);
 /// let archive = Archive::new(out.finish()?)?;
-/// assert_eq!(archive.tensor::<i32, ndarray::Ix1>("x")?.sum(), 6);
+/// assert_eq!(archive.tensor::<ndarray::Array1<i32>>("x")?.sum(), 6);
 ///
 /// let mut back = Vec::new();
 /// tenbin::from_segment(&archive.segment(0)?, &mut back, &tenbin::Options::default())?;
@@ -129,8 +129,8 @@ impl<S: ReadAt> TenFile<S> {
         let source = &self.source;
         let end = start + header.len;
         let (dtype, order) = (header.meta.dtype.clone(), header.meta.order);
-        let shape = ndarray::Dimension::slice(&header.meta.shape).to_vec();
-        Deferred::from_blocks(dtype, &shape, order, move |put| {
+        let shape = &header.meta.shape;
+        Deferred::from_blocks(dtype, shape, order, move |put| {
             let mut input = Input::new(Part::new(source, start..end));
             let mut step = vec![0; crate::support::STEP];
             while start + input.at < end {

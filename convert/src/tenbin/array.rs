@@ -2,9 +2,7 @@
 
 use std::io::Read;
 
-use ndarray::{Dimension as _, IxDyn};
 use tenarc::de::Limits;
-use tenarc::tensor::element_count;
 use tenarc::tensor::{Order, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result};
 
@@ -53,7 +51,7 @@ impl Header {
             let name = name.escape_debug();
             return wrong(format!("tenbin takes names of up to 8 ASCII letters, found `{name}`"));
         }
-        let dims = meta.shape.slice();
+        let dims = &meta.shape;
         if dims.len() > MAX_RANK {
             return wrong(format!(
                 "tenbin takes up to {MAX_RANK} dimensions, found {}",
@@ -66,7 +64,7 @@ impl Header {
         if meta.order == Order::F {
             return wrong("tenbin arrays are row-major, this tensor is column-major".into());
         }
-        let Some(len) = element_count(dims).and_then(|count| meta.dtype.byte_len(count)) else {
+        let Some(len) = meta.byte_len() else {
             return wrong(format!("shape {dims:?} does not fit memory"));
         };
         Ok(Self { name: name.to_owned(), meta, len: len as u64 })
@@ -81,7 +79,7 @@ impl Header {
             word.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
             bytes.extend_from_slice(&word);
         }
-        let dims = self.meta.shape.slice();
+        let dims = &self.meta.shape;
         for &number in [dims.len()].iter().chain(dims) {
             bytes.extend_from_slice(&(number as u64).to_le_bytes());
         }
@@ -125,10 +123,11 @@ impl Header {
             })?;
             shape.push(found);
         }
-        let Some(len) = element_count(&shape).and_then(|count| dtype.byte_len(count)) else {
+        let meta = TensorMeta::new(dtype.clone(), shape, Order::C);
+        let Some(len) = meta.byte_len() else {
+            let shape = &meta.shape;
             return Err(Error::data(format!("shape {shape:?} does not fit memory")).at(at));
         };
-        let meta = TensorMeta { dtype: dtype.clone(), shape: IxDyn(&shape), order: Order::C };
         Ok(Self { name: name.to_owned(), meta, len: len as u64 })
     }
 
@@ -137,7 +136,7 @@ impl Header {
         if found == self.len {
             return Ok(());
         }
-        let (dtype, shape, expected) = (&self.meta.dtype, self.meta.shape.slice(), self.len);
+        let (dtype, shape, expected) = (&self.meta.dtype, &self.meta.shape, self.len);
         let what = format!("expected {expected} bytes for {dtype} {shape:?}, found {found}");
         Err(Error::data(what).at(at).in_field(&*self.name))
     }
@@ -145,7 +144,7 @@ impl Header {
     /// The array, whose bytes are these.
     pub fn with_bytes(self, bytes: Vec<u8>) -> Result<(String, DynTensor)> {
         let TensorMeta { dtype, shape, order } = self.meta;
-        Ok((self.name, DynTensor::new(dtype, shape.slice(), order, bytes)?))
+        Ok((self.name, DynTensor::new(dtype, &shape, order, bytes)?))
     }
 }
 

@@ -5,10 +5,9 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use ndarray::{Array, Dimension};
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::tensor::{Deferred, Element, TensorInfo};
+use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
 use super::container::{Container, stored};
@@ -128,14 +127,12 @@ impl<S: ReadAt> TorchFile<S> {
         self.number(name).and_then(|number| self.at(number)).map(|(info, _)| info)
     }
 
-    /// The tensor of that name as an owned array.
+    /// The tensor of that name as any type that can be read from one.
     ///
     /// # Errors
     /// As [`dyn_tensor`](Self::dyn_tensor), and where its dtype or number of dimensions is another.
-    pub fn tensor<A: Element, D: Dimension>(&self, name: &str) -> Result<Array<A, D>> {
-        let array = self.dyn_tensor(name)?.into_array::<A>();
-        let array = array.map_err(|error| error.in_field(name))?;
-        array.into_dimensionality().map_err(|error| Error::data(error.to_string()).in_field(name))
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
     }
 
     /// The tensor of that name, whatever its dtype.

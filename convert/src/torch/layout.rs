@@ -1,8 +1,6 @@
 //! Where the elements of a tensor are, checked against the storage they are in.
 
-use ndarray::IxDyn;
-use tenarc::tensor::element_count;
-use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{DType, Error, Result};
 
 use super::container::{Container, storage_name};
@@ -36,9 +34,9 @@ pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(Ten
     let room = member.byte_len();
     check_claim(tensor, room)?;
     let shape = tensor.shape.iter().map(|&dim| usize::try_from(dim).ok());
-    let shape: Option<Vec<usize>> = shape.collect();
+    let shape: Option<Shape> = shape.collect();
     let counted = shape.and_then(|shape| {
-        let count = element_count(&shape)?;
+        let count = shape.element_count()?;
         Some((shape, count, tensor.dtype.byte_len(count)?))
     });
     let Some((shape, count, len)) = counted else {
@@ -59,7 +57,7 @@ pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(Ten
         None => Some(tensor.strides.iter().map(|s| s.saturating_mul(width as u64)).collect()),
     };
     let order = order.unwrap_or(Order::C);
-    let meta = TensorMeta { dtype: tensor.dtype.clone(), shape: IxDyn(&shape), order };
+    let meta = TensorMeta { dtype: tensor.dtype.clone(), shape, order };
     let info = TensorInfo::new(name.to_owned(), meta, len as u64);
     Ok((info, Place { member: at, start, span, width, strides, whole }))
 }

@@ -1,6 +1,6 @@
 //! Files that numpy wrote, judged by the manifests beside them.
 
-use ndarray::{ArrayViewD, Ix0, Ix1, Ix2, IxDyn};
+use ndarray::{Array0, Array1, Array2, ArrayD, ArrayViewD};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tenarc::error::Category;
@@ -170,13 +170,16 @@ fn a_refused_member_leaves_the_others_readable() {
 #[test]
 fn another_dtype_or_rank_than_asked_for_is_an_error() {
     let npz = Npz::open(fixtures().join("plain.npz")).unwrap();
-    assert_eq!(npz.tensor::<f32, Ix2>("weight").unwrap()[[1, 2]], 5.0);
-    assert_eq!(npz.tensor::<f32, IxDyn>("weight").unwrap().shape(), [2, 3]);
+    assert_eq!(npz.tensor::<Array2<f32>>("weight").unwrap()[[1, 2]], 5.0);
+    assert_eq!(npz.tensor::<ArrayD<f32>>("weight").unwrap().shape(), [2, 3]);
     let error =
-        says(npz.tensor::<f64, Ix2>("weight"), "expected a tensor of f64, found one of f32");
+        says(npz.tensor::<Array2<f64>>("weight"), "expected a tensor of f64, found one of f32");
     assert_eq!(error.path(), "weight");
-    says(npz.tensor::<f32, Ix1>("weight"), "expected an array of rank 1, found shape [2, 3]");
-    says(npy::read_as::<i32, Ix1>(&fixture("f4.npy")[..]), "expected a tensor of i32");
+    says(
+        npz.tensor::<Array1<f32>>("weight"),
+        "expected a tensor of 1 dimensions, found shape [2, 3]",
+    );
+    says(npy::read_as::<Array1<i32>>(&fixture("f4.npy")[..]), "expected a tensor of i32");
 }
 
 /// As numpy does; `load` refuses a file that goes on, see above.
@@ -185,7 +188,7 @@ fn arrays_that_follow_each_other_in_a_stream_are_read_one_by_one() {
     let bytes = [fixture("f4_c.npy"), fixture("scalar_0d.npy")].concat();
     let mut stream = &bytes[..];
     assert_eq!(npy::read(&mut stream).unwrap().shape(), [2, 3]);
-    let scalar = npy::read_as::<f64, Ix0>(&mut stream).unwrap();
+    let scalar = npy::read_as::<Array0<f64>>(&mut stream).unwrap();
     assert_eq!(scalar.into_scalar(), 2.5);
     assert!(stream.is_empty());
 }

@@ -72,7 +72,7 @@ fn a_nested_file_is_a_struct_of_structs() {
     let model: Model = archive.load().unwrap();
     assert_eq!(model.metadata["format"], "pt");
     assert_eq!(model.layers.len(), 2);
-    assert_eq!(*model.head, file.tensor::<f32, _>("head").unwrap());
+    assert_eq!(*model.head, file.tensor::<Array2<f32>>("head").unwrap());
     for (number, layer) in model.layers.iter().enumerate() {
         let stored = |field| file.dyn_tensor(&format!("layers.{number}.{field}")).unwrap();
         assert_eq!(*layer.weight, stored("weight"));
@@ -209,7 +209,7 @@ fn what_is_no_tensor_is_named_and_stops_the_conversion() {
     let file = safetensors::open(&path).unwrap();
     let names: Vec<&str> = file.tensors().iter().map(TensorInfo::path).collect();
     assert_eq!(names, ["curve", "by_pair.[1, 2]", "weight"]);
-    assert_eq!(file.tensor::<f64, _>("curve").unwrap(), Array1::from(mixed().curve));
+    assert_eq!(file.tensor::<Array1<f64>>("curve").unwrap(), Array1::from(mixed().curve));
     assert_eq!(file.metadata(), None);
 }
 

@@ -54,7 +54,7 @@ fn a_model_is_split_as_asked_and_read_as_one() {
             assert_eq!(found.dyn_tensor(&name).unwrap(), tensor);
             assert_eq!(found.info(&name).unwrap().shape(), tensor.shape());
             assert_eq!(
-                found.tensor::<f32, ndarray::Ix2>(&name).unwrap().len(),
+                found.tensor::<ndarray::Array2<f32>>(&name).unwrap().len(),
                 tensor.le_bytes().len() / 4
             );
         }

@@ -93,7 +93,7 @@ fn column_major_order_is_a_loss_that_can_be_accepted() {
     let options = quick().with_losses(true);
     let losses = safetensors::to_writer_with(&mut out, &[("w", columns)], &options).unwrap();
     assert_eq!(losses.to_string(), "cannot be kept: `w`: column-major order becomes row-major");
-    assert_eq!(SafeTensors::new(out).unwrap().tensor::<f32, _>("w").unwrap(), rows);
+    assert_eq!(SafeTensors::new(out).unwrap().tensor::<ndarray::Array<f32, _>>("w").unwrap(), rows);
     // One dimension has no order.
     let mut out = Vec::new();
     safetensors::to_writer(&mut out, &[("v", Array1::<f32>::zeros(3))]).unwrap();
@@ -101,7 +101,10 @@ fn column_major_order_is_a_loss_that_can_be_accepted() {
     let strided = rows.slice(ndarray::s![.., ..;2]);
     let mut out = Vec::new();
     safetensors::to_writer(&mut out, &[("v", strided)]).unwrap();
-    assert_eq!(SafeTensors::new(out).unwrap().tensor::<f32, _>("v").unwrap(), strided);
+    assert_eq!(
+        SafeTensors::new(out).unwrap().tensor::<ndarray::Array<f32, _>>("v").unwrap(),
+        strided
+    );
 }
 
 proptest! {
@@ -123,7 +126,7 @@ proptest! {
         let tensor: &dyn ToTensor = if whole { &held } else { &blocks };
         let mut out = Vec::new();
         safetensors::to_writer_with(&mut out, &[("w", tensor)], &quick().with_losses(true)).unwrap();
-        let back = SafeTensors::new(out).unwrap().tensor::<u16, IxDyn>("w").unwrap();
+        let back = SafeTensors::new(out).unwrap().tensor::<ndarray::ArrayD<u16>>("w").unwrap();
         prop_assert_eq!(back, columns);
     }
 }
@@ -147,13 +150,15 @@ fn tensors_are_read_as_what_they_are() {
     let mut out = Vec::new();
     safetensors::to_writer(&mut out, &[("a", &array)]).unwrap();
     let file = SafeTensors::new(out).unwrap();
-    assert_eq!(file.tensor::<i16, ndarray::Ix3>("a").unwrap(), array);
-    let wrong = file.tensor::<i32, ndarray::Ix3>("a").unwrap_err();
+    assert_eq!(file.tensor::<ndarray::Array3<i16>>("a").unwrap(), array);
+    let wrong = file.tensor::<ndarray::Array3<i32>>("a").unwrap_err();
     assert!(
-        wrong.to_string().contains("expected a tensor of i32, found one of i16 at `a`"),
+        wrong
+            .to_string()
+            .contains("expected a tensor of i32, found one of i16 and shape [2, 3, 4] at `a`"),
         "{wrong}"
     );
-    assert_eq!(file.tensor::<i16, ndarray::Ix2>("a").unwrap_err().path(), "a");
+    assert_eq!(file.tensor::<ndarray::Array2<i16>>("a").unwrap_err().path(), "a");
     let none = file.dyn_tensor("b").unwrap_err();
     assert!(none.to_string().contains("no tensor named `b`"), "{none}");
     assert!(file.info("b").is_err() && file.deferred("b").is_err());

@@ -1,6 +1,6 @@
 //! Files to archives.
 
-use ndarray::{Array1, Array2, Ix2};
+use ndarray::{Array1, Array2};
 use serde::Deserialize;
 use tenarc::Tensor;
 use tenarc::archive::SaveOptions;
@@ -32,7 +32,7 @@ fn a_state_dict_becomes_a_struct() {
     assert!(torch::to_archive(&from, &path, &options).unwrap().is_empty());
     let model: Model = tenarc::load(&path).unwrap();
     let file = torch::open(&from).unwrap();
-    assert_eq!(model.first.weight.0, file.tensor::<f32, Ix2>("0.weight").unwrap());
+    assert_eq!(model.first.weight.0, file.tensor::<Array2<f32>>("0.weight").unwrap());
     assert_eq!(model.last.weight.dim(), (2, 4));
     assert_eq!((model.first.bias.len(), model.last.bias.len()), (4, 2));
 }
@@ -82,7 +82,7 @@ fn losses_stop_a_conversion_unless_they_are_accepted() {
     assert_eq!(losses.count(), 2);
     let archive = tenarc::open(&path).unwrap();
     assert_eq!(archive.tensors().unwrap().len(), 1);
-    assert_eq!(archive.tensor::<f32, ndarray::Ix1>("w").unwrap().to_vec(), [0.0, 1.0]);
+    assert_eq!(archive.tensor::<Array1<f32>>("w").unwrap().to_vec(), [0.0, 1.0]);
 }
 
 #[test]

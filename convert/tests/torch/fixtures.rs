@@ -104,7 +104,7 @@ fn plain_values_beside_tensors_are_kept() {
         let step: ndarray::Array0<f32> = segment.tensor("optimizer.state.0.step").unwrap();
         assert_eq!(step.into_scalar(), 1.0);
         let weight: ndarray::Array2<f32> = segment.tensor("model.0.weight").unwrap();
-        assert_eq!(weight, file.tensor::<f32, ndarray::Ix2>("model.0.weight").unwrap());
+        assert_eq!(weight, file.tensor::<ndarray::Array2<f32>>("model.0.weight").unwrap());
     }
     // Nested, a list of dicts without tensors, and torch's own versions of modules.
     let nested = archive.segment(1).unwrap();

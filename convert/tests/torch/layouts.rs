@@ -1,6 +1,6 @@
 //! Where elements are: checked against the storage, gathered in order.
 
-use ndarray::{Array2, ArrayD, Ix2, IxDyn};
+use ndarray::{Array2, ArrayD};
 use tenarc::DType;
 use tenarc::de::Limits;
 use tenarc::error::Category;
@@ -38,7 +38,7 @@ fn every_view_of_a_small_storage_is_read_or_refused_as_its_numbers_say() {
             assert_eq!(value, (offset + at) as f32, "{shape:?} {strides:?}");
         }
         let slow = TorchFile::new(Slow(&bytes)).unwrap();
-        assert_eq!(slow.tensor::<f32, IxDyn>("a").unwrap(), tensor);
+        assert_eq!(slow.tensor::<ArrayD<f32>>("a").unwrap(), tensor);
         good += 1;
     }
     assert!(good > 1000 && bad > 90, "{good} {bad}");
@@ -64,10 +64,10 @@ fn shapes_and_strides_that_overflow_are_refused() {
     // Along an axis of one element nothing moves, and of no elements none is anywhere.
     let stays = of(11, &[1, 1], &[most, most]);
     let found = TorchFile::new(file(&stays, &floats(12))).unwrap();
-    assert_eq!(found.tensor::<f32, Ix2>("a").unwrap()[[0, 0]], 11.0);
+    assert_eq!(found.tensor::<Array2<f32>>("a").unwrap()[[0, 0]], 11.0);
     let none = of(most, &[0, 3], &[most, 1]);
     let found = TorchFile::new(file(&none, &floats(12))).unwrap();
-    assert_eq!(found.tensor::<f32, Ix2>("a").unwrap().shape(), [0, 3]);
+    assert_eq!(found.tensor::<Array2<f32>>("a").unwrap().shape(), [0, 3]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_large_view_is_gathered_in_blocks() {
     let expected =
         Array2::from_shape_fn((700, 700), |(row, column)| (row * 1400 + column * 2 + 1) as f32);
     let found = TorchFile::new(&bytes[..]).unwrap();
-    assert_eq!(found.tensor::<f32, Ix2>("a").unwrap(), expected);
+    assert_eq!(found.tensor::<Array2<f32>>("a").unwrap(), expected);
     // A few elements, wide apart: read one by one, rather than all that is between them.
     let pickle =
         under_a(|pickle| pickle.tensor("FloatStorage", 980_000, 5, &[3, 2], &[400_000, 2]));
@@ -195,7 +195,7 @@ fn bools_are_zero_or_one() {
 fn dtypes_of_their_own_count_offsets_in_their_elements() {
     let pickle = under_a(|pickle| pickle.tensor_v3("uint16", 8, 1, &[3], &[1]));
     let found = TorchFile::new(file(&pickle, &[0, 0, 1, 0, 2, 0, 3, 1])).unwrap();
-    assert_eq!(found.tensor::<u16, ndarray::Ix1>("a").unwrap().to_vec(), [1, 2, 259]);
+    assert_eq!(found.tensor::<Vec<u16>>("a").unwrap(), [1, 2, 259]);
     let beyond = under_a(|pickle| pickle.tensor_v3("uint16", 8, 2, &[3], &[1]));
     says(TorchFile::new(file(&beyond, &[0; 8])), "lie outside of the 8 bytes");
 }

@@ -116,8 +116,8 @@ fn columns_are_had_by_their_names() {
     let x: ndarray::Array1<f32> = file.tensor("point.x").unwrap();
     assert_eq!(x, ndarray::array![0.0, 1.0, 2.0]);
     assert_eq!(file.texts("point.deep.names").unwrap(), ["a", "b", "c"]);
-    says(file.tensor::<f64, ndarray::Ix1>("point.x"), "expected a tensor of f64");
-    says(file.tensor::<f32, ndarray::Ix2>("point.x"), "point.x");
+    says(file.tensor::<ndarray::Array1<f64>>("point.x"), "expected a tensor of f64");
+    says(file.tensor::<ndarray::Array2<f32>>("point.x"), "point.x");
     says(file.dyn_tensor("point"), "no column of this name");
     says(file.dyn_tensor("point.deep.names"), "found a column of strings");
     says(file.texts("id"), "expected a column of texts");

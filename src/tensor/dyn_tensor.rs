@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
-use ndarray::{ArrayBase, ArrayD, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
-
+use super::numbers::Numbers;
+use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
-use crate::elements::Elements;
-use crate::elements::Numbers;
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
-use crate::meta::element_count;
 use crate::wire::payload::read_elements;
 
 /// A tensor of any dtype, shape and order.
@@ -42,7 +40,7 @@ impl DynTensor {
     /// know, any number fits), or a byte of a bool tensor is neither 0 nor 1.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
         let elements = Elements::from_le_bytes(&dtype, bytes)?;
-        Self::from_parts(TensorMeta { dtype, shape: IxDyn(shape), order }, elements)
+        Self::from_parts(TensorMeta::new(dtype, shape, order), elements)
     }
 
     /// A tensor of elements in the order given, without a copy.
@@ -50,8 +48,7 @@ impl DynTensor {
     /// # Errors
     /// Where the number of elements is not that of the shape.
     pub fn from_vec<A: Element>(shape: &[usize], order: Order, elements: Vec<A>) -> Result<Self> {
-        let meta = TensorMeta { dtype: A::DTYPE, shape: IxDyn(shape), order };
-        Self::from_parts(meta, A::into_elements(elements))
+        Self::from_parts(TensorMeta::new(A::DTYPE, shape, order), A::into_elements(elements))
     }
 
     /// A tensor whose little-endian bytes `read` gives, straight into the memory of the elements. It is
@@ -62,14 +59,13 @@ impl DynTensor {
     ///
     /// ```
     /// use std::io::Read;
-    /// use ndarray::IxDyn;
     /// use tenarc::{DType, DynTensor};
     /// use tenarc::tensor::{Order, TensorMeta};
     ///
     /// let mut file = &[1, 0, 2, 0][..];
-    /// let meta = TensorMeta { dtype: DType::U16, shape: IxDyn(&[2]), order: Order::C };
+    /// let meta = TensorMeta::new(DType::U16, [2], Order::C);
     /// let tensor = DynTensor::read_with(meta, file.len(), |bytes| Ok(file.read_exact(bytes)?))?;
-    /// assert_eq!(tensor.view::<u16>()?.as_slice(), Some(&[1, 2][..]));
+    /// assert_eq!(tensor.as_slice::<u16>()?, [1, 2]);
     /// # Ok::<(), tenarc::Error>(())
     /// ```
     ///
@@ -81,29 +77,28 @@ impl DynTensor {
         proven: usize,
         read: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Self> {
-        let count = element_count(meta.shape.slice());
-        let Some(len) = count.and_then(|count| meta.dtype.byte_len(count)) else {
-            let (dtype, shape) = (&meta.dtype, meta.shape.slice());
+        let Some(len) = meta.byte_len() else {
+            let TensorMeta { dtype, shape, .. } = &meta;
             return Err(Error::data(format!("a {dtype} tensor of shape {shape:?} has no length")));
         };
         let elements = read_elements(&meta.dtype, len, proven, read)?;
         Self::from_parts(meta, elements)
     }
 
-    pub(crate) fn from_parts(mut meta: TensorMeta, elements: Elements) -> Result<Self> {
-        if meta.shape.ndim() < 2 {
-            meta.order = Order::C;
-        }
-        let shape = meta.shape.slice();
-        let dtype = &meta.dtype;
-        let count = element_count(shape)
-            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
-        if dtype.bits().is_some() && dtype.byte_len(count) != Some(elements.byte_len()) {
-            let found = elements.byte_len();
-            let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
-            return Err(Error::data(what));
-        }
+    pub(crate) fn from_parts(meta: TensorMeta, elements: Elements) -> Result<Self> {
+        meta.check_len(elements.byte_len())?;
+        let meta = TensorMeta::new(meta.dtype, meta.shape, meta.order);
         Ok(Self { meta, elements })
+    }
+
+    /// A tensor of as many elements as its shape tells.
+    #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
+    pub(super) fn of_vec<A: Element>(meta: TensorMeta, values: Vec<A>) -> Self {
+        Self { meta, elements: A::into_elements(values) }
+    }
+
+    pub(super) fn meta_ref(&self) -> &TensorMeta {
+        &self.meta
     }
 
     pub(crate) fn elements(&self) -> &Elements {
@@ -121,7 +116,7 @@ impl DynTensor {
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        self.meta.shape.slice()
+        &self.meta.shape
     }
 
     /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
@@ -134,35 +129,39 @@ impl DynTensor {
         self.elements.le_bytes()
     }
 
-    /// A view as an array of `A`.
+    /// The elements, in the order that [`order`](Self::order) tells.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
-    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
-        let values = A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))?;
-        let shape = self.meta.shape.clone().set_f(self.meta.order == Order::F);
-        ArrayViewD::from_shape(shape, values).map_err(|error| Error::data(error.to_string()))
+    /// Where they are not of type `A`.
+    pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
+        A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))
     }
 
-    /// The array of `A`, without a copy.
+    /// The elements, without a copy, in the order that [`order`](Self::order) tells.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
-    pub fn into_array<A: Element>(self) -> Result<ArrayD<A>> {
+    /// Where they are not of type `A`.
+    pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE {
             return Err(self.wrong_dtype(&A::DTYPE));
         }
-        self.cast()
+        self.elements.cast()
     }
 
-    /// The array with its elements converted to `A`, if that holds each of them exactly.
+    /// The elements converted to `A`, as [`cast`](mod@super::cast) does.
+    #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
+    pub(super) fn into_vec_cast<A: Element>(self) -> Result<Vec<A>> {
+        self.elements.cast()
+    }
+
+    /// The tensor as any type that can be read from one.
     ///
     /// # Errors
-    /// Where an element is no exact `A`: the first such element is named.
-    pub fn cast<A: Element>(self) -> Result<ArrayD<A>> {
-        let shape = self.meta.shape.set_f(self.meta.order == Order::F);
-        ArrayD::from_shape_vec(shape, self.elements.cast()?)
-            .map_err(|error| Error::data(error.to_string()))
+    /// Where dtype or number of dimensions do not fit that type.
+    pub fn into_tensor<T: for<'de> FromTensor<'de>>(self) -> Result<T> {
+        let data = Data::Owned(self.elements);
+        let raw = RawTensor { meta: self.meta, stated: true, cast: false, data, shared: None };
+        T::from_tensor(raw)
     }
 
     /// The tensor with its elements in row-major order; moved only where they are not.
@@ -182,35 +181,11 @@ impl DynTensor {
     }
 }
 
-impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynTensor {
-    /// Column-major arrays stay so; a copy is made only of what is not owned or not contiguous.
-    fn from(array: ArrayBase<S, D>) -> Self {
-        let mut meta = array.meta();
-        if meta.shape.ndim() < 2 {
-            meta.order = Order::C;
-        }
-        let owned = if meta.order == Order::C && !array.is_standard_layout() {
-            array.as_standard_layout().into_owned()
-        } else {
-            array.into_owned()
-        };
-        let (values, offset) = owned.into_raw_vec_and_offset();
-        let count = element_count(meta.shape.slice()).unwrap_or(0);
-        let start = offset.unwrap_or(0);
-        let values = if start == 0 && values.len() == count {
-            values
-        } else {
-            values.get(start..start + count).unwrap_or_default().to_vec()
-        };
-        Self { meta, elements: A::into_elements(values) }
-    }
-}
-
 impl From<Numbers> for DynTensor {
     /// A tensor of one dimension.
     fn from(numbers: Numbers) -> Self {
-        let (dtype, shape) = (numbers.dtype(), IxDyn(&[numbers.len()]));
-        Self { meta: TensorMeta { dtype, shape, order: Order::C }, elements: numbers.0 }
+        let meta = TensorMeta::new(numbers.dtype(), [numbers.len()], Order::C);
+        Self { meta, elements: numbers.0 }
     }
 }
 

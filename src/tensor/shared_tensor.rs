@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use ndarray::{ArrayD, ArrayViewD, Dimension, ShapeBuilder};
-
 use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor};
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::elements;
+use crate::elements::Element;
 use crate::error::{Error, Result};
 use crate::io::shared::SharedBytes;
 
@@ -42,18 +41,8 @@ impl SharedTensor {
     /// # Errors
     /// Where the number of bytes does not fit dtype and shape, or a byte of a bool tensor is neither 0 nor 1.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: SharedBytes) -> Result<Self> {
-        let mut meta = TensorMeta { dtype, shape: ndarray::IxDyn(shape), order };
-        if shape.len() < 2 {
-            meta.order = Order::C;
-        }
-        let count = crate::meta::element_count(shape)
-            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
-        let dtype = &meta.dtype;
-        if dtype.bits().is_some() && dtype.byte_len(count) != Some(bytes.len()) {
-            let found = bytes.len();
-            let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
-            return Err(Error::data(what));
-        }
+        let meta = TensorMeta::new(dtype, shape, order);
+        meta.check_len(bytes.len())?;
         Self::of(meta, bytes)
     }
 
@@ -66,28 +55,26 @@ impl SharedTensor {
         Ok(Self { held: Held::Shared(meta, bytes) })
     }
 
+    pub(super) fn meta_ref(&self) -> &TensorMeta {
+        match &self.held {
+            Held::Shared(meta, _) => meta,
+            Held::Own(tensor) => tensor.meta_ref(),
+        }
+    }
+
     /// The type of the elements.
     pub fn dtype(&self) -> &DType {
-        match &self.held {
-            Held::Shared(meta, _) => &meta.dtype,
-            Held::Own(tensor) => tensor.dtype(),
-        }
+        &self.meta_ref().dtype
     }
 
     /// The dimensions.
     pub fn shape(&self) -> &[usize] {
-        match &self.held {
-            Held::Shared(meta, _) => meta.shape.slice(),
-            Held::Own(tensor) => tensor.shape(),
-        }
+        &self.meta_ref().shape
     }
 
     /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
     pub fn order(&self) -> Order {
-        match &self.held {
-            Held::Shared(meta, _) => meta.order,
-            Held::Own(tensor) => tensor.order(),
-        }
+        self.meta_ref().order
     }
 
     /// Whether the elements lie in a buffer that was shared, and not in memory of their own.
@@ -103,35 +90,24 @@ impl SharedTensor {
         }
     }
 
-    /// A view as an array of `A`.
+    /// The elements, in the order that [`order`](Self::order) tells.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`, a byte of a bool tensor is neither 0 nor 1, or the
-    /// buffer is not aligned for `A` or, on big-endian hosts, of the other byte order; then
-    /// [`to_array`](Self::to_array) copies.
-    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
+    /// Where they are not of type `A`, a byte of a bool tensor is neither 0 nor 1, or the buffer is not
+    /// aligned for `A` or, on big-endian hosts, of the other byte order; then
+    /// [`to_dyn`](Self::to_dyn) copies.
+    pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
         match &self.held {
-            Held::Own(tensor) => tensor.view(),
+            Held::Own(tensor) => tensor.as_slice(),
             Held::Shared(meta, bytes) => {
                 if meta.dtype != A::DTYPE {
                     let (found, expected) = (&meta.dtype, A::DTYPE);
                     let what = format!("expected a tensor of {expected}, found one of {found}");
                     return Err(Error::data(what));
                 }
-                let values = elements::viewed(bytes)?;
-                let shape = meta.shape.clone().set_f(meta.order == Order::F);
-                ArrayViewD::from_shape(shape, values)
-                    .map_err(|error| Error::data(error.to_string()))
+                elements::viewed(bytes)
             }
         }
-    }
-
-    /// A copy as an array of `A`, however the buffer lies.
-    ///
-    /// # Errors
-    /// Where the elements are not of type `A`, or a byte of a bool tensor is neither 0 nor 1.
-    pub fn to_array<A: Element>(&self) -> Result<ArrayD<A>> {
-        self.to_dyn()?.into_array()
     }
 
     /// A copy that holds elements of its own.
@@ -151,16 +127,13 @@ impl SharedTensor {
 
 impl PartialEq for SharedTensor {
     fn eq(&self, other: &Self) -> bool {
-        self.meta() == other.meta() && self.le_bytes() == other.le_bytes()
+        self.meta_ref() == other.meta_ref() && self.le_bytes() == other.le_bytes()
     }
 }
 
 impl ToTensor for SharedTensor {
     fn meta(&self) -> TensorMeta {
-        match &self.held {
-            Held::Shared(meta, _) => meta.clone(),
-            Held::Own(tensor) => tensor.meta(),
-        }
+        self.meta_ref().clone()
     }
 
     fn as_le_bytes(&self) -> Option<&[u8]> {

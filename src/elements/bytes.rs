@@ -1,0 +1,67 @@
+//! Elements as little-endian bytes, and back.
+
+use super::Element;
+use crate::error::{Error, Result};
+use crate::mem;
+
+/// The elements' bytes, if memory order is document order.
+#[inline]
+pub fn le_bytes<A: Element>(values: &[A]) -> Option<&[u8]> {
+    (cfg!(target_endian = "little") || A::DTYPE.word() == 1).then(|| mem::bytes_of(values))
+}
+
+/// A copy of elements in little-endian bytes.
+#[inline]
+pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
+    let values = if cfg!(target_endian = "little") || A::DTYPE.word() == 1 {
+        mem::checked::copied(bytes)
+    } else {
+        let mut swapped = bytes.to_vec();
+        mem::swap_words(&mut swapped, A::DTYPE.word());
+        mem::checked::copied(&swapped)
+    };
+    values.ok_or_else(|| not_elements::<A>(bytes))
+}
+
+/// Elements of bit patterns that are in memory.
+pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Vec<A>> {
+    mem::checked::values(bits).map_err(|bits| not_elements::<A>(bytemuck::cast_slice(&bits)))
+}
+
+#[cold]
+fn not_elements<A: Element>(bytes: &[u8]) -> Error {
+    if bytes.len().is_multiple_of(size_of::<A>())
+        && let Some(byte) = bytes.iter().find(|&&byte| byte > 1)
+    {
+        return Error::data(format!("byte {byte} is no {}", A::DTYPE));
+    }
+    Error::data(format!("{} bytes are no whole number of {} elements", bytes.len(), A::DTYPE))
+}
+
+/// A view of little-endian elements, where they lie as they must in memory.
+pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
+    if bytes.is_empty() {
+        // No elements lie nowhere, so any address will do.
+        return Ok(&[]);
+    }
+    if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
+        return Err(Error::data(
+            "a little-endian tensor cannot be borrowed here; read it into an owned array",
+        ));
+    }
+    mem::checked::viewed(bytes).ok_or_else(|| not_viewable::<A>(bytes))
+}
+
+#[cold]
+fn not_viewable<A: Element>(bytes: &[u8]) -> Error {
+    let address = bytes.as_ptr() as usize;
+    if address.is_multiple_of(align_of::<A>()) {
+        return not_elements::<A>(bytes);
+    }
+    Error::data(format!(
+        "a view of {} needs memory aligned to {} bytes, found address {address:#x}; read it into \
+         an owned array or a CowArray",
+        A::DTYPE,
+        align_of::<A>()
+    ))
+}

@@ -1,0 +1,279 @@
+//! Elements of any dtype in typed memory.
+
+mod bytes;
+mod element;
+mod plain;
+
+use std::borrow::Cow;
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use bytes::from_bits;
+pub use bytes::{copied, le_bytes, viewed};
+pub use element::Element;
+use element::Sealed as _;
+
+use crate::dtype::{DType, for_each_dtype};
+use crate::error::{Error, Result};
+use crate::mem;
+use crate::number::Number;
+use crate::shape::Shape;
+use crate::strided::{Axis, positions};
+
+macro_rules! define {
+    (
+        {}
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
+        /// Elements of a dtype that is known at run time.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Elements {
+            $($variant(Vec<$type>),)*
+            /// Little-endian bytes of a dtype without a Rust type.
+            Raw(DType, Vec<u8>),
+        }
+    };
+}
+
+for_each_dtype!(define {});
+
+/// Does `$do` with the typed vector, or `$raw` with dtype and bytes.
+macro_rules! each {
+    ($($given:tt)*) => {
+        crate::dtype::for_each_dtype!(crate::elements::each_variant { $($given)* })
+    };
+}
+
+macro_rules! each_variant {
+    (
+        { $elements:expr, $values:ident => $do:expr, ($dtype:ident, $bytes:ident) => $raw:expr }
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
+        match $elements {
+            $(Elements::$variant($values) => $do,)*
+            Elements::Raw($dtype, $bytes) => $raw,
+        }
+    };
+}
+
+/// Does `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
+macro_rules! with_type {
+    ($($given:tt)*) => {
+        crate::dtype::for_each_dtype!(crate::elements::each_type { $($given)* })
+    };
+}
+
+macro_rules! each_type {
+    (
+        { $dtype:expr, $alias:ident => $do:expr, _ => $raw:expr }
+        typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
+        untyped $others:tt
+    ) => {
+        match $dtype {
+            $(crate::dtype::DType::$variant => {
+                type $alias = $type;
+                $do
+            })*
+            _ => $raw,
+        }
+    };
+}
+
+use {each, each_variant};
+pub(crate) use {each_type, with_type};
+
+impl Elements {
+    pub fn dtype(&self) -> DType {
+        fn of<A: Element>(_: &[A]) -> DType {
+            A::DTYPE
+        }
+        each!(self, values => of(values), (dtype, _bytes) => dtype.clone())
+    }
+
+    /// The number of elements; of bytes, for a dtype of unknown size.
+    pub fn len(&self) -> usize {
+        each!(self, values => values.len(), (dtype, bytes) => {
+            bytes.len().saturating_mul(8) / dtype.bits().unwrap_or(8)
+        })
+    }
+
+    pub fn byte_len(&self) -> usize {
+        each!(self, values => size_of_val(values.as_slice()), (_dtype, bytes) => bytes.len())
+    }
+
+    /// The bytes in memory, if they are in document order.
+    pub fn as_le_bytes(&self) -> Option<&[u8]> {
+        fn of<A: Element>(values: &[A]) -> Option<&[u8]> {
+            le_bytes(values)
+        }
+        each!(self, values => of(values), (_dtype, bytes) => Some(bytes))
+    }
+
+    pub fn to_le_bytes(&self) -> Vec<u8> {
+        self.le_bytes().into_owned()
+    }
+
+    pub fn le_bytes(&self) -> Cow<'_, [u8]> {
+        fn of<A: Element>(values: &[A]) -> Cow<'_, [u8]> {
+            if let Some(bytes) = le_bytes(values) {
+                return Cow::Borrowed(bytes);
+            }
+            let mut bytes = mem::bytes_of(values).to_vec();
+            mem::swap_words(&mut bytes, A::DTYPE.word());
+            Cow::Owned(bytes)
+        }
+        each!(self, values => of(values), (_dtype, bytes) => Cow::Borrowed(bytes))
+    }
+
+    pub fn copied_from_le(dtype: &DType, bytes: &[u8]) -> Result<Self> {
+        with_type!(
+            dtype,
+            A => copied::<A>(bytes).map(A::into_elements),
+            _ => Ok(Self::Raw(dtype.clone(), bytes.to_vec()))
+        )
+    }
+
+    /// As [`Elements::copied_from_le`], without a copy where the bytes are the elements.
+    pub fn from_le_bytes(dtype: &DType, bytes: Vec<u8>) -> Result<Self> {
+        match dtype {
+            DType::U8 => Ok(Self::U8(bytes)),
+            _ => with_type!(
+                dtype,
+                A => copied::<A>(&bytes).map(A::into_elements),
+                _ => Ok(Self::Raw(dtype.clone(), bytes))
+            ),
+        }
+    }
+
+    /// Elements of the bit patterns that are in memory.
+    pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Self> {
+        from_bits(bits).map(A::into_elements)
+    }
+
+    /// The narrowest of bool, i64, u64, f64 and c128 that holds all numbers exactly.
+    pub fn holding(numbers: &[Number]) -> Option<Self> {
+        fn all<A: Element>(numbers: &[Number]) -> Option<Elements> {
+            let values = numbers.iter().map(|&number| A::from_number(number));
+            values.collect::<Option<Vec<A>>>().map(A::into_elements)
+        }
+        let integers = numbers.iter().all(|n| matches!(n, Number::Unsigned(_) | Number::Signed(_)));
+        if integers {
+            return all::<i64>(numbers).or_else(|| all::<u64>(numbers));
+        }
+        all::<bool>(numbers)
+            .or_else(|| all::<f64>(numbers))
+            .or_else(|| all::<Complex<f64>>(numbers))
+    }
+
+    /// Numbers as a format for people holds them: floats are rounded to the dtype, which prints
+    /// as many digits as tell its values apart.
+    pub fn from_plain(dtype: &DType, numbers: &[Number]) -> Result<Self> {
+        /// The nearest value; a finite number is not rounded to an infinite one.
+        fn near(value: f64, nearest: f64) -> Option<f64> {
+            (nearest.is_finite() || !value.is_finite()).then_some(nearest)
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        fn single(value: f64) -> Option<f64> {
+            near(value, f64::from(value as f32))
+        }
+        fn rounded<A: Element>(number: Number) -> Option<A> {
+            let float = |value: f64| match A::DTYPE {
+                DType::F32 => single(value),
+                DType::F16 => near(value, f16::from_f64(value).to_f64()),
+                DType::BF16 => near(value, bf16::from_f64(value).to_f64()),
+                _ => None,
+            };
+            A::from_number(number).or_else(|| match number {
+                Number::Float(value) => A::from_number(Number::Float(float(value)?)),
+                Number::Complex(re, im) if A::DTYPE == DType::C64 => {
+                    A::from_number(Number::Complex(single(re)?, single(im)?))
+                }
+                _ => None,
+            })
+        }
+        fn all<A: Element>(numbers: &[Number]) -> Result<Elements> {
+            numbers
+                .iter()
+                .map(|&number| rounded::<A>(number).ok_or_else(|| does_not_fit(number, &A::DTYPE)))
+                .collect::<Result<Vec<A>>>()
+                .map(A::into_elements)
+        }
+        with_type!(
+            dtype,
+            A => all::<A>(numbers),
+            _ => match all::<u8>(numbers)? {
+                Self::U8(bytes) => Ok(Self::Raw(dtype.clone(), bytes)),
+                other => Ok(other),
+            }
+        )
+    }
+
+    /// The elements as another type, if all are held exactly.
+    pub fn cast<A: Element>(self) -> Result<Vec<A>> {
+        fn each_of<B: Element, A: Element>(values: &[B]) -> Result<Vec<A>> {
+            let cast = |&value: &B| {
+                let number = value.to_number();
+                A::from_number(number).ok_or_else(|| does_not_fit(number, &A::DTYPE))
+            };
+            values.iter().map(cast).collect()
+        }
+        let elements = match A::from_elements(self) {
+            Ok(values) => return Ok(values),
+            Err(elements) => elements,
+        };
+        each!(&elements, values => each_of(values), (dtype, _bytes) => {
+            Err(Error::data(format!("{dtype} elements do not convert to {}", A::DTYPE)))
+        })
+    }
+
+    /// Column-major elements of a shape in row-major order; an error for packed and unknown dtypes, and
+    /// where there are fewer than the shape tells.
+    pub fn row_major(self, shape: &Shape) -> Result<Self> {
+        fn turned<T: Copy>(values: &[T], shape: &Shape) -> Result<Vec<T>> {
+            let mut stride = 1;
+            let axes: Vec<Axis> = shape
+                .iter()
+                .map(|&count| {
+                    let axis = Axis { count, stride };
+                    stride = stride.saturating_mul(count.cast_signed());
+                    axis
+                })
+                .collect();
+            let mut turned = Vec::with_capacity(values.len());
+            turned.extend(positions(0, &axes).map_while(|at| values.get(at)));
+            if turned.len() == values.len() && shape.element_count() == Some(values.len()) {
+                Ok(turned)
+            } else {
+                let found = values.len();
+                Err(Error::data(format!("{found} elements do not fit shape {shape:?}")))
+            }
+        }
+        fn of<A: Element>(values: &[A], shape: &Shape) -> Result<Elements> {
+            turned(values, shape).map(A::into_elements)
+        }
+        each!(&self, values => of(values, shape), (dtype, bytes) => match dtype.bits() {
+            Some(8) => Ok(Self::Raw(dtype.clone(), turned(bytes, shape)?)),
+            _ => Err(Error::data(format!("elements of {dtype} cannot be put in another order"))),
+        })
+    }
+
+    /// The vector as a `T`, if that is what it is.
+    pub fn into_vec_as<T>(self) -> Option<T> {
+        each!(self, values => mem::vec_as(values).ok(), (_dtype, _bytes) => None)
+    }
+}
+
+#[cold]
+fn does_not_fit(number: Number, dtype: &DType) -> Error {
+    let number = match number {
+        Number::Bool(value) => value.to_string(),
+        Number::Unsigned(value) => value.to_string(),
+        Number::Signed(value) => value.to_string(),
+        Number::Float(value) => value.to_string(),
+        Number::Complex(re, im) => format!("{re}{im:+}i"),
+    };
+    Error::data(format!("element {number} is no exact {dtype}"))
+}

@@ -1,0 +1,93 @@
+//! Numbers of any kind, and conversions between them that keep every bit of their value.
+
+/// One number of any element type, for conversions that must be exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Complex(f64, f64),
+}
+
+/// The integer that a number is, if `T` holds it.
+pub fn exact_int<T: TryFrom<u64> + TryFrom<i64>>(number: Number) -> Option<T> {
+    match number {
+        Number::Unsigned(value) => value.try_into().ok(),
+        Number::Signed(value) => value.try_into().ok(),
+        Number::Float(value) => match float_to_int(value)? {
+            value if value < 0 => i64::try_from(value).ok()?.try_into().ok(),
+            value => u64::try_from(value).ok()?.try_into().ok(),
+        },
+        Number::Bool(_) | Number::Complex(..) => None,
+    }
+}
+
+/// The integer that a float holds exactly. Negative zero is none: its sign would be lost.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
+pub fn float_to_int(value: f64) -> Option<i128> {
+    // Beyond, `as` saturates.
+    const END: f64 = (1u128 << 127) as f64;
+    let exact = value.trunc() == value && (-END..END).contains(&value);
+    (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
+}
+
+/// The float that holds an integer exactly.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+pub fn int_to_float(value: i128) -> Option<f64> {
+    let float = value as f64;
+    (float as i128 == value && value != i128::MAX).then_some(float)
+}
+
+/// The single that holds a double exactly, NaN payloads included.
+#[allow(clippy::cast_possible_truncation)]
+pub fn double_to_single(value: f64) -> Option<f32> {
+    if value.is_nan() {
+        // Widening back through `as` may quiet a signalling NaN, so the bits are moved by hand.
+        let bits = value.to_bits();
+        let sign = (bits >> 32) as u32 & 0x8000_0000;
+        let payload = bits & 0x000f_ffff_ffff_ffff;
+        let single = (payload >> 29) as u32;
+        let exact = payload.trailing_zeros() >= 29 && single != 0;
+        return exact.then(|| f32::from_bits(sign | 0x7f80_0000 | single));
+    }
+    let single = value as f32;
+    (f64::from(single).to_bits() == value.to_bits()).then_some(single)
+}
+
+/// The float that holds a number exactly.
+pub fn exact_float(number: Number) -> Option<f64> {
+    match number {
+        Number::Float(value) => Some(value),
+        Number::Unsigned(value) => int_to_float(value.into()),
+        Number::Signed(value) => int_to_float(value.into()),
+        Number::Bool(_) | Number::Complex(..) => None,
+    }
+}
+
+/// Narrows a double by `narrow` if widening the result gives the same double, or both are NaN.
+pub fn narrowed<T: Copy>(
+    number: Number,
+    narrow: impl Fn(f64) -> T,
+    widen: impl Fn(T) -> f64,
+) -> Option<T> {
+    let value = exact_float(number)?;
+    let result = narrow(value);
+    let back = widen(result);
+    (back.to_bits() == value.to_bits() || back.is_nan() && value.is_nan()).then_some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_narrow_with_every_bit() {
+        assert_eq!(
+            double_to_single(f64::from_bits(0x7ff0_0000_2000_0000)).unwrap().to_bits(),
+            0x7f80_0001
+        );
+        assert_eq!(double_to_single(f64::from_bits(0x7ff0_0000_1000_0000)), None);
+        assert_eq!(double_to_single(0.1), None);
+    }
+}

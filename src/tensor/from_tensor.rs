@@ -1,0 +1,27 @@
+//! What can be read from a tensor.
+
+use super::RawTensor;
+use crate::error::Result;
+
+/// Arrays that can be read from tensors; the counterpart of [`ToTensor`](super::ToTensor), which shows
+/// how to implement both.
+///
+/// [`RawTensor::meta`] tells dtype, shape and order; then one of [`RawTensor::into_vec`],
+/// [`RawTensor::borrow`] and [`RawTensor::into_dyn`] gives the elements, in that order.
+/// [`RawTensor::into_row_major`] comes first for a type that is always row-major.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no array that can be read from a tensor",
+    label = "no array of elements",
+    note = "a field that holds arrays in something else, such as `Option<Array2<f32>>` or \
+            `Vec<Array2<f32>>`, takes no `#[serde(with = \"tenarc::tensor\")]`: make it an \
+            `Option<Tensor<_>>`, a `Vec<Tensor<_>>` or a map of `Tensor<_>`",
+    note = "elements are `bool`, integers of up to 64 bits, floats and complex numbers: see \
+            `tenarc::tensor::Element`; ndarray's arrays need the feature `ndarray`"
+)]
+pub trait FromTensor<'de>: Sized {
+    /// Makes the array.
+    ///
+    /// # Errors
+    /// Where dtype, shape or alignment do not fit.
+    fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self>;
+}

@@ -1,0 +1,38 @@
+//! Sequences of numbers of one type.
+
+use crate::dtype::DType;
+use crate::elements::{Element, Elements};
+
+/// The numbers of a bare typed array (RFC 8746, section 2), as a [`Value`](crate::Value) holds
+/// them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers(pub(crate) Elements);
+
+impl Numbers {
+    /// The type of the numbers.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The numbers, if they are of type `A`.
+    pub fn as_slice<A: Element>(&self) -> Option<&[A]> {
+        A::slice(&self.0)
+    }
+}
+
+impl<A: Element> From<Vec<A>> for Numbers {
+    /// bool and bf16 have no typed array: those are written as plain sequences.
+    fn from(values: Vec<A>) -> Self {
+        Self(A::into_elements(values))
+    }
+}

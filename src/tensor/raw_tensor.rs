@@ -1,0 +1,149 @@
+//! A tensor on its way out of a document.
+
+use std::fmt;
+
+use super::{DynTensor, Order, TensorMeta};
+use crate::dtype::DType;
+use crate::elements::{self, Element, Elements};
+use crate::error::{Error, Result};
+use crate::io::shared::SharedBytes;
+use crate::mem;
+use crate::number::Number;
+
+/// A tensor as it comes out of a document, for [`FromTensor`].
+pub struct RawTensor<'de, 'a> {
+    pub(super) meta: TensorMeta,
+    /// Whether the document names the dtype. If not, the elements were plain numbers, and any
+    /// dtype that holds them will do.
+    pub(super) stated: bool,
+    pub(super) cast: bool,
+    pub(super) data: Data<'de, 'a>,
+    /// What keeps the bytes alive, where they are all of a buffer that can be shared.
+    pub(super) shared: Option<SharedBytes>,
+}
+
+pub enum Data<'de, 'a> {
+    /// Little-endian bytes in the input.
+    Borrowed(&'de [u8]),
+    /// Little-endian bytes in a buffer.
+    Copied(&'a [u8]),
+    /// Elements in memory of their own.
+    Owned(Elements),
+    /// Numbers as a format for people has them, whose dtype is not stated: floats are rounded to the one
+    /// asked for. `meta` has the dtype that holds them all.
+    Numbers(Vec<Number>),
+}
+
+impl fmt::Debug for RawTensor<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawTensor").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+impl<'a> RawTensor<'_, 'a> {
+    /// A tensor of little-endian bytes, as many as it takes.
+    pub(crate) fn of_bytes(meta: TensorMeta, bytes: &'a [u8]) -> Self {
+        Self { meta, stated: true, cast: false, data: Data::Copied(bytes), shared: None }
+    }
+}
+
+impl<'de> RawTensor<'de, '_> {
+    /// Dtype, shape and order.
+    pub fn meta(&self) -> &TensorMeta {
+        &self.meta
+    }
+
+    /// The elements, in the order that [`meta`](Self::meta) tells.
+    ///
+    /// # Errors
+    /// Where the stored dtype is not that of `A` (or, under [`cast`], an element does not fit).
+    pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
+        if self.meta.dtype != A::DTYPE && !matches!(self.data, Data::Numbers(_)) {
+            if !self.cast && self.stated {
+                return Err(self.wrong_dtype(&A::DTYPE));
+            }
+            return self.into_elements()?.cast();
+        }
+        match self.data {
+            Data::Borrowed(bytes) | Data::Copied(bytes) => elements::copied(bytes),
+            Data::Owned(elements) => elements.cast(),
+            Data::Numbers(numbers) => Elements::from_plain(&A::DTYPE, &numbers)?.cast(),
+        }
+    }
+
+    /// A view of the elements in the input, in the order that [`meta`](Self::meta) tells.
+    ///
+    /// # Errors
+    /// Where the stored dtype is not that of `A`, or the elements do not lie in the input as they
+    /// must in memory: not aligned, in chunks, of the other byte order, or read from a reader.
+    pub fn borrow<A: Element>(&self) -> Result<&'de [A]> {
+        if self.meta.dtype != A::DTYPE {
+            return Err(self.wrong_dtype(&A::DTYPE));
+        }
+        let Data::Borrowed(bytes) = self.data else {
+            return Err(Error::data(
+                "the tensor cannot be borrowed: it comes from a reader, in chunks, or in another \
+                 byte order; read it into an owned array or a CowArray",
+            ));
+        };
+        elements::viewed(bytes)
+    }
+
+    /// As [`borrow`](Self::borrow), where the reason does not matter.
+    #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
+    pub(super) fn try_borrow<A: Element>(&self) -> Option<&'de [A]> {
+        match self.data {
+            Data::Borrowed(bytes) if self.meta.dtype == A::DTYPE => {
+                let plain = A::DTYPE.word() == 1 || cfg!(target_endian = "little");
+                plain.then(|| mem::checked::viewed::<A>(bytes)).flatten()
+            }
+            _ => None,
+        }
+    }
+
+    /// The whole tensor, whatever its dtype.
+    ///
+    /// # Errors
+    /// Where a byte pattern is no element, such as 2 for a bool.
+    pub fn into_dyn(self) -> Result<DynTensor> {
+        let meta = self.meta.clone();
+        DynTensor::from_parts(meta, self.into_elements()?)
+    }
+
+    /// The tensor with its elements in row-major order; moved only where they are not.
+    ///
+    /// # Errors
+    /// As [`DynTensor::into_row_major`].
+    pub fn into_row_major(mut self) -> Result<Self> {
+        if self.meta.order == Order::F {
+            let (meta, stated, cast) = (self.meta.clone(), self.stated, self.cast);
+            let elements = self.into_elements()?.row_major(&meta.shape)?;
+            let meta = TensorMeta { order: Order::C, ..meta };
+            self = Self { meta, stated, cast, data: Data::Owned(elements), shared: None };
+        }
+        Ok(self)
+    }
+
+    pub(super) fn into_elements(self) -> Result<Elements> {
+        match self.data {
+            Data::Borrowed(bytes) | Data::Copied(bytes) => {
+                Elements::copied_from_le(&self.meta.dtype, bytes)
+            }
+            Data::Owned(elements) => Ok(elements),
+            Data::Numbers(numbers) => Elements::holding(&numbers).ok_or_else(different_kinds),
+        }
+    }
+
+    #[cold]
+    fn wrong_dtype(&self, expected: &DType) -> Error {
+        let (found, shape) = (&self.meta.dtype, &self.meta.shape);
+        Error::data(format!(
+            "expected a tensor of {expected}, found one of {found} and shape {shape:?}"
+        ))
+    }
+}
+
+#[cold]
+pub fn different_kinds() -> Error {
+    Error::data("elements of one tensor are of different kinds")
+}
