@@ -121,6 +121,10 @@ pub use value::{Value, from_value, to_value};
 struct Readme;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/encodings.md")]
 struct Encodings;
 
