@@ -1,7 +1,7 @@
 //! A serde data format for values that hold tensors.
 //!
-//! Derive `Serialize` and `Deserialize`, wrap arrays in [`Tensor`], and save the whole struct: every
-//! tensor moves as one block of bytes.
+//! Derive `Serialize` and `Deserialize` on a struct, wrap its arrays in [`Tensor`], and save the whole
+//! struct. Each tensor is written and read as one block of bytes.
 //!
 //! ```
 //! use ndarray::{Array1, Array2};
@@ -31,58 +31,76 @@
 //! let model: Model = tenarc::load(&path)?;
 //! assert_eq!(model.layers[0].weight[[5, 5]], 1.0);
 //!
-//! let file = tenarc::open(&path)?;
+//! let file = tenarc::open(&path)?; // reads headers only
 //! let bias: Array1<f32> = file.tensor("layers.0.bias")?;
 //! # std::fs::remove_dir_all(&dir)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! There are three ways out. An **archive** is a file or stream of saved values: metadata first, then
-//! the tensors, aligned and with checksums. A **message** is one value in memory or on the wire:
-//! standard CBOR (RFC 8949) with typed arrays (RFC 8746), which other CBOR libraries read. **Parts** are
-//! a value in pieces, metadata here and a buffer for each large tensor there, for transports that move
-//! pieces. `docs/encodings.md` sets them side by side.
+//! Many programs need only `save` and `load`. The rest of the crate reads parts of files, and writes
+//! streams, messages and tensors for other processes.
 //!
-//! | to | use |
+//! # Three encodings
+//!
+//! - An **archive** is a file or a stream of values. Each value is a header in CBOR, followed by its large
+//!   tensors, aligned and with checksums.
+//! - A **message** is one value in memory or on the wire. It is standard CBOR (RFC 8949) with typed arrays
+//!   (RFC 8746), so other CBOR libraries can read it.
+//! - **Parts** are one value in several pieces: the metadata, and a buffer for each large tensor. They are
+//!   for transports that move pieces, such as message queues and shared memory.
+//!
+//! All three take the same types. In the repository, `docs/guide.md` introduces the crate,
+//! `docs/encodings.md` compares the encodings, and `SPEC.md` specifies them.
+//!
+//! # To do this, use this
+//!
+//! | to do this | use this |
 //! |---|---|
-//! | keep a value in a file | [`save`], [`load`] |
-//! | read parts of a file | [`open`], [`Map`], [`Archive`] |
-//! | write and read value after value | [`OArchive`], [`IArchive`] |
-//! | append to a file, mend a torn one | [`OArchive::append`], [`recover`] |
+//! | save a value to a file and load it | [`save`], [`load`] |
+//! | read one tensor, a slice or a field of a file | [`open`], then [`Archive::tensor`], [`Archive::slice`], [`Archive::get`] |
+//! | use tensors in a mapped file without copying them | [`Map`] |
+//! | write value after value, read value after value | [`OArchive`], [`IArchive`] |
+//! | append to a file | [`OArchive::append`] |
+//! | repair a truncated file, or read what is left of it | [`archive::recover`], [`archive::open_torn`] |
+//! | keep the checkpoints of a training run | [`Checkpoints`] |
+//! | save and load lists of named tensors | [`named`] |
 //! | encode a message | [`to_vec`], [`append_to`], [`to_writer`], [`Serializer`] |
 //! | decode a message | [`from_slice`], [`from_reader`], [`Deserializer`] |
-//! | send tensors out of band | [`to_parts`], [`from_parts`], [`Split`], [`Parts`] |
-//! | hold tensors | [`Tensor`], [`tensor`](mod@tensor) for bare fields, [`Rows`] for vectors of plain structs |
-//! | hold tensors that lie elsewhere | [`Deferred`] until they are written, [`SharedTensor`] in received buffers |
-//! | save and load lists of named tensors | [`save_multi`], [`load_multi`], [`load_multi_onto`] |
-//! | look into what you have no type for | [`Archive::tensors`], [`Value`], [`DynTensor`], [`RawValue`], [`diag`], [`inspect`] |
-//! | keep checkpoints of a training run | [`Checkpoints`] |
-//! | read from strangers | [`Limits`] |
-//!
-//! The formats are specified in `SPEC.md`; what is read and written does not depend on the crate's
-//! features.
+//! | send tensors as separate buffers | [`to_parts`], [`from_parts`], [`parts`] |
+//! | hold an array in a struct | [`Tensor`], or `#[serde(with = "tenarc::tensor")]` on the field: [`mod@tensor`] |
+//! | hold a `Vec` of plain structs as one tensor | [`tensor::Rows`] |
+//! | hold a tensor whose dtype is known only at run time | [`DynTensor`] |
+//! | write a tensor that is not in memory yet | [`tensor::Deferred`] |
+//! | keep received tensors in the buffers they arrived in | [`tensor::SharedTensor`] |
+//! | look into data without its Rust types | [`Archive::tensors`], [`Value`], [`value::RawValue`], [`inspect`], [`diag`] |
+//! | react to an error | [`Error::category`], [`error::Category`] |
+//! | choose alignment, checksums and the like | [`archive::SaveOptions`], [`ser::EncodeOptions`], [`de::DecodeOptions`] |
+//! | read data from strangers | [`de::Limits`] |
+//! | replace any file in one step | [`io::AtomicFile`] |
 //!
 //! # Features
 //!
-//! `ndarray` alone is on by default.
+//! | feature | default | gives |
+//! |---|---|---|
+//! | `ndarray` | yes | ndarray's arrays and views are tensors, and `s![..]` selects slices; versions 0.16 and 0.17 |
+//! | `sha256` | no | [`Checkpoints`] can keep a file `SHA256SUMS` with the hashes of all checkpoints |
 //!
-//! | feature | gives |
-//! |---|---|
-//! | `ndarray` | ndarray's arrays and views as tensors, its `s![..]` as slices; of version 0.16 or 0.17 |
-//! | `sha256` | a `SHA256SUMS` beside [`Checkpoints`] |
+//! What is written and read does not depend on features. Conversions from and to other formats are in a
+//! crate of their own, `tenarc-convert`.
 //!
-//! Conversions from and to other formats are a crate of their own, `tenarc-convert`.
+//! # Limits of serde
 //!
-//! # What serde itself leaves out
+//! Some things do not work because serde does not allow them, whatever the format:
 //!
-//! - A field that borrows, such as `Tensor<ArrayView2<'a, f32>>`, needs `#[serde(borrow)]`: derive
-//!   borrows only `&str` and `&[u8]` by itself.
-//! - Arrays beyond 32 elements do not derive; `#[serde(with = "tenarc::tensor")]` takes them.
-//! - `Vec<f16>` looks like `Vec<u16>` to serde: use a [`Tensor`].
-//! - Inside `#[serde(flatten)]`, untagged and internally tagged enums, serde holds 128-bit
-//!   integers for no format, and gives them back for none.
-//! - A tuple or struct variant of an enum inside an internally tagged enum is buffered when
-//!   written, too, as numbers one by one: tensors survive that, but not at speed.
+//! - A field that borrows, such as `Tensor<ArrayView2<'a, f32>>`, needs `#[serde(borrow)]`. The derive
+//!   macro borrows by itself only in `&str` and `&[u8]`.
+//! - serde implements its traits for arrays of at most 32 elements. For longer ones, use
+//!   `#[serde(with = "tenarc::tensor")]`.
+//! - A `Vec<f16>` looks like a `Vec<u16>` to serde. Use a [`Tensor`].
+//! - In `#[serde(flatten)]` and in untagged and internally tagged enums, serde buffers values in a type that
+//!   does not support 128-bit integers. They cannot be read there.
+//! - When a value is written, serde also buffers a tuple or struct variant of an enum that is inside an
+//!   internally tagged enum. Tensors in it are written correctly, but number by number, which is slow.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod archive;
@@ -123,6 +141,10 @@ pub use value::{Value, from_value, to_value};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;
 
 #[cfg(doctest)]
 #[doc = include_str!("../docs/encodings.md")]
