@@ -117,7 +117,7 @@ impl Writer<'_> {
             return Ok(false);
         }
         let fetch = self.fetch;
-        let number = number.with_leaf(fetch, |value| Ok(value.as_integer()))?;
+        let number = number.with_leaf(fetch, |value| Ok(value.as_i128()))?;
         let Some(kind) = number.and_then(|number| i8::try_from(number).ok()) else {
             return Ok(false);
         };
