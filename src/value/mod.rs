@@ -169,7 +169,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
     let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
     while wire.more(&mut left)? {
         let key = read(wire)?;
-        let value = read(wire).map_err(|error| error.in_field(key.component()))?;
+        let value = read(wire).map_err(|error| error.in_field(key.to_step()))?;
         entries.push((key, value));
     }
     wire.leave();

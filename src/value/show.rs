@@ -54,8 +54,8 @@ fn elements(f: &mut fmt::Formatter<'_>, dtype: &DType, shape: &[usize]) -> fmt::
 }
 
 impl Value {
-    /// The value as a component of a path: a text as it is, any other key in diagnostic notation.
-    pub(crate) fn component(&self) -> Cow<'_, str> {
+    /// The value as a step of a path, where it is a map key: a text as it is, any other key in diagnostic notation.
+    pub fn to_step(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
             other => Cow::Owned(other.to_string()),
