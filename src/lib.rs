@@ -97,6 +97,7 @@ pub mod io;
 mod mem;
 mod meta;
 pub mod named;
+mod near;
 mod options;
 pub mod parts;
 mod raw;

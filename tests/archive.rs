@@ -30,6 +30,8 @@ mod slices;
 mod sparse;
 #[path = "archive/streams.rs"]
 mod streams;
+#[path = "archive/suggestions.rs"]
+mod suggestions;
 #[path = "archive/support.rs"]
 mod support;
 #[path = "archive/tied.rs"]
