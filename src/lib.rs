@@ -94,6 +94,7 @@ pub mod error;
 mod handoff;
 pub mod inspect;
 pub mod io;
+mod magic;
 mod mem;
 mod meta;
 pub mod named;

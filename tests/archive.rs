@@ -18,6 +18,8 @@ mod copies;
 mod everything;
 #[path = "archive/evolution.rs"]
 mod evolution;
+#[path = "archive/mistaken.rs"]
+mod mistaken;
 #[path = "archive/options.rs"]
 mod options;
 #[path = "archive/packed.rs"]

@@ -6,6 +6,7 @@ mod copy;
 mod directory;
 mod file;
 mod map;
+mod message;
 mod positioned;
 mod recover;
 mod salvage;
