@@ -1,6 +1,6 @@
 //! Diagnostic notation (RFC 8949, section 8): encoded items as text for people.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::error::Result;
 use crate::io::source::SliceRead;
@@ -111,7 +111,7 @@ impl Notation<'_, '_> {
         Ok(Some(integer))
     }
 
-    fn put(&mut self, value: impl std::fmt::Display) {
+    fn put(&mut self, value: impl fmt::Display) {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{value}");
     }
@@ -168,31 +168,13 @@ impl Notation<'_, '_> {
                 crate::wire::reader::Text::Copied(text) => text.to_owned(),
                 crate::wire::reader::Text::Owned(text) => text,
             };
-            self.quoted(&text);
+            self.put(Text(&text));
         } else {
             let bytes = self.wire.string(head)?;
-            self.text.push_str("h'");
-            for byte in bytes.as_slice() {
-                let _ = write!(self.text, "{byte:02x}");
-            }
-            self.text.push('\'');
+            // Writing to a string cannot fail.
+            let _ = write!(self.text, "{}", Bytes(bytes.as_slice()));
         }
         Ok(())
-    }
-
-    fn quoted(&mut self, text: &str) {
-        self.text.push('"');
-        for c in text.chars() {
-            match c {
-                '"' | '\\' => self.text.extend(['\\', c]),
-                '\n' => self.text.push_str("\\n"),
-                c if c.is_control() => {
-                    let _ = write!(self.text, "\\u{:04x}", u32::from(c));
-                }
-                c => self.text.push(c),
-            }
-        }
-        self.text.push('"');
     }
 
     fn simple(&mut self, head: Head, at: u64) -> Result<()> {
@@ -200,36 +182,84 @@ impl Notation<'_, '_> {
             head::FALSE => self.text.push_str("false"),
             head::TRUE => self.text.push_str("true"),
             head::NULL => self.text.push_str("null"),
-            head::UNDEFINED => self.text.push_str("undefined"),
             head::BREAK => return Err(unexpected_break().at(at)),
             _ => match Numeric::from_head(head) {
-                Some(Numeric::Double(value)) => self.float(value, value, head),
+                Some(Numeric::Double(value)) => self.float(Float(value), head),
                 Some(Numeric::Single(value)) if self.detail == Detail::Value => {
-                    self.float(f64::from(value), f64::from(value), head);
+                    self.float(Float(f64::from(value)), head);
                 }
-                Some(Numeric::Single(value)) => self.float(value, value.into(), head),
-                _ => {
-                    let _ = write!(self.text, "simple({})", head.arg);
-                }
+                Some(Numeric::Single(value)) => self.float(Float(value), head),
+                #[allow(clippy::cast_possible_truncation)]
+                _ => self.put(Simple(head.arg as u8)),
             },
         }
         Ok(())
     }
 
-    /// A float of its own width, and as a double.
-    fn float(&mut self, value: impl std::fmt::Debug, wide: f64, head: Head) {
-        let number = if wide.is_nan() {
-            "NaN".to_owned()
+    fn float(&mut self, float: impl fmt::Display, head: Head) {
+        self.put(float);
+        if self.detail == Detail::Encoding {
+            self.put(format_args!("_{}", head.initial - head::HALF + 1));
+        }
+    }
+}
+
+/// A text in quotes.
+pub(crate) struct Text<'a>(pub &'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                '\n' => f.write_str("\\n")?,
+                c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// A byte string, in hexadecimal.
+pub(crate) struct Bytes<'a>(pub &'a [u8]);
+
+impl fmt::Display for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("h'")?;
+        for byte in self.0 {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_char('\'')
+    }
+}
+
+/// A simple value other than false, true and null.
+pub(crate) struct Simple(pub u8);
+
+impl fmt::Display for Simple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            23 => f.write_str("undefined"),
+            number => write!(f, "simple({number})"),
+        }
+    }
+}
+
+/// A float, without an encoding indicator.
+pub(crate) struct Float<T>(pub T);
+
+impl<T: Into<f64> + fmt::Debug + Copy> fmt::Display for Float<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wide = self.0.into();
+        if wide.is_nan() {
+            f.write_str("NaN")
         } else if wide.is_infinite() {
-            if wide > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+            f.write_str(if wide > 0.0 { "Infinity" } else { "-Infinity" })
         } else {
             // Debug gives the shortest digits of this width, and a point or an exponent.
-            format!("{value:?}")
-        };
-        self.text.push_str(&number);
-        if self.detail == Detail::Encoding {
-            let indicator = head.initial - head::HALF + 1;
-            let _ = write!(self.text, "_{indicator}");
+            write!(f, "{:?}", self.0)
         }
     }
 }

@@ -18,6 +18,8 @@ mod copies;
 mod everything;
 #[path = "archive/evolution.rs"]
 mod evolution;
+#[path = "archive/mistaken.rs"]
+mod mistaken;
 #[path = "archive/options.rs"]
 mod options;
 #[path = "archive/packed.rs"]
@@ -30,6 +32,8 @@ mod slices;
 mod sparse;
 #[path = "archive/streams.rs"]
 mod streams;
+#[path = "archive/suggestions.rs"]
+mod suggestions;
 #[path = "archive/support.rs"]
 mod support;
 #[path = "archive/tied.rs"]

@@ -13,6 +13,7 @@ use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::near::Nearest;
 use crate::options::DecodeOptions;
 use crate::segment::format::{self, MAGIC};
 use crate::segment::path::TensorInfo;
@@ -246,10 +247,27 @@ impl<S: ReadAt> Archive<S> {
                 None => self.in_blocks(directory, is)?,
             },
         };
-        let entry = found.ok_or_else(|| {
-            Error::data(format!("the archive has no segment named `{}`", name.escape_debug()))
-        })?;
+        let entry = found.ok_or_else(|| self.no_such(name))?;
         self.at(&entry)
+    }
+
+    #[cold]
+    fn no_such(&self, name: &str) -> Error {
+        let mut nearest = Nearest::default();
+        // Ends at the entry behind which no more are looked at.
+        let mut look_at =
+            |entry: &&Entry| nearest.look_at(name, entry.name.as_deref().unwrap_or_default());
+        match &self.index {
+            Index::List(list) => drop(list.whole.iter().chain(&list.cut).rfind(look_at)),
+            Index::Tree(directory, _) => {
+                if directory.entries().iter().rfind(&mut look_at).is_none() {
+                    // What cannot be read suggests nothing.
+                    drop(self.in_blocks(directory, look_at));
+                }
+            }
+        }
+        let (name, meant) = (name.escape_debug(), nearest.question());
+        Error::data(format!("the archive has no segment named `{name}`{meant}"))
     }
 
     /// Every segment, in order.
@@ -334,7 +352,7 @@ impl<S: ReadAt> Archive<S> {
     fn in_blocks(
         &self,
         directory: &Directory,
-        is: impl Fn(&&Entry) -> bool + Copy,
+        mut is: impl FnMut(&&Entry) -> bool,
     ) -> Result<Option<Entry>> {
         // Latest last: levels are few, and so are the blocks of each.
         let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
@@ -349,7 +367,7 @@ impl<S: ReadAt> Archive<S> {
             before = offset;
             match self.block(offset, level)? {
                 Block::Entries(entries) => {
-                    if let Some(found) = entries.iter().rfind(is) {
+                    if let Some(found) = entries.iter().rfind(&mut is) {
                         return Ok(Some(found.clone()));
                     }
                 }

@@ -7,6 +7,7 @@ mod directory;
 mod file;
 mod loaded;
 mod map;
+mod message;
 mod positioned;
 mod recover;
 mod salvage;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::directory::Directory;
 use super::loaded::Loaded;
+use super::message;
 use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
@@ -210,15 +211,30 @@ fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
 
 /// Whether the input is an archive of this version's kind.
 pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
-    let start = source::bytes(source, 0, len.min(MAGIC.len() as u64))?;
+    check_magic_of(source, len, len)
+}
+
+/// As [`check_magic`], of a stream of which these are the first bytes.
+pub fn check_magic_of_stream(start: &[u8]) -> Result<()> {
+    check_magic_of(start, start.len() as u64, message::LONGEST)
+}
+
+fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Result<()> {
+    let start = source::bytes(source, 0, known.min(MAGIC.len() as u64))?;
     if *start == MAGIC {
         return Ok(());
     }
     if MAGIC.starts_with(&start) {
-        return Err(Error::torn(format!("an archive of {len} bytes: cut in its first bytes")).at(0));
+        return Err(
+            Error::torn(format!("an archive of {known} bytes: cut in its first bytes")).at(0)
+        );
     }
     let (expected, found) = (MAGIC.escape_ascii(), start.escape_ascii());
-    Err(Error::syntax(format!("no tenarc archive: expected `{expected}`, found `{found}`")).at(0))
+    let mut what = format!("no tenarc archive: expected `{expected}`, found `{found}`");
+    if message::may_be_message(source, known, len) {
+        what += "; it may be a message: read it with tenarc::from_slice or tenarc::from_reader";
+    }
+    Err(Error::syntax(what).at(0))
 }
 
 /// What the record at `at` is, of which only the start is read.

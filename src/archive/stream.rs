@@ -83,9 +83,7 @@ impl<R: io::Read> IArchive<R> {
     pub fn with_options(reader: R, options: DecodeOptions) -> Result<Self> {
         let mut read = IoRead::new(reader);
         read.fill(MAGIC.len())?;
-        let window = read.window();
-        let start = window.get(..MAGIC.len()).unwrap_or(window);
-        super::scan::check_magic(start, start.len() as u64)?;
+        super::scan::check_magic_of_stream(read.window())?;
         read.advance(MAGIC.len());
         let (directory, blocks) = (Directory::default(), Vec::new());
         let (next, fault) = (None, None);

@@ -16,8 +16,9 @@ use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
 pub(crate) use self::typed::{Narrowing, one_more, visit_numbers};
-use crate::error::{Error, Result};
+use crate::error::{Category, Error, Result};
 pub use crate::io::source::{IoRead, Read, SliceRead};
+use crate::magic::{MAGIC, archive_as_message};
 pub use crate::options::{DecodeOptions, Limits};
 use crate::wire::head;
 use crate::wire::reader::Wire;
@@ -41,10 +42,7 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
     slice: &'de [u8],
     options: DecodeOptions,
 ) -> Result<T> {
-    let mut deserializer = Deserializer::over(SliceRead::new(slice), options);
-    let value = deserializer.value(PhantomData)?;
-    deserializer.end()?;
-    Ok(value)
+    Deserializer::over(SliceRead::new(slice), options).message(slice.starts_with(&MAGIC))
 }
 
 /// Decodes the one value that `reader` gives, to the end of its input. Tensors are read straight
@@ -68,10 +66,10 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
 ) -> Result<T> {
     // One instance of the decoder serves all readers.
     let reader: &mut dyn io::Read = &mut reader;
-    let mut deserializer = Deserializer::over(IoRead::new(reader), options);
-    let value = deserializer.value(PhantomData)?;
-    deserializer.end()?;
-    Ok(value)
+    let mut read = IoRead::new(reader);
+    read.fill(MAGIC.len())?;
+    let is_archive = read.window().starts_with(&MAGIC);
+    Deserializer::over(read, options).message(is_archive)
 }
 
 /// Decodes values from a slice or a reader.
@@ -151,6 +149,17 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     #[allow(clippy::should_implement_trait)]
     pub fn into_iter<T: Deserialize<'de>>(self) -> StreamDeserializer<'de, R, T> {
         StreamDeserializer::new(self)
+    }
+
+    /// The one value of the input. What `starts_as_archive` may still be a message, of the same tags; that it is an
+    /// archive is said where it cannot be read as a message.
+    fn message<T: Deserialize<'de>>(mut self, starts_as_archive: bool) -> Result<T> {
+        let value = self.value(PhantomData).and_then(|value| self.end().map(|()| value));
+        value.map_err(|error| match error.category() {
+            Category::Io => error,
+            _ if starts_as_archive => archive_as_message(),
+            _ => error,
+        })
     }
 
     /// One value, with the offset in errors that the value's own code raised.

@@ -4,25 +4,116 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::path::is_leaf;
-use super::spelling::key;
+use super::spelling::{escaped, key};
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
+use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Wire};
 
 /// Where the item at `path` stands in `metadata`.
+///
+/// # Errors
+/// Where there is no such item, or several.
 pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
+    search(metadata, path, limits, None)?.ok_or_else(|| missing(metadata, path, limits))
+}
+
+fn search(
+    metadata: &[u8],
+    path: &str,
+    limits: Limits,
+    nearest: Option<&mut NearestStep>,
+) -> Result<Option<Range<usize>>> {
     let steps = match path {
-        "" => return Ok(0..metadata.len()),
+        "" => return Ok(Some(0..metadata.len())),
         pointer if pointer.starts_with('/') => Steps::Pointer(pointer),
         dotted => Steps::Dotted(dotted),
     };
-    let mut search = Search { bytes: metadata, at: 0, limits, found: None };
+    let mut search = Search { bytes: metadata, at: 0, limits, found: None, nearest };
     search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
-    search
-        .found
-        .ok_or_else(|| Error::data(format!("there is no value at `{}`", path.escape_debug())))
+    Ok(search.found)
+}
+
+#[cold]
+fn missing(metadata: &[u8], path: &str, limits: Limits) -> Error {
+    let meant = suggestion(metadata, path, limits).map(|near| did_you_mean(&near));
+    let meant = meant.unwrap_or_default();
+    Error::data(format!("there is no value at `{}`{meant}", path.escape_debug()))
+}
+
+/// The path nearest to one that leads nowhere: another key at the first step that fails.
+fn suggestion(metadata: &[u8], path: &str, limits: Limits) -> Option<String> {
+    let mut nearest = NearestStep { path_len: path.len(), reached: 0, looked_at: 0, found: None };
+    search(metadata, path, limits, Some(&mut nearest)).ok()?;
+    let reached = nearest.reached;
+    let found = nearest.found.filter(|found| found.start >= reached);
+    let Candidate { start, key, behind, .. } = found?;
+    let to_key = path.get(..start)?.to_owned() + &key;
+    let whole = to_key.clone() + path.get(behind..)?;
+    let is_there = |path: &String| matches!(search(metadata, path, limits, None), Ok(Some(_)));
+    [whole, to_key].into_iter().find(is_there)
+}
+
+/// Keeps the key that is nearest to the step of a path that leads nowhere.
+struct NearestStep {
+    path_len: usize,
+    /// How much of the path leads somewhere. What fails is the step behind it.
+    reached: usize,
+    looked_at: usize,
+    found: Option<Candidate>,
+}
+
+/// A key that may have been meant.
+struct Candidate {
+    /// Where in the path the step starts that it would stand for.
+    start: usize,
+    edits: usize,
+    /// As a path has it.
+    key: String,
+    /// Where in the path what follows the step starts.
+    behind: usize,
+}
+
+impl NearestStep {
+    /// Looks at a key that the next step does not lead to.
+    fn look_at(&mut self, next: &Next<'_>, key: &[u8]) {
+        if self.looked_at >= MAX_NAMES {
+            return;
+        }
+        self.looked_at += 1;
+        let Ok(key) = str::from_utf8(key) else { return };
+        let (start, step, rest) = match next {
+            Next::Dotted(path) => {
+                // As many components as the key has.
+                let end = path.match_indices('.').nth(key.matches('.').count());
+                let (step, rest) = path.split_at(end.map_or(path.len(), |(at, _)| at));
+                let start = self.path_len - path.len();
+                // It would be read as a JSON Pointer.
+                if start == 0 && key.starts_with('/') {
+                    return;
+                }
+                (start, step, rest.len())
+            }
+            Next::Pointer { step, written, rest } => {
+                let start = self.path_len - rest.len() - written - 1;
+                (start, &**step, rest.len())
+            }
+        };
+        let Some(edits) = edits(step, key) else { return };
+        let is_nearer = |other: &Candidate| {
+            start > other.start || (start == other.start && edits < other.edits)
+        };
+        if self.found.as_ref().is_none_or(is_nearer) {
+            let behind = self.path_len - rest;
+            let key = match next {
+                Next::Dotted(_) => key.to_owned(),
+                Next::Pointer { .. } => format!("/{}", escaped(key)),
+            };
+            self.found = Some(Candidate { start, edits, key, behind });
+        }
+    }
 }
 
 /// What is left of a path.
@@ -36,6 +127,11 @@ enum Steps<'a> {
 impl<'a> Steps<'a> {
     fn is_empty(self) -> bool {
         matches!(self, Self::Pointer(""))
+    }
+
+    fn len(self) -> usize {
+        let (Self::Dotted(path) | Self::Pointer(path)) = self;
+        path.len()
     }
 
     /// The number that the next step is, written as numbers are, and what is left behind it.
@@ -57,12 +153,13 @@ impl<'a> Steps<'a> {
             Self::Pointer(path) => {
                 let rest = path.strip_prefix('/').unwrap_or(path);
                 let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                let written = step.len();
                 let step = if step.contains('~') {
                     step.replace("~1", "/").replace("~0", "~").into()
                 } else {
                     step.into()
                 };
-                Next::Pointer(step, rest)
+                Next::Pointer { step, written, rest }
             }
         }
     }
@@ -72,8 +169,8 @@ impl<'a> Steps<'a> {
 enum Next<'a> {
     /// Any key that starts the path, and ends where a dot or the path's end is.
     Dotted(&'a str),
-    /// One key, and what is left behind it.
-    Pointer(Cow<'a, str>, &'a str),
+    /// One key, the number of bytes that it is written with, and what is left behind it.
+    Pointer { step: Cow<'a, str>, written: usize, rest: &'a str },
 }
 
 impl<'a> Next<'a> {
@@ -89,20 +186,24 @@ impl<'a> Next<'a> {
                     Some(_) => None,
                 }
             }
-            Self::Pointer(step, rest) => (step.as_bytes() == key).then_some(Steps::Pointer(rest)),
+            Self::Pointer { step, rest, .. } => {
+                (step.as_bytes() == key).then_some(Steps::Pointer(rest))
+            }
         }
     }
 }
 
 /// A search through encoded items, which passes over whatever is not on the way.
-struct Search<'a> {
+struct Search<'a, 'n> {
     bytes: &'a [u8],
     at: usize,
     limits: Limits,
     found: Option<Range<usize>>,
+    /// Where keys are kept that are not on the way.
+    nearest: Option<&'n mut NearestStep>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Search<'a, '_> {
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -208,11 +309,25 @@ impl<'a> Search<'a> {
             && let Some(key) = usize::try_from(key_len).ok().and_then(|len| rest.get(..len))
         {
             self.at += len + key.len();
-            return Ok(next.after(key));
+            return Ok(self.after(next, key));
         }
         let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
         let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
         self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
-        Ok(next.after(key.as_bytes()))
+        Ok(self.after(next, key.as_bytes()))
+    }
+
+    #[inline]
+    fn after<'s>(&mut self, next: &Next<'s>, key: &[u8]) -> Option<Steps<'s>> {
+        let after = next.after(key);
+        if let Some(nearest) = &mut self.nearest {
+            match after {
+                Some(rest) => {
+                    nearest.reached = nearest.reached.max(nearest.path_len - rest.len());
+                }
+                None => nearest.look_at(next, key),
+            }
+        }
+        after
     }
 }

@@ -10,8 +10,7 @@ use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::Wire;
 
-/// RFC 9277, section 2.2: tag 55800, tag "TARC", `'BOR'`.
-pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR";
+pub use crate::magic::MAGIC;
 
 /// The format version written, and the only one read.
 pub const VERSION: u64 = 1;

@@ -104,13 +104,18 @@ impl Form {
             }
             Self::Pointer => {
                 put("/");
-                if component.contains(['~', '/']) {
-                    put(&component.replace('~', "~0").replace('/', "~1"));
-                } else {
-                    put(component);
-                }
+                put(&escaped(component));
             }
         }
+    }
+}
+
+/// A key as a JSON Pointer has it (RFC 6901, section 3).
+pub fn escaped(component: &str) -> Cow<'_, str> {
+    if component.contains(['~', '/']) {
+        component.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        component.into()
     }
 }
 

@@ -1,7 +1,11 @@
 //! Any value, when the type is not known beforehand.
 
 mod de;
+mod from;
+mod index;
+mod kinds;
 mod ser;
+mod show;
 
 use std::fmt;
 
@@ -11,6 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 pub use crate::raw::RawValue;
 pub use crate::tensor::numbers::Numbers;
 pub use de::from_value;
+pub use index::Index;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
@@ -33,12 +38,30 @@ use crate::wire::tensor::Kind;
 /// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
 /// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::value::RawValue) for that.
 ///
+/// A value is looked into as one of `serde_json`: by what it is ([`is_map`](Self::is_map), [`as_str`](Self::as_str) and
+/// the like), by keys and positions (`value["layers"][0]`, which is null where nothing is, [`get`](Self::get)), and by
+/// JSON Pointers. It is made `from` numbers, texts, tensors, and collections of these.
+///
 /// ```
-/// use tenarc::Value;
+/// use tenarc::{DType, DynTensor, Value};
+/// use tenarc::tensor::Order;
 ///
 /// let bytes = tenarc::to_vec(&("x", [1u8, 2]))?;
 /// let value: Value = tenarc::from_slice(&bytes)?;
 /// assert_eq!(value.pointer("/1/0"), Some(&Value::Integer(1)));
+/// assert_eq!((value[0].as_str(), value[1][1].as_i64()), (Some("x"), Some(2)));
+/// assert!(value[2]["no such key"].is_null());
+///
+/// let mut run = Value::from_iter([("loss", Value::from(0.25)), ("tags", vec!["a", "b"].into())]);
+/// run["step"] = 7.into();
+/// run["mask"] = DynTensor::new(DType::U8, &[2], Order::C, vec![0, 1])?.into();
+/// if let Some(tag) = run.pointer_mut("/tags/0") {
+///     *tag = Value::Bytes(vec![0xff]); // `Value::from(vec![0xffu8])` is an array of one integer
+/// }
+/// assert_eq!(
+///     run.to_string(),
+///     r#"{"loss": 0.25_3, "tags": [h'ff', "b"], "step": 7, "mask": u8[2]}"#
+/// );
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,145 +93,6 @@ pub enum Value {
     Numbers(Box<Numbers>),
     /// A tensor.
     Tensor(Box<DynTensor>),
-}
-
-impl Value {
-    /// The value at a JSON Pointer (RFC 6901): `/layers/3/weight`.
-    ///
-    /// Steps are map keys (text, or an integer in decimal) and positions in arrays; the first
-    /// entry of several with one key counts.
-    pub fn pointer(&self, pointer: &str) -> Option<&Value> {
-        if pointer.is_empty() {
-            return Some(self);
-        }
-        pointer.strip_prefix('/')?.split('/').try_fold(self, |value, step| {
-            let step = step.replace("~1", "/").replace("~0", "~");
-            value.step(&step)
-        })
-    }
-
-    /// The value of a text key, if this is a map.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.as_map()?.iter().find(|(k, _)| k.as_str() == Some(key)).map(|(_, value)| value)
-    }
-
-    fn step(&self, step: &str) -> Option<&Value> {
-        match self {
-            Self::Tag(_, inner) => inner.step(step),
-            Self::Array(items) => {
-                // As in RFC 6901, section 4: no sign, no leading zeros.
-                let canonical = step == "0" || !step.starts_with(['0', '+']);
-                items.get(step.parse::<usize>().ok().filter(|_| canonical)?)
-            }
-            Self::Map(entries) => self.get(step).or_else(|| {
-                let key = Value::Integer(step.parse().ok()?);
-                entries.iter().find(|(k, _)| *k == key).map(|(_, value)| value)
-            }),
-            _ => None,
-        }
-    }
-
-    /// The text, if this is one.
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The integer, if this is one.
-    pub fn as_integer(&self) -> Option<i128> {
-        match self {
-            Self::Integer(value) => Some(*value),
-            _ => None,
-        }
-    }
-
-    /// The bytes, if this is a byte string.
-    pub fn as_bytes(&self) -> Option<&[u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// The elements, if this is an array.
-    pub fn as_array(&self) -> Option<&[Value]> {
-        match self {
-            Self::Array(items) => Some(items),
-            _ => None,
-        }
-    }
-
-    /// The entries, if this is a map.
-    pub fn as_map(&self) -> Option<&[(Value, Value)]> {
-        match self {
-            Self::Map(entries) => Some(entries),
-            _ => None,
-        }
-    }
-
-    /// The tensor, if this is one.
-    pub fn as_tensor(&self) -> Option<&DynTensor> {
-        match self {
-            Self::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
-    }
-
-    /// The integer, if this is one that fits.
-    pub fn as_u128(&self) -> Option<u128> {
-        match self.number()? {
-            number @ Numeric::Int { .. } => number.as_unsigned(),
-            _ => None,
-        }
-    }
-
-    /// Whether this is an integer: of any sign, and of up to 128 bits beside the sign. [`Display`](fmt::Display)
-    /// writes its decimal digits.
-    pub fn is_integer(&self) -> bool {
-        matches!(self.number(), Some(Numeric::Int { .. }))
-    }
-
-    /// The number, if this is one; of bignums, those of up to 128 bits.
-    pub(crate) fn number(&self) -> Option<Numeric> {
-        match self {
-            Self::Integer(value) => {
-                let negative = *value < 0;
-                let arg = if negative { !*value } else { *value }.cast_unsigned();
-                Some(Numeric::Int { negative, arg })
-            }
-            Self::F32(value) => Some(Numeric::Single(*value)),
-            Self::F64(value) => Some(Numeric::Double(*value)),
-            Self::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM), inner) => {
-                let arg = bignum(inner.as_bytes()?)?;
-                Some(Numeric::Int { negative: *tag == tag::NEGATIVE_BIGNUM, arg })
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether an option would be read from this as `None`, so that `Some` must be written.
-    fn reads_as_none(&self) -> bool {
-        matches!(self, Self::Null | Self::Simple(23) | Self::Tag(tag::SOME, _))
-    }
-}
-
-impl From<u128> for Value {
-    /// An integer above `i128::MAX` becomes a tagged byte string (RFC 8949, section 3.4.3).
-    fn from(value: u128) -> Self {
-        i128::try_from(value).map_or_else(
-            |_| Self::Tag(tag::BIGNUM, Box::new(Self::Bytes(value.to_be_bytes().to_vec()))),
-            Self::Integer,
-        )
-    }
-}
-
-/// The magnitude of a bignum, if it fits 128 bits.
-fn bignum(bytes: &[u8]) -> Option<u128> {
-    let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
-    let digits = bytes.get(zeros..)?;
-    (digits.len() <= 16).then(|| digits.iter().fold(0, |n, &digit| n << 8 | u128::from(digit)))
 }
 
 /// Reads one item.
@@ -285,7 +169,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
     let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
     while wire.more(&mut left)? {
         let key = read(wire)?;
-        let value = read(wire).map_err(|error| error.in_field(key.to_string()))?;
+        let value = read(wire).map_err(|error| error.in_field(key.to_step()))?;
         entries.push((key, value));
     }
     wire.leave();
@@ -339,23 +223,6 @@ impl<'de, R: Read<'de>> Wire<R> {
         };
         self.charge(whole.len() as u64)?;
         Ok(Bytes::Owned(whole))
-    }
-}
-
-/// The diagnostic notation of the value (RFC 8949, section 8); tensors by dtype and shape.
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            other => match other.number().and_then(Numeric::integer_digits) {
-                Some(digits) => f.write_str(&digits),
-                None => match crate::to_vec(other).and_then(|bytes| crate::diag::to_string(&bytes))
-                {
-                    Ok(text) => f.write_str(&text),
-                    Err(_) => f.write_str("?"),
-                },
-            },
-        }
     }
 }
 
@@ -444,8 +311,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<Value, D::Error> {
-        let inner = Value::deserialize(de)?;
-        Ok(if inner.reads_as_none() { Value::Tag(tag::SOME, Box::new(inner)) } else { inner })
+        Value::deserialize(de).map(Value::some)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {

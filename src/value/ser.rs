@@ -362,7 +362,7 @@ impl Entries {
                 self.entries.push((key, value));
                 Ok(())
             }
-            Err(error) => Err(locate(error.in_field(key.to_string()), self.variant)),
+            Err(error) => Err(locate(error.in_field(key.to_step()), self.variant)),
         }
     }
 
@@ -424,5 +424,5 @@ fields!(SerializeStruct, SerializeStructVariant);
 
 /// How a map key reads in the path of an error.
 pub fn key_text<T: Serialize + ?Sized>(key: &T) -> String {
-    to_value(key).map_or_else(|_| "?".to_owned(), |key| key.to_string())
+    to_value(key).map_or_else(|_| "?".to_owned(), |key| key.to_step().into_owned())
 }

@@ -29,7 +29,7 @@ fn tensors_under_such_a_key_are_an_error_of_the_list_and_of_the_lookup() {
         vec![(Value::F32(1.5), tensor()), (Value::F64(1.5), tensor())],
     ];
     for entries in twice {
-        let component = entries[0].0.to_string();
+        let component = entries[0].0.to_step();
         let component = component.trim_end_matches("_2").to_owned();
         let map = Value::Map(entries);
         let outer = Value::Map(vec![(text("x"), map.clone())]);

@@ -33,7 +33,7 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
         let (found, most) = (shape.len(), limits.max_rank());
         return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
     }
-    let dims = shape.iter().map(|dim| usize::try_from(dim.as_integer()?).ok());
+    let dims = shape.iter().map(|dim| usize::try_from(dim.as_i128()?).ok());
     let dims = dims.collect::<Option<Vec<usize>>>();
     let dims =
         dims.ok_or_else(|| Error::data("expected whole numbers as the shape of a tensor"))?;

@@ -87,7 +87,7 @@ impl Writer<'_> {
         let mut keys = HashSet::new();
         for (key, item) in entries {
             // Texts and integers as they are, others in diagnostic notation.
-            let text = key.to_string();
+            let text = key.to_step().into_owned();
             let before = self.path.enter(|| text.clone());
             if key.as_str().is_none() {
                 self.lose("a key that is no text, which is written as one");

@@ -168,9 +168,9 @@ impl<S: Source> Reader<S> {
             self.input.charge((size_of::<Vec<u8>>() + encoded.len()) as u64)?;
             if !keys.insert(encoded) {
                 let what = "there are two entries of this key";
-                return Err(Error::data(what).at(key_at).in_field(key.to_string()));
+                return Err(Error::data(what).at(key_at).in_field(key.to_step()));
             }
-            let value = self.item().map_err(|error| error.in_field(key.to_string()))?;
+            let value = self.item().map_err(|error| error.in_field(key.to_step()))?;
             entries.push((key, value));
         }
         self.input.leave();
@@ -202,7 +202,7 @@ impl Item {
             Self::Map(entries) => {
                 let entries = entries.into_iter().map(|(key, item)| match item.into_value() {
                     Ok(value) => Ok((key, value)),
-                    Err(error) => Err(error.in_field(key.to_string())),
+                    Err(error) => Err(error.in_field(key.to_step())),
                 });
                 Value::Map(entries.collect::<Result<_>>()?)
             }

@@ -94,16 +94,16 @@ impl Writer<'_> {
             if keys.insert(tenarc::to_vec(key)?) {
                 once.push((key, item));
             } else {
-                let before = self.path.enter(|| key.to_string());
+                let before = self.path.enter(|| key.to_step().into_owned());
                 self.lose("an entry whose key stood there before is left out");
                 self.path.leave(before);
             }
         }
         self.head(once.len(), MAP)?;
         for (key, item) in once {
-            let before = self.path.enter(|| key.to_string());
+            let before = self.path.enter(|| key.to_step().into_owned());
             let written = self.item(key).and_then(|()| self.item(item));
-            written.map_err(|error| error.in_field(key.to_string()))?;
+            written.map_err(|error| error.in_field(key.to_step()))?;
             self.path.leave(before);
         }
         self.depth += 1;
@@ -117,7 +117,7 @@ impl Writer<'_> {
             return Ok(false);
         }
         let fetch = self.fetch;
-        let number = number.with_leaf(fetch, |value| Ok(value.as_integer()))?;
+        let number = number.with_leaf(fetch, |value| Ok(value.as_i128()))?;
         let Some(kind) = number.and_then(|number| i8::try_from(number).ok()) else {
             return Ok(false);
         };

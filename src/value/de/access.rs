@@ -68,7 +68,7 @@ where
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        self.key = key.value().to_string();
+        self.key = key.value().to_step().into_owned();
         seed.deserialize(key).map(Some)
     }
 

@@ -1,0 +1,64 @@
+//! A [`Value`] as text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Value;
+use crate::diag;
+use crate::dtype::DType;
+use crate::wire::number::Numeric;
+
+/// The diagnostic notation of the value (RFC 8949, section 8), as [`diag`](mod@crate::diag) writes it. Integers
+/// are in decimal. Of tensors and typed arrays only dtype and shape are shown, as in `f32[2, 3]`.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::F32(value) => write!(f, "{}_2", diag::Float(*value)),
+            Self::F64(value) => write!(f, "{}_3", diag::Float(*value)),
+            Self::Bytes(bytes) => write!(f, "{}", diag::Bytes(bytes)),
+            Self::Text(text) => write!(f, "{}", diag::Text(text)),
+            Self::Array(items) => {
+                f.write_str("[")?;
+                for (at, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", separator(at))?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(entries) => {
+                f.write_str("{")?;
+                for (at, (key, value)) in entries.iter().enumerate() {
+                    write!(f, "{}{key}: {value}", separator(at))?;
+                }
+                f.write_str("}")
+            }
+            Self::Tag(tag, inner) => match self.number().and_then(Numeric::integer_digits) {
+                Some(digits) => f.write_str(&digits),
+                None => write!(f, "{tag}({inner})"),
+            },
+            Self::Simple(number) => write!(f, "{}", diag::Simple(*number)),
+            Self::Numbers(numbers) => elements(f, &numbers.dtype(), &[numbers.len()]),
+            Self::Tensor(tensor) => elements(f, tensor.dtype(), tensor.shape()),
+        }
+    }
+}
+
+fn separator(at: usize) -> &'static str {
+    if at == 0 { "" } else { ", " }
+}
+
+fn elements(f: &mut fmt::Formatter<'_>, dtype: &DType, shape: &[usize]) -> fmt::Result {
+    write!(f, "{dtype}{shape:?}")
+}
+
+impl Value {
+    /// The value as a step of a path, where it is a map key: a text as it is, any other key in diagnostic notation.
+    pub fn to_step(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string()),
+        }
+    }
+}
