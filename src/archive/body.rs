@@ -282,12 +282,12 @@ mod tests {
     /// They once were searched for one by one, which took 30 seconds for 4 MB.
     #[test]
     fn buffers_referred_to_in_reverse_are_found_without_looking_at_others() {
-        const COUNT: u64 = 2000;
+        const COUNT: u16 = 2000;
         let mut items = Items::new();
-        items.head(head::ARRAY, COUNT).unwrap();
+        items.head(head::ARRAY, COUNT.into()).unwrap();
         for number in (0..COUNT).rev() {
             items.head(head::TAG, tag::BUFFER).unwrap();
-            items.head(head::ARRAY, 1).unwrap().head(head::UNSIGNED, number).unwrap();
+            items.head(head::ARRAY, 1).unwrap().head(head::UNSIGNED, number.into()).unwrap();
         }
         let metadata = items.into_bytes();
         let content = Content {
@@ -300,7 +300,7 @@ mod tests {
         let mut out = OArchive::new(Vec::new()).unwrap();
         out.whole_segment(&content, |out| {
             for number in 0..COUNT {
-                out.begin(number, 1)?;
+                out.begin(number.into(), 1)?;
                 out.put(&[(number % 251) as u8])?;
                 out.end()?;
             }
@@ -314,6 +314,6 @@ mod tests {
         assert!(found.into_iter().map(serde_bytes::ByteBuf::into_vec).eq(expected));
         // Put once, then found, read and taken.
         let looks = LOOKS.get();
-        assert!(looks <= 4 * COUNT as usize, "{looks}");
+        assert!(looks <= 4 * usize::from(COUNT), "{looks}");
     }
 }

@@ -17,11 +17,11 @@ pub const FAN: u64 = 64;
 const MAX_LEVELS: usize = 11;
 
 /// No segment is shorter: a record of a name and a check that are null, no lengths, and one byte of metadata.
-const MIN_SEGMENT: u64 = 24;
+const MIN_SEGMENT: u8 = 24;
 
 /// Whether so many segments can stand before `offset`.
 fn have_room(segments: u64, offset: u64) -> bool {
-    segments <= offset.saturating_sub(format::MAGIC.len() as u64) / MIN_SEGMENT
+    segments <= offset.saturating_sub(format::MAGIC.len() as u64) / u64::from(MIN_SEGMENT)
 }
 
 /// A segment in the directory.

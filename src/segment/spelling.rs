@@ -226,7 +226,7 @@ fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>
             wire.leave();
             let inside = keys.get_mut(outer..).unwrap_or_default();
             inside.sort_unstable();
-            if inside.array_windows().any(|[a, b]| a == b) {
+            if inside.windows(2).any(|pair| pair[0] == pair[1]) {
                 return Ok(true);
             }
             keys.truncate(outer);
