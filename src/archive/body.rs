@@ -282,10 +282,10 @@ mod tests {
     /// They once were searched for one by one, which took 30 seconds for 4 MB.
     #[test]
     fn buffers_referred_to_in_reverse_are_found_without_looking_at_others() {
-        const COUNT: u64 = 2000;
+        const COUNT: usize = 2000;
         let mut items = Items::new();
-        items.head(head::ARRAY, COUNT).unwrap();
-        for number in (0..COUNT).rev() {
+        items.head(head::ARRAY, COUNT as u64).unwrap();
+        for number in (0..COUNT as u64).rev() {
             items.head(head::TAG, tag::BUFFER).unwrap();
             items.head(head::ARRAY, 1).unwrap().head(head::UNSIGNED, number).unwrap();
         }
@@ -294,12 +294,12 @@ mod tests {
             name: None,
             alignment: 8,
             checked: false,
-            lengths: &[1; COUNT as usize],
+            lengths: &[1; COUNT],
             metadata: &metadata,
         };
         let mut out = OArchive::new(Vec::new()).unwrap();
         out.whole_segment(&content, |out| {
-            for number in 0..COUNT {
+            for number in 0..COUNT as u64 {
                 out.begin(number, 1)?;
                 out.put(&[(number % 251) as u8])?;
                 out.end()?;
@@ -310,10 +310,10 @@ mod tests {
         let bytes = out.finish().unwrap();
         LOOKS.set(0);
         let found: Vec<serde_bytes::ByteBuf> = IArchive::new(&bytes[..]).unwrap().load().unwrap();
-        let expected = (0..COUNT).rev().map(|number| vec![(number % 251) as u8]);
+        let expected = (0..COUNT as u64).rev().map(|number| vec![(number % 251) as u8]);
         assert!(found.into_iter().map(serde_bytes::ByteBuf::into_vec).eq(expected));
         // Put once, then found, read and taken.
         let looks = LOOKS.get();
-        assert!(looks <= 4 * COUNT as usize, "{looks}");
+        assert!(looks <= 4 * COUNT, "{looks}");
     }
 }

@@ -212,7 +212,7 @@ fn bignum(bytes: &[u8]) -> Option<u128> {
 }
 
 /// Reads one item.
-pub fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
+pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
     wire.charge(size_of::<Value>() as u64)?;
     let at = wire.offset();
     let head = wire.head()?;

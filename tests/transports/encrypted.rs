@@ -192,7 +192,10 @@ fn lengths_that_no_chunk_has_are_refused_before_anything_is_read() {
             let head = (len as u32 | flag).to_be_bytes();
             let (read, result) = open(&[&[0; NONCE][..], &head].concat());
             let error = result.unwrap_err().to_string();
-            assert!(error.contains("is not a valid length of a chunk") && read.is_empty(), "{len}: {error}");
+            assert!(
+                error.contains("is not a valid length of a chunk") && read.is_empty(),
+                "{len}: {error}"
+            );
         }
     }
 }
