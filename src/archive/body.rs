@@ -294,7 +294,7 @@ mod tests {
             name: None,
             alignment: 8,
             checked: false,
-            lengths: &[1; COUNT as usize],
+            lengths: &[1; COUNT],
             metadata: &metadata,
         };
         let mut out = OArchive::new(Vec::new()).unwrap();
@@ -310,7 +310,7 @@ mod tests {
         let bytes = out.finish().unwrap();
         LOOKS.set(0);
         let found: Vec<serde_bytes::ByteBuf> = IArchive::new(&bytes[..]).unwrap().load().unwrap();
-        let expected = (0..COUNT).rev().map(|number| vec![(number % 251) as u8]);
+        let expected = (0..COUNT as u64).rev().map(|number| vec![(number % 251) as u8]);
         assert!(found.into_iter().map(serde_bytes::ByteBuf::into_vec).eq(expected));
         // Put once, then found, read and taken.
         let looks = LOOKS.get();

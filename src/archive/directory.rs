@@ -314,7 +314,7 @@ mod tests {
         let mut directory = Directory::default();
         for index in 0..count {
             let offset = file.len() as u64;
-            file.extend([0xff; MIN_SEGMENT as usize]);
+            file.extend((0..MIN_SEGMENT).map(|_| 0xff));
             let name = (index % 3 == 0).then(|| format!("s{index}").into());
             let position = file.len() as u64;
             directory

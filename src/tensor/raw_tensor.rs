@@ -10,7 +10,7 @@ use crate::io::shared::SharedBytes;
 use crate::mem;
 use crate::number::Number;
 
-/// A tensor as it comes out of a document, for [`FromTensor`].
+/// A tensor as it comes out of a document, for [`FromTensor`](super::FromTensor).
 pub struct RawTensor<'de, 'a> {
     pub(super) meta: TensorMeta,
     /// Whether the document names the dtype. If not, the elements were plain numbers, and any
@@ -56,7 +56,7 @@ impl<'de> RawTensor<'de, '_> {
     /// The elements, in the order that [`meta`](Self::meta) tells.
     ///
     /// # Errors
-    /// Where the stored dtype is not that of `A` (or, under [`cast`], an element does not fit).
+    /// Where the stored dtype is not that of `A` (or, under [`cast`](mod@super::cast), an element does not fit).
     pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE && !matches!(self.data, Data::Numbers(_)) {
             if !self.cast && self.stated {

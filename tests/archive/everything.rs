@@ -407,7 +407,7 @@ fn a_raw_value_never_holds_a_reference_that_leads_nowhere() {
                 assert_eq!((found, after), ((weights(5000, 1), 7), 9), "{way}");
             }
             Err(error) => {
-                assert_eq!(error.category(), tenarc::error::Category::Data, "{way}: {error}")
+                assert_eq!(error.category(), tenarc::error::Category::Data, "{way}: {error}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::{Ix1, s};
+use ndarray::s;
 use tenarc::{Archive, OArchive, Tensor, Value};
 
 use super::support::{quick, to_bytes};
@@ -63,7 +63,7 @@ fn the_nearest_path_is_suggested() {
             archive.get::<Value>(meant).unwrap();
         }
         assert_eq!(archive.tensor::<Vec<u8>>(path).unwrap_err().to_string(), expected);
-        assert_eq!(archive.slice::<u8, _>(path, s![..]).unwrap_err().to_string(), expected);
+        assert_eq!(archive.slice::<Vec<u8>>(path, s![..]).unwrap_err().to_string(), expected);
         assert_eq!(archive.get::<Value>(path).unwrap_err().to_string(), expected);
         assert_eq!(archive.view_at::<&[u8]>(path).unwrap_err().to_string(), expected);
         assert_eq!(archive.keys(path).unwrap_err().to_string(), expected);
