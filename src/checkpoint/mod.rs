@@ -1,6 +1,6 @@
 //! A directory of archives, one for each step of a training loop.
 //!
-//! Order is what makes it safe: a file appears whole ([`AtomicFile`](crate::io::atomic)), is
+//! Order is what makes it safe: a file appears whole ([`AtomicFile`](crate::io::AtomicFile)), is
 //! listed in the manifest, and only then is taken away what it replaces or what rotation has no
 //! room for. No file is ever written over.
 

@@ -36,7 +36,7 @@ use crate::wire::tensor::Kind;
 ///
 /// Maps keep their order, and entries with equal keys, as they stand in the document. Tags that
 /// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
-/// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::value::RawValue) for that.
+/// float is read as [`F32`](Self::F32)), see [`RawValue`] for that.
 ///
 /// A value is looked into as one of `serde_json`: by what it is ([`is_map`](Self::is_map), [`as_str`](Self::as_str) and
 /// the like), by keys and positions (`value["layers"][0]`, which is null where nothing is, [`get`](Self::get)), and by

@@ -190,7 +190,7 @@ fn named(content: &Theirs) -> Option<Tensor> {
 }
 
 fn shape(dims: &Theirs) -> Option<Vec<usize>> {
-    dims.as_array()?.iter().map(|dim| dim.as_i128()?.try_into().ok()).collect()
+    dims.as_array()?.iter().map(|dim| dim.as_integer()?.try_into().ok()).collect()
 }
 
 fn numbers(tag: u64, content: &Theirs) -> Option<(String, Vec<u8>)> {
