@@ -96,7 +96,7 @@ pub enum Value {
 }
 
 /// Reads one item.
-pub fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
+pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
     wire.charge(size_of::<Value>() as u64)?;
     let at = wire.offset();
     let head = wire.head()?;
