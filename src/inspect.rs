@@ -39,6 +39,7 @@ pub const SOME: u64 = tag::SOME;
 
 /// An item, or the end of one.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Item<'a> {
     /// What it is.
     pub event: Event<'a>,

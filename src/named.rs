@@ -147,6 +147,7 @@ impl<R: io::Read> IArchive<R> {
 
 /// What may differ between the variables of a program and the tensors of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Match {
     /// Nothing: the names are the same on both sides.
     Strict,
@@ -162,6 +163,7 @@ pub enum Match {
 
 /// Names that only one side has; see [`load_multi_onto`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unmatched {
     /// Variables that the archive has no tensor for, and that are as they were.
     pub missing: Vec<String>,

@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn looks_at_a_bounded_number_of_names() {
         let mut nearest = Nearest::default();
-        let looked = (1..).find(|at| nearest.look_at("name", &format!("n{at}"))).unwrap();
+        let looked =
+            (1..=2 * MAX_NAMES).find(|at| nearest.look_at("name", &format!("n{at}"))).unwrap();
         assert_eq!(looked, MAX_NAMES);
         assert_eq!(nearest.question(), "");
     }

@@ -164,7 +164,7 @@ impl<'m> Walk<'m> {
 
     /// Passes over what starts with this item, and keeps what of it can be kept.
     fn item(&mut self, item: Item<'m>) -> Result<()> {
-        let Item { event, range } = item;
+        let Item { event, range, .. } = item;
         match event {
             Event::Array
                 if self.take_texts && !self.steps.is_empty() && self.is_texts(range.start)? =>

@@ -17,6 +17,7 @@ use crate::io::lock::is_at;
 
 /// What became of a torn archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// How many segments were kept as they are.
     pub segments: u64,

@@ -23,6 +23,7 @@ use crate::wire::tag;
 
 /// What [`recover_to`](crate::archive::recover_to) kept of a value that the file ended in.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Salvaged {
     /// The name of the value.
     pub name: Option<String>,

@@ -57,7 +57,8 @@ impl<T: ?Sized> fmt::Debug for Split<'_, T> {
 }
 
 /// Bytes of a buffer, the next to be sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Piece<'a> {
     /// The buffer.
     pub buffer: &'a BufferInfo,
@@ -65,6 +66,16 @@ pub struct Piece<'a> {
     pub offset: u64,
     /// The bytes: all of the buffer, where it lies in memory as it is sent.
     pub bytes: &'a [u8],
+}
+
+impl fmt::Debug for Piece<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Piece")
+            .field("buffer", self.buffer)
+            .field("offset", &self.offset)
+            .field("len", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a, T: Serialize + ?Sized> Split<'a, T> {

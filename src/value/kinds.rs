@@ -157,6 +157,7 @@ impl Value {
     }
 
     /// Takes the value, and leaves null in its place.
+    #[must_use]
     pub fn take(&mut self) -> Value {
         std::mem::take(self)
     }

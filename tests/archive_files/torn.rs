@@ -126,13 +126,13 @@ impl Sample {
         let (end, segments) = self.last_end(cut);
         fs::write(path, torn).unwrap();
         let dropped = (torn.len() - end) as u64;
-        let expected = Recovered { segments, dropped, ..Recovered::default() };
+        let expected = recovered(segments, dropped);
 
         let new = path.with_extension("new");
-        let mut recovered = tenarc::archive::recover_to(path, &new).unwrap();
+        let mut found = tenarc::archive::recover_to(path, &new).unwrap();
         assert!(fs::read(path).unwrap() == torn, "{cut}: the old file changed");
-        let salvaged = recovered.salvaged.take();
-        assert_eq!(recovered, expected);
+        let salvaged = found.salvaged.take();
+        assert_eq!(found, expected);
         assert_eq!(tenarc::archive::recover(path).unwrap(), expected);
         let mended = fs::read(path).unwrap();
         match salvaged {
@@ -142,7 +142,7 @@ impl Sample {
         assert!(mended.starts_with(&self.bytes[..end]));
         assert_eq!(numbers(&mended).unwrap(), Self::expected(segments));
 
-        let whole = Recovered { segments, ..Recovered::default() };
+        let whole = recovered(segments, 0);
         assert_eq!(tenarc::archive::recover(path).unwrap(), whole);
         assert!(fs::read(path).unwrap() == mended, "{cut}: a whole archive changed");
         append(path, [segments as u32], self.len);
@@ -331,10 +331,7 @@ fn damage_with_whole_segments_behind_it_is_not_cut_off() {
         // With its end mark it is not torn, and left as it is.
         fs::write(&path, &bytes).unwrap();
         assert!(tenarc::open(&path).unwrap().verify().is_err());
-        assert_eq!(
-            tenarc::archive::recover(&path).unwrap(),
-            Recovered { segments: 7, ..Recovered::default() }
-        );
+        assert_eq!(tenarc::archive::recover(&path).unwrap(), recovered(7, 0));
         assert_eq!(fs::read(&path).unwrap(), bytes);
         // Torn as well, with an end mark between: nothing is cut off.
         let last_mark = sample.ends[sample.ends.len() - 2].0;
@@ -453,4 +450,12 @@ fn damage_before_a_whole_value_takes_nothing_with_it() {
     std::fs::write(&path, &torn).unwrap();
     let found = tenarc::archive::recover(&path).unwrap();
     assert_eq!((found.segments, found.damaged), (2, 0));
+}
+
+/// What became of an archive that is whole up to its last so many bytes.
+fn recovered(segments: u64, dropped: u64) -> Recovered {
+    let mut recovered = Recovered::default();
+    recovered.segments = segments;
+    recovered.dropped = dropped;
+    recovered
 }

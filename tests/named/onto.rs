@@ -38,7 +38,10 @@ impl Model {
 
 fn unmatched(missing: &[&str], unexpected: &[&str]) -> Unmatched {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    Unmatched { missing: owned(missing), unexpected: owned(unexpected) }
+    let mut unmatched = Unmatched::default();
+    unmatched.missing = owned(missing);
+    unmatched.unexpected = owned(unexpected);
+    unmatched
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
         None => tenarc::archive::recover(&args.file)?,
         Some(output) => tenarc::archive::recover_to(&args.file, output)?,
     };
-    let Recovered { segments, damaged, dropped, salvaged } = recovered;
+    let Recovered { segments, damaged, dropped, salvaged, .. } = recovered;
     if args.json.json {
         let salvaged = salvaged.map(|salvaged| {
             serde_json::json!({

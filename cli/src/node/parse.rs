@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
 
     /// What starts with this item.
     fn node(&mut self, item: Item<'a>) -> Result<Node> {
-        let Item { event, mut range } = item;
+        let Item { event, mut range, .. } = item;
         let kind = match event {
             Event::Array => {
                 let mut nodes = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
             Event::Map => {
                 let mut entries = Vec::new();
                 loop {
-                    let Item { event, range: at } = self.next()?;
+                    let Item { event, range: at, .. } = self.next()?;
                     let Event::Key(key) = event else {
                         range.end = at.end;
                         break Kind::Map(entries);

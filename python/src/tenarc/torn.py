@@ -78,7 +78,7 @@ def check_hashes(segment: Segment) -> None:
 
 
 def scan(source: Source, limits: Limits, each: Callable[[Segment], None] = lambda _: None) -> Scan:
-    """Walks over all headers. `each` is given every segment that is all there, and ends the walk by raising a fault."""
+    """Walks over all headers. Calls `each` with every complete segment; a fault that it raises ends the walk."""
     check_magic(source)
     found = Scan()
     while found.end < source.length and found.fault is None:
@@ -122,7 +122,7 @@ def last_commit(source: Source, limits: Limits) -> tuple[Directory, int, int]:
         mark = found.end + len(found.missing)
         tail = tail_behind(source, found.end, mark - 1)
         if tail is not None:
-            what = f"the archive is damaged at byte {found.end}, and has a later end mark, whose tail is at byte {tail}"
+            what = f"the archive is damaged at byte {found.end}, but has a later end mark, with its tail at byte {tail}"
             raise Damaged(f"{what}; `open(path, torn=True)` reads the values before the damage", offset=found.end)
     end = read_end(source, found.vouched)
     if end is None:
