@@ -150,7 +150,7 @@ def open_archive(path: str | os.PathLike[str], *, torn: bool = False, limits: Li
     With `torn`, a file that was cut or never finished is opened too, and has the values that are whole in it;
     `Archive.torn` says what is wrong. That walks over all headers, and looks at no buffers.
 
-    While another process appends, and after an append that was killed, the archive is what the last end mark vouches
+    While another process appends, and after a killed append, the archive is what the last end mark vouches
     for, and `Archive.unfinished_bytes` says how many bytes follow.
 
     `OSError` where the file cannot be read, `Torn` where it has no end mark, `Damaged` where it is no
