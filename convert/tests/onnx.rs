@@ -315,18 +315,18 @@ fn archives_hold_the_tensors_and_all_else_is_a_loss() {
         assert!(lost.contains(&path), "{path}: {lost:?}");
     }
     let archive = tenarc::open(&to).unwrap();
-    assert_eq!(archive.keys("").unwrap(), ["o.f32"]);
+    assert_eq!(archive.only().unwrap().keys("").unwrap(), ["o.f32"]);
 
     for file in ["typed.onnx", "raw.onnx", "shapes.onnx", "external.onnx"] {
         let from = fixtures().join(file);
         onnx::to_archive(&from, &to, &lossy.clone().with_external(true)).unwrap();
         let (model, archive) =
             (onnx::open_with_external(&from).unwrap(), tenarc::open(&to).unwrap());
-        assert_eq!(archive.keys("").unwrap().len(), model.tensors().len());
+        assert_eq!(archive.only().unwrap().keys("").unwrap().len(), model.tensors().len());
         for tensor in model.tensors() {
             let path = format!("/{}", tensor.name());
             assert_eq!(
-                archive.dyn_tensor(&path).unwrap(),
+                archive.only().unwrap().dyn_tensor(&path).unwrap(),
                 model.dyn_tensor(tensor.name()).unwrap()
             );
         }

@@ -1,7 +1,8 @@
 //! Archives that can be read at any position.
 
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::{Deserialize, DeserializeOwned};
@@ -12,12 +13,13 @@ use super::scan::{self, Committed};
 use super::segment::Segment;
 use super::source;
 use crate::error::{Error, Result};
-use crate::io::at::ReadAt;
+use crate::io::at::{ReadAt, open_file};
+use crate::mem::Arena;
 use crate::near::Nearest;
 use crate::options::DecodeOptions;
 use crate::segment::format::{self, MAGIC};
 use crate::segment::path::TensorInfo;
-use crate::tensor::{DynTensor, FromTensor, Slices};
+use crate::tensor::{FromTensor, Slices};
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
 /// memory, or anything else that is [`ReadAt`].
@@ -26,8 +28,8 @@ use crate::tensor::{DynTensor, FromTensor, Slices};
 /// into their final memory, and only those. All methods take `&self`, so that several threads can
 /// read at once.
 ///
-/// Where the archive is one saved value, its parts are read by the methods here; where it is
-/// several, by those of a [`segment`](Self::segment).
+/// If the archive is one saved value, its parts are read by the methods here, and by those of
+/// [`only`](Self::only); if it is several, by those of a [`segment`](Self::segment).
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -61,6 +63,8 @@ pub struct Archive<S> {
     options: DecodeOptions,
     /// The header of the only segment, once it was read.
     sole: OnceLock<Arc<Loaded>>,
+    /// Where the small tensors of views go that are not aligned.
+    arena: Arena,
 }
 
 /// More bytes than a block of the directory takes.
@@ -136,6 +140,23 @@ impl<S> fmt::Debug for Archive<S> {
     }
 }
 
+impl Archive<File> {
+    /// Opens an archive file: see [`tenarc::open`](crate::open), which is the same.
+    ///
+    /// # Errors
+    /// As [`tenarc::open`](crate::open).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_as(path.as_ref(), Opened::committed)
+    }
+
+    /// Opens an archive file, of which `look` finds out what it holds.
+    pub(super) fn open_as(path: &Path, look: fn(&File, u64) -> Result<Opened>) -> Result<Self> {
+        let (file, len) = open_file(path)?;
+        let opened = look(&file, len).map_err(|error| error.in_file(path))?;
+        Ok(Self::opened(file, opened))
+    }
+}
+
 impl<S: ReadAt> Archive<S> {
     /// Opens an archive, of which only the first and the last bytes are read.
     ///
@@ -170,7 +191,8 @@ impl<S: ReadAt> Archive<S> {
     pub(super) fn opened(source: S, opened: Opened) -> Self {
         let Opened { len, unfinished, index } = opened;
         let options = DecodeOptions::default();
-        Self { source, len, unfinished, index, options, sole: OnceLock::new() }
+        let (sole, arena) = (OnceLock::new(), Arena::default());
+        Self { source, len, unfinished, index, options, sole, arena }
     }
 
     /// Sets how values are read.
@@ -307,7 +329,11 @@ impl<S: ReadAt> Archive<S> {
             let what = "the directory has another name than the segment";
             return Err(Error::damaged(what).at(entry.offset));
         }
-        Ok(Segment { source: &self.source, loaded, options: self.options })
+        Ok(self.with_loaded(loaded))
+    }
+
+    fn with_loaded(&self, loaded: Arc<Loaded>) -> Segment<'_, S> {
+        Segment { source: &self.source, arena: Some(&self.arena), loaded, options: self.options }
     }
 
     /// Whether a segment is the one that a torn archive ends in.
@@ -380,11 +406,26 @@ impl<S: ReadAt> Archive<S> {
         Ok(None)
     }
 
-    /// The only segment.
-    fn sole(&self) -> Result<Segment<'_, S>> {
+    /// The value saved, if it is the only one: [`load`](Self::load), [`tensor`](Self::tensor) and the
+    /// other methods here that read values read from it, and it has more of them.
+    ///
+    /// ```
+    /// # let bytes = tenarc::OArchive::new(Vec::new()).and_then(|mut out| {
+    /// #     out.save(&std::collections::BTreeMap::from([("bias", tenarc::Tensor(vec![0.5f32]))]))?;
+    /// #     out.finish()
+    /// # })?;
+    /// let archive = tenarc::Archive::new(bytes)?;
+    /// let value = archive.only()?;
+    /// assert_eq!(value.keys("")?, ["bias"]);
+    /// assert_eq!(value.info("bias")?.shape(), [1]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and where the archive is torn or damaged.
+    pub fn only(&self) -> Result<Segment<'_, S>> {
         if let Some(loaded) = self.sole.get() {
-            let loaded = loaded.clone();
-            return Ok(Segment { source: &self.source, loaded, options: self.options });
+            return Ok(self.with_loaded(loaded.clone()));
         }
         if let Some(error) = self.torn() {
             return Err(error.again());
@@ -405,7 +446,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::load`].
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
-        self.sole()?.load()
+        self.only()?.load()
     }
 
     /// The value at `path`; see [`Segment::get`].
@@ -413,7 +454,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::get`].
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.sole()?.get(path)
+        self.only()?.get(path)
     }
 
     /// The tensor at `path`; see [`Segment::tensor`].
@@ -421,30 +462,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::tensor`].
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
-        self.sole()?.tensor(path)
-    }
-
-    /// The tensor at `path`, whatever its dtype; see [`Segment::dyn_tensor`].
-    ///
-    /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::dyn_tensor`].
-    pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
-        self.sole()?.dyn_tensor(path)
-    }
-
-    /// Many tensors, read by several threads; see [`Segment::dyn_tensors`].
-    ///
-    /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::dyn_tensors`].
-    pub fn dyn_tensors<P: AsRef<str> + Sync>(
-        &self,
-        paths: &[P],
-        threads: NonZeroUsize,
-    ) -> Result<Vec<DynTensor>>
-    where
-        S: Sync,
-    {
-        self.sole()?.dyn_tensors(paths, threads)
+        self.only()?.tensor(path)
     }
 
     /// Part of the tensor at `path`; see [`Segment::slice`].
@@ -456,7 +474,7 @@ impl<S: ReadAt> Archive<S> {
         path: &str,
         slices: impl Into<Slices>,
     ) -> Result<T> {
-        self.sole()?.slice(path, slices)
+        self.only()?.slice(path, slices)
     }
 
     /// All tensors; see [`Segment::tensors`].
@@ -464,23 +482,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::tensors`].
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
-        self.sole()?.tensors()
-    }
-
-    /// The tensor at `path`, without its elements; see [`Segment::info`].
-    ///
-    /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::info`].
-    pub fn info(&self, path: &str) -> Result<TensorInfo> {
-        self.sole()?.info(path)
-    }
-
-    /// The keys at `path`; see [`Segment::keys`].
-    ///
-    /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::keys`].
-    pub fn keys(&self, path: &str) -> Result<Vec<String>> {
-        self.sole()?.keys(path)
+        self.only()?.tensors()
     }
 
     /// Views of the value, where the archive lies in memory; see [`Segment::view`].
@@ -496,7 +498,7 @@ impl<S: ReadAt> Archive<S> {
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::view_at`].
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
-        self.sole()?.view_at(path)
+        self.only()?.view_at(path)
     }
 
     /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,

@@ -1,11 +1,16 @@
 //! Archives in mapped files.
 
+use std::ops::Deref;
 use std::path::Path;
+
+use serde::de::DeserializeOwned;
 
 use super::file::{Archive, Opened};
 use crate::error::{Error, Result};
 use crate::io::at::{first_bytes, open_file};
-use crate::mem::Mapped;
+use crate::mem::MappedFile;
+use crate::options::DecodeOptions;
+use crate::tensor::SharedTensor;
 
 /// As many bytes as most archives have headers in.
 const START: usize = 8 << 10;
@@ -59,18 +64,21 @@ const START: usize = 8 << 10;
 ///
 /// A tensor in a buffer lies as aligned as the archive is, 256 bytes by default. Small ones, which stand
 /// inline in the metadata, are copied to aligned memory at the first view, once.
-pub type Map = Archive<Mapped>;
+///
+/// It derefs to an [`Archive`], whose methods read from it.
+#[derive(Debug)]
+pub struct Map(Archive<MappedFile>);
 
-impl Archive<Mapped> {
+impl Map {
     /// Maps an archive file, up to its last end mark: see [`Archive::unfinished_bytes`].
     ///
-    /// Checksums of tensors are not verified, as that would read them; [`verify`](Self::verify) does.
+    /// Checksums of tensors are not verified, as that would read them; [`verify`](Archive::verify) does.
     ///
     /// # Errors
     /// Where the file cannot be mapped, or is no archive, a damaged one, or one without an end mark.
     ///
     /// # Safety
-    /// While the map, and so any view, lives, nobody may change the file's contents or cut it short, in
+    /// While the map lives, and so any view of it or tensor [shared](Self::share) from it, nobody may change the file's contents or cut it short, in
     /// this process or another: views would change under their readers, text would cease to be UTF-8,
     /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
     /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
@@ -88,7 +96,37 @@ impl Archive<Mapped> {
         let failed = |error| Error::io_at(error, "cannot map", path);
         let start = first_bytes(&file, START).map_err(failed)?;
         // SAFETY: what this asks is asked of the caller.
-        let mapped = unsafe { Mapped::new(&file, opened.len, start) }.map_err(failed)?;
-        Ok(Self::opened(mapped, opened))
+        let mapped = unsafe { MappedFile::new(&file, opened.len, start) }.map_err(failed)?;
+        Ok(Self(Archive::opened(mapped, opened)))
+    }
+
+    /// Sets how values are read.
+    #[must_use]
+    pub fn with_options(self, options: DecodeOptions) -> Self {
+        Self(self.0.with_options(options))
+    }
+
+    /// The whole value with tensors that keep the file mapped; see [`Segment::load_shared`](super::Segment::load_shared).
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::load_shared`](super::Segment::load_shared).
+    pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
+        self.only()?.load_shared()
+    }
+
+    /// The tensor at `path`, which keeps the file mapped; see [`Segment::share`](super::Segment::share).
+    ///
+    /// # Errors
+    /// Where not exactly one value was saved, and as [`Segment::share`](super::Segment::share).
+    pub fn share(&self, path: &str) -> Result<SharedTensor> {
+        self.only()?.share(path)
+    }
+}
+
+impl Deref for Map {
+    type Target = Archive<MappedFile>;
+
+    fn deref(&self) -> &Archive<MappedFile> {
+        &self.0
     }
 }

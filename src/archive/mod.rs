@@ -38,7 +38,6 @@ pub use write::{ArchiveFile, OArchive};
 pub use crate::segment::options::SaveOptions;
 
 use crate::error::Result;
-use crate::io::at::open_file;
 use crate::options::DecodeOptions;
 
 /// Saves a value as an archive file, in place of what is at `path`.
@@ -104,7 +103,7 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 /// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: then
 /// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    opened(path.as_ref(), Opened::committed)
+    Archive::open(path)
 }
 
 /// As [`open`], and reads what stands behind the last end mark too, or what there is of a file without
@@ -113,11 +112,5 @@ pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
 /// # Errors
 /// As [`open`], but for torn archives.
 pub fn open_torn(path: impl AsRef<Path>) -> Result<Archive<File>> {
-    opened(path.as_ref(), Opened::torn)
-}
-
-fn opened(path: &Path, look: fn(&File, u64) -> Result<Opened>) -> Result<Archive<File>> {
-    let (file, len) = open_file(path)?;
-    let opened = look(&file, len).map_err(|error| error.in_file(path))?;
-    Ok(Archive::opened(file, opened))
+    Archive::open_as(path.as_ref(), Opened::torn)
 }

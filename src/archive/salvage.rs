@@ -51,7 +51,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             return None;
         }
         let options = DecodeOptions::default().with_checksums(false);
-        let segment = Segment { source, loaded: Arc::new(loaded), options };
+        let segment = Segment { source, arena: None, loaded: Arc::new(loaded), options };
         Some(Self { segment, kept, limits: options.limits })
     }
 

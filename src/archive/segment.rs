@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
+use crate::io::shared::SharedBytes;
+use crate::mem::Arena;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{Lending, Seen, wrong_checksum};
@@ -25,7 +27,7 @@ use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
 use crate::segment::path::{self, TensorInfo};
-use crate::tensor::{DynTensor, FromTensor, RawTensor, Slices, Tensor};
+use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor};
 use crate::wire::tensor::Payload;
 
 /// One saved value of an [`Archive`](crate::Archive): to be loaded as a whole, or in parts named by
@@ -38,6 +40,8 @@ use crate::wire::tensor::Payload;
 /// that is an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
+    /// Where the small tensors of views go that are not aligned.
+    pub(super) arena: Option<&'a Arena>,
     pub(super) loaded: Arc<Loaded>,
     pub(super) options: DecodeOptions,
 }
@@ -53,7 +57,8 @@ impl<S: ?Sized> fmt::Debug for Segment<'_, S> {
 
 impl<S: ?Sized> Clone for Segment<'_, S> {
     fn clone(&self) -> Self {
-        Self { source: self.source, loaded: self.loaded.clone(), options: self.options }
+        let Self { source, arena, options, .. } = *self;
+        Self { source, arena, loaded: self.loaded.clone(), options }
     }
 }
 
@@ -344,8 +349,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// Where the value does not fit the type, or is not aligned as its elements must be.
     pub fn view<T: Deserialize<'a>>(&self) -> Result<T> {
-        let header = &self.loaded.header;
-        self.view_item(0..header.metadata.len())
+        self.lend(0..self.header().metadata.len(), None)
     }
 
     /// As [`view`](Self::view), of the value at `path`.
@@ -354,11 +358,66 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// As [`view`](Self::view), and where there is no such value.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.view_item(range).map_err(|error| under(error, path))
+        self.lend(range, None).map_err(|error| under(error, path))
     }
 
-    fn view_item<T: Deserialize<'a>>(&self, range: Range<usize>) -> Result<T> {
-        let header = &self.loaded.header;
+    /// The value, with a [`SharedTensor`](crate::tensor::SharedTensor) for each tensor in a buffer, that keeps
+    /// the archive's memory alive: those are not copied. The archive must lie in memory: a
+    /// [`Map`](crate::Map), [`SharedBytes`], or what else implements [`ReadAt::share`]; other memory is
+    /// copied.
+    ///
+    /// As with views, the checksums of tensors are not verified.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// use tenarc::tensor::SharedTensor;
+    /// use tenarc::{Map, Tensor};
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tenarc-doc-shared-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir)?;
+    /// # let path = dir.join("model.tenarc");
+    /// tenarc::save(&path, &BTreeMap::from([("weight", Tensor(vec![0.5f32; 4096]))]))?;
+    ///
+    /// // SAFETY: nobody changes the file while it is mapped.
+    /// let map = unsafe { Map::open(&path)? };
+    /// let model: BTreeMap<String, Tensor<SharedTensor>> = map.only()?.load_shared()?;
+    /// drop(map);
+    /// // The tensor keeps the file mapped.
+    /// assert_eq!(model["weight"].as_slice::<f32>()?[4095], 0.5);
+    /// # drop(model);
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where the value does not fit the type, and where the archive does not lie in memory.
+    pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
+        self.lend(0..self.header().metadata.len(), Some(&|number| self.share_buffer(number)))
+    }
+
+    /// The tensor at `path`, without a copy: see [`load_shared`](Self::load_shared).
+    ///
+    /// # Errors
+    /// As [`load_shared`](Self::load_shared), and where there is no tensor at `path`.
+    pub fn share(&self, path: &str) -> Result<SharedTensor> {
+        let range = find::find(self.metadata()?, path, self.options.limits)?;
+        let tensor = self.lend(range, Some(&|number| self.share_buffer(number)));
+        tensor.map(Tensor::into_inner).map_err(|error| under(error, path))
+    }
+
+    fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
+        let (start, len) = self.loaded.buffer(number).ok()?;
+        self.source.share(source::range(start, usize::try_from(len).ok()?)?)
+    }
+
+    /// The value at `range`, read from the archive's own memory.
+    fn lend<T: Deserialize<'a>>(
+        &self,
+        range: Range<usize>,
+        share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
+    ) -> Result<T> {
+        let header = self.header();
         let source: &'a S = self.source;
         let contents = self.contents()?;
         let base = header.metadata_offset() + range.start as u64;
@@ -368,8 +427,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             let (start, len) = self.loaded.buffer(number)?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
-        let (arena, seen) = (source.arena(), Seen::default());
-        let mut buffers = Lending { header, content: &content, share: None, arena, seen };
+        let (arena, seen) = (self.arena, Seen::default());
+        let mut buffers = Lending { header, content: &content, share, arena, seen };
         decode(PhantomData, metadata, base, &mut buffers, self.options)
     }
 }

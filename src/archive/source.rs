@@ -1,6 +1,7 @@
 //! Reading pieces of an archive: borrowed from memory, or copied out of what reads at positions.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
@@ -42,7 +43,7 @@ pub fn fill<S: ReadAt + ?Sized>(
 /// `len` bytes from `offset` on, which the archive is long enough for.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
     let len = in_memory(len, offset)?;
-    if let Some(bytes) = source.read_before(offset, len) {
+    if let Some(bytes) = range(offset, len).and_then(|range| source.read_before(range)) {
         return Ok(Cow::Borrowed(bytes));
     }
     if let Some(contents) = source.contents() {
@@ -57,17 +58,23 @@ pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Co
 
 /// As [`bytes`], of a source that holds all of them.
 pub fn held<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
-    match (source.read_before(offset, len), source.contents()) {
+    let before = range(offset, len).and_then(|range| source.read_before(range));
+    match (before, source.contents()) {
         (Some(bytes), _) => Ok(bytes),
         (None, Some(contents)) => slice(contents, offset, len),
         (None, None) => Err(Error::data("the archive is not in memory").at(offset)),
     }
 }
 
+/// Where `len` bytes from `offset` on are in memory, if they can be.
+pub fn range(offset: u64, len: usize) -> Option<Range<usize>> {
+    let start = usize::try_from(offset).ok()?;
+    Some(start..start.checked_add(len)?)
+}
+
 /// `len` bytes of the contents of an archive.
 pub fn slice(contents: &[u8], offset: u64, len: usize) -> Result<&[u8]> {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX);
-    let found = contents.get(start..).and_then(|rest| rest.get(..len));
+    let found = range(offset, len).and_then(|range| contents.get(range));
     found.ok_or_else(|| Error::eof(&format!("{len} bytes of the archive")).at(offset))
 }
 

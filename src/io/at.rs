@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::io::shared::SharedBytes;
 use crate::io::source::read_some;
-use crate::mem::{Arena, Mapped};
+use crate::mem::MappedFile;
 
 /// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
 /// reads at a position, such as an object store.
@@ -30,16 +33,15 @@ pub trait ReadAt {
         None
     }
 
-    /// `len` bytes from `offset` on, if they were read before: of a mapping, whose own bytes there
-    /// may have to be faulted in first.
-    #[doc(hidden)]
-    fn read_before(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+    /// Bytes in memory that were read before, if they cost less to get at than [`contents`](Self::contents): the
+    /// first bytes of a mapped file, whose own pages may have to be faulted in first.
+    fn read_before(&self, _range: Range<usize>) -> Option<&[u8]> {
         None
     }
 
-    /// Where the small tensors of views go that do not lie aligned.
-    #[doc(hidden)]
-    fn arena(&self) -> Option<&Arena> {
+    /// Part of the [`contents`](Self::contents) together with what keeps it alive, if that can be had: then
+    /// a [`SharedTensor`](crate::tensor::SharedTensor) needs no copy.
+    fn share(&self, _range: Range<usize>) -> Option<SharedBytes> {
         None
     }
 }
@@ -92,7 +94,41 @@ impl ReadAt for [u8] {
     }
 }
 
-impl ReadAt for Vec<u8> {
+/// Implements [`ReadAt`] for what derefs to something that does.
+macro_rules! by_deref {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        impl<$($generics)*> ReadAt for $type {
+            fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+                (**self).read_at(out, offset)
+            }
+
+            fn size(&self) -> io::Result<u64> {
+                (**self).size()
+            }
+
+            fn contents(&self) -> Option<&[u8]> {
+                (**self).contents()
+            }
+
+            fn read_before(&self, range: Range<usize>) -> Option<&[u8]> {
+                (**self).read_before(range)
+            }
+
+            fn share(&self, range: Range<usize>) -> Option<SharedBytes> {
+                (**self).share(range)
+            }
+        }
+    )*};
+}
+
+by_deref! {
+    [] Vec<u8>;
+    [T: ReadAt + ?Sized] &T;
+    [T: ReadAt + ?Sized] Box<T>;
+    [T: ReadAt + ?Sized] Arc<T>;
+}
+
+impl ReadAt for SharedBytes {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         (**self).read_at(out, offset)
     }
@@ -102,59 +138,33 @@ impl ReadAt for Vec<u8> {
     }
 
     fn contents(&self) -> Option<&[u8]> {
-        (**self).contents()
+        Some(self)
     }
 
-    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        (**self).read_before(offset, len)
-    }
-
-    fn arena(&self) -> Option<&Arena> {
-        (**self).arena()
+    fn share(&self, range: Range<usize>) -> Option<SharedBytes> {
+        self.slice(range)
     }
 }
 
-impl<T: ReadAt + ?Sized> ReadAt for &T {
+impl ReadAt for MappedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        (**self).read_at(out, offset)
+        self.as_ref().read_at(out, offset)
     }
 
     fn size(&self) -> io::Result<u64> {
-        (**self).size()
+        self.as_ref().size()
     }
 
     fn contents(&self) -> Option<&[u8]> {
-        (**self).contents()
+        Some(self.as_ref())
     }
 
-    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        (**self).read_before(offset, len)
+    fn read_before(&self, range: Range<usize>) -> Option<&[u8]> {
+        self.read_before(range)
     }
 
-    fn arena(&self) -> Option<&Arena> {
-        (**self).arena()
-    }
-}
-
-impl ReadAt for Mapped {
-    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.bytes().read_at(out, offset)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.bytes().len() as u64)
-    }
-
-    fn contents(&self) -> Option<&[u8]> {
-        Some(self.bytes())
-    }
-
-    fn read_before(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        self.piece_at(offset, len)
-    }
-
-    fn arena(&self) -> Option<&Arena> {
-        Some(self.own_arena())
+    fn share(&self, range: Range<usize>) -> Option<SharedBytes> {
+        self.share(range)
     }
 }
 

@@ -19,8 +19,9 @@ pub trait Buffers<'de> {
     /// How their contents are had.
     fn contents(&mut self) -> Contents<'_, 'de>;
 
-    /// The bytes of a small tensor inside the metadata, aligned to 16 bytes if that can be had.
-    fn settle(&self, bytes: &'de [u8]) -> &'de [u8] {
+    /// The bytes of a small tensor inside the metadata, which end at `end`, aligned to 16 bytes if that can
+    /// be had.
+    fn settle(&self, _end: u64, bytes: &'de [u8]) -> &'de [u8] {
         bytes
     }
 }

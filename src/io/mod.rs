@@ -12,3 +12,5 @@ pub(crate) mod source;
 pub use at::{ReadAt, open_file};
 pub use atomic::{AtomicFile, SyncLevel};
 pub use shared::SharedBytes;
+
+pub use crate::mem::MappedFile;

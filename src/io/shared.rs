@@ -1,7 +1,7 @@
 //! Bytes that are kept alive by whoever holds them.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Bytes that live as long as anybody holds them: what a [`SharedTensor`](crate::tensor::SharedTensor)
@@ -16,6 +16,25 @@ impl SharedBytes {
     /// Bytes that keep their owner alive.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
         Self(Arc::new(owner))
+    }
+
+    /// Part of the bytes, which keeps the same owner alive; `None` if there are not as many.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        self.get(range.clone())?;
+        Some(Self::from_owner(Part { whole: self.clone(), range }))
+    }
+}
+
+/// Part of shared bytes.
+struct Part {
+    whole: SharedBytes,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        self.whole.get(self.range.clone()).unwrap_or_default()
     }
 }
 

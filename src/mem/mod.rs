@@ -17,7 +17,7 @@ use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
 pub use lend::Lent;
-pub use map::Mapped;
+pub use map::MappedFile;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 
 use crate::dtype::for_each_dtype;

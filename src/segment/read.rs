@@ -96,6 +96,7 @@ impl<'de> Read<'de> for SegmentRead<'de, '_> {
         if (bytes.as_ptr() as usize).is_multiple_of(align) {
             return bytes;
         }
-        self.buffers.settle(bytes)
+        // They were taken right before.
+        self.buffers.settle(self.offset(), bytes)
     }
 }

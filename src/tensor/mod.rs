@@ -43,15 +43,16 @@
 //! | read into | from a slice | from a reader |
 //! |---|---|---|
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
-//! | `ArrayView` | no copy; an error where the payload does not lie aligned | an error |
+//! | `ArrayView`, [`DynView`] | no copy; an error where the payload does not lie aligned | an error |
 //! | `CowArray` | no copy where the payload lies aligned, else one | read in place |
-//! | [`SharedTensor`] | one copy; none from [shared parts](crate::parts::Parts::load_shared) | read in place |
+//! | [`SharedTensor`] | one copy; none from a [map](crate::Map::load_shared) or [parts](crate::parts::Parts::load_shared) | read in place |
 //!
 //! Asking for another element type than the stored one is an error that names both; see [`cast`]
 //! for conversions.
 
 mod deferred;
 mod dyn_tensor;
+mod dyn_view;
 mod from_tensor;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -72,6 +73,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use deferred::Deferred;
 pub use dyn_tensor::DynTensor;
+pub use dyn_view::DynView;
 pub use from_tensor::FromTensor;
 pub use raw_tensor::RawTensor;
 pub use rows::Rows;

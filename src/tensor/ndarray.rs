@@ -8,7 +8,8 @@ use ndarray::{
 use super::sequences::{BLOCK, write_slice};
 use super::variable::Variable;
 use super::{
-    AxisSlice, DynTensor, FromTensor, Order, RawTensor, SharedTensor, Slices, TensorMeta, ToTensor,
+    AxisSlice, DynTensor, DynView, FromTensor, Order, RawTensor, SharedTensor, Slices, TensorMeta,
+    ToTensor,
 };
 use crate::dtype::DType;
 use crate::elements::{Element, le_bytes};
@@ -167,6 +168,17 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynT
             values.get(start..start + count).unwrap_or_default().to_vec()
         };
         Self::of_vec(meta, values)
+    }
+}
+
+impl<'a> DynView<'a> {
+    /// A view as an array of `A`.
+    ///
+    /// # Errors
+    /// As [`as_slice`](Self::as_slice).
+    pub fn view<A: Element>(&self) -> Result<ArrayViewD<'a, A>> {
+        let shape = strided::<IxDyn>(self.meta_ref())?;
+        ArrayViewD::from_shape(shape, self.as_slice()?).map_err(|error| misfit(&error))
     }
 }
 

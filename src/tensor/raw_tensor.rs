@@ -80,13 +80,22 @@ impl<'de> RawTensor<'de, '_> {
         if self.meta.dtype != A::DTYPE {
             return Err(self.wrong_dtype(&A::DTYPE));
         }
-        let Data::Borrowed(bytes) = self.data else {
-            return Err(Error::data(
+        elements::viewed(self.borrow_bytes()?)
+    }
+
+    /// The little-endian bytes of the elements in the input, in the order that [`meta`](Self::meta) tells.
+    ///
+    /// # Errors
+    /// If the input does not hold them so: it is a reader, or has them in chunks or of the other byte
+    /// order.
+    pub fn borrow_bytes(&self) -> Result<&'de [u8]> {
+        match self.data {
+            Data::Borrowed(bytes) => Ok(bytes),
+            _ => Err(Error::data(
                 "the tensor cannot be borrowed: it comes from a reader, in chunks, or in another \
                  byte order; read it into an owned array or a CowArray",
-            ));
-        };
-        elements::viewed(bytes)
+            )),
+        }
     }
 
     /// As [`borrow`](Self::borrow), where the reason does not matter.

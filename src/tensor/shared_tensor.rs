@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor};
+use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor, dyn_view};
 use crate::dtype::DType;
-use crate::elements;
 use crate::elements::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::shared::SharedBytes;
 
-/// A tensor that keeps the buffer alive which holds its elements, and is had without copying them:
-/// see [`Parts::load_shared`](crate::parts::Parts::load_shared).
+/// A tensor that keeps the buffer alive which holds its elements, and is had without copying them: see
+/// [`Map::load_shared`](crate::Map::load_shared) and
+/// [`Parts::load_shared`](crate::parts::Parts::load_shared).
 ///
 /// Read from anything else, it holds elements of its own. Cloning one that shares a buffer counts a
 /// reference.
@@ -48,10 +48,7 @@ impl SharedTensor {
 
     /// The tensor, whose bytes fit dtype and shape.
     fn of(meta: TensorMeta, bytes: SharedBytes) -> Result<Self> {
-        if meta.dtype == DType::Bool {
-            // Others than 0 and 1 are no elements.
-            elements::viewed::<bool>(&bytes)?;
-        }
+        dyn_view::check_elements(&meta, &bytes)?;
         Ok(Self { held: Held::Shared(meta, bytes) })
     }
 
@@ -99,14 +96,7 @@ impl SharedTensor {
     pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
         match &self.held {
             Held::Own(tensor) => tensor.as_slice(),
-            Held::Shared(meta, bytes) => {
-                if meta.dtype != A::DTYPE {
-                    let (found, expected) = (&meta.dtype, A::DTYPE);
-                    let what = format!("expected a tensor of {expected}, found one of {found}");
-                    return Err(Error::data(what));
-                }
-                elements::viewed(bytes)
-            }
+            Held::Shared(meta, bytes) => dyn_view::typed(meta, bytes),
         }
     }
 
@@ -117,10 +107,7 @@ impl SharedTensor {
     pub fn to_dyn(&self) -> Result<DynTensor> {
         match &self.held {
             Held::Own(tensor) => Ok(tensor.clone()),
-            Held::Shared(meta, bytes) => {
-                let elements = elements::Elements::copied_from_le(&meta.dtype, bytes)?;
-                DynTensor::from_parts(meta.clone(), elements)
-            }
+            Held::Shared(meta, bytes) => dyn_view::copied(meta, bytes),
         }
     }
 }

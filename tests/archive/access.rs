@@ -90,7 +90,7 @@ fn a_subtree_reads_only_what_is_inside() {
     assert!((404_000..405_000).contains(&read), "{read} bytes");
     assert_eq!(archive.get::<String>("config.name").unwrap(), "big");
     assert_eq!(archive.get::<f32>("config.rates.1").unwrap(), 0.5);
-    assert_eq!(archive.keys("layers").unwrap().len(), 10);
+    assert_eq!(archive.only().unwrap().keys("layers").unwrap().len(), 10);
     assert_eq!(archive.tensors().unwrap().len(), 21);
     assert_eq!(archive.source().log.totals(), (0, 0));
     // Only the fields that the type knows.
@@ -147,18 +147,26 @@ fn many_tensors_by_several_threads() {
     let archive = opened(to_bytes(&big, quick()));
     let paths: Vec<String> = (0..10).map(|n| format!("layers.{n}.weight")).collect();
     for threads in [1, 2, 7, 50] {
-        let tensors = archive.dyn_tensors(&paths, NonZeroUsize::new(threads).unwrap()).unwrap();
+        let tensors = archive
+            .only()
+            .unwrap()
+            .dyn_tensors(&paths, NonZeroUsize::new(threads).unwrap())
+            .unwrap();
         assert_eq!(tensors.len(), 10);
         for (tensor, layer) in tensors.iter().zip(&big.layers) {
             assert_eq!(tensor.view::<f32>().unwrap().as_slice().unwrap(), &layer.weight.0[..]);
         }
     }
-    let none = archive.dyn_tensors::<&str>(&[], NonZeroUsize::MIN).unwrap();
+    let none = archive.only().unwrap().dyn_tensors::<&str>(&[], NonZeroUsize::MIN).unwrap();
     assert!(none.is_empty());
     // The error is that of the first path that fails.
     let paths = ["layers.0.weight", "layers.99.weight", "no", "layers.1.weight"];
     for threads in [1, 2, 4] {
-        let error = archive.dyn_tensors(&paths, NonZeroUsize::new(threads).unwrap()).unwrap_err();
+        let error = archive
+            .only()
+            .unwrap()
+            .dyn_tensors(&paths, NonZeroUsize::new(threads).unwrap())
+            .unwrap_err();
         assert!(error.to_string().contains("99"), "{error}");
     }
 }
@@ -228,7 +236,7 @@ fn every_path_listed_leads_to_its_tensor() {
         let archive = opened(to_bytes(&value, quick().with_inline_below(0)));
         let tensors = archive.tensors().unwrap();
         for (at, info) in tensors.iter().enumerate() {
-            let found = archive.dyn_tensor(info.path());
+            let found = archive.only().unwrap().dyn_tensor(info.path());
             let found = found.unwrap_or_else(|error| panic!("{value:?}: {error}"));
             // Which of them it is shows where it stands.
             let buffer = archive.segment(0).unwrap().buffers()[at];
@@ -251,6 +259,6 @@ fn what_stands_under_an_optional_key_has_a_path() {
         tensors.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(),
         ["null", "3"]
     );
-    assert_eq!(archive.keys("").unwrap(), ["null", "3"]);
+    assert_eq!(archive.only().unwrap().keys("").unwrap(), ["null", "3"]);
     assert_eq!(archive.load::<BTreeMap<Option<u8>, Tensor<Vec<f32>>>>().unwrap(), map);
 }

@@ -156,7 +156,7 @@ proptest! {
         }
         let archive = tenarc::Archive::new(&bytes[..]).unwrap();
         for info in archive.tensors().unwrap() {
-            let tensor = archive.dyn_tensor(info.path()).unwrap();
+            let tensor = archive.only().unwrap().dyn_tensor(info.path()).unwrap();
             prop_assert_eq!((tensor.dtype(), tensor.shape()), (info.dtype(), info.shape()));
             prop_assert_eq!(tensor.le_bytes().len() as u64, info.byte_len());
         }

@@ -149,7 +149,7 @@ pub fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T
         // Every tensor listed can be asked for by the path given.
         let archive = Archive::new(&bytes[..]).unwrap();
         for info in archive.tensors().unwrap() {
-            let tensor = archive.dyn_tensor(info.path());
+            let tensor = archive.only().unwrap().dyn_tensor(info.path());
             let tensor = tensor.unwrap_or_else(|error| panic!("{name}, {info:?}: {error}"));
             assert_eq!((tensor.dtype(), tensor.shape()), (info.dtype(), info.shape()), "{name}");
         }

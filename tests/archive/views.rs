@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, CowArray, Ix2, ShapeBuilder as _};
 use serde::{Deserialize, Serialize};
 use tenarc::error::Category;
-use tenarc::io::ReadAt;
-use tenarc::tensor::Order;
+use tenarc::io::{ReadAt, SharedBytes};
+use tenarc::tensor::{DynView, Order, SharedTensor};
 use tenarc::{Archive, DType, DynTensor, Map, OArchive, Tensor};
 
 use super::support::{Dir, quick, ramp, to_bytes, variants, weights};
@@ -256,4 +256,138 @@ fn borrowed_texts_and_bytes() {
             assert!(bytes.as_ptr_range().contains(&start), "{name}");
         }
     }
+}
+
+/// The addresses of the memory that a file is mapped to in this process.
+#[cfg(target_os = "linux")]
+fn mapped_from(path: &std::path::Path) -> Vec<std::ops::Range<usize>> {
+    let address = |hex| usize::from_str_radix(hex, 16).unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .filter(|line| line.ends_with(path.to_str().unwrap()))
+        .map(|line| line.split(' ').next().unwrap().split_once('-').unwrap())
+        .map(|(start, end)| address(start)..address(end))
+        .collect()
+}
+
+#[test]
+fn shared_tensors_lie_in_the_map_and_keep_it() {
+    #[derive(Deserialize)]
+    struct Shared {
+        name: String,
+        large: Tensor<SharedTensor>,
+        fortran: Tensor<SharedTensor>,
+        small: Tensor<SharedTensor>,
+        odd: Tensor<Vec<u16>>,
+        either: Tensor<ndarray::Array2<f32>>,
+    }
+    let dir = Dir::new();
+    let map = mapped(&dir);
+    let owned = owned();
+    let shared: Shared = map.load_shared().unwrap();
+    let bools = map.share("bools").unwrap();
+    let large = map.share("large").unwrap();
+    let inside = map.source().contents().unwrap().as_ptr_range();
+    for tensor in [&shared.large.0, &shared.fortran.0, &large] {
+        assert!(tensor.is_shared());
+        assert!(inside.contains(&tensor.le_bytes().as_ptr()));
+    }
+    // Small tensors stand in the metadata.
+    assert!(!shared.small.is_shared() && !bools.is_shared());
+    assert_eq!((&shared.name, &shared.odd), (&owned.name, &owned.odd));
+    assert_eq!(shared.either.0.into_dyn(), owned.either.0);
+    assert_eq!(map.share("small").unwrap(), shared.small.0);
+    assert_eq!(map.share("name").unwrap_err().path(), "name");
+    assert!(map.share("nothing").is_err());
+
+    drop(map);
+    drop(large);
+    assert_eq!(shared.large.view::<f32>().unwrap(), owned.large.0);
+    assert_eq!(shared.fortran.view::<f64>().unwrap(), owned.fortran.0.view().into_dyn());
+    assert_eq!(shared.small.as_slice::<f64>().unwrap(), owned.small.0);
+    #[cfg(target_os = "linux")]
+    {
+        let path = dir.file("views.tenarc");
+        let last = shared.large.0;
+        drop(shared.fortran);
+        let start = last.le_bytes().as_ptr() as usize;
+        assert!(mapped_from(&path).iter().any(|mapped| mapped.contains(&start)));
+        drop(last);
+        assert!(mapped_from(&path).is_empty());
+    }
+}
+
+#[test]
+fn shared_tensors_of_other_memory() {
+    for (name, options) in variants() {
+        let value = owned();
+        let bytes = to_bytes(&value, options);
+        let shared = SharedBytes::from_owner(bytes.clone());
+        let place = shared.as_ptr_range();
+        // However many pointers stand before it.
+        let archive = Archive::new(std::sync::Arc::new(Box::new(shared))).unwrap();
+        let large = archive.only().unwrap().share("large").unwrap();
+        assert_eq!(place.contains(&large.le_bytes().as_ptr()), large.is_shared(), "{name}");
+        drop(archive);
+        assert_eq!(large.to_array::<f32>().unwrap(), value.large.0, "{name}");
+        // What cannot be shared is copied.
+        let archive = Archive::new(&bytes).unwrap();
+        let large = archive.only().unwrap().share("large").unwrap();
+        assert!(!large.is_shared(), "{name}");
+        assert_eq!(large.to_array::<f32>().unwrap(), value.large.0, "{name}");
+    }
+    let dir = Dir::new();
+    drop(mapped(&dir));
+    let file = Archive::open(dir.file("views.tenarc")).unwrap();
+    assert_eq!(file.tensor::<Vec<f64>>("small").unwrap(), [0.5, 1.5, 2.5]);
+    assert!(file.only().unwrap().share("large").is_err());
+}
+
+#[test]
+fn views_of_any_dtype() {
+    #[derive(Deserialize)]
+    struct Viewed<'a> {
+        name: &'a str,
+        #[serde(borrow)]
+        large: Tensor<DynView<'a>>,
+        #[serde(borrow)]
+        fortran: Tensor<DynView<'a>>,
+        #[serde(borrow)]
+        small: Tensor<DynView<'a>>,
+        #[serde(borrow)]
+        bools: Tensor<DynView<'a>>,
+        #[serde(borrow)]
+        empty: Tensor<DynView<'a>>,
+    }
+    let dir = Dir::new();
+    let map = mapped(&dir);
+    let owned = owned();
+    let view: Viewed = map.view().unwrap();
+    assert_eq!(view.name, owned.name);
+    assert_eq!((view.large.dtype(), view.large.shape()), (&DType::F32, &[100, 50][..]));
+    assert_eq!(view.large.view::<f32>().unwrap(), owned.large.0);
+    assert_eq!(view.fortran.order(), Order::F);
+    assert_eq!(view.fortran.view::<f64>().unwrap(), owned.fortran.0.view().into_dyn());
+    assert_eq!(view.small.as_slice::<f64>().unwrap(), owned.small.0);
+    assert_eq!(view.bools.as_slice::<bool>().unwrap(), owned.bools.0);
+    assert!(view.empty.bytes().is_empty());
+    let error = view.large.as_slice::<f64>().unwrap_err();
+    assert_eq!(error.to_string(), "expected a tensor of f64, found one of f32");
+    let inside = map.source().contents().unwrap().as_ptr_range();
+    let large: Tensor<DynView> = map.view_at("large").unwrap();
+    assert!(inside.contains(&large.bytes().as_ptr()));
+    // They are written as what they are views of.
+    assert_eq!(tenarc::to_vec(&large).unwrap(), tenarc::to_vec(&owned.large).unwrap());
+    assert_eq!(large.to_dyn().unwrap(), map.tensor("large").unwrap());
+    // Elements that are not in memory cannot be borrowed.
+    assert!(
+        tenarc::open(dir.file("views.tenarc"))
+            .unwrap()
+            .view_at::<Tensor<DynView>>("large")
+            .is_err()
+    );
+    let bytes = tenarc::to_vec(&owned.large).unwrap();
+    assert_eq!(tenarc::from_slice::<Tensor<DynView>>(&bytes).unwrap().0.bytes(), large.bytes());
+    assert!(DynView::new(DType::F32, &[2, 2], Order::C, &[0; 15]).is_err());
+    assert!(DynView::new(DType::Bool, &[2], Order::C, &[1, 2]).is_err());
 }

@@ -31,7 +31,7 @@ fn each_is_found<S: ReadAt>(archive: &Archive<S>, count: usize) {
     assert_eq!(tensors.len(), count);
     let whole: Vec<u32> = tensors
         .iter()
-        .map(|tensor| match archive.dyn_tensor(tensor.path()) {
+        .map(|tensor| match archive.only().unwrap().dyn_tensor(tensor.path()) {
             Ok(found) => {
                 assert_eq!((found.dtype(), found.shape()), (tensor.dtype(), tensor.shape()));
                 let array = archive.tensor::<ndarray::ArrayD<u32>>(tensor.path()).unwrap();
@@ -162,9 +162,9 @@ fn keys_that_look_like_paths() {
         let bytes = saved(&flat, 0);
         each_is_found(&Archive::new(&bytes).unwrap(), 1);
         let archive = Archive::new(&bytes).unwrap();
-        assert_eq!(archive.keys("").unwrap(), [key]);
+        assert_eq!(archive.only().unwrap().keys("").unwrap(), [key]);
         let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        assert_eq!(archive.dyn_tensor(&pointer).unwrap(), leaf(1).0);
+        assert_eq!(archive.only().unwrap().dyn_tensor(&pointer).unwrap(), leaf(1).0);
         let nested: Nested = BTreeMap::from([(
             key.to_owned(),
             BTreeMap::from([(key.to_owned(), leaf(1)), ("\u{10ffff}".to_owned(), leaf(2))]),
@@ -189,10 +189,10 @@ fn dots_in_keys_against_dots_of_paths() {
     let both = || Both { flat: leaf(1), a: Inner { b: leaf(2) } };
     let archive = saved(&both(), 0);
     let archive = Archive::new(&archive).unwrap();
-    let error = archive.dyn_tensor("a.b").unwrap_err();
+    let error = archive.only().unwrap().dyn_tensor("a.b").unwrap_err();
     assert!(error.to_string().contains("JSON Pointer"), "{error}");
-    assert_eq!(archive.dyn_tensor("/a.b").unwrap(), leaf(1).0);
-    assert_eq!(archive.dyn_tensor("/a/b").unwrap(), leaf(2).0);
+    assert_eq!(archive.only().unwrap().dyn_tensor("/a.b").unwrap(), leaf(1).0);
+    assert_eq!(archive.only().unwrap().dyn_tensor("/a/b").unwrap(), leaf(2).0);
     each_is_found(&archive, 2);
     // The same, further in.
     each_is_found(&Archive::new(&saved(&vec![both()], 0)).unwrap(), 2);
@@ -216,8 +216,8 @@ fn keys_that_are_no_texts() {
     let bytes = saved(&integers, 0);
     let archive = Archive::new(&bytes).unwrap();
     each_is_found(&archive, 3);
-    assert_eq!(archive.dyn_tensor("-5").unwrap(), leaf(1).0);
-    assert_eq!(archive.keys("").unwrap(), ["-5", "0", "9223372036854775807"]);
+    assert_eq!(archive.only().unwrap().dyn_tensor("-5").unwrap(), leaf(1).0);
+    assert_eq!(archive.only().unwrap().keys("").unwrap(), ["-5", "0", "9223372036854775807"]);
     // Others are in diagnostic notation.
     for (key, component) in [
         (vec![0xf5], "true"),
@@ -231,7 +231,7 @@ fn keys_that_are_no_texts() {
         let contents = [[1u8, 0, 0, 0].repeat(3), [2, 0, 0, 0].repeat(3)];
         let bytes = simple(metadata, &[&contents[0], &contents[1]]);
         let archive = Archive::new(&bytes).unwrap();
-        assert_eq!(archive.keys("").unwrap(), [component, ""]);
+        assert_eq!(archive.only().unwrap().keys("").unwrap(), [component, ""]);
         assert_eq!(archive.tensor::<ndarray::ArrayD<u32>>("/").unwrap()[[0]], 2);
         each_is_found(&archive, 2);
     }
@@ -285,12 +285,12 @@ fn paths_to_what_is_not_there() {
         "4", "-1", "00", "0.b", "0.a.0", "1.0", "2.0", "3.0", "/", "//", "/0/a/", "0.", ".0",
         "0..a", "/0a", "~", "\0", &long,
     ] {
-        let error = archive.dyn_tensor(path).unwrap_err();
+        let error = archive.only().unwrap().dyn_tensor(path).unwrap_err();
         assert_eq!(error.category(), Data, "{path:.20}: {error}");
-        assert!(archive.get::<Value>(path).is_err() && archive.keys(path).is_err());
+        assert!(archive.get::<Value>(path).is_err() && archive.only().unwrap().keys(path).is_err());
     }
     for path in ["1", "2", "0"] {
-        assert!(archive.dyn_tensor(path).is_err());
+        assert!(archive.only().unwrap().dyn_tensor(path).is_err());
     }
     // Wrong rank and dtype.
     assert!(archive.tensor::<ndarray::Array2<u32>>("0.a").is_err());

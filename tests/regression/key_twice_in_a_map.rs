@@ -38,7 +38,7 @@ fn tensors_under_such_a_key_are_an_error_of_the_list_and_of_the_lookup() {
             let listed = archive.tensors().unwrap_err();
             assert_eq!(listed.path(), path, "{listed}");
             assert!(listed.to_string().contains("stands twice"), "{listed}");
-            let error = archive.info(&path).unwrap_err();
+            let error = archive.only().unwrap().info(&path).unwrap_err();
             assert!(error.to_string().contains("several values"), "{error}");
             // Such a value can still be read, sent and received.
             assert_eq!(archive.load::<Value>().unwrap(), value);
@@ -62,6 +62,6 @@ fn what_a_path_leads_to_is_listed_although_a_key_stands_twice_elsewhere() {
     let paths: Vec<_> = tensors.iter().map(tenarc::tensor::TensorInfo::path).collect();
     assert_eq!(paths, ["a.w", "b"]);
     for tensor in &tensors {
-        assert_eq!(archive.info(tensor.path()).unwrap(), *tensor);
+        assert_eq!(archive.only().unwrap().info(tensor.path()).unwrap(), *tensor);
     }
 }

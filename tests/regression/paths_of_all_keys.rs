@@ -27,9 +27,9 @@ fn text(text: &str) -> Value {
 fn listed(archive: &Archive<Vec<u8>>) -> Vec<String> {
     let tensors = archive.tensors().unwrap();
     for (number, info) in (0..).zip(&tensors) {
-        let found: DynTensor = archive.dyn_tensor(info.path()).unwrap();
+        let found: DynTensor = archive.only().unwrap().dyn_tensor(info.path()).unwrap();
         assert_eq!(*found.le_bytes(), [number, 2, 3], "{}", info.path());
-        assert_eq!(archive.info(info.path()).unwrap(), *info);
+        assert_eq!(archive.only().unwrap().info(info.path()).unwrap(), *info);
     }
     tensors.iter().map(|info| info.path().to_owned()).collect()
 }
@@ -60,7 +60,7 @@ fn keys_of_every_kind_have_paths_in_diagnostic_notation() {
     let map = Value::Map(entries.collect());
     let components: Vec<&str> = cases.iter().map(|(_, component)| *component).collect();
     assert_eq!(listed(&saved(&map)), components);
-    assert_eq!(saved(&map).keys("").unwrap(), components);
+    assert_eq!(saved(&map).only().unwrap().keys("").unwrap(), components);
     // Further in, and by JSON Pointers.
     let archive = saved(&BTreeMap::from([("x", map)]));
     let expected: Vec<String> =
@@ -69,7 +69,10 @@ fn keys_of_every_kind_have_paths_in_diagnostic_notation() {
     for component in components {
         let escaped = component.replace('~', "~0").replace('/', "~1");
         let (pointer, dotted) = (format!("/x/{escaped}"), format!("x.{component}"));
-        let (a, b) = (archive.dyn_tensor(&pointer).unwrap(), archive.dyn_tensor(&dotted).unwrap());
+        let (a, b) = (
+            archive.only().unwrap().dyn_tensor(&pointer).unwrap(),
+            archive.only().unwrap().dyn_tensor(&dotted).unwrap(),
+        );
         assert_eq!(a, b);
     }
 }
@@ -117,7 +120,9 @@ fn a_notation_with_dots_may_lead_to_two_values() {
     ]);
     let archive = saved(&map);
     assert_eq!(listed(&archive), ["/1.5", "/1/5", "layer.5"]);
-    assert!(archive.info("1.5").unwrap_err().to_string().contains("several values"));
+    assert!(
+        archive.only().unwrap().info("1.5").unwrap_err().to_string().contains("several values")
+    );
 }
 
 #[test]

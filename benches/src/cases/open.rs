@@ -130,7 +130,7 @@ fn view_tenarc(wanted: &Wanted<'_>) -> Duration {
 fn describe_tenarc(wanted: &Wanted<'_>) -> Duration {
     let start = Instant::now();
     let archive = tenarc::open(wanted.path).unwrap();
-    let found = archive.info(&wanted.tensor.name).unwrap();
+    let found = archive.only().unwrap().info(&wanted.tensor.name).unwrap();
     let took = start.elapsed();
     assert_eq!(black_box(found).shape(), wanted.tensor.shape());
     took

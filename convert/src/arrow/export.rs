@@ -32,7 +32,7 @@ use crate::exported::Exported;
 /// let mut bytes = Vec::new();
 /// Export::new(&segment)?.to_writer(&mut bytes, &Options::default())?;
 /// let file = ArrowFile::new(bytes)?;
-/// assert_eq!(file.dyn_tensor("fc.weight")?, archive.dyn_tensor("fc.weight")?);
+/// assert_eq!(file.dyn_tensor("fc.weight")?, archive.only()?.dyn_tensor("fc.weight")?);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 pub struct Export<'a>(Exported<'a>);

@@ -33,7 +33,7 @@ use crate::exported::{Exported, Metadata};
 /// let export = Export::new(&segment)?;
 /// assert!(export.losses().is_empty());
 /// export.save(&path, &safetensors::Options::default())?;
-/// assert_eq!(safetensors::open(&path)?.dyn_tensor("fc.weight")?, archive.dyn_tensor("fc.weight")?);
+/// assert_eq!(safetensors::open(&path)?.dyn_tensor("fc.weight")?, archive.only()?.dyn_tensor("fc.weight")?);
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -87,7 +87,11 @@ fn tensors_are_found_by_the_same_names_however_they_are_saved() {
     for value in [file.flat().unwrap(), file.nested().unwrap()] {
         let archive = archive(&value);
         for name in names {
-            assert_eq!(archive.dyn_tensor(name).unwrap(), file.dyn_tensor(name).unwrap(), "{name}");
+            assert_eq!(
+                archive.only().unwrap().dyn_tensor(name).unwrap(),
+                file.dyn_tensor(name).unwrap(),
+                "{name}"
+            );
         }
         let text: String = archive.get("__metadata__.format").unwrap();
         assert_eq!(text, "pt");

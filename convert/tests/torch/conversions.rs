@@ -58,7 +58,7 @@ fn every_good_file_converts_both_ways_of_naming() {
             let archive = tenarc::open(&path).unwrap();
             archive.verify().unwrap();
             for info in file.tensors().iter().filter(|info| !info.path().is_empty()) {
-                let found = archive.dyn_tensor(info.path()).unwrap();
+                let found = archive.only().unwrap().dyn_tensor(info.path()).unwrap();
                 let expected = file.dyn_tensor(info.path()).unwrap();
                 assert_eq!((found.dtype(), found.shape()), (info.dtype(), info.shape()));
                 assert_eq!(found.order(), info.order());
@@ -67,7 +67,10 @@ fn every_good_file_converts_both_ways_of_naming() {
         }
     }
     torch::to_archive(fixtures().join("views.pt"), &path, &Options::default()).unwrap();
-    assert_eq!(tenarc::open(&path).unwrap().info("transposed").unwrap().order(), Order::F);
+    assert_eq!(
+        tenarc::open(&path).unwrap().only().unwrap().info("transposed").unwrap().order(),
+        Order::F
+    );
 }
 
 #[test]

@@ -53,7 +53,10 @@ fn a_model_goes_there_and_back() {
             b.verify().unwrap();
             for info in a.tensors().unwrap() {
                 // As it was, in its order.
-                assert_eq!(a.dyn_tensor(info.path()).unwrap(), b.dyn_tensor(info.path()).unwrap());
+                assert_eq!(
+                    a.only().unwrap().dyn_tensor(info.path()).unwrap(),
+                    b.only().unwrap().dyn_tensor(info.path()).unwrap()
+                );
             }
             if names == Names::Nested {
                 assert_eq!(b.load::<Model>().unwrap(), model());

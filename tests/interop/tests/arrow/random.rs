@@ -36,7 +36,7 @@ proptest! {
             let archive = archived(&file.flat().unwrap());
             for (name, tensor) in &named {
                 prop_assert_eq!(&file.dyn_tensor(name).unwrap(), *tensor);
-                prop_assert_eq!(&archive.dyn_tensor(name).unwrap(), *tensor);
+                prop_assert_eq!(&archive.only().unwrap().dyn_tensor(name).unwrap(), *tensor);
             }
         }
     }
@@ -55,7 +55,7 @@ proptest! {
             let batches: Vec<_> = Batches::new(&bytes[..]).unwrap().map(Result::unwrap).collect();
             for (name, tensor) in &named {
                 prop_assert_eq!(&file.dyn_tensor(name).unwrap(), *tensor);
-                prop_assert_eq!(&archive.dyn_tensor(name).unwrap(), *tensor);
+                prop_assert_eq!(&archive.only().unwrap().dyn_tensor(name).unwrap(), *tensor);
                 let parts = batches.iter().map(|batch| batch.dyn_tensor(name).unwrap());
                 let parts: Vec<u8> = parts.flat_map(|part| part.le_bytes().into_owned()).collect();
                 prop_assert_eq!(&parts[..], &*tensor.le_bytes());
