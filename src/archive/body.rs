@@ -221,7 +221,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             return Ok(());
         }
         if self.kept.get(wanted).is_none() {
-            return Err(Error::data(format!("buffer {number} was skipped and cannot be read again")));
+            return Err(Error::data(format!(
+                "buffer {number} was skipped and cannot be read again"
+            )));
         }
         self.open = Some(Source::Kept { number: wanted, position: 0, last: !used_again });
         Ok(())

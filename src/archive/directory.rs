@@ -293,7 +293,8 @@ fn earlier(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<u64> {
     if offset < before && offset >= format::MAGIC.len() as u64 {
         return Ok(offset);
     }
-    Err(Error::data(format!("directory: offset {offset} is not before its record at {before}")).at(before))
+    Err(Error::data(format!("directory: offset {offset} is not before its record at {before}"))
+        .at(before))
 }
 
 /// Reads the head of an array, which must not have more items than a level of the directory.

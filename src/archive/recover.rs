@@ -17,14 +17,15 @@ use crate::io::lock::is_at;
 
 /// The result of recovering an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-/// How many segments were kept unchanged.
-pub segments: u64,
-/// How many of these are damaged. Only segments after the last end mark are checked; a damaged one is
-/// kept if an intact one follows it.
-pub damaged: u64,
-/// How many bytes of the torn file followed the kept segments.
-pub dropped: u64,
-/// What [`recover_to`] kept of the dropped bytes, as one more segment.
+pub struct Recovered {
+    /// How many segments were kept unchanged.
+    pub segments: u64,
+    /// How many of these are damaged. Only segments after the last end mark are checked; a damaged one is
+    /// kept if an intact one follows it.
+    pub damaged: u64,
+    /// How many bytes of the torn file followed the kept segments.
+    pub dropped: u64,
+    /// What [`recover_to`] kept of the dropped bytes, as one more segment.
     pub salvaged: Option<Salvaged>,
 }
 

@@ -218,10 +218,14 @@ pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
         return Ok(());
     }
     if MAGIC.starts_with(&start) {
-        return Err(Error::torn(format!("the archive is cut off after {len} bytes, inside its first 12")).at(0));
+        return Err(Error::torn(format!(
+            "the archive is cut off after {len} bytes, inside its first 12"
+        ))
+        .at(0));
     }
     let (expected, found) = (MAGIC.escape_ascii(), start.escape_ascii());
-    Err(Error::syntax(format!("not a tenarc archive: expected `{expected}`, found `{found}`")).at(0))
+    Err(Error::syntax(format!("not a tenarc archive: expected `{expected}`, found `{found}`"))
+        .at(0))
 }
 
 /// Determines the kind of the record at `at` from its first bytes.
@@ -232,9 +236,7 @@ fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<Kind> {
         [Kind::End, Kind::Directory].into_iter().find(|kind| kind.starts_with(*tag))
     });
     match found {
-        Some(Kind::Directory) => {
-            Err(Error::damaged("unexpected block of the directory").at(at))
-        }
+        Some(Kind::Directory) => Err(Error::damaged("unexpected block of the directory").at(at)),
         Some(kind) => Ok(kind),
         None => Ok(Kind::Segment),
     }
@@ -257,9 +259,7 @@ fn expect<S: ReadAt + ?Sized>(
     let differs = found.iter().zip(expected).position(|(a, b)| a != b);
     Err(match differs {
         None => Error::torn(format!("{what} is cut off")).at(at + there),
-        Some(differs) => {
-            Error::damaged(format!("{what} has wrong bytes")).at(at + differs as u64)
-        }
+        Some(differs) => Error::damaged(format!("{what} has wrong bytes")).at(at + differs as u64),
     })
 }
 

@@ -334,7 +334,8 @@ pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
 
 /// Verifies a trailer at offset `at` and returns the buffers' hashes.
 pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> Result<Vec<u64>> {
-    let broken = || Error::damaged("the checksums of the buffers do not belong to the header").at(at);
+    let broken =
+        || Error::damaged("the checksums of the buffers do not belong to the header").at(at);
     let (array, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
     if *stored != hash_item(checksum::of(array, header_hash)) {
         return Err(broken());

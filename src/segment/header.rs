@@ -114,14 +114,19 @@ impl Header {
                 }
                 _ => {
                     let at = wire.offset() + end as u64;
-                    return Err(Error::data("expected the length of a buffer as an unsigned integer").at(at));
+                    return Err(Error::data(
+                        "expected the length of a buffer as an unsigned integer",
+                    )
+                    .at(at));
                 }
             }
         }
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
-        let layout = Layout::new(header_end, alignment, lengths.into_iter(), checked)
-            .ok_or_else(|| Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at))?;
+        let layout =
+            Layout::new(header_end, alignment, lengths.into_iter(), checked).ok_or_else(|| {
+                Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
+            })?;
         let content = usize::try_from(record.content).unwrap_or(usize::MAX);
         let start = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
         let end = start + wire.bytes_left();

@@ -184,7 +184,9 @@ impl Walk<'_> {
         let start = usize::try_from(*base).unwrap_or(usize::MAX);
         let there = expected.get(start..).and_then(|rest| rest.get(..bytes.len()));
         if there != Some(bytes) {
-            return Err(changed("its metadata differs, as when a HashMap is rebuilt for each pass"));
+            return Err(changed(
+                "its metadata differs, as when a HashMap is rebuilt for each pass",
+            ));
         }
         *base += bytes.len() as u64;
         Ok(())
@@ -428,7 +430,9 @@ impl Apart for Second<'_> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let planned = self.plan.lengths.get(index).copied();
         if planned != Some(len as u64) {
-            return Err(changed(&format!("a tensor has {len} bytes, and had another length before")));
+            return Err(changed(&format!(
+                "a tensor has {len} bytes, and had another length before"
+            )));
         }
         let again = number != next;
         if !again {
