@@ -194,7 +194,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save).
+    /// The same errors as [`save`](Self::save).
     pub fn save_scored<T: Serialize + ?Sized>(
         &self,
         step: u64,
@@ -226,7 +226,7 @@ impl Checkpoints {
         if let Some(manifest) = &mut manifest {
             manifest.add(&self.dir, name)?;
             self.adopt(&present, step, manifest)?;
-            // Unlisted ones of other steps are of no known origin: they neither count nor go.
+            // The origin of unlisted files of other steps is unknown: they are not counted and not removed.
             present.retain(|name| name.step == step || manifest.lists(name));
         }
         let surplus = self.retention.surplus(&present, Some(name));
@@ -234,7 +234,7 @@ impl Checkpoints {
         self.take_away(surplus.into_iter().chain(replaced), manifest)
     }
 
-    /// The manifest that a save goes on with; `None` if none is asked for.
+    /// The manifest that a save extends. `None` if it is turned off.
     fn manifest_of(&self, present: &BTreeSet<Name>) -> Result<Option<Manifest>> {
         if !self.manifest {
             return Ok(None);
@@ -244,13 +244,13 @@ impl Checkpoints {
         }
         let manifest = Manifest::default();
         if present.is_empty() {
-            // A crash of the first save must not look like a manifest that was lost.
+            // Without this, a crash during the first save would look like a lost manifest.
             manifest.write(&self.dir)?;
         }
         Ok(Some(manifest))
     }
 
-    /// Lists the files of other steps that a crash has kept out of the manifest, if they are whole.
+    /// Adds complete files of other steps that are not listed because of a crash.
     fn adopt(&self, present: &BTreeSet<Name>, saved: u64, manifest: &mut Manifest) -> Result<()> {
         for name in present.iter().filter(|name| name.step != saved) {
             if !manifest.lists(name) && check_whole(&self.path(name)).is_ok() {
@@ -260,7 +260,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes files: from the manifest first, as it must never list what is not there.
+    /// Removes files, first from the manifest, which must never list a file that does not exist.
     fn take_away(
         &self,
         names: impl Iterator<Item = Name>,
@@ -308,7 +308,7 @@ impl Checkpoints {
         self.take_away(names.into_iter(), manifest)
     }
 
-    /// The steps there are, in ascending order, whether or not they can be loaded.
+    /// The saved steps in ascending order, whether or not they can be loaded.
     ///
     /// # Errors
     ///
@@ -350,17 +350,17 @@ impl Checkpoints {
         )
     }
 
-    /// Loads the newest checkpoint that is not damaged; `None` if there is none at all, as when
-    /// training begins. What a process is saving right now does not count yet.
+    /// Loads the newest checkpoint that is not damaged. Returns `None` if there are no checkpoints, as when
+    /// training begins. A save that is in progress does not count yet.
     ///
-    /// A checkpoint is damaged if it is cut short, fails a checksum or is no archive, and with
-    /// [a manifest](Self::with_sha256_manifest) also if it is missing, not listed or has another sum.
-    /// Damaged ones are passed over, and listed in [`Latest::skipped`].
+    /// A checkpoint is damaged if it is truncated, fails a checksum, or is not an archive. With
+    /// [a manifest](Self::with_sha256_manifest) it is also damaged if it is missing, not listed, or has
+    /// another sum. Damaged checkpoints are skipped, and listed in [`Latest::skipped`].
     ///
-    /// One that is whole but does not fit `T` is an error. A program that was rolled back to an older
-    /// version, say, hears of it, rather than going on from an older step. If the archives were saved
-    /// [without checksums](SaveOptions::with_checksums), damage inside a tensor is not noticed, or
-    /// taken for a value that does not fit.
+    /// An intact checkpoint that does not fit `T` is an error and is not skipped. For example, a program that was
+    /// rolled back to an older version gets an error, and does not silently continue from an older step. If the
+    /// archives were saved [without checksums](SaveOptions::with_checksums), damage inside a tensor is not
+    /// noticed, or looks like a value that does not fit.
     ///
     /// ```
     /// # fn train(checkpoints: &tenarc::Checkpoints) -> tenarc::Result<()> {
@@ -380,9 +380,10 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If the newest checkpoint that is not damaged cannot be read, does not fit `T`, exceeds a limit
-    /// or is of an unknown version; the error names the file. If there are checkpoints but all are
-    /// damaged, or if the directory or the manifest cannot be read.
+    /// - The newest checkpoint that is not damaged cannot be read, does not fit `T`, exceeds a limit, or has
+    ///   an unknown version. The error names the file.
+    /// - There are checkpoints, but all are damaged.
+    /// - The directory or the manifest cannot be read.
     pub fn latest<T: DeserializeOwned>(&self) -> Result<Option<Latest<T>>> {
         self.settled(
             || self.view(),
@@ -397,7 +398,7 @@ impl Checkpoints {
                         Err(Failure::Other(error)) => return Ok(Err(error)),
                     }
                 }
-                // What the first save of all did not finish is listed nowhere.
+                // An unfinished first save is not in the manifest: there is no checkpoint yet.
                 let newest = match (skipped.first(), &view.manifest) {
                     (None, _) => return Ok(Ok(None)),
                     (Some(_), Some(manifest)) if manifest.names().is_empty() => {
@@ -407,7 +408,7 @@ impl Checkpoints {
                 };
                 let mut message = format!("no checkpoint in {} can be loaded", shown(&self.dir));
                 for Skipped { step, error } in skipped.iter().take(TOLD) {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(message, "; step {step}: {error}");
                 }
                 if let Some(untold @ 1..) = skipped.len().checked_sub(TOLD) {
@@ -418,13 +419,13 @@ impl Checkpoints {
         )
     }
 
-    /// Checks that the manifest is there, that it lists all checkpoints and no others, and that all
-    /// their sums are right. Waits for a save that is going on.
+    /// Checks that the manifest exists, that it lists all checkpoints and no others, and that all their sums
+    /// are right. Waits for a save that is in progress.
     ///
     /// # Errors
     ///
-    /// If the manifest or a checkpoint is missing, if a checkpoint is not listed or has another sum;
-    /// the error names the first such file.
+    /// If the manifest or a checkpoint is missing, or a checkpoint is not listed or has another sum. The
+    /// error names the first such file.
     #[cfg(feature = "sha256")]
     pub fn verify_sha256_manifest(&self) -> Result<()> {
         let complete = || {
@@ -444,7 +445,7 @@ impl Checkpoints {
         })
     }
 
-    /// Reads what is seen at one moment, and again if the moment has passed.
+    /// Reads from a view of the directory. Starts again if a save replaced the files meanwhile.
     fn settled<T>(
         &self,
         look: impl Fn() -> Result<View>,
@@ -458,7 +459,7 @@ impl Checkpoints {
         Err(self.too_busy())
     }
 
-    /// Looks at the directory until nothing is removed from it meanwhile.
+    /// Calls `look` until no file was removed during the call.
     fn undisturbed<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
         for _ in 0..ROUNDS {
             let before = removals(&self.dir);
@@ -480,7 +481,7 @@ impl Checkpoints {
         self.undisturbed(|| {
             let view = self.look(self.manifest)?;
             match (&view.manifest, view.present.is_empty()) {
-                // Before the first save there need not be one.
+                // Before the first save there is no manifest.
                 (None, false) if self.manifest => Err(Manifest::missing(&self.dir)),
                 _ => Ok(view),
             }
@@ -490,7 +491,7 @@ impl Checkpoints {
     fn look(&self, manifest: bool) -> Result<View> {
         let removals = removals(&self.dir);
         let present = self.list()?;
-        // After the list: the first save writes a manifest before there is anything to list.
+        // Read after the list: the first save writes the manifest before any checkpoint.
         let manifest = if manifest { Manifest::read(&self.dir)? } else { None };
         Ok(View { present, manifest, removals })
     }
@@ -500,15 +501,15 @@ impl Checkpoints {
         load(self.path(name))
     }
 
-    /// As [`read`](Self::read), and tells damage from other failures.
+    /// Like [`read`](Self::read), but distinguishes damage from other failures.
     fn read_or_tell<T: DeserializeOwned>(&self, view: &View, name: &Name) -> Result<T, Failure> {
         self.read(view, name).map_err(|error| match error.category() {
             Category::Damaged | Category::Torn => Failure::Damage(error),
             Category::Io | Category::Limit | Category::Version => Failure::Other(error),
-            // Of a file that is no archive, or of a whole archive that holds something else.
+            // The file is not an archive, or is an intact archive with another kind of value.
             Category::Syntax | Category::Data | Category::Eof => {
                 let Err(fault) = check_whole(&self.path(name)) else {
-                    let what = "a checkpoint is whole, but does not fit the type asked for";
+                    let what = "the checkpoint is intact, but does not fit the requested type";
                     return Failure::Other(error.meaning(what));
                 };
                 match fault.category() {
@@ -519,14 +520,14 @@ impl Checkpoints {
         })
     }
 
-    /// Whether a save has taken a file away since: it has put another one in its place.
+    /// Whether a save has removed this file since the view was taken.
     fn has_vanished(&self, view: &View, name: &Name) -> bool {
         let gone = fs::symlink_metadata(self.path(name))
             .is_err_and(|error| error.kind() == ErrorKind::NotFound);
         gone && (view.present.contains(name) || removals(&self.dir) != view.removals)
     }
 
-    /// Only regular files with names that this crate writes; paths are made of what the names say.
+    /// Lists the regular files whose names this crate could have written.
     fn list(&self) -> Result<BTreeSet<Name>> {
         let failed = |error| Error::io_at(error, "cannot list", &self.dir);
         let mut names = BTreeSet::new();
@@ -554,7 +555,7 @@ impl Checkpoints {
     }
 }
 
-/// A file was replaced before it was read.
+/// A file was replaced before it could be read.
 struct Vanished;
 
 impl View {
@@ -562,14 +563,14 @@ impl View {
         self.manifest.as_ref().map_or(Ok(()), |manifest| manifest.check(dir, name))
     }
 
-    /// What is there, and what should be.
+    /// The files that are present, and those that the manifest lists.
     fn names(&self) -> impl DoubleEndedIterator<Item = Name> + use<> {
         let listed = self.manifest.iter().flat_map(Manifest::names);
         self.present.iter().copied().chain(listed).collect::<BTreeSet<_>>().into_iter()
     }
 }
 
-/// Checks all checksums of an archive, whatever its type, and that nothing unfinished follows it.
+/// Verifies all checksums of an archive, and that nothing follows its last end mark.
 fn check_whole(path: &Path) -> Result<()> {
     let archive = open(path)?;
     match archive.unfinished_bytes() {
@@ -581,7 +582,7 @@ fn check_whole(path: &Path) -> Result<()> {
     }
 }
 
-/// Creates a directory with its parents, durably: a checkpoint in it is not, otherwise.
+/// Creates a directory and its parents, and syncs them. Otherwise a checkpoint in it could be lost.
 fn create_dir(dir: &Path) -> Result<()> {
     if dir.is_dir() {
         return Ok(());
