@@ -1,8 +1,8 @@
 //! A directory of archives, one for each step of a training loop.
 //!
-//! Order is what makes it safe: a file appears whole ([`AtomicFile`](crate::io::atomic)), is
-//! listed in the manifest, and only then is taken away what it replaces or what rotation has no
-//! room for. No file is ever written over.
+//! The order of steps makes a save safe. The new file first appears complete
+//! ([`AtomicFile`](crate::io::atomic)), then it is listed in the manifest, and only then are older files
+//! removed. No file is ever overwritten.
 
 mod lock;
 mod manifest;
@@ -29,10 +29,10 @@ use retention::{Retention, current, ranked};
 
 pub use retention::Best;
 
-/// How often a reader starts again because a save has replaced what it was about to read.
+/// How often a reader starts again because a save replaced a file that it was about to read.
 const ROUNDS: usize = 100;
 
-/// How many broken checkpoints an error tells of.
+/// How many damaged checkpoints an error message describes.
 const TOLD: usize = 3;
 
 /// A directory of checkpoints, one archive for each step.
@@ -56,19 +56,20 @@ const TOLD: usize = 3;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Step 123 is the file `step-00000000000000000123.tenarc`; with a score its name goes on
-/// `.score-0.25`, and when the step is saved again the new file is told apart by `.r1`, `.r2` and so
-/// on. All other files in the directory, and links, are left alone.
+/// Step 123 is saved as `step-00000000000000000123.tenarc`. A score is added as `.score-0.25`. If a step is
+/// saved again, the new file gets `.r1`, `.r2` and so on. Other files in the directory, and links, are
+/// not touched.
 ///
 /// # Crashes and other processes
 ///
-/// A save is whole and durable when it returns; what it replaces and what is too old goes only then.
-/// Wherever a process or the machine dies, the checkpoint saved last or the one before is there.
+/// When a save returns, the checkpoint is complete and durable. Only then are replaced and old checkpoints
+/// removed. If the process or the machine crashes at any time, the newest checkpoint or the one
+/// before it is there.
 ///
-/// Several processes may save to and read from one directory: their saves come one after the other,
-/// by a lock on `.tenarc-saving.lock` that is held for the time of the save; readers do not wait, and
-/// notice by `.tenarc-removals` when they have to look again. Where the file system has no locks (some
-/// network file systems), only one process may save at a time.
+/// Several processes may save to and read from one directory. Saves run one after the other, with a lock on
+/// `.tenarc-saving.lock`. Readers do not wait for the lock: the file `.tenarc-removals` tells them when to
+/// list the directory again. If the file system does not support locks, as some network file systems,
+/// only one process may save at a time.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     dir: PathBuf,
@@ -83,9 +84,9 @@ pub struct Checkpoints {
 pub struct Latest<T> {
     /// Its step.
     pub step: u64,
-    /// What was saved.
+    /// The saved value.
     pub value: T,
-    /// The newer ones that are damaged, newest first.
+    /// The newer checkpoints that are damaged, newest first.
     pub skipped: Vec<Skipped>,
 }
 
@@ -95,19 +96,19 @@ pub struct Latest<T> {
 pub struct Skipped {
     /// Its step.
     pub step: u64,
-    /// What is wrong with it.
+    /// Why it could not be loaded.
     pub error: Error,
 }
 
 /// Why a checkpoint was not loaded.
 enum Failure {
-    /// Its bytes are not those that were saved.
+    /// The file is damaged.
     Damage(Error),
-    /// It is whole, or nobody knows: another checkpoint must not take its place silently.
+    /// The file is intact, or it is unknown whether it is. It must not be skipped silently.
     Other(Error),
 }
 
-/// What a reader sees of the directory, at one moment.
+/// The state of the directory at one moment, for a reader.
 struct View {
     present: BTreeSet<Name>,
     manifest: Option<Manifest>,
@@ -115,7 +116,7 @@ struct View {
 }
 
 impl Checkpoints {
-    /// Checkpoints in the directory `dir`, which is created with its parents if it is not there.
+    /// Uses the directory `dir`. It is created with its parents if it does not exist.
     ///
     /// # Errors
     ///
@@ -130,42 +131,42 @@ impl Checkpoints {
         Ok(Self { dir, retention, options: SaveOptions::default(), manifest: false })
     }
 
-    /// Keeps the `count` highest steps: after a save, others are removed unless they are among the
-    /// [best](Self::with_keep_best). All are kept where neither is asked for.
+    /// Keeps the `count` highest steps. A save removes all other steps, except the
+    /// [best](Self::with_keep_best). If neither option is set, all steps are kept.
     ///
-    /// The highest step and the one just saved are always kept. To go back to an earlier step and
-    /// train on from there, [`remove`](Self::remove) the later ones first: they count as the last.
+    /// The highest step and the one just saved are always kept. To continue training from an earlier step,
+    /// first [`remove`](Self::remove) the later ones: otherwise they count as the newest.
     #[must_use]
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.retention.last = Some(count);
         self
     }
 
-    /// Keeps the `count` steps with the best scores, and the highest step, or as many as
-    /// [`with_keep_last`](Self::with_keep_last) says. Of equal scores the higher step is better;
-    /// a NaN and no score at all are never among the best.
+    /// Keeps the `count` steps with the best scores. The highest step is kept too, or as many as
+    /// [`with_keep_last`](Self::with_keep_last) says. If scores are equal, the higher step is better. A
+    /// step without a score, or with a NaN, is never among the best.
     #[must_use]
     pub fn with_keep_best(mut self, count: usize, best: Best) -> Self {
         self.retention.best = Some((count, best));
         self
     }
 
-    /// How the archives are written. They are synced whatever the options say: older ones are
-    /// removed on the strength of it.
+    /// Sets how the archives are written. They are always synced to disk, whatever the options say, because
+    /// older checkpoints are removed after a save.
     #[must_use]
     pub fn with_save_options(mut self, options: SaveOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Whether to keep the file `SHA256SUMS` in the directory, with the sums of all checkpoints, for
-    /// `sha256sum -c SHA256SUMS`; and to load none that it does not list with its very sum. All
-    /// that save to the directory must agree on it.
+    /// Whether to keep a file `SHA256SUMS` with the sums of all checkpoints, for
+    /// `sha256sum -c SHA256SUMS`. Only checkpoints that are listed with the right sum are loaded then. All
+    /// processes that save to the directory must use the same setting.
     ///
-    /// Costs reading every checkpoint once more, after it is saved and before it is loaded.
+    /// Every checkpoint is read once more after it is saved, and once more before it is loaded.
     ///
-    /// A checkpoint that is not listed, as after a crash or where the manifest was not asked for
-    /// earlier, is listed by the next save if it is whole.
+    /// A checkpoint may be unlisted after a crash, or because the manifest was turned off before. The next save
+    /// adds it to the list if it is intact.
     #[cfg(feature = "sha256")]
     #[must_use]
     pub fn with_sha256_manifest(mut self, on: bool) -> Self {
@@ -178,19 +179,19 @@ impl Checkpoints {
         &self.dir
     }
 
-    /// Saves a step, in place of what was saved for it before, then removes what is not to be kept.
+    /// Saves a step. Replaces an earlier checkpoint of the same step, then removes the checkpoints that are
+    /// not to be kept.
     ///
     /// # Errors
     ///
-    /// If the value cannot be written: then all checkpoints are as they were. If an older one
-    /// cannot be removed or the manifest cannot be written, which the error says, the new one is
-    /// there nevertheless.
+    /// - The value cannot be written. The existing checkpoints are unchanged.
+    /// - The manifest cannot be written, or an old checkpoint cannot be removed. The new file is there.
     pub fn save<T: Serialize + ?Sized>(&self, step: u64, value: &T) -> Result<()> {
         self.store(step, None, value)
     }
 
-    /// As [`save`](Self::save), with the score that [`with_keep_best`](Self::with_keep_best) goes by.
-    /// It is part of the file's name.
+    /// Like [`save`](Self::save), with a score for [`with_keep_best`](Self::with_keep_best). The score
+    /// becomes part of the file's name.
     ///
     /// # Errors
     ///

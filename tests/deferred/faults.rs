@@ -93,7 +93,7 @@ fn bools_that_are_none() {
         };
         Tensor(Deferred::from_blocks(DType::Bool, &[3], Order::C, write))
     };
-    refused(&bools(2), "neither 0 nor 1 but 2");
+    refused(&bools(2), "expected 0 or 1 in a deferred bool tensor, found 2");
     for (way, saved) in everywhere(&bools(1)) {
         saved.expect(way);
     }
