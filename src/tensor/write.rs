@@ -25,7 +25,7 @@ fn sizeless(meta: &TensorMeta) -> String {
     let (dtype, shape) = (&meta.dtype, &meta.shape);
     let Some(bits) = dtype.bits() else {
         return format!(
-            "a tensor of `{dtype}`, whose size is not known here, must tell how many bytes it takes"
+            "the element size of `{dtype}` is not known: the tensor must give its length in bytes"
         );
     };
     match shape.element_count().and_then(|count| count.checked_mul(bits)) {
@@ -109,7 +109,8 @@ impl Payload<'_> {
     fn gather<E: serde::ser::Error>(&self, meta: &TensorMeta) -> Result<Vec<u8>, E> {
         let len = self.0.byte_len(meta).ok_or_else(|| E::custom(sizeless(meta)))?;
         let mut bytes = Vec::new();
-        let wrong = |how| Error::data(format!("expected {len} bytes of a tensor, found {how}"));
+        let wrong =
+            |how| Error::data(format!("expected {len} bytes of a tensor, found {how} bytes"));
         self.0
             .write_blocks(&mut |block| {
                 if block.len() > len - bytes.len() {

@@ -125,7 +125,7 @@ fn a_dtype_that_is_not_known_tells_its_length() {
     reads_as(posits().with_byte_len(14), &tensor, "posit12");
 
     for (deferred, text) in [
-        (posits(), "`posit12`, whose size is not known"),
+        (posits(), "the element size of `posit12` is not known"),
         (posits().with_byte_len(13), "more bytes"),
         (posits().with_byte_len(15), "fewer"),
     ] {
