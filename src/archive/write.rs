@@ -252,7 +252,7 @@ impl<W: Write> OArchive<W> {
     pub(super) fn check(&self) -> Result<()> {
         if self.broken {
             return Err(Error::data(
-                "writing an earlier value failed part-way; nothing can be written after it",
+                "writing an earlier value failed part-way; the archive is broken, and takes nothing more",
             ));
         }
         Ok(())

@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
             self.skip()?;
             if self.found.replace(start..self.at).is_some() {
                 return Err(Error::data(
-                    "the path is ambiguous: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
+                    "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
                      such as /a.b/c names one of the values",
                 ));
             }
