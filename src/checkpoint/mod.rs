@@ -1,7 +1,7 @@
 //! A directory of archives, one for each step of a training loop.
 //!
 //! The order of steps makes a save safe. The new file first appears complete
-//! ([`AtomicFile`](crate::io::atomic)), then it is listed in the manifest, and only then are older files
+//! (`AtomicFile`), then it is listed in the manifest, and only then are older files
 //! removed. No file is ever overwritten.
 
 mod lock;

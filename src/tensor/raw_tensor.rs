@@ -10,7 +10,7 @@ use crate::io::shared::SharedBytes;
 use crate::mem;
 use crate::number::Number;
 
-/// A decoded tensor, from which [`FromTensor`] makes an array.
+/// A decoded tensor, from which [`FromTensor`](super::FromTensor) makes an array.
 pub struct RawTensor<'de, 'a> {
     pub(super) meta: TensorMeta,
     /// Whether the document states the dtype. If not, the elements were plain numbers, and may be read as
@@ -56,7 +56,7 @@ impl<'de> RawTensor<'de, '_> {
     /// Returns the elements, in the order given by [`meta`](Self::meta).
     ///
     /// # Errors
-    /// If the stored dtype is not that of `A`; under [`cast`], if an element does not fit `A`.
+    /// If the stored dtype is not that of `A`; under [`cast`](mod@super::cast), if an element does not fit `A`.
     pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE && !matches!(self.data, Data::Numbers(_)) {
             if !self.cast && self.stated {
