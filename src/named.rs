@@ -1,4 +1,4 @@
-//! Lists of named tensors, as a training framework's variables are saved.
+//! Saves and loads lists of named tensors, such as the variables of a training framework.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::meta::TensorMeta;
 pub use crate::tensor::variable::Variable;
 use crate::tensor::{DynTensor, Tensor, ToTensor};
 
-/// Saves named tensors as an archive of one value, a map, to any writer.
+/// Saves named tensors to any writer, as an archive with one value: a map.
 ///
-/// Names are any text, in the order given. Tensors of several types go together as `&dyn ToTensor`.
-/// Tensors are handed to the writer as they lie; nothing seeks. In a file each is then opened by its name,
-/// `open(path)?.tensor(name)`; by a JSON Pointer, where the name is empty or begins with a slash.
+/// Names can be any text. The order is kept. Use `&dyn ToTensor` for tensors of several types. The tensors' bytes
+/// are written directly from their memory, and there is no seeking. From a file, one tensor can be read by its
+/// name with `open(path)?.tensor(name)`. If the name is empty or starts with a slash, use a JSON Pointer there.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -35,8 +35,8 @@ use crate::tensor::{DynTensor, Tensor, ToTensor};
 /// ```
 ///
 /// # Errors
-/// Where two tensors have one name, which is found before anything is written but the archive's first
-/// bytes, and where the writer fails.
+/// If two tensors have the same name, or the writer fails. Equal names are found before any tensor is
+/// written.
 pub fn save_multi<W: io::Write, N: AsRef<str>, T: ToTensor>(
     writer: W,
     tensors: &[(N, T)],
@@ -47,11 +47,12 @@ pub fn save_multi<W: io::Write, N: AsRef<str>, T: ToTensor>(
 }
 
 impl<W: io::Write> OArchive<W> {
-    /// Saves named tensors as one value, as [`save_multi`] does: with options, into a file that takes its
-    /// place as a whole ([`create`](OArchive::create)), or several lists one after the other.
+    /// Saves named tensors as one value, like [`save_multi`]. Use this method for options, to replace a file
+    /// atomically ([`create`](OArchive::create)), or to save several lists one after the other.
     ///
     /// # Errors
-    /// As [`save`](Self::save), and, before anything is written, where two tensors have one name.
+    /// The same errors as [`save`](Self::save), and if two tensors have the same name. In that case nothing was
+    /// written.
     pub fn save_multi<N: AsRef<str>, T: ToTensor>(
         &mut self,
         tensors: &[(N, T)],
@@ -76,16 +77,16 @@ impl<N: AsRef<str>, T: ToTensor> Serialize for Named<'_, N, T> {
     }
 }
 
-/// Loads all tensors that [`save_multi`] wrote, or of any archive whose first value is a map or struct
-/// of tensors, from any reader; in their order, with checksums verified.
+/// Loads all tensors that [`save_multi`] wrote, in their order, from any reader. Also reads other archives
+/// whose first value is a map or struct of tensors. Checksums are verified.
 ///
-/// It is read to the end mark, or to the header of the next value, and not for the end of the input, so that
-/// a socket may stay open. More may have been taken from the reader: several lists in one stream are read by
-/// one [`IArchive`], with [`IArchive::load_multi`].
+/// Reading stops after the end mark, or after the header of the next value. It does not wait for the end of the
+/// input, so that a socket may stay open. But more bytes may have been taken from the reader. To read several
+/// lists from one stream, use one [`IArchive`] with [`IArchive::load_multi`].
 ///
 /// # Errors
-/// Where the reader fails, the archive is damaged, or its first value holds something else or two
-/// tensors of one name.
+/// If the reader fails, the archive is damaged, or its first value is not a map of tensors with different
+/// names.
 pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
     let mut input = IArchive::new(reader)?;
     let tensors = input.load_multi()?;
@@ -94,11 +95,11 @@ pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
 }
 
 impl<R: io::Read> IArchive<R> {
-    /// Loads all tensors of the next value, as [`load_multi`] does.
+    /// Loads all tensors of the next value, like [`load_multi`].
     ///
     /// # Errors
-    /// As [`load`](Self::load), and where the value holds something else or two tensors of one name. The
-    /// value behind it can still be loaded.
+    /// The same errors as [`load`](Self::load), and if the value is not a map of tensors with different names. The
+    /// following value can still be loaded then.
     pub fn load_multi(&mut self) -> Result<Vec<(String, DynTensor)>> {
         let mut tensors = Vec::new();
         let mut names = HashSet::new();
@@ -115,11 +116,11 @@ impl<R: io::Read> IArchive<R> {
         Ok(tensors)
     }
 
-    /// Loads the tensors of the next value onto variables, as [`load_multi_onto`] does.
+    /// Loads the tensors of the next value into variables, like [`load_multi_onto`].
     ///
     /// # Errors
-    /// As [`load_multi_onto`]. Where names, dtypes or shapes do not fit, the value is still the next: it
-    /// can be loaded otherwise, or skipped.
+    /// The same errors as [`load_multi_onto`]. If names, dtypes or shapes do not fit, the value was not consumed:
+    /// it can still be loaded in another way, or skipped.
     pub fn load_multi_onto<N: AsRef<str>>(
         &mut self,
         variables: &mut [(N, &mut dyn Variable)],
@@ -149,15 +150,15 @@ impl<R: io::Read> IArchive<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Match {
-    /// Nothing: the names are the same on both sides.
+    /// Nothing: both sides must have the same names.
     Strict,
-    /// The archive may have more tensors, which are passed over: a model out of a checkpoint of a training
-    /// run. This is what tch's `VarStore::load` allows.
+    /// The archive may have more tensors, which are skipped: for example, only the model is loaded from a
+    /// checkpoint of a training run. This is what tch's `VarStore::load` allows.
     Every,
-    /// Variables may be missing in the archive, and stay as they are: a model that goes on from one with
-    /// fewer layers.
+    /// The archive may lack tensors. Their variables stay unchanged: for example, a model is trained further with
+    /// more layers than before.
     Partial,
-    /// Both may have what the other has not, as tch's `load_partial` and `fill_safetensors` allow.
+    /// Both may have names that the other lacks, as tch's `load_partial` and `fill_safetensors` allow.
     Fill,
 }
 
@@ -165,19 +166,18 @@ pub enum Match {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unmatched {
-    /// Variables that the archive has no tensor for, and that are as they were.
+    /// Variables without a tensor in the archive. They were not changed.
     pub missing: Vec<String>,
-    /// Tensors that there is no variable for, and that were passed over.
+    /// Tensors without a variable. They were skipped.
     pub unexpected: Vec<String>,
 }
 
-/// Loads tensors that [`save_multi`] wrote onto variables that are there, by name, from any reader. One
-/// tensor at a time is in memory beside the variables.
+/// Loads tensors that [`save_multi`] wrote into existing variables with the same names, from any reader. Besides
+/// the variables, only one tensor at a time is in memory.
 ///
-/// Names, dtypes and shapes are compared before anything is read into a variable: where they differ in a
-/// way that `mode` does not allow, all variables are as they were. A stream that breaks in the middle leaves
-/// some of them loaded; so does damage, as checksums stand behind the tensors: after an error other than
-/// these, take none of them for what was saved.
+/// Names, dtypes and shapes are compared first. If they differ in a way that `mode` does not allow, no variable
+/// is changed. If the input ends early or is damaged, some variables may have been loaded, even with wrong
+/// content, because the checksums follow the tensors. After such an error, do not use any of the variables.
 ///
 /// ```
 /// use ndarray::{Array1, array};
@@ -196,8 +196,9 @@ pub struct Unmatched {
 /// ```
 ///
 /// # Errors
-/// Where names differ as `mode` does not allow, dtypes or shapes differ, two variables or tensors have
-/// one name, the reader fails, or the archive is damaged.
+/// - Names differ in a way that `mode` does not allow, or dtypes or shapes differ.
+/// - Two variables or two tensors have the same name.
+/// - The reader fails, or the archive is damaged.
 pub fn load_multi_onto<R: io::Read, N: AsRef<str>>(
     reader: R,
     variables: &mut [(N, &mut dyn Variable)],
@@ -209,7 +210,7 @@ pub fn load_multi_onto<R: io::Read, N: AsRef<str>>(
     Ok(unmatched)
 }
 
-/// Holds the entries of a map against variables.
+/// Compares the entries of a map with variables.
 fn compare<N: AsRef<str>>(
     stored: &[(String, Option<TensorMeta>)],
     variables: &[(N, &mut dyn Variable)],
@@ -262,7 +263,7 @@ fn compare<N: AsRef<str>>(
     Ok(unmatched)
 }
 
-/// Names, the first few of them.
+/// The first few names, for an error message.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 8;
     let shown: Vec<String> =
@@ -279,7 +280,7 @@ fn two(name: &str) -> Error {
     Error::data(format!("there are two tensors named `{}`", name.escape_debug()))
 }
 
-/// The entries of a map, those that are wanted read as tensors.
+/// Reads the entries of a map: the wanted ones as tensors, the others are skipped.
 struct Entries<'f> {
     wants: &'f dyn Fn(&str) -> bool,
     put: &'f mut dyn FnMut(String, DynTensor) -> Result<()>,

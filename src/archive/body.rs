@@ -1,4 +1,4 @@
-//! The body of a segment in a stream.
+//! Reads the body of a segment from a stream.
 
 use std::io;
 
@@ -11,7 +11,8 @@ use crate::segment::header::Header;
 use crate::segment::path;
 use crate::wire::tensor::Payload;
 
-/// Bytes that were received: whoever has sent so many can make us hold as many.
+/// The number of bytes received so far. The sender pays for this many bytes, so that we may allocate
+/// as many.
 pub fn received<R: io::Read>(read: &IoRead<R>) -> usize {
     usize::try_from(read.offset()).unwrap_or(usize::MAX)
 }
@@ -23,7 +24,7 @@ pub fn take<R: io::Read>(read: &mut IoRead<R>, len: usize, what: &str) -> Result
     }
 }
 
-/// The end of the input inside an archive.
+/// Turns the end of the input into an error that the archive is torn.
 pub fn cut(error: Error) -> Error {
     match error.category() {
         Category::Eof => error.into_torn(),
@@ -35,13 +36,13 @@ pub fn discard<R: io::Read>(read: &mut IoRead<R>, len: u64) -> Result<()> {
     match pass_over(read, len)? {
         0 => Ok(()),
         missing => {
-            let what = format!("the archive ends, {missing} bytes before its segment");
+            let what = format!("the archive ends {missing} bytes before the end of a segment");
             Err(Error::torn(what).at(read.offset()))
         }
     }
 }
 
-/// Reads the padding before a body and its head.
+/// Reads and checks the padding before the body, and the head of the body.
 pub fn skip_to_body<R: io::Read>(read: &mut IoRead<R>, header: &Header) -> Result<()> {
     if header.count() == 0 {
         return Ok(());
@@ -51,10 +52,10 @@ pub fn skip_to_body<R: io::Read>(read: &mut IoRead<R>, header: &Header) -> Resul
     if take(read, expected.len(), "padding")? == expected {
         return Ok(());
     }
-    Err(Error::damaged("padding before the body is not what it must be").at(at))
+    Err(Error::damaged("wrong padding before the body").at(at))
 }
 
-/// For each buffer, where in the archive it is referred to last; 0 for never.
+/// For each buffer, the offset of the last reference to it in the archive; 0 if there is none.
 pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<u64>> {
     let mut uses = vec![0; header.count()];
     if uses.is_empty() {
@@ -70,19 +71,21 @@ pub fn last_uses(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec
     Ok(uses)
 }
 
-/// The body of a segment, read from front to end.
+/// The body of a segment, which is read from front to end.
+///
+/// A buffer that is needed later, or again, is kept in memory.
 pub struct Body<'a, R> {
     read: &'a mut IoRead<R>,
     header: &'a Header,
     uses: Vec<u64>,
     checksums: bool,
-    /// The buffer that comes next.
+    /// The number of the next buffer in the stream.
     next: usize,
-    /// Buffers that were read and are referred to again.
+    /// Buffers that were read and are needed later.
     kept: Kept,
-    /// How many bytes more may be kept.
+    /// How many more bytes may be kept.
     budget: u64,
-    /// The buffer being given out.
+    /// The buffer that is being read by the decoder.
     open: Option<Source>,
     hashes: Vec<(u64, u64)>,
 }
@@ -92,8 +95,8 @@ enum Source {
     Kept { number: usize, position: usize, last: bool },
 }
 
-/// Buffers by their numbers. A segment may have as many as bytes of metadata, kept all at once and referred to in
-/// any order, so that each must be found without looking at others.
+/// The kept buffers, indexed by their numbers. A small segment can have very many buffers and refer to them in
+/// any order, so that a search through them would take quadratic time.
 struct Kept(Vec<Option<Vec<u8>>>);
 
 impl Kept {
@@ -134,21 +137,23 @@ impl<'a, R: io::Read> Body<'a, R> {
         Self { read, header, uses, checksums, next: 0, kept, budget, open: None, hashes }
     }
 
-    /// Passes over to where buffer `number` starts.
+    /// Skips to the start of buffer `number`.
     fn go_to(&mut self, number: usize) -> Result<()> {
         let (start, _) = self.header.buffer(number as u64).unwrap_or_default();
         let gap = start.saturating_sub(self.read.offset());
         discard(self.read, gap)
     }
 
-    /// Reads the next buffer into memory.
+    /// Reads the next buffer and keeps it.
     fn keep_next(&mut self) -> Result<()> {
         self.go_to(self.next)?;
         let number = self.next as u64;
         let (at, len) = self.header.buffer(number).unwrap_or_default();
         self.budget = self.budget.checked_sub(len).ok_or_else(|| {
             let left = self.budget;
-            Error::limit(format!("{len} more bytes to keep for later, {left} left of the budget"))
+            Error::limit(format!(
+                "a buffer of {len} bytes must be kept for a later reference; {left} bytes of the budget are left"
+            ))
                 .at(at)
         })?;
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
@@ -162,7 +167,7 @@ impl<'a, R: io::Read> Body<'a, R> {
         Ok(())
     }
 
-    /// Reads to the end of the body; the checksums of the buffers that were read.
+    /// Skips the rest of the body. Returns number and checksum of each buffer that was read.
     pub fn finish(mut self) -> Result<Vec<(u64, u64)>> {
         let left = self.header.layout.body_end.saturating_sub(self.read.offset());
         discard(self.read, left)?;
@@ -195,7 +200,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
 
     fn start(&mut self, number: u64, at: u64) -> Result<()> {
         let wanted = usize::try_from(number).unwrap_or(usize::MAX);
-        // What stands before it is passed over, unless something further on refers to it.
+        // The buffers before it are skipped, unless they are referred to later.
         while self.next < wanted {
             if self.uses.get(self.next).is_some_and(|&last| last > at) {
                 self.keep_next()?;
@@ -216,7 +221,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             return Ok(());
         }
         if self.kept.get(wanted).is_none() {
-            return Err(Error::data(format!("buffer {number} was passed over")));
+            return Err(Error::data(format!(
+                "buffer {number} was skipped and cannot be read again"
+            )));
         }
         self.open = Some(Source::Kept { number: wanted, position: 0, last: !used_again });
         Ok(())
@@ -225,7 +232,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
         match &mut self.open {
             Some(Source::Stream { left, hasher, .. }) => {
-                // In steps that are still in cache when they are hashed.
+                // Small steps: the bytes are still in the cache when they are hashed.
                 for step in out.chunks_mut(STEP) {
                     self.read.read_exact(step, "a tensor").map_err(cut)?;
                     if let Some(hasher) = hasher {
@@ -237,7 +244,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             Some(Source::Kept { number, position, .. }) => {
                 let kept = self.kept.get(*number).unwrap_or_default();
                 let from = kept.get(*position..).and_then(|rest| rest.get(..out.len()));
-                let from = from.ok_or_else(|| Error::data("more of a buffer than there is"))?;
+                let from = from.ok_or_else(|| Error::data("read past the end of a buffer"))?;
                 out.copy_from_slice(from);
                 *position += out.len();
             }

@@ -1,4 +1,4 @@
-//! Moving segments, and the bytes of their buffers, without decoding them or holding them in memory.
+//! Copies segments, and reads the bytes of buffers, without decoding or holding them in memory.
 
 use std::io::Write;
 
@@ -13,9 +13,11 @@ use crate::segment::header::Content;
 use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
-    /// Hands over the bytes of a buffer, counted from zero, in blocks of any size, however large the
-    /// buffer is. What [`TensorInfo::buffer`](crate::tensor::TensorInfo::buffer) names is read so without a copy of
-    /// it in memory.
+    /// Reads a buffer of the segment, counted from zero, and passes its bytes to `each` in blocks. A block
+    /// has any size; the buffer as a whole is never in memory.
+    ///
+    /// [`TensorInfo::buffer`](crate::tensor::TensorInfo::buffer) is the number of a tensor's buffer. The bytes are
+    /// little-endian.
     ///
     /// ```
     /// use tenarc::{Archive, OArchive, Tensor};
@@ -34,8 +36,9 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// ```
     ///
     /// # Errors
-    /// Where there is no such buffer, where it cannot be read, the first error of `each`, and, behind the
-    /// last block, where the checksum is another: what was handed over was damaged then.
+    /// - There is no buffer with this number, or it cannot be read.
+    /// - `each` returned an error.
+    /// - After the last block: the checksum does not match. What was passed to `each` was damaged.
     pub fn read_buffer(
         &self,
         number: usize,
@@ -65,11 +68,11 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
 }
 
 impl<W: Write> OArchive<W> {
-    /// Saves a segment of another archive as it is, without decoding it or holding it in memory: with its
-    /// name, metadata, alignment and checksums, which are verified on the way.
+    /// Saves a segment of another archive without decoding it or holding its buffers in memory. Name, metadata,
+    /// alignment and checksums are kept. The checksums are verified on the way.
     ///
     /// # Errors
-    /// Where the segment cannot be read or is damaged, and where the writer fails.
+    /// If the segment cannot be read or is damaged, or the writer fails.
     pub fn save_segment<S: ReadAt + ?Sized>(
         &mut self,
         segment: &Segment<'_, S>,
@@ -77,10 +80,10 @@ impl<W: Write> OArchive<W> {
         self.copy(segment.name(), segment)
     }
 
-    /// As [`save_segment`](Self::save_segment), under a name.
+    /// Like [`save_segment`](Self::save_segment), under the given name.
     ///
     /// # Errors
-    /// As [`save_segment`](Self::save_segment), and where the name is too long.
+    /// The same errors as [`save_segment`](Self::save_segment), and if the name is longer than 1,024 bytes.
     pub fn save_segment_as<S: ReadAt + ?Sized>(
         &mut self,
         name: &str,

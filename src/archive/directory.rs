@@ -1,8 +1,9 @@
-//! Where the segments of an archive are: a tree of blocks, of which the end mark is the root.
+//! The directory of an archive: where its segments are.
 //!
-//! Full blocks are written once, between segments, and never again; the root holds what is in no
-//! block yet, at each level fewer entries than a block takes. So a million segments cost as much
-//! memory, and each append as many bytes, as a few do.
+//! The directory is a tree of blocks, and the end mark is its root. A full block is written once, between
+//! two segments, and never changes. The root holds the entries that are in no block yet, fewer than
+//! one block at each level. So an archive of a million segments needs as little memory, and as few
+//! bytes for each append, as an archive of a few.
 
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
@@ -11,40 +12,42 @@ use crate::segment::header;
 use crate::wire::head;
 use crate::wire::reader::Wire;
 
-/// Entries of a block.
+/// The number of entries in a block.
 pub const FAN: u64 = 64;
-/// More levels than these have no segments: 64^11 exceeds 2^64.
+/// The maximum number of levels: 64^11 exceeds 2^64, so that no archive needs more.
 const MAX_LEVELS: usize = 11;
 
-/// No segment is shorter: a record of a name and a check that are null, no lengths, and one byte of metadata.
+/// The length of the shortest segment: its header has null for the name and for the checksum algorithm, no
+/// buffers, and one byte of metadata.
 const MIN_SEGMENT: u8 = 24;
 
-/// Whether so many segments can stand before `offset`.
+/// Whether this many segments fit before `offset`.
 fn have_room(segments: u64, offset: u64) -> bool {
     segments <= offset.saturating_sub(format::MAGIC.len() as u64) / u64::from(MIN_SEGMENT)
 }
 
-/// A segment in the directory.
+/// The directory's entry for a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub offset: u64,
     pub name: Option<Box<str>>,
 }
 
-/// The root: what is in no block of its level yet.
+/// The root of the directory: at each level, what is in no block yet.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     count: u64,
-    /// The latest segments.
+    /// The latest segments, which are in no block yet.
     entries: Vec<Entry>,
-    /// Offsets of blocks: those of entries first, then those of such blocks, and so on.
+    /// Offsets of blocks. Level 0 are blocks of entries; the blocks of each further level hold offsets
+    /// of blocks one level lower.
     levels: Vec<Vec<u64>>,
 }
 
-/// Where to look for a segment.
+/// Where to find the entry of a segment.
 pub enum Place<'a> {
     Here(&'a Entry),
-    /// In a block of this level: entry so many of it.
+    /// In the block at `offset`, as entry number `rest` of all the entries under that block.
     Block {
         offset: u64,
         level: usize,
@@ -53,13 +56,13 @@ pub enum Place<'a> {
 }
 
 impl Directory {
-    /// How many segments there are.
+    /// The number of segments.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds a segment that ends where `position` is. Blocks that thereby are full go there, by
-    /// `write`, which returns where it left off.
+    /// Adds a segment that ends at `position`. If this fills blocks, they are passed to `write`, to be
+    /// written from `position` on.
     pub fn add(
         &mut self,
         entry: Entry,
@@ -96,7 +99,7 @@ impl Directory {
         }
     }
 
-    /// The end mark, for the offset at which it will stand, with the tail behind it.
+    /// The end mark with its tail, to be written at `offset`.
     pub fn end_mark(&self, offset: u64) -> Result<Vec<u8>> {
         let mut items = Items::new();
         start(&mut items, Kind::End, 4)?.head(head::UNSIGNED, self.count)?;
@@ -111,28 +114,28 @@ impl Directory {
         Ok(record)
     }
 
-    /// The root in an end mark at `offset`.
+    /// Reads the root from the end mark at `offset`.
     pub fn parse(mut record: Record<'_>, offset: u64) -> Result<Self> {
         let fault = |what: &str| Error::data(format!("end mark: {what}")).at(offset);
         if record.kind != Kind::End || record.fields != 3 {
-            return Err(fault("expected one of 4 items, found another record"));
+            return Err(fault("expected an end mark of 4 items, found another record"));
         }
         let wire = &mut record.wire;
         let count = header::unsigned(wire, "a number of segments")?;
         let entries = take_entries(wire, offset)?;
         let levels = array(wire)?;
         if levels > MAX_LEVELS {
-            return Err(fault("too many levels"));
+            let what = format!("expected at most {MAX_LEVELS} levels, found {levels}");
+            return Err(fault(&what));
         }
         let mut directory = Self { count, entries, levels: Vec::with_capacity(levels) };
         for _ in 0..levels {
             directory.levels.push(take_offsets(wire, offset)?);
         }
         if wire.bytes_left() != 0 {
-            return Err(fault("bytes left behind the directory"));
+            return Err(fault("more bytes follow the directory"));
         }
-        // A root with a full level, or another number of segments than it leads to, is none that
-        // was written.
+        // A writer never leaves a level full, and writes the number of segments that the root leads to.
         let mut covered = Some(directory.entries.len() as u64);
         let mut full = directory.entries.len() as u64 >= FAN;
         for (level, offsets) in directory.levels.iter().enumerate() {
@@ -146,16 +149,16 @@ impl Directory {
         let ordered = directory.levels.iter().rev().flatten().copied();
         let ordered = ordered.chain(directory.entries.iter().map(|entry| entry.offset));
         if !have_room(count, offset) {
-            let what = format!("{count} segments before byte {offset}");
+            let what = format!("{count} segments do not fit before byte {offset}");
             return Err(fault(&what));
         }
         if full || covered != Some(count) || !ordered.is_sorted_by(|a, b| a < b) {
-            return Err(fault("the directory does not fit the number of segments"));
+            return Err(fault("the directory does not match the number of segments"));
         }
         Ok(directory)
     }
 
-    /// Where segment `index` is told.
+    /// Finds the place of the entry of segment `index`.
     pub fn find(&self, index: u64) -> Option<Place<'_>> {
         let mut rest = index;
         for (level, offsets) in self.levels.iter().enumerate().rev() {
@@ -169,31 +172,31 @@ impl Directory {
         self.entries.get(usize::try_from(rest).ok()?).map(Place::Here)
     }
 
-    /// The latest segments: those in no block yet.
+    /// The latest segments, which are in no block yet.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Takes back the segment that was added last, if it is in no block.
+    /// Removes the segment that was added last, unless it is in a block already.
     pub fn pop(&mut self) {
         if self.entries.pop().is_some() {
             self.count -= 1;
         }
     }
 
-    /// Whether the next segment fills a block.
+    /// Whether the next segment will fill a block.
     pub fn is_nearly_full(&self) -> bool {
         self.entries.len() as u64 + 1 == FAN
     }
 
-    /// Level and offset of the blocks that the root leads to, latest first.
+    /// Level and offset of the blocks that the root refers to, latest first.
     pub fn blocks(&self) -> impl Iterator<Item = (usize, u64)> {
         let levels = self.levels.iter().enumerate();
         levels.flat_map(|(level, offsets)| offsets.iter().rev().map(move |&at| (level, at)))
     }
 }
 
-/// How many segments a block of this level leads to, or the largest number if that is less.
+/// The number of segments under a block of this level; `u64::MAX` on overflow.
 pub fn span(level: usize) -> u64 {
     checked_span(level).unwrap_or(u64::MAX)
 }
@@ -202,27 +205,28 @@ fn checked_span(level: usize) -> Option<u64> {
     FAN.checked_pow(u32::try_from(level).ok()?.checked_add(1)?)
 }
 
-/// What stands in a block.
+/// The content of a block.
 pub enum Block {
     Entries(Vec<Entry>),
     /// Offsets of blocks one level lower.
     Blocks(Vec<u64>),
 }
 
-/// A block of `level` at `offset`: full, and leading only to what stands before it, of which there is not
-/// more than has room there.
+/// Parses the block of `level` at `offset`. The block must be full, its offsets must be before
+/// its own, and its segments must fit before it.
 pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
     if record.kind != Kind::Directory || record.fields != 2 {
-        return Err(fault("expected a block, found another record"));
+        return Err(fault("expected a block of the directory, found another record"));
     }
     let wire = &mut record.wire;
     let found = header::unsigned(wire, "a level")?;
     if found != level as u64 {
-        return Err(fault("a block of another level"));
+        let what = format!("expected a block of level {level}, found level {found}");
+        return Err(fault(&what));
     }
     if !have_room(span(level), offset) {
-        let what = format!("a block of {} segments before byte {offset}", span(level));
+        let what = format!("{} segments do not fit before byte {offset}", span(level));
         return Err(fault(&what));
     }
     let (block, len, sorted) = if found == 0 {
@@ -237,12 +241,12 @@ pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<
         (Block::Blocks(offsets), len, sorted)
     };
     if len as u64 != FAN || !sorted || wire.bytes_left() != 0 {
-        return Err(fault("a block that is not full, or out of order"));
+        return Err(fault("the block is not full, or its entries are not in order"));
     }
     Ok(block)
 }
 
-/// `len` counts the version, too.
+/// Starts a record. `len` is the number of its items, including the version.
 fn start(items: &mut Items, kind: Kind, len: u64) -> Result<&mut Items> {
     items.head(head::TAG, kind.tag())?;
     items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
@@ -270,7 +274,7 @@ fn take_entries(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<Entry
     let mut entries = Vec::with_capacity(len);
     for _ in 0..len {
         if array(wire)? != 2 {
-            return Err(Error::data("expected offset and name of a segment").at(before));
+            return Err(Error::data("expected the offset and name of a segment").at(before));
         }
         let offset = earlier(wire, before)?;
         entries.push(Entry { offset, name: header::name(wire)? });
@@ -283,16 +287,17 @@ fn take_offsets(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<u64>>
     (0..len).map(|_| earlier(wire, before)).collect()
 }
 
-/// An offset before the record that names it, so that none leads in circles.
+/// Reads an offset, which must be before the record that contains it: so no cycle is possible.
 fn earlier(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<u64> {
     let offset = header::unsigned(wire, "an offset")?;
     if offset < before && offset >= format::MAGIC.len() as u64 {
         return Ok(offset);
     }
-    Err(Error::data(format!("directory: offset {offset} in a record at {before}")).at(before))
+    Err(Error::data(format!("directory: offset {offset} is not before its record at {before}"))
+        .at(before))
 }
 
-/// The length of an array that is no longer than a level of the directory.
+/// Reads the head of an array, which must not have more items than a level of the directory.
 fn array(wire: &mut Wire<SliceRead<'_>>) -> Result<usize> {
     let at = wire.offset();
     let found = wire.head()?;

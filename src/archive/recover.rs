@@ -1,4 +1,4 @@
-//! Making a torn archive whole again.
+//! Repairs torn archives.
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
@@ -15,31 +15,34 @@ use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::checksum::STEP;
 use crate::io::lock::is_at;
 
-/// What became of a torn archive.
+/// The result of recovering an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// How many segments were kept as they are.
+    /// How many segments were kept unchanged.
     pub segments: u64,
-    /// How many of them are damaged, of those that no end mark vouched for: whole ones follow them.
+    /// How many of these are damaged. Only segments after the last end mark are checked; a damaged one is
+    /// kept if an intact one follows it.
     pub damaged: u64,
-    /// How many bytes stood behind them in the torn file.
+    /// How many bytes of the torn file followed the kept segments.
     pub dropped: u64,
-    /// What [`recover_to`] kept of these bytes, as one more segment.
+    /// What [`recover_to`] kept of the dropped bytes, as one more segment.
     pub salvaged: Option<Salvaged>,
 }
 
-/// Cuts off what stands behind the last whole segment of a torn archive, and writes an end mark there.
-/// A whole archive is left as it is.
+/// Repairs a torn archive: cuts the file after its last intact segment, and writes an end mark there.
+/// A complete archive is not changed.
 ///
-/// Segments behind the last end mark count as whole where every byte of them is; damaged ones before a whole one
-/// stay, and are counted. Of those before the end mark only the headers are looked at, and
-/// [`Archive::verify`](crate::Archive::verify) tells about the rest.
+/// Segments after the last end mark are checked in full. Damaged ones are kept if an intact one follows them,
+/// and are counted in [`Recovered::damaged`]. Of the segments before that end mark only the headers
+/// are checked; [`Archive::verify`](crate::Archive::verify) checks the rest.
 ///
 /// # Errors
-/// Where the file is no archive, cannot be changed, or is open for appending; where it is not
-/// torn but damaged, with an end mark behind the damage: cutting would lose what that vouches for; and with
-/// [`Category::Torn`](crate::error::Category::Torn) where no segment is whole, so that nothing would be left.
+/// - The file is not an archive, cannot be changed, or is open for appending.
+/// - The file is damaged rather than torn: an intact end mark follows the damage, and cutting would lose
+///   what was committed there.
+/// - No segment is complete, so that nothing would be left. The error's category is
+///   [`Category::Torn`](crate::error::Category::Torn).
 pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     let path = path.as_ref();
     let mut locked = lock(path)?;
@@ -48,7 +51,7 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     plan.check_keeps_something().map_err(|error| error.in_file(path))?;
     let Some(scan) = plan.scan else { return Ok(plan.result) };
     let failed = |error| Error::io_at(error, "cannot recover", path);
-    // Should this end half-way, the archive is torn as before.
+    // If the process is killed from here on, the archive is torn as before.
     if scan.end < len {
         file.set_len(scan.end).map_err(failed)?;
     }
@@ -60,15 +63,15 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     Ok(plan.result)
 }
 
-/// As [`recover`], into a new file: the old one stays as it is.
+/// Like [`recover`], but writes the result to a new file and does not change the old one.
 ///
-/// Of a segment that the file ends in, the tensors that are all there are kept, too, though nothing can verify
-/// them any more. [`Recovered::salvaged`] names them, and those that are missing. This is how to get at what
-/// there is of a model whose download was interrupted.
+/// If a segment was cut off by the end of the file, its complete tensors are kept too, although they can
+/// no longer be verified. [`Recovered::salvaged`] lists them and the missing ones. This is how to read
+/// what is there of a model whose download was interrupted.
 ///
 /// # Errors
-/// As [`recover`], though a file without a whole segment is an error only where `new` is the same file and
-/// no tensor is there either; and where the new file cannot be written.
+/// The same errors as [`recover`], with one exception: a file without a complete segment or tensor is an error
+/// only if `new` is the same file. Also if the new file cannot be written.
 pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
     let (file, _) = open_file(path)?;
@@ -102,20 +105,20 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
 }
 
 struct Plan {
-    /// Where to cut, unless the archive is whole.
+    /// The scan that ends where the file is to be cut. `None` if the archive is complete.
     scan: Option<Scan>,
     result: Recovered,
 }
 
 impl Plan {
-    /// That cutting the file leaves more of it than an empty archive.
+    /// Checks that cutting the file leaves more than an empty archive.
     fn check_keeps_something(&self) -> Result<()> {
         match &self.scan {
             Some(scan) if scan.directory.count() == 0 && self.result.dropped > 0 => {
                 let dropped = self.result.dropped;
                 let what = format!(
-                    "no segment is whole: nothing would be left of {dropped} bytes; open_torn reads what is \
-                     there of a cut segment, and recover_to writes that to another file"
+                    "no segment is complete: nothing would be left of {dropped} bytes; open_torn reads the complete \
+                     tensors of a cut segment, and recover_to writes them to another file"
                 );
                 Err(Error::torn(what).at(scan.end))
             }
@@ -131,7 +134,7 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
         return Ok((Plan { scan: None, result }, len));
     }
     let vouched = scan(file, len, |_| Ok(()))?.vouched.unwrap_or_default();
-    // A crash may have lost any part of what no end mark vouches for.
+    // A crash can lose any part of what follows the last end mark, so all of it is verified.
     let (mut last, mut damaged, mut behind) = (None, 0, 0);
     let mut step = vec![0; STEP];
     scan(file, len, |segment| {
@@ -156,12 +159,13 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
         }
         verify::body(file, segment, &mut step, &mut |_| ())
     })?;
-    // The tail of an end mark that belongs here, and is damaged, vouches for no segment behind.
+    // An intact tail of the end mark at this very place is not a sign of lost segments: only a later end
+    // mark is.
     if let Some(tail) = scan.tail_behind(file, len, scan.mark() + 1)? {
         let why = scan.fault.as_ref().map_or_else(String::new, |fault| format!(" ({fault})"));
         return Err(Error::damaged(format!(
-            "the archive is damaged{why}, and goes on to an end mark at byte {}: cutting it off \
-             here would lose what follows",
+            "the archive is damaged{why}, and has a later end mark at byte {}: cutting it off here would \
+             lose what follows",
             tail.mark
         ))
         .at(scan.end));
@@ -171,7 +175,7 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
     Ok((Plan { scan: Some(scan), result }, len))
 }
 
-/// The end mark to write behind the missing blocks.
+/// The end mark to write after the missing blocks.
 fn end(scan: &Scan) -> Result<Vec<u8>> {
     scan.directory.end_mark(scan.mark())
 }

@@ -1,7 +1,7 @@
-//! What can still be read of a segment that a file ends in.
+//! Reads what is left of a segment that was cut off by the end of the file.
 //!
-//! Its header is whole, and so is its metadata. The checksums of its buffers stand behind the last of them, so
-//! that they are gone, and nothing can tell whether a buffer that is there is what was written.
+//! The header and the metadata are complete. The checksums of the buffers come after the last buffer, so they
+//! are missing: the buffers that are complete cannot be verified.
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ use crate::wire::head;
 use crate::wire::reader::Wire;
 use crate::wire::tag;
 
-/// What [`recover_to`](crate::archive::recover_to) kept of a value that the file ended in.
+/// What [`recover_to`](crate::archive::recover_to) kept of a value that was cut off by the end of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The name of the value.
+    /// The name of the value, if it has one.
     pub name: Option<String>,
-    /// The tensors that were kept. Their checksums were cut off, so that they are not verified.
+    /// The tensors that were kept. They are not verified, because their checksums were cut off.
     pub tensors: Vec<TensorInfo>,
-    /// The tensors, and the byte strings in buffers, that were not all there. The value has *undefined* in
-    /// their places.
+    /// The tensors, and the byte strings in buffers, that were not complete. The kept value has *undefined*
+    /// in their places.
     pub missing: Vec<TensorInfo>,
 }
 
-/// A cut segment of which at least one buffer is there.
+/// A cut segment with at least one complete buffer.
 pub struct Salvage<'a, S: ?Sized> {
     segment: Segment<'a, S>,
-    /// The numbers of the buffers that are there.
+    /// The numbers of the complete buffers, ascending.
     kept: Vec<u64>,
     limits: Limits,
 }
 
 impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
-    /// `None` if no buffer is there.
+    /// `None` if no buffer is complete.
     pub fn new(source: &'a S, loaded: Loaded) -> Option<Self> {
         let count = loaded.header.count() as u64;
         let kept: Vec<u64> = (0..count).filter(|&number| loaded.buffer(number).is_ok()).collect();
@@ -55,7 +55,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Some(Self { segment, kept, limits: options.limits })
     }
 
-    /// The number that a buffer gets among those that are kept.
+    /// The new number of a kept buffer. `None` if the buffer is missing.
     fn number(&self, number: u64) -> Option<u64> {
         self.kept.binary_search(&number).ok().map(|number| number as u64)
     }
@@ -66,7 +66,8 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let mut tensors = vec![];
         let mut named = vec![false; header.count()];
         let listed = path::list(metadata, header, self.limits)?;
-        // Byte strings are no tensors, but missed all the same; of these the first place is enough.
+        // Byte strings are not listed as tensors, but are reported if they are missing. One place for each
+        // buffer is enough.
         let others = path::in_buffers(metadata, header, self.limits)?;
         for info in &listed {
             let number = info.buffer().and_then(|number| usize::try_from(number).ok());
@@ -85,7 +86,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Ok(Salvaged { name, tensors, missing })
     }
 
-    /// Saves the value with what is there of it.
+    /// Saves the value with the complete buffers.
     pub fn save<W: std::io::Write>(&self, out: &mut OArchive<W>) -> Result<()> {
         let header = self.segment.header();
         let lengths = header.layout.buffers.iter().map(|&(_, len)| len).enumerate();
@@ -119,7 +120,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Ok(())
     }
 
-    /// The metadata, with *undefined* for each reference to a buffer that is missing.
+    /// The metadata with *undefined* in place of each reference to a missing buffer.
     fn metadata(&self) -> Result<Vec<u8>> {
         let old = self.segment.metadata()?;
         let part = |from: u64, to: u64| {
@@ -128,7 +129,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         };
         let mut wire = Wire::new(SliceRead::new(old), self.limits);
         let mut new = Items::new();
-        // A reference is one wherever its tag stands, so that it does not matter how items are nested.
+        // References are found by their tag. The nesting of the items does not matter.
         let mut copied = 0;
         while wire.peek()?.is_some() {
             let start = wire.offset();

@@ -1,5 +1,5 @@
-//! Walking an archive from its start: to verify it, to find the last end mark where bytes follow it,
-//! and to see what of a torn archive is whole.
+//! Scans an archive from its start, record by record: to verify it, to find the last end mark if bytes
+//! follow it, and to find the intact part of a torn archive.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,26 +13,28 @@ use crate::io::at::ReadAt;
 use crate::options::Limits;
 use crate::segment::format::{self, Kind, MAGIC, TAIL};
 
-/// What an archive is from its start up to where it is no more.
+/// The result of a scan: the intact part of an archive.
 pub struct Scan {
-    /// Behind the last whole segment, its directory blocks and end mark.
+    /// The end of the last complete segment, with its directory blocks and end mark.
     pub end: u64,
-    /// The directory there.
+    /// The directory of the segments before `end`.
     pub directory: Directory,
-    /// Blocks of the directory that should stand at `end` and do not.
+    /// Directory blocks that belong at `end` but are missing or wrong.
     pub missing: Vec<u8>,
-    /// Behind the last end mark, if there is one: what stands before was vouched for.
+    /// The end of the last end mark, if there is one. Everything before it was committed.
     pub vouched: Option<u64>,
-    /// A segment at `end` whose header is whole, and which the input ends in.
+    /// The segment at `end`, if its header is complete and the input ends before its body does.
     pub cut: Option<Loaded>,
-    /// Whether an end mark stands at `end` that is damaged, rather than cut by the end of the input.
+    /// Whether the end mark at `end` is damaged, and not merely cut off by the end of the input.
     damaged_mark: bool,
-    /// Why it ends there, if not at the end of the input.
+    /// Why the scan stopped, if it stopped before the end of the input.
     pub fault: Option<Error>,
 }
 
-/// Walks all records. `each` is given every segment that is all there, and ends the walk by an error,
-/// which is then the fault. Of the segments themselves only the headers are read.
+/// Reads all records. Of the segments only the headers are read.
+///
+/// `each` is called for every complete segment. If it returns an error, the scan stops and reports it as
+/// the fault.
 pub fn scan<S: ReadAt + ?Sized>(
     source: &S,
     len: u64,
@@ -60,7 +62,8 @@ pub fn scan<S: ReadAt + ?Sized>(
     Ok(scan)
 }
 
-/// Whether an error says that the archive ends here; others say nothing about it.
+/// Whether an error means that the archive is bad at this place. I/O errors, limits and unknown versions do
+/// not.
 pub fn is_fault(error: &Error) -> bool {
     !matches!(error.category(), Category::Io | Category::Limit | Category::Version)
 }
@@ -74,7 +77,7 @@ impl Scan {
     ) -> Result<()> {
         let at = self.end;
         if kind(source, at, len)? == Kind::End {
-            // What it says follows from what stands before it.
+            // The end mark is determined by the segments before it.
             let mark = self.directory.end_mark(at)?;
             let fits = expect(source, at, len, &mark, "an end mark");
             self.damaged_mark =
@@ -106,18 +109,18 @@ impl Scan {
         Ok(())
     }
 
-    /// Whether the last whole thing is an end mark.
+    /// Whether the scan ended right after an end mark.
     pub fn is_finished(&self) -> bool {
         self.vouched == Some(self.end)
     }
 
-    /// Where an end mark belongs: behind the last whole segment and its directory blocks.
+    /// Where the next end mark belongs: after the last complete segment and its directory blocks.
     pub fn mark(&self) -> u64 {
         self.end + self.missing.len() as u64
     }
 
-    /// The first intact tail behind the end, of an end mark at `earliest` or later. Where there is one, what
-    /// stands before it is damaged rather than torn.
+    /// The first intact tail after `end` whose end mark is at `earliest` or later. If there is one, the
+    /// archive is damaged and not torn.
     pub fn tail_behind<S: ReadAt + ?Sized>(
         &self,
         source: &S,
@@ -125,13 +128,13 @@ impl Scan {
         earliest: u64,
     ) -> Result<Option<Tail>> {
         match self.cut {
-            // All that follows belongs to the segment, whatever it looks like.
+            // The rest of the file belongs to the cut segment, even if it looks like a tail.
             Some(_) => Ok(None),
             None => find_tail(source, self.end..len, earliest, WINDOW),
         }
     }
 
-    /// What to add to an error that is about the end.
+    /// The reason for the end of the intact part, in parentheses, for an error message.
     pub fn why(&self) -> String {
         match &self.fault {
             Some(fault) if fault.category() != Category::Torn => format!(" ({fault})"),
@@ -140,52 +143,52 @@ impl Scan {
     }
 }
 
-/// What the last end mark vouches for.
+/// The state of an archive at its last end mark.
 pub struct Committed {
     pub directory: Directory,
-    /// Where the end mark starts.
+    /// Offset of the end mark.
     pub mark: u64,
-    /// Behind its tail: where the archive ends. Bytes that follow belong to an append that is under way
-    /// or was cut short.
+    /// The end of its tail, where the archive ends. Bytes after it belong to an append that is in progress or
+    /// was interrupted.
     pub end: u64,
 }
 
-/// The state of the end mark with which an archive ends, if it ends with one.
+/// Reads the end mark at the end of the archive. `None` if the archive does not end with one.
 pub fn finished<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Committed>> {
     check_magic(source, len)?;
     let end = read_end(source, len)?;
     Ok(end.map(|(directory, mark)| Committed { directory, mark, end: len }))
 }
 
-/// The state of the last end mark.
+/// Finds the last end mark.
 ///
-/// Most archives end with it. Otherwise all headers are walked over, from the first on. A search from the end
-/// would be misled by what looks like an end mark inside a tensor; the walk never looks inside one.
+/// Most archives end with it. Otherwise the headers are scanned from the start. A search backwards from the end
+/// could find bytes inside a tensor that look like an end mark; the scan never looks inside tensors.
 ///
 /// # Errors
-/// With [`Category::Torn`] where there is no end mark. Where the walk ends at damage behind an end mark, an earlier
-/// state could hide what was committed since, so that it is an error too: with [`Category::Torn`] if it is the
-/// next end mark itself that is damaged, with [`Category::Damaged`] if there is an intact tail further behind.
+/// - [`Category::Torn`] if there is no end mark, or if the next end mark itself is damaged.
+/// - [`Category::Damaged`] if the scan stops at damage and an intact tail follows it. The earlier state is not
+///   returned then, because it would hide what was committed later.
 pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     if let Some(committed) = finished(source, len)? {
         return Ok(committed);
     }
     match last_before(source, len) {
-        // A writer may have taken a value back and written another while the walk passed there. What an end
-        // mark vouches for does not change any more.
+        // During the scan, a writer may have undone a value and written another one. Committed bytes do
+        // not change, so a second scan tells.
         Err(error) if is_fault(&error) => last_before(source, len),
         found => found,
     }
 }
 
-/// More than is searched for a later end mark: sparse files may claim to be of any length.
+/// How many bytes are searched for a later end mark. A sparse file can claim any length.
 const MAX_SEARCH: u64 = 16 << 30;
 
-/// The state of the last end mark, which stands somewhere before `len`.
+/// Finds the last end mark, which does not end at `len`.
 fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     let scan = scan(source, len, |_| Ok(()))?;
     let Some(end) = scan.vouched else { return Err(torn(&scan, len)) };
-    // All but the end mark may be whole: then it can be written again.
+    // If only the end mark is bad, everything else may be intact: recovery can write it again.
     if scan.damaged_mark || (scan.cut.is_none() && len - scan.end > MAX_SEARCH) {
         return Err(torn(&scan, len));
     }
@@ -205,11 +208,11 @@ fn last_before<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed> {
     }
     match read_end(source, end)? {
         Some((directory, mark)) => Ok(Committed { directory, mark, end }),
-        None => Err(Error::damaged("the last end mark changed while it was read").at(end)),
+        None => Err(Error::damaged("the last end mark changed during reading").at(end)),
     }
 }
 
-/// Whether the input is an archive of this version's kind.
+/// Checks that the input starts with the magic bytes of an archive.
 pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
     check_magic_of(source, len, len)
 }
@@ -225,19 +228,20 @@ fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Resul
         return Ok(());
     }
     if MAGIC.starts_with(&start) {
-        return Err(
-            Error::torn(format!("an archive of {known} bytes: cut in its first bytes")).at(0)
-        );
+        return Err(Error::torn(format!(
+            "the archive is cut off after {known} bytes, inside its first 12"
+        ))
+        .at(0));
     }
     let (expected, found) = (MAGIC.escape_ascii(), start.escape_ascii());
-    let mut what = format!("no tenarc archive: expected `{expected}`, found `{found}`");
+    let mut what = format!("not a tenarc archive: expected `{expected}`, found `{found}`");
     if message::may_be_message(source, known, len) {
         what += "; it may be a message: read it with tenarc::from_slice or tenarc::from_reader";
     }
     Err(Error::syntax(what).at(0))
 }
 
-/// What the record at `at` is, of which only the start is read.
+/// Determines the kind of the record at `at` from its first bytes.
 fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<Kind> {
     let start = source::bytes(source, at, (len - at).min(32))?;
     let found = format::record_len(&start).and_then(|lengths| {
@@ -245,15 +249,13 @@ fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<Kind> {
         [Kind::End, Kind::Directory].into_iter().find(|kind| kind.starts_with(*tag))
     });
     match found {
-        Some(Kind::Directory) => {
-            Err(Error::damaged("a block of the directory where none belongs").at(at))
-        }
+        Some(Kind::Directory) => Err(Error::damaged("unexpected block of the directory").at(at)),
         Some(kind) => Ok(kind),
         None => Ok(Kind::Segment),
     }
 }
 
-/// That certain bytes stand at `at`.
+/// Checks that the `expected` bytes are at `at`.
 fn expect<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
@@ -269,21 +271,18 @@ fn expect<S: ReadAt + ?Sized>(
     format::known_version(&found, at)?;
     let differs = found.iter().zip(expected).position(|(a, b)| a != b);
     Err(match differs {
-        None => Error::torn(format!("{what} that is cut short")).at(at + there),
-        Some(differs) => {
-            Error::damaged(format!("{what} is not what it must be")).at(at + differs as u64)
-        }
+        None => Error::torn(format!("{what} is cut off")).at(at + there),
+        Some(differs) => Error::damaged(format!("{what} has wrong bytes")).at(at + differs as u64),
     })
 }
 
-/// The directory of an archive that ends where `len` is, read from there, and where its end mark
-/// starts; `None` where no end mark stands before `len`. A crash may leave the end of an end mark and not
-/// its start, which is none either.
+/// Reads the end mark that ends at `len`. Returns the directory and the offset of the end mark, or `None` if
+/// no end mark ends there. If a crash left the tail but not the whole end mark, this is `None` too.
 fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
-    // More than any end mark takes.
+    // Longer than any valid end mark.
     const MAX_MARK: u64 = 256 << 10;
 
-    // Most end marks are that short, so that one read gets all.
+    // Most end marks are shorter than this, so that one read gets all of it.
     const NEAR: u64 = 256;
 
     let Some(tail_at) = len.checked_sub(TAIL as u64) else { return Ok(None) };
@@ -295,7 +294,10 @@ fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Director
     };
     let mark_len = tail_at - mark_at;
     if mark_len > MAX_MARK {
-        return Err(Error::damaged(format!("an end mark of {mark_len} bytes")).at(mark_at));
+        return Err(Error::damaged(format!(
+            "expected an end mark of at most {MAX_MARK} bytes, found {mark_len} bytes"
+        ))
+        .at(mark_at));
     }
     let at_hand = usize::try_from(mark_len).ok().and_then(|mark_len| {
         let behind = end.len().checked_sub(TAIL)?;
@@ -313,7 +315,7 @@ fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Director
     Ok(Some((directory, mark_at)))
 }
 
-/// `None` where the file has become shorter: a writer may have cut off what it did not finish.
+/// Reads bytes. `None` if the file became shorter: a writer may have cut off an unfinished value.
 fn still_there<S: ReadAt + ?Sized>(
     source: &S,
     offset: u64,
@@ -325,20 +327,20 @@ fn still_there<S: ReadAt + ?Sized>(
     }
 }
 
-/// How much is searched at a time for a tail.
+/// How many bytes are searched for a tail at a time.
 const WINDOW: u64 = 1 << 20;
 
 /// An intact tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Where it stands.
+    /// Offset of the tail.
     pub position: u64,
-    /// Where its end mark starts.
+    /// Offset of its end mark.
     pub mark: u64,
 }
 
-/// The first intact tail in a part of the source whose end mark starts at `earliest` or later. Reads so many bytes
-/// at a time as `window` says.
+/// Finds the first intact tail in `part` whose end mark is at `earliest` or later. Reads `window` bytes
+/// at a time.
 fn find_tail<S: ReadAt + ?Sized>(
     source: &S,
     part: Range<u64>,
@@ -358,24 +360,24 @@ fn find_tail<S: ReadAt + ?Sized>(
                 return Ok(Some(Tail { position, mark }));
             }
         }
-        // Tails may lie across windows.
+        // A tail may cross the border between two windows.
         at += (window.len() - TAIL + 1) as u64;
     }
     Ok(None)
 }
 
-/// An archive without an end mark at its end as an error.
+/// The error for an archive that does not end with an end mark.
 pub fn torn(scan: &Scan, len: u64) -> Error {
     let segments = scan.directory.count();
     let behind = len - scan.end;
     let why = scan.why();
     let what = match scan.vouched {
         None => "the archive has no end mark",
-        Some(_) => "the archive goes on behind its last end mark",
+        Some(_) => "more bytes follow the last end mark of the archive",
     };
     Error::torn(format!(
-        "{what}: {segments} whole segments end at byte {}, with {behind} bytes behind them{why}; \
-         open_torn reads the segments, recover cuts the rest off",
+        "{what}: {segments} complete segments end at byte {}, {behind} bytes follow{why}; open_torn reads \
+         the segments, recover cuts off the rest",
         scan.end
     ))
     .at(scan.end)

@@ -1,4 +1,4 @@
-//! Reading archives from streams: value after value.
+//! Reads archives from streams, one value after the other.
 
 use std::fmt;
 use std::io;
@@ -20,29 +20,29 @@ use crate::segment::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
 use crate::segment::header::Header;
 use crate::segment::path;
 
-/// Reads values one after the other from an archive, over any [`io::Read`]: the counterpart of
+/// Reads values one after the other from an archive, over any [`io::Read`]. The counterpart of
 /// [`OArchive`](crate::OArchive).
 ///
-/// Tensors are read straight into their memory, headers through a buffer; nothing seeks. Checksums are
-/// verified before a value is given out.
+/// Tensors are read directly into their memory, headers through a buffer. There is no seeking. Checksums
+/// are verified before a value is returned.
 ///
-/// An end mark need not be the end, as more may have been appended: it is the end of the input that ends
-/// an archive. To ask a socket that stays open for one more value, or whether there is one, waits for it.
-///
+/// An end mark is not necessarily the end, because more may have been appended: an archive ends where the input
+/// ends. On a socket that stays open, loading one value too many, or [`is_at_end`](Self::is_at_end), waits for
+/// more input.
 /// See [`OArchive`](crate::OArchive) for an example.
 pub struct IArchive<R> {
     read: IoRead<R>,
     options: DecodeOptions,
     directory: Directory,
-    /// Blocks of the directory that come next.
+    /// Directory blocks that must come next in the stream.
     blocks: Vec<u8>,
-    /// The segment whose header was read, and whose value was not.
+    /// The segment whose header was read, but not its body.
     next: Option<Box<Next>>,
-    /// Whether an end mark was the last thing read.
+    /// Whether the last record was an end mark.
     finished: bool,
-    /// Why nothing more can be read.
+    /// The error after which nothing more can be read.
     fault: Option<Error>,
-    /// Whether a value is being read: it stays so where that panics.
+    /// Whether a value is being read. Stays `true` if its `Deserialize` panics.
     reading: bool,
 }
 
@@ -51,11 +51,11 @@ struct Next {
     header: Header,
 }
 
-/// What comes next in an archive.
+/// The next record of an archive.
 enum Found {
     Segment(Box<Next>),
     EndMark,
-    /// The end of the input, behind an end mark.
+    /// The end of the input, after an end mark.
     End,
 }
 
@@ -68,18 +68,18 @@ impl<R> fmt::Debug for IArchive<R> {
 }
 
 impl<R: io::Read> IArchive<R> {
-    /// Starts to read an archive, which starts where the reader stands.
+    /// Starts to read an archive at the reader's current position.
     ///
     /// # Errors
-    /// Where the reader fails, or gives no archive.
+    /// If the reader fails, or the input does not start like an archive.
     pub fn new(reader: R) -> Result<Self> {
         Self::with_options(reader, DecodeOptions::default())
     }
 
-    /// As [`new`](Self::new), with options. The limits hold for each value by itself.
+    /// Like [`new`](Self::new), with options. The limits apply to each value separately.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// If the reader fails, or the input does not start like an archive.
     pub fn with_options(reader: R, options: DecodeOptions) -> Result<Self> {
         let mut read = IoRead::new(reader);
         read.fill(MAGIC.len())?;
@@ -91,13 +91,14 @@ impl<R: io::Read> IArchive<R> {
         Ok(Self { read, options, directory, blocks, next, finished, fault, reading })
     }
 
-    /// The next value.
+    /// Loads the next value.
     ///
-    /// Where it does not fit the type, the one behind it can still be loaded.
+    /// If the value does not fit the type, the following value can still be loaded.
     ///
     /// # Errors
-    /// With [`Category::Eof`] where there are no more, with [`Category::Torn`] where the archive ends
-    /// without an end mark, and where the archive is damaged or the value does not fit the type.
+    /// - [`Category::Eof`] if there are no more values.
+    /// - [`Category::Torn`] if the input ends without an end mark.
+    /// - The reader fails, the archive is damaged, or the value does not fit the type.
     pub fn load<T: DeserializeOwned>(&mut self) -> Result<T> {
         match self.advance()? {
             Some(next) => self.value(&next, PhantomData),
@@ -105,7 +106,7 @@ impl<R: io::Read> IArchive<R> {
         }
     }
 
-    /// As [`load`](Self::load), by a seed.
+    /// Like [`load`](Self::load), with a seed.
     pub(crate) fn load_seed<T, V>(&mut self, seed: T) -> Result<V>
     where
         T: for<'de> DeserializeSeed<'de, Value = V>,
@@ -116,8 +117,8 @@ impl<R: io::Read> IArchive<R> {
         }
     }
 
-    /// The keys of the next value, which is a map, and what those are that are tensors. Reads the next
-    /// header.
+    /// The keys of the next value, which must be a map; for each key whose value is a tensor, also the
+    /// tensor's description. Reads the next header, but not the value.
     pub(crate) fn next_entries(&mut self) -> Result<Vec<(String, Option<TensorMeta>)>> {
         let limits = self.options.limits;
         match self.peek()? {
@@ -129,10 +130,10 @@ impl<R: io::Read> IArchive<R> {
         }
     }
 
-    /// The next value that was saved under this name; those before it are passed over.
+    /// Loads the next value that was saved under this name. Values before it are skipped.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The same errors as [`load`](Self::load).
     pub fn load_as<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         while let Some(next) = self.advance()? {
             if next.header.name.as_deref() == Some(name) {
@@ -143,10 +144,10 @@ impl<R: io::Read> IArchive<R> {
         Err(self.at_end(&format!("a segment named `{}`", name.escape_debug())))
     }
 
-    /// Passes over the next value without decoding it; `false` where there are no more.
+    /// Skips the next value without decoding it. Returns `false` if there are no more.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for the end.
+    /// If the reader fails, the input ends without an end mark, or the archive is damaged.
     pub fn skip(&mut self) -> Result<bool> {
         match self.advance()? {
             Some(next) => self.pass(&next).map(|()| true),
@@ -154,34 +155,35 @@ impl<R: io::Read> IArchive<R> {
         }
     }
 
-    /// Whether there is no further value. Reads the next header.
+    /// Whether there are no more values. Reads the next header.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for the end.
+    /// If the reader fails, the input ends without an end mark, or the archive is damaged.
     pub fn is_at_end(&mut self) -> Result<bool> {
         self.peek().map(|next| next.is_none())
     }
 
-    /// The name of the next value, if it has one, where there is one. Reads the next header.
+    /// The name of the next value. The outer `Option` is `None` if there are no more values, the inner one if the
+    /// value has no name. Reads the next header.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for the end.
+    /// If the reader fails, the input ends without an end mark, or the archive is damaged.
     pub fn next_name(&mut self) -> Result<Option<Option<&str>>> {
         self.peek().map(|next| next.map(|next| next.header.name.as_deref()))
     }
 
-    /// All further values, which are of one type. Ends after the first error that leaves nothing more
-    /// to read.
+    /// Iterates over all further values, which must have one type. The iterator ends after an error that
+    /// makes further reading impossible.
     pub fn records<T: DeserializeOwned>(&mut self) -> Records<'_, R, T> {
         Records { archive: self, value: PhantomData }
     }
 
-    /// How many segments were read or passed over.
+    /// The number of segments that were read or skipped.
     pub fn segments(&self) -> u64 {
         self.directory.count()
     }
 
-    /// The reader, and the bytes that were taken from it beyond what was read here.
+    /// Returns the reader, and the bytes that were read from it ahead.
     pub fn into_inner(self) -> (R, Vec<u8>) {
         self.read.into_inner()
     }
@@ -199,7 +201,7 @@ impl<R: io::Read> IArchive<R> {
         Ok(self.next.as_deref())
     }
 
-    /// Remembers what ends the reading for good.
+    /// Stores an error after which nothing more can be read.
     fn lasting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.fault = Some(error.again());
@@ -207,14 +209,14 @@ impl<R: io::Read> IArchive<R> {
         result
     }
 
-    /// The header of the next segment, unless the archive ends.
+    /// Reads the header of the next segment. `None` at the end of the archive.
     fn advance(&mut self) -> Result<Option<Box<Next>>> {
         if let Some(fault) = &self.fault {
             return Err(fault.again());
         }
         if self.reading {
-            // Nobody knows where the reader stands.
-            return Err(Error::data("an earlier value panicked while it was read"));
+            // The position in the stream is unknown.
+            return Err(Error::data("reading an earlier value panicked; nothing more can be read"));
         }
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
@@ -233,8 +235,8 @@ impl<R: io::Read> IArchive<R> {
         }
     }
 
-    /// Reads on until what was read is vouched for: to an end mark, which need not be the end of the input,
-    /// or to the header of another segment.
+    /// Reads the record after a value: an end mark or the header of another segment. Either confirms that the
+    /// value is complete.
     pub(crate) fn settle(&mut self) -> Result<()> {
         if self.next.is_some() {
             return Ok(());
@@ -256,20 +258,20 @@ impl<R: io::Read> IArchive<R> {
                 return Ok(Found::End);
             }
             let count = self.directory.count();
-            let what = format!("the archive has no end mark behind {count} whole segments");
+            let what = format!("the archive has no end mark after {count} complete segments");
             return Err(Error::torn(what).at(at));
         }
         let Some(lengths) = format::record_len(window) else {
             return Err(if window.len() < MAX_RECORD_HEAD {
                 Error::torn("the archive ends inside a record").at(at)
             } else {
-                Error::damaged("expected a record, found something else").at(at)
+                Error::damaged("expected a record, found other bytes").at(at)
             });
         };
         let limit = self.options.limits.alloc_budget(false);
         if lengths.total > limit {
             let found = lengths.total;
-            let what = format!("a header of {found} bytes, {limit} are allowed");
+            let what = format!("a header has {found} bytes, the limit is {limit}");
             return Err(Error::limit(what).at(at));
         }
         let len = super::source::in_memory(lengths.total, at)?;
@@ -285,20 +287,20 @@ impl<R: io::Read> IArchive<R> {
                 let tail = take(&mut self.read, TAIL, "an end mark")?;
                 let expected = self.directory.end_mark(at)?;
                 if expected != [record, tail].concat() {
-                    let what = "the end mark does not fit the segments before it";
+                    let what = "the end mark does not match the segments before it";
                     return Err(Error::damaged(what).at(at));
                 }
                 self.finished = true;
                 Ok(Found::EndMark)
             }
             Kind::Directory => {
-                let what = "a block of the directory where none belongs";
+                let what = "unexpected block of the directory";
                 Err(Error::damaged(what).at(at))
             }
         }
     }
 
-    /// Decodes a value, and reads to the end of its segment in any case.
+    /// Decodes a value. Reads to the end of its segment even if decoding fails.
     fn value<T, V>(&mut self, next: &Next, seed: T) -> Result<V>
     where
         T: for<'de> DeserializeSeed<'de, Value = V>,
@@ -307,7 +309,7 @@ impl<R: io::Read> IArchive<R> {
         let metadata = record.get(header.metadata.clone()).unwrap_or_default();
         let uses = match last_uses(metadata, header, self.options.limits) {
             Ok(uses) => uses,
-            // Metadata beyond the limits, say: what follows can be read.
+            // For example, the metadata exceeds a limit. The next segment can still be read.
             Err(error) => {
                 self.pass(next)?;
                 return Err(error);
@@ -325,7 +327,7 @@ impl<R: io::Read> IArchive<R> {
         self.reading = false;
         let hashes = match rest {
             Ok(hashes) => hashes,
-            // The stream broke; why it did is in the value's error, if anywhere.
+            // The stream failed. If decoding failed for the same reason, its error says more.
             Err(error) => {
                 let error = match value {
                     Err(cause) if cause.category() != Category::Data => cause,
@@ -339,11 +341,14 @@ impl<R: io::Read> IArchive<R> {
         value
     }
 
-    /// The next value as parts, without decoding it: its metadata, and its buffers read into memory, with
-    /// checksums verified.
+    /// Loads the next value as parts, without decoding it. The buffers are read into memory and their
+    /// checksums are verified.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for the type.
+    /// - [`Category::Eof`] if there are no more values.
+    /// - [`Category::Torn`] if the input ends without an end mark.
+    /// - [`Category::Limit`] if the buffers exceed the memory limit.
+    /// - The reader fails, or the archive is damaged.
     pub fn load_parts(&mut self) -> Result<Parts> {
         let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
         let Next { record, header } = &*next;
@@ -351,7 +356,7 @@ impl<R: io::Read> IArchive<R> {
         let body = header.layout.buffers.iter().map(|&(_, len)| len).sum::<u64>();
         if body > budget {
             self.pass(&next)?;
-            let what = format!("buffers of {body} bytes, {budget} are allowed");
+            let what = format!("the buffers have {body} bytes, the limit is {budget}");
             return Err(Error::limit(what).at(header.offset));
         }
         let read = self.read_parts(header);
@@ -360,7 +365,7 @@ impl<R: io::Read> IArchive<R> {
         Parts::of_segment(header, metadata, &hashes, buffers, self.options)
     }
 
-    /// The buffers of a segment and their checksums, and what stands behind them.
+    /// Reads the buffers and the trailer of a segment. Returns the buffers and their stored checksums.
     fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Vec<u64>)> {
         let checksums = self.options.checksums && header.checked;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
@@ -389,7 +394,7 @@ impl<R: io::Read> IArchive<R> {
         Ok((buffers, hashes))
     }
 
-    /// Passes over a segment.
+    /// Skips the body and trailer of a segment.
     fn pass(&mut self, next: &Next) -> Result<()> {
         let header = &next.header;
         let passed = skip_to_body(&mut self.read, header).and_then(|()| {
@@ -400,7 +405,7 @@ impl<R: io::Read> IArchive<R> {
         self.lasting(passed)
     }
 
-    /// Reads what stands behind the body, and checks the buffers that were read; the checksums of all.
+    /// Reads the trailer, verifies the buffers whose hashes are given, and returns all stored checksums.
     fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<Vec<u64>> {
         let layout = &header.layout;
         let mut stored = Vec::new();
@@ -419,7 +424,7 @@ impl<R: io::Read> IArchive<R> {
         }
         let entry = Entry { offset: header.offset, name: header.name.clone() };
         let at = self.read.offset();
-        // They are read when more is asked for: the segment is whole without.
+        // The blocks are read before the next record: the segment is complete without them.
         let blocks = &mut self.blocks;
         self.directory.add(entry, at, |block| {
             blocks.extend_from_slice(block);
@@ -428,7 +433,7 @@ impl<R: io::Read> IArchive<R> {
         Ok(stored)
     }
 
-    /// Reads the blocks of the directory behind a segment.
+    /// Reads and checks the directory blocks after a segment.
     fn pass_blocks(&mut self) -> Result<()> {
         if self.blocks.is_empty() {
             return Ok(());
@@ -440,11 +445,11 @@ impl<R: io::Read> IArchive<R> {
             return Ok(());
         }
         format::known_version(&found, at)?;
-        Err(Error::damaged("a block of the directory is not what it must be").at(at))
+        Err(Error::damaged("a block of the directory has wrong bytes").at(at))
     }
 }
 
-/// The values of an archive, one after the other; see [`IArchive::records`].
+/// Iterator over the values of an archive; see [`IArchive::records`].
 pub struct Records<'a, R, T> {
     archive: &'a mut IArchive<R>,
     value: PhantomData<fn() -> T>,

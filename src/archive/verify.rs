@@ -1,4 +1,4 @@
-//! Checking every byte of an archive.
+//! Verifies every byte of an archive.
 
 use super::loaded::Loaded;
 use super::scan::{self, scan};
@@ -32,7 +32,8 @@ pub fn verify<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// That the metadata is one item, whose references fit the buffers and leave out none.
+/// Checks that the metadata is one item, that its references match the buffers, and that every buffer
+/// is referred to.
 fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) -> Result<()> {
     let header = &segment.header;
     let mut referred = vec![false; header.count()];
@@ -52,7 +53,7 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
     }
 }
 
-/// That paddings are as they must be, and buffers as their checksums say.
+/// Checks the padding and, against their checksums, the buffers.
 pub fn body<S: ReadAt + ?Sized>(
     source: &S,
     segment: &Loaded,
@@ -66,7 +67,7 @@ pub fn body<S: ReadAt + ?Sized>(
     let before = layout.before_body()?;
     let found = source::bytes(source, layout.header_end, before.len() as u64)?;
     if let Some(at) = found.iter().zip(&before).position(|(found, expected)| found != expected) {
-        let what = "padding before the body is not what it must be";
+        let what = "wrong padding before the body";
         return Err(Error::damaged(what).at(layout.header_end + at as u64));
     }
     let stored = segment.hashes(source)?;
@@ -74,7 +75,7 @@ pub fn body<S: ReadAt + ?Sized>(
     for (number, &(start, len)) in layout.buffers.iter().enumerate() {
         let gap = source::bytes(source, position, start - position)?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
-            let what = format!("padding before buffer {number} is not zero");
+            let what = format!("the padding before buffer {number} is not zero");
             return Err(Error::damaged(what).at(position + at as u64));
         }
         position = start;

@@ -1,4 +1,4 @@
-//! Writing archives: value after value.
+//! Writes archives, one value after the other.
 
 use std::fmt;
 use std::io::{self, Seek as _, Write};
@@ -19,15 +19,15 @@ use crate::segment::header::Content;
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 
-/// Writes values one after the other into an archive, over any [`io::Write`]: the counterpart of
+/// Writes values one after the other into an archive, over any [`io::Write`]. The counterpart of
 /// [`IArchive`](crate::IArchive).
 ///
-/// The writer needs no buffer of its own and never seeks. Each value is walked twice if it has
-/// large tensors, once to write its metadata and once to hand their bytes over as they lie, so that
-/// no copy of them is held.
+/// The writer needs no buffer of its own, and there is no seeking. A value with large tensors is serialized
+/// twice: the first pass writes its metadata, the second writes the tensors' bytes directly from their
+/// memory. The tensors are not copied.
 ///
-/// Each value becomes a segment, with a header, checksums and an entry in a directory: some 100
-/// bytes. For a million small records save one `Vec` of them rather than each by itself.
+/// Each value becomes a segment with a header, checksums and an entry in a directory, which take about 100
+/// bytes. To save a million small records, save one `Vec` of them.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -44,25 +44,25 @@ use crate::segment::walk::{Output, Plan};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// What was saved is part of the archive only after [`finish`](Self::finish) or [`commit`](Self::commit):
-/// until then [`open`](crate::open) gives the state of the commit before, and
-/// [`open_torn`](crate::archive::open_torn) every whole segment.
+/// Saved values become part of the archive with [`finish`](Self::finish) or [`commit`](Self::commit). Before
+/// that, [`open`](crate::open) reads the previous commit, and [`open_torn`](crate::archive::open_torn) reads
+/// every complete segment.
 pub struct OArchive<W: Write> {
     sink: Sink<Stage<W>>,
     options: SaveOptions,
     directory: Directory,
     hooks: Hooks<W>,
-    /// Whether a value failed part-way, so that nothing can follow.
+    /// Whether writing a value failed part-way. Nothing can be written after it.
     broken: bool,
 }
 
-/// What files can do and other writers cannot.
+/// What files can do and other writers cannot. Other writers get functions that do nothing.
 struct Hooks<W> {
-    /// Makes durable what an end mark is about to vouch for.
+    /// Called before an end mark is written: makes everything before it durable.
     settle: fn(&mut W) -> Result<()>,
-    /// Makes the archive with its end mark durable, and takes it into effect.
+    /// Called after an end mark is written: makes it durable. A new file is renamed to its path.
     commit: fn(&mut W, u64, Then) -> Result<()>,
-    /// Takes back what was written from a position on, if that is possible.
+    /// Removes everything that was written from this position on. `false` if that is not possible.
     undo: fn(&mut W, u64) -> io::Result<bool>,
 }
 
@@ -90,25 +90,24 @@ impl<W: Write> fmt::Debug for OArchive<W> {
 }
 
 impl<W: Write> OArchive<W> {
-    /// An archive that is written to `writer`, whose present position is its start: alignment counts
-    /// from there.
+    /// Creates an archive on `writer`. The archive starts at the writer's current position; the alignment of
+    /// the buffers counts from there.
     ///
     /// # Errors
-    /// Where the writer fails.
+    /// If the writer fails.
     pub fn new(writer: W) -> Result<Self> {
         Self::with_options(writer, SaveOptions::default())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// Like [`new`](Self::new), with options.
     ///
     /// # Errors
-    /// Where the alignment is none, and where the writer fails.
+    /// If the alignment is not a power of two from 8 to 65,536, or the writer fails.
     pub fn with_options(writer: W, options: SaveOptions) -> Result<Self> {
         Self::started(writer, options, Hooks::none())
     }
 
-    /// Goes on with an archive that has these segments, and of which everything up to `position` has been
-    /// written to `writer`.
+    /// Continues an archive with these segments, of which `position` bytes have been written to `writer`.
     pub(super) fn resumed(writer: W, position: u64, directory: Directory) -> Self {
         let sink = Stage::sink_at(writer, position);
         let (options, hooks) = (SaveOptions::default(), Hooks::none());
@@ -126,37 +125,39 @@ impl<W: Write> OArchive<W> {
     /// Saves a value.
     ///
     /// # Errors
-    /// Where the value's own `Serialize` fails, the writer fails, or the value comes out differently
-    /// when it is walked again, as one does that rebuilds a `HashMap` while it is serialized. Where
-    /// bytes of it have been handed to the writer by then, the archive is broken there and takes
-    /// nothing more; a file made by [`create`](OArchive::create) or opened by
-    /// [`append`](OArchive::append) is cut back instead, and goes on.
+    /// - The value's `Serialize` fails, or the writer fails.
+    /// - The value changed between the two passes, for example because it builds a new `HashMap` whenever
+    ///   it is serialized.
+    ///
+    /// If bytes of the value were written by then, the archive is broken and nothing more can be saved. A file made by
+    /// [`create`](OArchive::create) or opened by [`append`](OArchive::append) is cut back to the previous value instead,
+    /// and more can be saved.
     pub fn save<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<&mut Self> {
         self.segment(None, value)
     }
 
-    /// Saves a value under a name, of at most 1,024 bytes. Names need not be unique.
+    /// Saves a value under a name of at most 1,024 bytes. Names need not be unique.
     ///
     /// # Errors
-    /// As [`save`](Self::save), and where the name is too long.
+    /// The same errors as [`save`](Self::save), and if the name is too long.
     pub fn save_as<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<&mut Self> {
         check_name(name)?;
         self.segment(Some(name), value)
     }
 
-    /// Saves parts as they are, without decoding the value: their metadata becomes that of the
-    /// segment, their buffers its body, aligned as the parts say. They keep the name they have.
+    /// Saves parts without decoding the value: their metadata and buffers become a segment, with the same
+    /// alignment and name.
     ///
     /// # Errors
-    /// Where the writer fails, and where a buffer is not what its checksum says any more.
+    /// If the writer fails, or the content of a buffer no longer matches its checksum.
     pub fn save_parts<B: AsRef<[u8]>>(&mut self, parts: &Parts<B>) -> Result<&mut Self> {
         self.parts(parts.info().name(), parts)
     }
 
-    /// As [`save_parts`](Self::save_parts), under a name.
+    /// Like [`save_parts`](Self::save_parts), under the given name.
     ///
     /// # Errors
-    /// As [`save_parts`](Self::save_parts), and where the name is too long.
+    /// The same errors as [`save_parts`](Self::save_parts), and if the name is longer than 1,024 bytes.
     pub fn save_parts_as<B: AsRef<[u8]>>(
         &mut self,
         name: &str,
@@ -185,7 +186,7 @@ impl<W: Write> OArchive<W> {
         self.whole_segment(&content, |out| plan.emit(value, &options, options.checksums, out))
     }
 
-    /// Writes a segment, or, if it can be helped, nothing of it.
+    /// Writes a whole segment. After an error, removes what was written of it, if the writer can do that.
     pub(super) fn whole_segment(
         &mut self,
         content: &Content<'_>,
@@ -194,7 +195,7 @@ impl<W: Write> OArchive<W> {
         let start = self.position();
         let (count, filled) = (self.directory.count(), self.directory.is_nearly_full());
         let before = filled.then(|| self.directory.clone());
-        // Stays so where the value panics.
+        // If the value's `Serialize` panics, this stays `true`.
         self.broken = true;
         let result = self.write_segment(content, emit);
         match result {
@@ -207,7 +208,7 @@ impl<W: Write> OArchive<W> {
         Ok(self)
     }
 
-    /// Everything but the walk over the value: one instance for each writer.
+    /// Writes the segment. Does not depend on the type of the value, so that it is compiled once per writer.
     fn write_segment(
         &mut self,
         content: &Content<'_>,
@@ -222,7 +223,7 @@ impl<W: Write> OArchive<W> {
         if !lengths.is_empty() {
             let lengths = lengths.iter().copied();
             let layout = Layout::new(self.position(), alignment, lengths, checked)
-                .ok_or_else(|| Error::limit("an archive of more than 2^63 bytes"))?;
+                .ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
             self.sink.put_slice(&layout.before_body()?)?;
             let hashes = emit(&mut Padded { sink: &mut self.sink, alignment })?;
             self.sink.put_block(&format::trailer(&hashes, hash)?)?;
@@ -234,7 +235,7 @@ impl<W: Write> OArchive<W> {
         self.sink.flush()
     }
 
-    /// After an error: nothing of the value stays, if the writer can be cut back.
+    /// After an error: removes what was written of the value, if the writer can be cut back.
     fn undo(&mut self, start: u64, count: u64, before: Option<Directory>) {
         let undone = (self.hooks.undo)(self.sink.overflow_mut().get_mut(), start);
         if matches!(undone, Ok(true)) {
@@ -251,20 +252,20 @@ impl<W: Write> OArchive<W> {
     pub(super) fn check(&self) -> Result<()> {
         if self.broken {
             return Err(Error::data(
-                "an earlier value failed part-way; the archive is broken there",
+                "writing an earlier value failed part-way; the archive is broken, and takes nothing more",
             ));
         }
         Ok(())
     }
 
-    /// Writes an end mark: what was saved so far is a whole archive from now on, whatever follows.
-    /// More values can be saved behind it.
+    /// Writes an end mark. The values saved so far are a complete archive from now on, even if a later save
+    /// fails. More values can be saved after it.
     ///
-    /// A file made by [`create`](OArchive::create) takes its place at the first commit. Files are
-    /// synced before and after the mark, unless [`SaveOptions::with_sync`] says otherwise.
+    /// A file made by [`create`](OArchive::create) is renamed to its path at the first commit. Files are
+    /// synced to disk before and after the end mark, unless [`SaveOptions::with_sync`] says otherwise.
     ///
     /// # Errors
-    /// Where the writer fails, or an earlier value failed part-way.
+    /// If the writer fails, or an earlier value failed part-way.
     pub fn commit(&mut self) -> Result<&mut Self> {
         self.end(Then::MoreValues)?;
         Ok(self)
@@ -285,27 +286,27 @@ impl<W: Write> OArchive<W> {
         Ok(())
     }
 
-    /// Writes the end mark, flushes the writer and gives it back. A file is unlocked by then, and takes
-    /// nothing more.
+    /// Writes the end mark, flushes the writer and returns it. A returned file is unlocked and refuses
+    /// further writes.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// If the writer fails, or an earlier value failed part-way.
     pub fn finish(mut self) -> Result<W> {
         self.end(Then::Nothing)?;
         Ok(self.sink.into_parts().2.into_inner())
     }
 
-    /// How many values were saved, those already in an archive that is appended to included.
+    /// The number of values saved, including those that an appended archive had before.
     pub fn segments(&self) -> u64 {
         self.directory.count()
     }
 
-    /// Bytes written so far, from the start of the archive.
+    /// The length of the archive so far in bytes.
     pub fn position(&self) -> u64 {
         self.sink.position()
     }
 
-    /// The writer. What is written to it directly breaks the archive.
+    /// The underlying writer. Writing to it directly breaks the archive.
     pub fn get_ref(&self) -> &W {
         self.sink.overflow_ref().get_ref()
     }
@@ -319,7 +320,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(Error::limit(format!("expected a name of at most {max} bytes, found {found} bytes")))
 }
 
-/// A body: each buffer starts aligned, with zeros before it.
+/// Writes a body: pads with zeros before each buffer, so that it starts aligned.
 struct Padded<'a, W> {
     sink: &'a mut Sink<Stage<W>>,
     alignment: u64,
@@ -328,10 +329,10 @@ struct Padded<'a, W> {
 impl<W: Write> Output for Padded<'_, W> {
     fn begin(&mut self, _: u64, _: u64) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
-        // The body starts aligned.
+        // The body itself starts aligned, so that aligning the absolute position is enough.
         let position = self.sink.position();
         let start = format::align_up(position, self.alignment)
-            .ok_or_else(|| Error::limit("an archive of more than 2^63 bytes"))?;
+            .ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
         let mut gap = usize::try_from(start - position).unwrap_or(0);
         while gap > 0 {
             let zeros = ZEROS.get(..gap).unwrap_or(&ZEROS);
@@ -346,23 +347,23 @@ impl<W: Write> Output for Padded<'_, W> {
     }
 }
 
-/// The file that an [`OArchive`] writes. Dropped without
-/// [`commit`](OArchive::commit) or [`finish`](OArchive::finish), it leaves what was there before.
+/// The file that an [`OArchive`] writes. If it is dropped without [`commit`](OArchive::commit) or
+/// [`finish`](OArchive::finish), the previous content of the path stays.
 pub struct ArchiveFile {
     held: Held,
     sync: SyncLevel,
-    /// The length that the last end mark vouches for.
+    /// The length of the file up to its last end mark.
     committed: u64,
     len: u64,
 }
 
-/// By what right an [`ArchiveFile`] is written to.
+/// What gives an [`ArchiveFile`] the right to write to its file.
 enum Held {
-    /// It has not taken its place yet.
+    /// A temporary file, not renamed to its path yet.
     New(Box<AtomicFile>),
-    /// It stands at its place.
+    /// The file at its path, with a lock.
     Locked(Locked),
-    /// By none: it is finished, and belongs to whoever opens it.
+    /// Nothing: the archive is finished, and others may change the file.
     Finished,
 }
 
@@ -377,12 +378,12 @@ impl ArchiveFile {
         Hooks { settle: Self::settle, commit: Self::commit, undo: Self::undo };
 
     fn settle(&mut self) -> Result<()> {
-        // A new file counts only once it is renamed, which is after the one sync of all.
+        // A new file is synced as a whole before it is renamed.
         let Held::Locked(locked) = &self.held else { return Ok(()) };
-        // An end mark in a file that is nowhere to be found would vouch for nothing.
+        // If another file was renamed over this one, nobody would find what is committed here.
         let there = locked.is_at_its_path();
         if !there.map_err(|error| failed(error, "cannot look at", locked))? {
-            let error = io::Error::other("another file has taken its place");
+            let error = io::Error::other("the file was replaced by another one");
             return Err(failed(error, "cannot commit to", locked));
         }
         self.sync(locked)
@@ -404,7 +405,7 @@ impl ArchiveFile {
         self.committed = position;
         self.held = match (std::mem::replace(&mut self.held, Held::Finished), then) {
             (Held::New(new), Then::MoreValues) => {
-                // Before others can find the file.
+                // Lock the file before it has a path at which others can open it.
                 let locked = new.lock()?;
                 new.commit(self.sync)?;
                 Held::Locked(locked)
@@ -465,22 +466,21 @@ impl Drop for ArchiveFile {
         if let Held::Locked(locked) = &self.held
             && self.len > self.committed
         {
-            // Where this fails the file has a torn tail, as after a crash.
+            // If this fails, unfinished bytes follow the last end mark, as after a crash.
             let _ = locked.file.set_len(self.committed);
         }
     }
 }
 
 impl OArchive<ArchiveFile> {
-    /// A new archive that takes its place at `path` with the first [`commit`](Self::commit) or
-    /// [`finish`](Self::finish), replacing what is there; until then, and after any error, that stays
-    /// as it is.
+    /// Creates an archive that replaces the file at `path` with the first [`commit`](Self::commit) or
+    /// [`finish`](Self::finish). Until then, and after any error, the old file stays unchanged.
     ///
-    /// The file is written beside `path` and renamed. A symbolic link at `path` is replaced, not
-    /// followed; the mode of a file replaced is kept.
+    /// The archive is written to a temporary file beside `path` and renamed. A symbolic link at `path` is
+    /// replaced, not followed. The mode of a replaced file is kept.
     ///
     /// # Errors
-    /// Where no file can be created there, or the alignment is none.
+    /// If the file cannot be created, or the alignment is not a power of two from 8 to 65,536.
     pub fn create(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
@@ -490,28 +490,29 @@ impl OArchive<ArchiveFile> {
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
-    /// Opens an archive to save more values behind its last. Nothing of it is written over: new
-    /// segments and a new end mark follow the old end mark, and take effect with
-    /// [`commit`](Self::commit) or [`finish`](Self::finish). Dropped without, the file is cut back to
-    /// its last end mark.
+    /// Opens an archive to save more values at its end. Nothing is overwritten: new segments and a new end
+    /// mark follow the old end mark. They take effect with [`commit`](Self::commit) or
+    /// [`finish`](Self::finish). If the archive is dropped without either, the file is cut back to its last end
+    /// mark.
     ///
-    /// What an append that was killed has left behind the last end mark is cut off first. To keep the
-    /// whole segments among it, call [`recover`](crate::archive::recover) before.
+    /// If an earlier append was interrupted, what it wrote is cut off first. To keep the complete segments of that
+    /// append, call [`recover`](crate::archive::recover) before.
     ///
-    /// The cost does not depend on how much the archive holds, unless something is to be cut off.
-    /// Readers that have it open are not disturbed. While it is open here, a second `append` is refused.
+    /// The cost does not depend on the length of the archive, unless something must be cut off. Readers that
+    /// have the file open are not disturbed.
     ///
     /// # Errors
-    /// Where the file is no archive, has no end mark (see [`recover`](crate::archive::recover)), is damaged with an end
-    /// mark behind the damage, or is being appended to.
+    /// - The file is not an archive, or has no end mark (see [`recover`](crate::archive::recover)).
+    /// - The file is damaged, and an end mark follows the damage.
+    /// - Another process, or another `OArchive`, is appending to the file.
     pub fn append(path: impl AsRef<Path>) -> Result<Self> {
         Self::append_with(path, SaveOptions::default())
     }
 
-    /// As [`append`](Self::append), with options.
+    /// Like [`append`](Self::append), with options.
     ///
     /// # Errors
-    /// As [`append`](Self::append).
+    /// The same errors as [`append`](Self::append), and if the alignment is not a power of two from 8 to 65,536.
     pub fn append_with(path: impl AsRef<Path>, options: SaveOptions) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
@@ -521,7 +522,7 @@ impl OArchive<ArchiveFile> {
         let committed = scan::last_commit(&locked.file, len);
         let Committed { directory, end, .. } = committed.map_err(|error| error.in_file(path))?;
         if end < len {
-            // No other writer has the file open, so that the one that wrote this is gone.
+            // The lock guarantees that the writer of these bytes is gone.
             let failed =
                 |error| Error::io_at(error, "cannot cut off an unfinished append to", path);
             locked.file.set_len(end).map_err(failed)?;
@@ -534,7 +535,7 @@ impl OArchive<ArchiveFile> {
     }
 }
 
-/// Opens an archive that nobody else may change meanwhile. Of a link, the file that it leads to.
+/// Opens an archive and locks it against other writers. A symbolic link is followed.
 pub fn lock(path: &Path) -> Result<Locked> {
     let failed = |error| Error::io_at(error, "cannot open", path);
     let resolved = std::fs::canonicalize(path).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! What the processes that share a directory know of each other: a lock among those that save, and a
-//! number by which those that read notice removals.
+//! How processes that share a directory coordinate: a lock for those that save, and a number that
+//! changes whenever files are removed, for those that read.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,20 +11,20 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::io::lock::{Locked, open_or_create};
 
-/// Held from before a save lists the directory until what it replaces is gone: saves come one
+/// Locked during a whole save, from listing the directory to removing old files. Saves thus run one
 /// after the other.
 const SAVING: &str = ".tenarc-saving.lock";
 
-/// Another content each time files are about to be removed.
+/// Gets a new random content each time before files are removed.
 const REMOVALS: &str = ".tenarc-removals";
 
-/// Waits until no other save or check of the manifest is going on, and keeps others waiting.
+/// Locks out other saves and checks of the manifest. Waits until those in progress are done.
 pub fn lock_for_saving(dir: &Path) -> Result<Locked> {
     let path = dir.join(SAVING);
     Locked::wait(&path).map_err(|error| Error::io_at(error, "cannot lock", &path))
 }
 
-/// Waits until no save is going on, and keeps saves waiting. `None` if nobody has ever saved.
+/// Locks out saves. Waits until one in progress is done. `None` if nobody has ever saved.
 #[cfg(feature = "sha256")]
 pub fn lock_for_checking(dir: &Path) -> Result<Option<Locked>> {
     let path = dir.join(SAVING);
@@ -35,7 +35,7 @@ pub fn lock_for_checking(dir: &Path) -> Result<Option<Locked>> {
     }
 }
 
-/// Tells readers that files will be removed. What takes their place must be there already.
+/// Tells readers that files will be removed. Files that replace them must exist already.
 pub fn announce_removals(dir: &Path) -> Result<()> {
     let path = dir.join(REMOVALS);
     let number = RandomState::new().build_hasher().finish();
@@ -44,9 +44,10 @@ pub fn announce_removals(dir: &Path) -> Result<()> {
         .map_err(|error| Error::io_at(error, "cannot write", &path))
 }
 
-/// What a reader sees before and after it lists, and has to list again if they differ. A listing
-/// during which a file is added and another one removed may show neither; while none is removed it
-/// shows the newest. Readers do not lock: enough of them would keep a save waiting for ever.
+/// The number that a reader compares before and after listing the directory. If it changed, the reader must list
+/// again: a listing taken while one file is added and another removed can miss both.
+///
+/// Readers take no lock, because many readers could keep a save waiting for ever.
 pub fn removals(dir: &Path) -> Option<[u8; 8]> {
     let mut number = [0; 8];
     File::open(dir.join(REMOVALS)).ok()?.read_exact(&mut number).ok()?;

@@ -1,4 +1,4 @@
-//! `SHA256SUMS`: the sums of all checkpoints, as `sha256sum -c` reads them.
+//! `SHA256SUMS`: the SHA-256 sums of all checkpoints, in the format of `sha256sum -c`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,20 +12,20 @@ use crate::io::atomic::{AtomicFile, SyncLevel};
 
 pub const FILE: &str = "SHA256SUMS";
 
-/// More than a million checkpoints.
+/// The maximum length of a manifest in bytes, enough for a million checkpoints.
 const MAX_LEN: u64 = 256 << 20;
 
-/// What stands in a manifest without sums: an empty file is one that was cut.
+/// The content of a manifest without sums. An empty file would be indistinguishable from a truncated one.
 const NOTHING: &str = "# no checkpoint is complete\n";
 
 type Sum = [u8; 32];
 
-/// The sum of every checkpoint that is complete.
+/// The sums of all complete checkpoints.
 #[derive(Default)]
 pub struct Manifest(BTreeMap<Name, Sum>);
 
 impl Manifest {
-    /// `None` if there is none.
+    /// Reads the manifest. `None` if there is no such file.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(FILE);
         let failed = |error| Error::io_at(error, "cannot read", &path);
@@ -56,7 +56,7 @@ impl Manifest {
         Ok(Some(Self(sums)))
     }
 
-    /// For where there has to be one.
+    /// The error for a missing manifest.
     #[cold]
     pub fn missing(dir: &Path) -> Error {
         let error = io::Error::new(ErrorKind::NotFound, "the manifest is missing");
@@ -67,7 +67,7 @@ impl Manifest {
         let mut text = String::new();
         for (name, sum) in &self.0 {
             for byte in sum {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "{byte:02x}");
             }
             let _ = writeln!(text, "  {name}");
@@ -88,7 +88,7 @@ impl Manifest {
         self.0.contains_key(name)
     }
 
-    /// Takes up a file as it is now.
+    /// Adds a file with its current sum.
     pub fn add(&mut self, dir: &Path, name: Name) -> Result<()> {
         let path = dir.join(name.to_string());
         let sum = sum_of(&path).map_err(|error| Error::io_at(error, "cannot read", &path))?;
@@ -100,7 +100,7 @@ impl Manifest {
         self.0.remove(name);
     }
 
-    /// Whether a file is the one that was listed.
+    /// Checks that a file is listed and has the listed sum.
     pub fn check(&self, dir: &Path, name: &Name) -> Result<()> {
         let path = dir.join(name.to_string());
         let listed = self
@@ -121,7 +121,7 @@ impl Manifest {
     }
 }
 
-/// Two spaces stand between sum and name, or a space and the asterisk of binary files.
+/// Parses a line. Sum and name are separated by two spaces, or for binary files by a space and an asterisk.
 fn parse(line: &str) -> Option<(Name, Sum)> {
     let (digits, name) = line.split_once(' ')?;
     let name = Name::parse(name.strip_prefix([' ', '*'])?)?;
@@ -151,7 +151,7 @@ fn sum_of(path: &Path) -> io::Result<Sum> {
     }
 }
 
-/// Nobody can ask for sums where the feature is off.
+/// Never called: without the feature, nothing can turn the manifest on.
 #[cfg(not(feature = "sha256"))]
 fn sum_of(_: &Path) -> io::Result<Sum> {
     Err(io::Error::new(ErrorKind::Unsupported, "the feature `sha256` is off"))

@@ -1,8 +1,8 @@
 //! A directory of archives, one for each step of a training loop.
 //!
-//! Order is what makes it safe: a file appears whole ([`AtomicFile`](crate::io::AtomicFile)), is
-//! listed in the manifest, and only then is taken away what it replaces or what rotation has no
-//! room for. No file is ever written over.
+//! The order of steps makes a save safe. The new file first appears complete
+//! (`AtomicFile`), then it is listed in the manifest, and only then are older files
+//! removed. No file is ever overwritten.
 
 mod lock;
 mod manifest;
@@ -29,10 +29,10 @@ use retention::{Retention, current, ranked};
 
 pub use retention::Best;
 
-/// How often a reader starts again because a save has replaced what it was about to read.
+/// How often a reader starts again because a save replaced a file that it was about to read.
 const ROUNDS: usize = 100;
 
-/// How many broken checkpoints an error tells of.
+/// How many damaged checkpoints an error message describes.
 const TOLD: usize = 3;
 
 /// A directory of checkpoints, one archive for each step.
@@ -56,19 +56,20 @@ const TOLD: usize = 3;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Step 123 is the file `step-00000000000000000123.tenarc`; with a score its name goes on
-/// `.score-0.25`, and when the step is saved again the new file is told apart by `.r1`, `.r2` and so
-/// on. All other files in the directory, and links, are left alone.
+/// Step 123 is saved as `step-00000000000000000123.tenarc`. A score is added as `.score-0.25`. If a step is
+/// saved again, the new file gets `.r1`, `.r2` and so on. Other files in the directory, and links, are
+/// not touched.
 ///
 /// # Crashes and other processes
 ///
-/// A save is whole and durable when it returns; what it replaces and what is too old goes only then.
-/// Wherever a process or the machine dies, the checkpoint saved last or the one before is there.
+/// When a save returns, the checkpoint is complete and durable. Only then are replaced and old checkpoints
+/// removed. If the process or the machine crashes at any time, the newest checkpoint or the one
+/// before it is there.
 ///
-/// Several processes may save to and read from one directory: their saves come one after the other,
-/// by a lock on `.tenarc-saving.lock` that is held for the time of the save; readers do not wait, and
-/// notice by `.tenarc-removals` when they have to look again. Where the file system has no locks (some
-/// network file systems), only one process may save at a time.
+/// Several processes may save to and read from one directory. Saves run one after the other, with a lock on
+/// `.tenarc-saving.lock`. Readers do not wait for the lock: the file `.tenarc-removals` tells them when to
+/// list the directory again. If the file system does not support locks, as some network file systems,
+/// only one process may save at a time.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     dir: PathBuf,
@@ -83,9 +84,9 @@ pub struct Checkpoints {
 pub struct Latest<T> {
     /// Its step.
     pub step: u64,
-    /// What was saved.
+    /// The saved value.
     pub value: T,
-    /// The newer ones that are damaged, newest first.
+    /// The newer checkpoints that are damaged, newest first.
     pub skipped: Vec<Skipped>,
 }
 
@@ -95,19 +96,19 @@ pub struct Latest<T> {
 pub struct Skipped {
     /// Its step.
     pub step: u64,
-    /// What is wrong with it.
+    /// Why it could not be loaded.
     pub error: Error,
 }
 
 /// Why a checkpoint was not loaded.
 enum Failure {
-    /// Its bytes are not those that were saved.
+    /// The file is damaged.
     Damage(Error),
-    /// It is whole, or nobody knows: another checkpoint must not take its place silently.
+    /// The file is intact, or it is unknown whether it is. It must not be skipped silently.
     Other(Error),
 }
 
-/// What a reader sees of the directory, at one moment.
+/// The state of the directory at one moment, for a reader.
 struct View {
     present: BTreeSet<Name>,
     manifest: Option<Manifest>,
@@ -115,7 +116,7 @@ struct View {
 }
 
 impl Checkpoints {
-    /// Checkpoints in the directory `dir`, which is created with its parents if it is not there.
+    /// Uses the directory `dir`. It is created with its parents if it does not exist.
     ///
     /// # Errors
     ///
@@ -130,42 +131,42 @@ impl Checkpoints {
         Ok(Self { dir, retention, options: SaveOptions::default(), manifest: false })
     }
 
-    /// Keeps the `count` highest steps: after a save, others are removed unless they are among the
-    /// [best](Self::with_keep_best). All are kept where neither is asked for.
+    /// Keeps the `count` highest steps. A save removes all other steps, except the
+    /// [best](Self::with_keep_best). If neither option is set, all steps are kept.
     ///
-    /// The highest step and the one just saved are always kept. To go back to an earlier step and
-    /// train on from there, [`remove`](Self::remove) the later ones first: they count as the last.
+    /// The highest step and the one just saved are always kept. To continue training from an earlier step,
+    /// first [`remove`](Self::remove) the later ones: otherwise they count as the newest.
     #[must_use]
     pub fn with_keep_last(mut self, count: usize) -> Self {
         self.retention.last = Some(count);
         self
     }
 
-    /// Keeps the `count` steps with the best scores, and the highest step, or as many as
-    /// [`with_keep_last`](Self::with_keep_last) says. Of equal scores the higher step is better;
-    /// a NaN and no score at all are never among the best.
+    /// Keeps the `count` steps with the best scores. The highest step is kept too, or as many as
+    /// [`with_keep_last`](Self::with_keep_last) says. If scores are equal, the higher step is better. A
+    /// step without a score, or with a NaN, is never among the best.
     #[must_use]
     pub fn with_keep_best(mut self, count: usize, best: Best) -> Self {
         self.retention.best = Some((count, best));
         self
     }
 
-    /// How the archives are written. They are synced whatever the options say: older ones are
-    /// removed on the strength of it.
+    /// Sets how the archives are written. They are always synced to disk, whatever the options say, because
+    /// older checkpoints are removed after a save.
     #[must_use]
     pub fn with_save_options(mut self, options: SaveOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Whether to keep the file `SHA256SUMS` in the directory, with the sums of all checkpoints, for
-    /// `sha256sum -c SHA256SUMS`; and to load none that it does not list with its very sum. All
-    /// that save to the directory must agree on it.
+    /// Whether to keep a file `SHA256SUMS` with the sums of all checkpoints, for
+    /// `sha256sum -c SHA256SUMS`. Only checkpoints that are listed with the right sum are loaded then. All
+    /// processes that save to the directory must use the same setting.
     ///
-    /// Costs reading every checkpoint once more, after it is saved and before it is loaded.
+    /// Every checkpoint is read once more after it is saved, and once more before it is loaded.
     ///
-    /// A checkpoint that is not listed, as after a crash or where the manifest was not asked for
-    /// earlier, is listed by the next save if it is whole.
+    /// A checkpoint may be unlisted after a crash, or because the manifest was turned off before. The next save
+    /// adds it to the list if it is intact.
     #[cfg(feature = "sha256")]
     #[must_use]
     pub fn with_sha256_manifest(mut self, on: bool) -> Self {
@@ -178,23 +179,23 @@ impl Checkpoints {
         &self.dir
     }
 
-    /// Saves a step, in place of what was saved for it before, then removes what is not to be kept.
+    /// Saves a step. Replaces an earlier checkpoint of the same step, then removes the checkpoints that are
+    /// not to be kept.
     ///
     /// # Errors
     ///
-    /// If the value cannot be written: then all checkpoints are as they were. If an older one
-    /// cannot be removed or the manifest cannot be written, which the error says, the new one is
-    /// there nevertheless.
+    /// - The value cannot be written. The existing checkpoints are unchanged.
+    /// - The manifest cannot be written, or an old checkpoint cannot be removed. The new file is there.
     pub fn save<T: Serialize + ?Sized>(&self, step: u64, value: &T) -> Result<()> {
         self.store(step, None, value)
     }
 
-    /// As [`save`](Self::save), with the score that [`with_keep_best`](Self::with_keep_best) goes by.
-    /// It is part of the file's name.
+    /// Like [`save`](Self::save), with a score for [`with_keep_best`](Self::with_keep_best). The score
+    /// becomes part of the file's name.
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save).
+    /// The same errors as [`save`](Self::save).
     pub fn save_scored<T: Serialize + ?Sized>(
         &self,
         step: u64,
@@ -226,7 +227,7 @@ impl Checkpoints {
         if let Some(manifest) = &mut manifest {
             manifest.add(&self.dir, name)?;
             self.adopt(&present, step, manifest)?;
-            // Unlisted ones of other steps are of no known origin: they neither count nor go.
+            // The origin of unlisted files of other steps is unknown: they are not counted and not removed.
             present.retain(|name| name.step == step || manifest.lists(name));
         }
         let surplus = self.retention.surplus(&present, Some(name));
@@ -234,7 +235,7 @@ impl Checkpoints {
         self.take_away(surplus.into_iter().chain(replaced), manifest)
     }
 
-    /// The manifest that a save goes on with; `None` if none is asked for.
+    /// The manifest that a save extends. `None` if it is turned off.
     fn manifest_of(&self, present: &BTreeSet<Name>) -> Result<Option<Manifest>> {
         if !self.manifest {
             return Ok(None);
@@ -244,13 +245,13 @@ impl Checkpoints {
         }
         let manifest = Manifest::default();
         if present.is_empty() {
-            // A crash of the first save must not look like a manifest that was lost.
+            // Without this, a crash during the first save would look like a lost manifest.
             manifest.write(&self.dir)?;
         }
         Ok(Some(manifest))
     }
 
-    /// Lists the files of other steps that a crash has kept out of the manifest, if they are whole.
+    /// Adds complete files of other steps that are not listed because of a crash.
     fn adopt(&self, present: &BTreeSet<Name>, saved: u64, manifest: &mut Manifest) -> Result<()> {
         for name in present.iter().filter(|name| name.step != saved) {
             if !manifest.lists(name) && check_whole(&self.path(name)).is_ok() {
@@ -260,7 +261,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes files: from the manifest first, as it must never list what is not there.
+    /// Removes files, first from the manifest, which must never list a file that does not exist.
     fn take_away(
         &self,
         names: impl Iterator<Item = Name>,
@@ -308,7 +309,7 @@ impl Checkpoints {
         self.take_away(names.into_iter(), manifest)
     }
 
-    /// The steps there are, in ascending order, whether or not they can be loaded.
+    /// The saved steps in ascending order, whether or not they can be loaded.
     ///
     /// # Errors
     ///
@@ -350,17 +351,17 @@ impl Checkpoints {
         )
     }
 
-    /// Loads the newest checkpoint that is not damaged; `None` if there is none at all, as when
-    /// training begins. What a process is saving right now does not count yet.
+    /// Loads the newest checkpoint that is not damaged. Returns `None` if there are no checkpoints, as when
+    /// training begins. A save that is in progress does not count yet.
     ///
-    /// A checkpoint is damaged if it is cut short, fails a checksum or is no archive, and with
-    /// [a manifest](Self::with_sha256_manifest) also if it is missing, not listed or has another sum.
-    /// Damaged ones are passed over, and listed in [`Latest::skipped`].
+    /// A checkpoint is damaged if it is truncated, fails a checksum, or is not an archive. With
+    /// [a manifest](Self::with_sha256_manifest) it is also damaged if it is missing, not listed, or has
+    /// another sum. Damaged checkpoints are skipped, and listed in [`Latest::skipped`].
     ///
-    /// One that is whole but does not fit `T` is an error. A program that was rolled back to an older
-    /// version, say, hears of it, rather than going on from an older step. If the archives were saved
-    /// [without checksums](SaveOptions::with_checksums), damage inside a tensor is not noticed, or
-    /// taken for a value that does not fit.
+    /// An intact checkpoint that does not fit `T` is an error and is not skipped. For example, a program that was
+    /// rolled back to an older version gets an error, and does not silently continue from an older step. If the
+    /// archives were saved [without checksums](SaveOptions::with_checksums), damage inside a tensor is not
+    /// noticed, or looks like a value that does not fit.
     ///
     /// ```
     /// # fn train(checkpoints: &tenarc::Checkpoints) -> tenarc::Result<()> {
@@ -380,9 +381,10 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If the newest checkpoint that is not damaged cannot be read, does not fit `T`, exceeds a limit
-    /// or is of an unknown version; the error names the file. If there are checkpoints but all are
-    /// damaged, or if the directory or the manifest cannot be read.
+    /// - The newest checkpoint that is not damaged cannot be read, does not fit `T`, exceeds a limit, or has
+    ///   an unknown version. The error names the file.
+    /// - There are checkpoints, but all are damaged.
+    /// - The directory or the manifest cannot be read.
     pub fn latest<T: DeserializeOwned>(&self) -> Result<Option<Latest<T>>> {
         self.settled(
             || self.view(),
@@ -397,7 +399,7 @@ impl Checkpoints {
                         Err(Failure::Other(error)) => return Ok(Err(error)),
                     }
                 }
-                // What the first save of all did not finish is listed nowhere.
+                // An unfinished first save is not in the manifest: there is no checkpoint yet.
                 let newest = match (skipped.first(), &view.manifest) {
                     (None, _) => return Ok(Ok(None)),
                     (Some(_), Some(manifest)) if manifest.names().is_empty() => {
@@ -407,7 +409,7 @@ impl Checkpoints {
                 };
                 let mut message = format!("no checkpoint in {} can be loaded", shown(&self.dir));
                 for Skipped { step, error } in skipped.iter().take(TOLD) {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(message, "; step {step}: {error}");
                 }
                 if let Some(untold @ 1..) = skipped.len().checked_sub(TOLD) {
@@ -418,13 +420,13 @@ impl Checkpoints {
         )
     }
 
-    /// Checks that the manifest is there, that it lists all checkpoints and no others, and that all
-    /// their sums are right. Waits for a save that is going on.
+    /// Checks that the manifest exists, that it lists all checkpoints and no others, and that all their sums
+    /// are right. Waits for a save that is in progress.
     ///
     /// # Errors
     ///
-    /// If the manifest or a checkpoint is missing, if a checkpoint is not listed or has another sum;
-    /// the error names the first such file.
+    /// If the manifest or a checkpoint is missing, or a checkpoint is not listed or has another sum. The
+    /// error names the first such file.
     #[cfg(feature = "sha256")]
     pub fn verify_sha256_manifest(&self) -> Result<()> {
         let complete = || {
@@ -444,7 +446,7 @@ impl Checkpoints {
         })
     }
 
-    /// Reads what is seen at one moment, and again if the moment has passed.
+    /// Reads from a view of the directory. Starts again if a save replaced the files meanwhile.
     fn settled<T>(
         &self,
         look: impl Fn() -> Result<View>,
@@ -458,7 +460,7 @@ impl Checkpoints {
         Err(self.too_busy())
     }
 
-    /// Looks at the directory until nothing is removed from it meanwhile.
+    /// Calls `look` until no file was removed during the call.
     fn undisturbed<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
         for _ in 0..ROUNDS {
             let before = removals(&self.dir);
@@ -480,7 +482,7 @@ impl Checkpoints {
         self.undisturbed(|| {
             let view = self.look(self.manifest)?;
             match (&view.manifest, view.present.is_empty()) {
-                // Before the first save there need not be one.
+                // Before the first save there is no manifest.
                 (None, false) if self.manifest => Err(Manifest::missing(&self.dir)),
                 _ => Ok(view),
             }
@@ -490,7 +492,7 @@ impl Checkpoints {
     fn look(&self, manifest: bool) -> Result<View> {
         let removals = removals(&self.dir);
         let present = self.list()?;
-        // After the list: the first save writes a manifest before there is anything to list.
+        // Read after the list: the first save writes the manifest before any checkpoint.
         let manifest = if manifest { Manifest::read(&self.dir)? } else { None };
         Ok(View { present, manifest, removals })
     }
@@ -500,15 +502,15 @@ impl Checkpoints {
         load(self.path(name))
     }
 
-    /// As [`read`](Self::read), and tells damage from other failures.
+    /// Like [`read`](Self::read), but distinguishes damage from other failures.
     fn read_or_tell<T: DeserializeOwned>(&self, view: &View, name: &Name) -> Result<T, Failure> {
         self.read(view, name).map_err(|error| match error.category() {
             Category::Damaged | Category::Torn => Failure::Damage(error),
             Category::Io | Category::Limit | Category::Version => Failure::Other(error),
-            // Of a file that is no archive, or of a whole archive that holds something else.
+            // The file is not an archive, or is an intact archive with another kind of value.
             Category::Syntax | Category::Data | Category::Eof => {
                 let Err(fault) = check_whole(&self.path(name)) else {
-                    let what = "a checkpoint is whole, but does not fit the type asked for";
+                    let what = "the checkpoint is intact, but does not fit the requested type";
                     return Failure::Other(error.meaning(what));
                 };
                 match fault.category() {
@@ -519,14 +521,14 @@ impl Checkpoints {
         })
     }
 
-    /// Whether a save has taken a file away since: it has put another one in its place.
+    /// Whether a save has removed this file since the view was taken.
     fn has_vanished(&self, view: &View, name: &Name) -> bool {
         let gone = fs::symlink_metadata(self.path(name))
             .is_err_and(|error| error.kind() == ErrorKind::NotFound);
         gone && (view.present.contains(name) || removals(&self.dir) != view.removals)
     }
 
-    /// Only regular files with names that this crate writes; paths are made of what the names say.
+    /// Lists the regular files whose names this crate could have written.
     fn list(&self) -> Result<BTreeSet<Name>> {
         let failed = |error| Error::io_at(error, "cannot list", &self.dir);
         let mut names = BTreeSet::new();
@@ -554,7 +556,7 @@ impl Checkpoints {
     }
 }
 
-/// A file was replaced before it was read.
+/// A file was replaced before it could be read.
 struct Vanished;
 
 impl View {
@@ -562,14 +564,14 @@ impl View {
         self.manifest.as_ref().map_or(Ok(()), |manifest| manifest.check(dir, name))
     }
 
-    /// What is there, and what should be.
+    /// The files that are present, and those that the manifest lists.
     fn names(&self) -> impl DoubleEndedIterator<Item = Name> + use<> {
         let listed = self.manifest.iter().flat_map(Manifest::names);
         self.present.iter().copied().chain(listed).collect::<BTreeSet<_>>().into_iter()
     }
 }
 
-/// Checks all checksums of an archive, whatever its type, and that nothing unfinished follows it.
+/// Verifies all checksums of an archive, and that nothing follows its last end mark.
 fn check_whole(path: &Path) -> Result<()> {
     let archive = open(path)?;
     match archive.unfinished_bytes() {
@@ -581,7 +583,7 @@ fn check_whole(path: &Path) -> Result<()> {
     }
 }
 
-/// Creates a directory with its parents, durably: a checkpoint in it is not, otherwise.
+/// Creates a directory and its parents, and syncs them. Otherwise a checkpoint in it could be lost.
 fn create_dir(dir: &Path) -> Result<()> {
     if dir.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the name of a checkpoint's file says: step, revision and score.
+//! File names of checkpoints, which contain step, revision and score.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ const EXTENSION: &str = ".tenarc";
 const REVISION: &str = ".r";
 const SCORE: &str = ".score-";
 
-/// As many as `u64::MAX` has, so that names sort as steps do.
+/// The number of digits of `u64::MAX`. With this many, names sort like steps.
 const DIGITS: usize = 20;
 
-/// A longer decimal notation of a score gives way to the scientific one.
+/// If the decimal notation of a score is longer than this, the scientific one is used.
 const MAX_SCORE: usize = 24;
 
-/// `step-00000000000000000123.r1.score-0.25.tenarc`: the second file of step 123.
+/// The name `step-00000000000000000123.r1.score-0.25.tenarc` is the second file of step 123.
 ///
-/// Saving a step again makes a new file with the next revision, so that no file ever changes: the
-/// sums of a manifest and the score in the name hold for it as long as it is there.
+/// Saving a step again makes a new file with the next revision. A file thus never changes, and its sum in
+/// the manifest and the score in its name stay valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     pub step: u64,
-    /// The first one, 0, is not written.
+    /// The number of the file for this step. 0 is not written in the name.
     pub revision: u64,
-    /// Its bits, as names are ordered.
+    /// The bits of the score, so that names can be compared.
     score: Option<u64>,
 }
 
 impl Name {
     pub fn new(step: u64, revision: u64, score: Option<f64>) -> Self {
-        // One NaN of many, as all have one name.
+        // All NaNs have the same name, so only one of them is used.
         let bits = |score: f64| if score.is_nan() { f64::NAN } else { score }.to_bits();
         Self { step, revision, score: score.map(bits) }
     }
@@ -37,8 +37,7 @@ impl Name {
         self.score.map(f64::from_bits)
     }
 
-    /// What a name says that [`Display`](fmt::Display) has written; `None` for all others, however
-    /// similar.
+    /// Parses a name. Returns `None` unless [`Display`](fmt::Display) writes exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?.strip_suffix(EXTENSION)?;
         let (step, rest) = rest.split_at_checked(DIGITS)?;
@@ -62,7 +61,7 @@ impl fmt::Display for Name {
             write!(f, "{REVISION}{}", self.revision)?;
         }
         if let Some(score) = self.score() {
-            // Both notations of the standard library read back exactly.
+            // The standard library reads both notations back exactly.
             let decimal = score.to_string();
             if decimal.len() <= MAX_SCORE {
                 write!(f, "{SCORE}{decimal}")?;

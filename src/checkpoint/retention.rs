@@ -1,17 +1,17 @@
-//! Which checkpoints stay.
+//! Decides which checkpoints are kept.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::name::Name;
 
-/// Which scores are the best ones.
+/// Which scores are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Best {
-    /// Low ones, as of losses.
+    /// Low scores, such as losses.
     Lowest,
-    /// High ones, as of accuracies.
+    /// High scores, such as accuracies.
     Highest,
 }
 
@@ -22,7 +22,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The files among `present` that have to go, oldest first; never `saved`, nor the last one.
+    /// The files among `present` that must be removed, oldest first. Never `saved`, and never the newest.
     pub fn surplus(&self, present: &BTreeSet<Name>, saved: Option<Name>) -> Vec<Name> {
         let current = current(present);
         let mut kept: BTreeSet<Name> = saved.into_iter().collect();
@@ -38,12 +38,12 @@ impl Retention {
     }
 }
 
-/// The file that counts of each step: the one of the last revision.
+/// The valid file of each step: the one with the highest revision.
 pub fn current(present: &BTreeSet<Name>) -> BTreeMap<u64, Name> {
     present.iter().map(|name| (name.step, *name)).collect()
 }
 
-/// The best one first; those without a score and those with a NaN are not among them.
+/// Sorts names by score, best first. Names without a score or with NaN are left out.
 pub fn ranked<'a>(names: impl Iterator<Item = &'a Name>, best: Best) -> Vec<Name> {
     let is_ranked = |name: &&Name| name.score().is_some_and(|score| !score.is_nan());
     let mut names: Vec<Name> = names.filter(is_ranked).copied().collect();

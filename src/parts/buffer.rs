@@ -1,4 +1,4 @@
-//! Memory for buffers, as aligned as the metadata asks for.
+//! Memory for buffers, aligned as the metadata says.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,7 @@ use crate::io::checksum::{Hasher, STEP};
 use crate::io::source::read_all;
 use crate::mem::{self, LARGE};
 
-/// Bytes at an address of a given alignment: what a buffer is received into, so that arrays can be
-/// viewed in it.
+/// Bytes that start at an aligned address. Buffers are received into it, so that arrays can borrow from it.
 ///
 /// ```
 /// let mut buffer = tenarc::parts::Buffer::zeroed(1000, 256)?;
@@ -19,22 +18,22 @@ use crate::mem::{self, LARGE};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 pub struct Buffer {
-    /// The content, behind what it takes to align it.
+    /// The content, preceded by up to `alignment - 1` unused bytes.
     bytes: Vec<u8>,
     start: usize,
     alignment: usize,
 }
 
 impl Buffer {
-    /// `len` zeros at an address that is a multiple of `alignment`, a power of two.
+    /// Allocates `len` zero bytes. Their address is a multiple of `alignment`, which is in bytes.
     ///
     /// # Errors
-    /// With [`Category::Limit`](crate::error::Category::Limit) where the memory cannot be had, or the
-    /// alignment is none.
+    /// With [`Category::Limit`](crate::error::Category::Limit) if the memory cannot be allocated or
+    /// `alignment` is not a power of two.
     pub fn zeroed(len: usize, alignment: usize) -> Result<Self> {
         check(alignment)?;
         let total = len.checked_add(alignment - 1).ok_or_else(|| out_of_memory(len))?;
-        // Zeros that the allocator has need not be written.
+        // Pages fresh from the system are zero already and need not be written.
         let bytes = bytemuck::allocation::try_zeroed_vec::<u8>(total);
         let mut bytes = bytes.map_err(|()| out_of_memory(len))?;
         let start = gap(&bytes, alignment);
@@ -45,10 +44,11 @@ impl Buffer {
         Ok(Self { bytes, start, alignment })
     }
 
-    /// An aligned copy, of what a transport puts anywhere.
+    /// Makes an aligned copy of `bytes`, for transports that receive into memory of their own.
     ///
     /// # Errors
-    /// As [`zeroed`](Self::zeroed).
+    /// With [`Category::Limit`](crate::error::Category::Limit) if the memory cannot be allocated or
+    /// `alignment` is not a power of two.
     pub fn copied(bytes: &[u8], alignment: usize) -> Result<Self> {
         check(alignment)?;
         let mut buffer = Self::empty(alignment);
@@ -60,7 +60,7 @@ impl Buffer {
         Self { bytes: Vec::new(), start: 0, alignment }
     }
 
-    /// Room for so many bytes more, behind which nothing moves until it is used up.
+    /// Reserves memory for `additional` more bytes. The content does not move until these are used up.
     pub(crate) fn reserve(&mut self, additional: usize) -> Result<()> {
         if self.bytes.capacity() - self.bytes.len() >= additional && !self.bytes.is_empty() {
             return Ok(());
@@ -72,7 +72,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Moves the content to where it is aligned. The capacity suffices.
+    /// Moves the content to the first aligned address. The capacity must suffice.
     fn align(&mut self) {
         let (from, to) = (self.start, gap(&self.bytes, self.alignment));
         let len = self.bytes.len() - from.min(self.bytes.len());
@@ -93,8 +93,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Reads `len` bytes, of which `proven` are sure to come: memory for the rest follows the bytes
-    /// received. Bytes that are missing are told by the buffer's length.
+    /// Reads `len` bytes. Memory beyond `proven` bytes is only allocated as bytes arrive, so that a wrong
+    /// length cannot fill the memory. If the input ends early, the buffer is shorter than `len`.
     pub(crate) fn read<R: io::Read + ?Sized>(
         reader: &mut R,
         len: usize,
@@ -111,7 +111,7 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Has `read` fill step after step until there are `len` bytes, or it gives less than a step.
+    /// Calls `read` to fill the buffer step by step, until it has `len` bytes or a step is not filled.
     pub(crate) fn fill_up(
         &mut self,
         len: usize,
@@ -138,7 +138,7 @@ impl Buffer {
             if self.bytes.capacity() - self.bytes.len() < step {
                 self.reserve((len - done).min(done.max(step)))?;
             }
-            // Zeroing goes by steps that stay in cache.
+            // Each step is zeroed right before it is filled, so that it is still in the cache.
             let at = self.bytes.len();
             self.bytes.resize(at + step, 0);
             let found = read(self.bytes.get_mut(at..).unwrap_or_default())?;
@@ -158,7 +158,7 @@ fn check(alignment: usize) -> Result<()> {
     Err(Error::limit(format!("expected an alignment that is a power of two, found {alignment}")))
 }
 
-/// Bytes before the first aligned address in a vector's memory.
+/// The number of bytes before the first aligned address in a vector's memory.
 fn gap(bytes: &[u8], alignment: usize) -> usize {
     (bytes.as_ptr() as usize).wrapping_neg() & (alignment - 1)
 }

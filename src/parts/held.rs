@@ -1,4 +1,4 @@
-//! Parts: metadata together with their buffers.
+//! Metadata together with its buffers.
 
 use std::fmt;
 use std::io;
@@ -21,16 +21,17 @@ use crate::segment::header::{Content, Header};
 use crate::segment::path::{self, TensorInfo};
 use crate::segment::walk::Output;
 
-/// A value split: metadata here, the bytes of its tensors there, in buffers that can be sent, shared
-/// and received by themselves, without being copied into a message first.
+/// A value split into metadata and buffers. Each large tensor has its own buffer, which can be sent, shared and
+/// received without being copied into a message first.
 ///
-/// This is what pickle protocol 5 and Apache Fory call out-of-band buffers. The metadata tells dtype,
-/// shape, path, length, alignment and checksum of each buffer before it arrives (see [`PartsInfo`]),
-/// and the buffers are held against it here, so that `Parts` are always whole and the right ones.
+/// This is what pickle protocol 5 and Apache Fory call out-of-band buffers. The metadata describes each buffer
+/// before it arrives: dtype, shape, path, length, alignment and checksum (see [`PartsInfo`]). The buffers are
+/// checked against the metadata when `Parts` are made, so that they are complete and belong together.
 ///
-/// Made by [`to_parts`](crate::to_parts), which copies the tensors into buffers (a
-/// [`Split`](crate::parts::Split) hands them out without), or of what was received. `B` is whatever holds
-/// bytes: [`Buffer`], `Vec<u8>`, `&[u8]`, `bytes::Bytes`, `Arc<[u8]>`, a message of a transport.
+/// Parts are made by [`to_parts`](crate::to_parts), which copies the tensors into buffers, or from
+/// received metadata and buffers. [`Split`](crate::parts::Split) sends a value as parts without copying it. `B` is
+/// any type that holds bytes: [`Buffer`], `Vec<u8>`, `&[u8]`, `bytes::Bytes`, `Arc<[u8]>`, or a
+/// transport's message.
 ///
 /// ```
 /// use ndarray::{Array2, ArrayView2};
@@ -77,10 +78,11 @@ impl<B> fmt::Debug for Parts<B> {
 }
 
 impl PartsInfo {
-    /// The parts whose buffers these are, in the order of [`buffers`](Self::buffers).
+    /// Adds the buffers, in the order of [`buffers`](Self::buffers), and verifies them.
     ///
     /// # Errors
-    /// As [`Parts::new`].
+    /// If a buffer is missing, superfluous, too short, too long, changed, or in the place of another one. The error
+    /// names the buffer.
     pub fn with_buffers<B: AsRef<[u8]>>(self, buffers: impl Into<Vec<B>>) -> Result<Parts<B>> {
         let buffers = buffers.into();
         let contents = buffers.iter().map(AsRef::as_ref);
@@ -90,20 +92,21 @@ impl PartsInfo {
 }
 
 impl<B: AsRef<[u8]>> Parts<B> {
-    /// Puts together what was received. The checksums of all buffers are verified.
+    /// Puts received metadata and buffers together. The checksums of all buffers are verified.
     ///
     /// # Errors
-    /// Where the metadata is none, cut off or damaged, and where a buffer is missing, one too many, too
-    /// short, too long, changed, in the place of another, or of other parts: it says which.
+    /// - The bytes are not the metadata of parts, are truncated, or are damaged.
+    /// - A buffer is missing, superfluous, too short, too long, changed, or in the place of another one. The
+    ///   error names the buffer.
     pub fn new(metadata: impl Into<Vec<u8>>, buffers: impl Into<Vec<B>>) -> Result<Self> {
         Self::with_options(metadata, buffers, DecodeOptions::default())
     }
 
-    /// As [`new`](Self::new), with options. Without checksums the buffers are not read here, and two of
-    /// the same length in each other's place are not told apart.
+    /// Like [`new`](Self::new), with options. If they turn checksums off, the buffers are not read here, and it is
+    /// not noticed if two buffers of equal length are swapped.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The same errors as [`new`](Self::new).
     pub fn with_options(
         metadata: impl Into<Vec<u8>>,
         buffers: impl Into<Vec<B>>,
@@ -112,12 +115,12 @@ impl<B: AsRef<[u8]>> Parts<B> {
         PartsInfo::with_options(metadata, options)?.with_buffers(buffers)
     }
 
-    /// Parts whose buffers are known to be those.
+    /// Parts whose buffers were verified already.
     pub(crate) fn trusted(info: PartsInfo, buffers: Vec<B>) -> Self {
         Self { info, buffers, arena: Arena::default() }
     }
 
-    /// The metadata as it is sent: what [`Parts::new`] and [`PartsInfo::new`] take.
+    /// The metadata to be sent. [`Parts::new`] and [`PartsInfo::new`] read it.
     pub fn metadata(&self) -> &[u8] {
         &self.info.metadata
     }
@@ -127,15 +130,15 @@ impl<B: AsRef<[u8]>> Parts<B> {
         &self.buffers
     }
 
-    /// What the metadata tells of the buffers.
+    /// The description of the buffers in the metadata.
     pub fn info(&self) -> &PartsInfo {
         &self.info
     }
 
-    /// All tensors of the value, those that stand in the metadata included.
+    /// Lists all tensors of the value, including those inside the metadata.
     ///
     /// # Errors
-    /// As [`PartsInfo::tensors`].
+    /// The same errors as [`PartsInfo::tensors`].
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         self.info.tensors()
     }
@@ -145,14 +148,15 @@ impl<B: AsRef<[u8]>> Parts<B> {
         self.info.buffers().iter().map(|buffer| buffer.byte_len()).collect()
     }
 
-    /// What the header of a segment says whose parts these are.
+    /// The header of a segment with the content of these parts.
     pub(crate) fn content<'a>(&'a self, name: Option<&'a str>, lengths: &'a [u64]) -> Content<'a> {
         let PartsInfo { metadata, parsed, .. } = &self.info;
         let Header { alignment, checked, .. } = parsed.header;
         Content { name, alignment, checked, lengths, metadata: parsed.item(metadata) }
     }
 
-    /// Gives out the buffers, and their checksums, which are computed again on the way.
+    /// Writes the buffers to `out` and returns their checksums. Buffers are verified on the way: shared memory may
+    /// have changed.
     pub(crate) fn emit(&self, out: &mut dyn Output) -> Result<Vec<u64>> {
         let PartsInfo { metadata, parsed, options, .. } = &self.info;
         for (number, buffer) in self.buffers.iter().enumerate() {
@@ -178,7 +182,7 @@ impl<B: AsRef<[u8]>> Parts<B> {
         Ok(parsed.hashes.clone())
     }
 
-    /// The parts that a segment is, with buffers that were verified.
+    /// Makes parts from a segment of an archive. The buffers must have been verified.
     pub(crate) fn of_segment(
         header: &Header,
         metadata: &[u8],
@@ -191,7 +195,7 @@ impl<B: AsRef<[u8]>> Parts<B> {
         let Header { alignment, checked, .. } = *header;
         let content = Content { name, alignment, checked, lengths: &lengths, metadata };
         let info = PartsInfo::with_options(assemble(&content, hashes)?, options);
-        // What is wrong with it is told as of the archive.
+        // An error should have offsets and a category that fit the archive.
         let info = info.map_err(|error| {
             let told = path::list(metadata, header, options.limits).err();
             told.unwrap_or_else(|| error.moved_by(header.offset))
@@ -199,52 +203,53 @@ impl<B: AsRef<[u8]>> Parts<B> {
         Ok(Self::trusted(info, buffers))
     }
 
-    /// Metadata and buffers.
+    /// Returns the metadata and the buffers.
     pub fn into_inner(self) -> (Vec<u8>, Vec<B>) {
         (self.info.metadata, self.buffers)
     }
 
-    /// The value, with copies of the tensors.
+    /// Decodes the value, and copies the tensors.
     ///
     /// # Errors
-    /// Where the value does not fit the type.
+    /// If the value does not fit the type.
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
         self.view()
     }
 
-    /// The value at `path`, as [`Archive::get`](crate::Archive::get) finds it.
+    /// Decodes the value at `path`, which is written as for [`Archive::get`](crate::Archive::get).
     ///
     /// # Errors
-    /// As [`load`](Self::load), and where there is no such value.
+    /// If there is no value at `path`, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.view_at(path)
     }
 
-    /// The value, with arrays, strings and byte strings that borrow from the buffers and the metadata:
-    /// nothing is copied but small tensors inside the metadata, once, to align them.
+    /// Decodes the value. Arrays, strings and byte strings borrow from the buffers and the metadata. Only small
+    /// tensors inside the metadata are copied, once, if they are not aligned.
     ///
     /// # Errors
-    /// Where the value does not fit the type, or a buffer is not aligned as its elements must be:
-    /// [`Buffer`] is, and what allocators give mostly.
+    /// If the value does not fit the type, or a buffer is not aligned for its element type. A [`Buffer`]
+    /// always is, and so is most memory from an allocator.
     pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         self.view_at("")
     }
 
-    /// As [`view`](Self::view), of the value at `path`.
+    /// Decodes the value at `path` like [`view`](Self::view).
     ///
     /// # Errors
-    /// As [`view`](Self::view), and where there is no such value.
+    /// The same errors as [`view`](Self::view), and if there is no value at `path`.
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
         let PartsInfo { metadata, parsed, options, .. } = &self.info;
         decode(metadata, parsed, &self.buffers, path, None, Some(&self.arena), *options)
     }
 
-    /// The value, with a [`SharedTensor`](crate::tensor::SharedTensor) for each tensor in a buffer, that keeps a
-    /// clone of the buffer: nothing of them is copied where cloning counts a reference, as that of
-    /// `bytes::Bytes`, `Arc<[u8]>` and [`SharedBytes`] does.
+    /// Decodes the value. Each [`SharedTensor`](crate::tensor::SharedTensor) in it keeps a clone of its buffer.
+    ///
+    /// No bytes are copied if cloning a buffer only counts a reference, as for `bytes::Bytes`, `Arc<[u8]>` and
+    /// [`SharedBytes`].
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// If the value does not fit the type.
     pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T>
     where
         B: Clone + Send + Sync + 'static,
@@ -258,8 +263,8 @@ impl<B: AsRef<[u8]>> Parts<B> {
         decode(metadata, parsed, &self.buffers, "", Some(&share), arena, *options)
     }
 
-    /// The same parts with buffers that can be shared, uncopied: for [`load_shared`](Self::load_shared)
-    /// of such as cannot be cloned, as [`Buffer`].
+    /// Makes the buffers shareable without copying them. Use this to call [`load_shared`](Self::load_shared) with
+    /// buffers that cannot be cloned, such as [`Buffer`].
     pub fn into_shared(self) -> Parts<SharedBytes>
     where
         B: Send + Sync + 'static,
@@ -267,19 +272,18 @@ impl<B: AsRef<[u8]>> Parts<B> {
         Parts::trusted(self.info, self.buffers.into_iter().map(SharedBytes::from_owner).collect())
     }
 
-    /// Writes the metadata and then the buffers, one behind the other without padding, many in each call
-    /// where the writer takes that ([`io::Write::write_vectored`]). They are read by
-    /// [`read_from`](Self::read_from).
+    /// Writes the metadata and then the buffers, without padding. [`read_from`](Self::read_from) reads them. If
+    /// the writer supports vectored writes ([`io::Write::write_vectored`]), one call writes many buffers.
     ///
     /// # Errors
-    /// Where the writer fails, and where a buffer has another length than it had.
+    /// If the writer fails, or a buffer no longer has its original length.
     pub fn write_to<W: io::Write>(&self, mut writer: W) -> Result<()> {
         let writer: &mut dyn io::Write = &mut writer;
         let PartsInfo { metadata, parsed, options, .. } = &self.info;
         let mut slices = vec![io::IoSlice::new(metadata)];
         for (number, buffer) in self.buffers.iter().enumerate() {
             let bytes = buffer.as_ref();
-            // The receiver goes by the lengths in the metadata.
+            // The receiver relies on the lengths in the metadata.
             if bytes.len() as u64 != parsed.len_of(number) {
                 return Err(parsed.wrong(metadata, number, bytes, options.limits));
             }
@@ -290,24 +294,26 @@ impl<B: AsRef<[u8]>> Parts<B> {
 }
 
 impl Parts<Buffer> {
-    /// Reads what [`write_to`](Self::write_to) or [`Split::write_to`](crate::parts::Split::write_to) wrote, and
-    /// not a byte beyond it. Each buffer is read straight into its memory, which follows the bytes
-    /// received, and verified on the way. It is aligned as the sender asks, to 64 bytes where it is
-    /// shorter than a 64th of that.
+    /// Reads parts that [`write_to`](Self::write_to) or [`Split::write_to`](crate::parts::Split::write_to) wrote, and
+    /// not a byte more. Each buffer is read directly into its memory and verified. Memory is allocated only as bytes
+    /// arrive.
+    ///
+    /// A buffer is aligned as its sender asks. A very small one, shorter than a 64th of that alignment, is
+    /// aligned to 64 bytes at most.
     ///
     /// # Errors
-    /// With [`Category::Eof`](crate::error::Category::Eof) where the reader is at its end, with
-    /// [`Category::Torn`](crate::error::Category::Torn) where it ends inside
-    /// parts, where it fails, and where what it gives is damaged.
+    /// - [`Category::Eof`](crate::error::Category::Eof) if the reader is at its end.
+    /// - [`Category::Torn`](crate::error::Category::Torn) if the input ends inside the parts.
+    /// - The reader fails, the parts are damaged, or they exceed the memory limit.
     pub fn read_from<R: io::Read>(reader: R) -> Result<Self> {
         Self::read_from_with(reader, DecodeOptions::default())
     }
 
-    /// As [`read_from`](Self::read_from), with options. The budget of the limits holds for the metadata
-    /// and all buffers together.
+    /// Like [`read_from`](Self::read_from), with options. The memory limit applies to the metadata and all buffers
+    /// together.
     ///
     /// # Errors
-    /// As [`read_from`](Self::read_from).
+    /// The same errors as [`read_from`](Self::read_from).
     pub fn read_from_with<R: io::Read>(mut reader: R, options: DecodeOptions) -> Result<Self> {
         let reader: &mut dyn io::Read = &mut reader;
         let mut budget = options.limits.alloc_budget(false);
@@ -316,7 +322,7 @@ impl Parts<Buffer> {
         let info = PartsInfo::with_options(metadata, options)?;
         if info.byte_len() > budget {
             let len = info.byte_len();
-            let what = format!("buffers of {len} bytes, {budget} are allowed");
+            let what = format!("the buffers have {len} bytes, the limit is {budget}");
             return Err(Error::limit(what));
         }
         let mut buffers = Vec::with_capacity(info.buffers().len());
@@ -329,7 +335,7 @@ impl Parts<Buffer> {
                 .map_err(|error| error.at(at).in_field(buffer.path()))?;
             if memory.len() < len {
                 let found = memory.len();
-                let what = format!("{found} of the {len} bytes of buffer {number}");
+                let what = format!("only {found} of the {len} bytes of buffer {number} are there");
                 return Err(Error::torn(what).at(at).in_field(buffer.path()));
             }
             let wrong = buffer.checksum().is_some_and(|stored| stored != hasher.finish());
@@ -344,8 +350,8 @@ impl Parts<Buffer> {
     }
 }
 
-/// The alignment for a buffer that is received: very many that are tiny must not take a multiple of
-/// what was received.
+/// The alignment for a received buffer. Very small buffers get less than asked for: many of them would
+/// otherwise take many times the memory that was received.
 fn worth_it(buffer: &BufferInfo) -> usize {
     const LINE: usize = 64;
 
@@ -354,12 +360,12 @@ fn worth_it(buffer: &BufferInfo) -> usize {
     if is_tiny { asked.min(LINE) } else { asked }
 }
 
-/// The metadata of parts that stand next in a stream.
+/// Reads the metadata of parts from a stream.
 fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
     let mut metadata = Vec::new();
     let mut up_to = |metadata: &mut Vec<u8>, len: u64| -> Result<()> {
         if len > budget {
-            let what = format!("metadata of {len} bytes, {budget} are allowed");
+            let what = format!("the metadata has {len} bytes, the limit is {budget}");
             return Err(Error::limit(what).at(0));
         }
         let hasher = &mut Hasher::new();
@@ -370,12 +376,12 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
             return Ok(());
         }
         let found = metadata.len();
-        let what = format!("{found} bytes of the metadata of parts");
+        let what = format!("the metadata of parts ends after {found} bytes");
         Err(if found == 0 { Error::eof("parts").at(0) } else { Error::torn(what).at(found as u64) })
     };
     up_to(&mut metadata, MAX_RECORD_HEAD as u64)?;
     let Some(lengths) = format::record_len(&metadata) else {
-        let what = "expected the metadata of parts, found something else";
+        let what = "expected the metadata of parts, found other bytes";
         return Err(Error::damaged(what).at(0));
     };
     up_to(&mut metadata, lengths.total)?;
@@ -384,7 +390,7 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
     Ok(metadata)
 }
 
-/// The value at `path`, whose metadata and buffers fit each other.
+/// Decodes the value at `path`. The buffers must have been checked against the metadata.
 pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     metadata: &'a [u8],
     parsed: &Parsed,
@@ -399,7 +405,7 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         let buffer: &'a B = buffers.get(at).ok_or_else(|| no_such(number))?;
         let bytes = buffer.as_ref();
-        // What was asked for twice may be another the second time.
+        // `as_ref` may return something else on every call.
         if bytes.len() as u64 == parsed.len_of(at) {
             return Ok(bytes);
         }

@@ -1,4 +1,4 @@
-//! What the metadata of parts tells before the buffers are there.
+//! Reads from the metadata of parts what the buffers will be.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::segment::format::{self, Kind};
 use crate::segment::header::{Content, Header};
 use crate::segment::path::{self, TensorInfo};
 
-/// The metadata of parts, taken apart.
+/// The decoded metadata of parts.
 pub struct Parsed {
     pub header: Header,
-    /// The checksum of each buffer; none where they have none.
+    /// The checksum of each buffer; empty if they have none.
     pub hashes: Vec<u64>,
 }
 
@@ -27,23 +27,24 @@ impl Parsed {
             return Err(if metadata.len() < format::MAX_RECORD_HEAD {
                 short(format::MAX_RECORD_HEAD as u64)
             } else {
-                Error::damaged("expected the metadata of parts, found something else").at(0)
+                Error::damaged("expected the metadata of parts, found other bytes").at(0)
             });
         };
         let limit = limits.alloc_budget(true);
         if lengths.total > limit {
             let found = lengths.total;
-            let what = format!("metadata of {found} bytes, {limit} are allowed");
+            let what = format!("the metadata has {found} bytes, the limit is {limit}");
             return Err(Error::limit(what));
         }
         let len = usize::try_from(lengths.total).unwrap_or(usize::MAX);
         let (record, rest) = metadata.split_at_checked(len).ok_or_else(|| short(lengths.total))?;
         let header = Self::header(record)?;
-        // What follows takes memory for each: so many must be able to be referred to.
+        // Memory is allocated for each buffer below, so a false number of buffers must be found here.
         let most = header.metadata.len() / path::MIN_REFERENCE;
         if header.count() > most {
             let (found, len) = (header.count(), header.metadata.len());
-            let what = format!("{found} buffers, {len} bytes cannot refer to so many");
+            let what =
+                format!("{found} buffers are impossible: {len} bytes cannot refer to so many");
             return Err(Error::damaged(what).at(0));
         }
         let hashes = if header.count() == 0 {
@@ -65,7 +66,7 @@ impl Parsed {
         Ok(parsed)
     }
 
-    /// The header that metadata starts with.
+    /// Parses the header at the start of the metadata.
     pub fn header(record: &[u8]) -> Result<Header> {
         let opened = format::open_record(record, 0)?;
         if opened.kind != Kind::Segment {
@@ -78,12 +79,12 @@ impl Parsed {
         self.header.layout.header_end + self.header.layout.trailer_len()
     }
 
-    /// The metadata itself, an item of CBOR.
+    /// The value itself, as one CBOR item.
     pub fn item<'a>(&self, metadata: &'a [u8]) -> &'a [u8] {
         metadata.get(self.header.metadata.clone()).unwrap_or_default()
     }
 
-    /// That the metadata refers to every buffer.
+    /// Checks that the metadata refers to every buffer.
     pub fn check_references(&self, metadata: &[u8], limits: Limits) -> Result<()> {
         if self.header.count() == 0 {
             return Ok(());
@@ -92,7 +93,7 @@ impl Parsed {
         number.map_or(Ok(()), |number| Err(unreferred(number)))
     }
 
-    /// That these are the buffers which the metadata refers to.
+    /// Checks that these are the buffers that the metadata describes.
     pub fn check<'b>(
         &self,
         metadata: &[u8],
@@ -131,7 +132,7 @@ impl Parsed {
         self.header.buffer(number as u64).map_or(0, |(_, len)| len)
     }
 
-    /// Why these bytes are not the buffer of this number.
+    /// Finds out why `bytes` are not the expected content of a buffer.
     #[cold]
     pub fn wrong(&self, metadata: &[u8], number: usize, bytes: &[u8], limits: Limits) -> Error {
         let named = self.named(metadata, number, limits);
@@ -143,7 +144,7 @@ impl Parsed {
         });
         if let Some(other) = other {
             let other = self.named(metadata, other, limits);
-            return Error::damaged(format!("{named} holds what belongs to {other}"));
+            return Error::damaged(format!("{named} has the content of {other}"));
         }
         let (expected, found) = (self.len_of(number), bytes.len());
         if expected != found as u64 {
@@ -151,12 +152,12 @@ impl Parsed {
         }
         let stored = self.hashes.get(number).copied().unwrap_or_default();
         Error::damaged(format!(
-            "checksum of {named} is {computed:016x}, the metadata says {stored:016x}: it was \
-             changed, or belongs to other metadata"
+            "wrong checksum of {named}: computed {computed:016x}, stored in the metadata {stored:016x}; the \
+             buffer was changed, or belongs to other metadata"
         ))
     }
 
-    /// A buffer as errors call it.
+    /// How error messages name a buffer.
     #[cold]
     fn named(&self, metadata: &[u8], number: usize, limits: Limits) -> String {
         let tensors = path::in_buffers(self.item(metadata), &self.header, limits);
@@ -175,8 +176,8 @@ fn unreferred(number: usize) -> Error {
     Error::damaged(format!("nothing refers to buffer {number}")).at(0)
 }
 
-/// Metadata as it is sent: the record of a segment at offset 0, and behind it what an archive has
-/// behind a body.
+/// Encodes the metadata that is sent: the header record of a segment at offset 0, and directly after it the
+/// trailer with the checksums of the buffers.
 pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
     let (record, hash) = content.record(0)?;
     let mut metadata = record.concat();
@@ -186,7 +187,8 @@ pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
     Ok(metadata)
 }
 
-/// What the metadata of [`Parts`](crate::parts::Parts) tells of the buffers, before they are there.
+/// The description of the buffers in the metadata of [`Parts`](crate::parts::Parts). It is available before
+/// the buffers are.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -226,19 +228,19 @@ impl fmt::Debug for PartsInfo {
 }
 
 impl PartsInfo {
-    /// Takes metadata apart, as [`Parts::metadata`](crate::parts::Parts::metadata) gives it.
+    /// Decodes metadata that [`Parts::metadata`](crate::parts::Parts::metadata) returned.
     ///
     /// # Errors
-    /// Where it is no metadata of parts, cut off, or damaged.
+    /// If the bytes are not the metadata of parts, are truncated, or are damaged.
     pub fn new(metadata: impl Into<Vec<u8>>) -> Result<Self> {
         Self::with_options(metadata, DecodeOptions::default())
     }
 
-    /// As [`new`](Self::new), with options. Without checksums, those of buffers are not verified; that
-    /// of the metadata is.
+    /// Like [`new`](Self::new), with options. If they turn checksums off, the checksums of the buffers are not
+    /// verified. That of the metadata always is.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The same errors as [`new`](Self::new).
     pub fn with_options(metadata: impl Into<Vec<u8>>, options: DecodeOptions) -> Result<Self> {
         let metadata = metadata.into();
         let parsed = Parsed::new(&metadata, options.limits)?;
@@ -253,18 +255,18 @@ impl PartsInfo {
         Ok(Self { metadata, parsed, options, buffers })
     }
 
-    /// The name it was saved under, if it comes from a segment of an archive that has one.
+    /// The name of the value, if the parts come from a segment of an archive and it has a name.
     pub fn name(&self) -> Option<&str> {
         self.parsed.header.name.as_deref()
     }
 
-    /// The metadata as it is sent.
+    /// The metadata to be sent.
     pub fn metadata(&self) -> &[u8] {
         &self.metadata
     }
 
-    /// The value without what is in buffers, an item of CBOR: what
-    /// [`Segment::metadata`](crate::archive::Segment::metadata) is of a segment.
+    /// The value as a CBOR item, with references in place of the tensors in buffers. The same bytes as
+    /// [`Segment::metadata`](crate::archive::Segment::metadata).
     pub fn item(&self) -> &[u8] {
         self.parsed.item(&self.metadata)
     }
@@ -274,22 +276,22 @@ impl PartsInfo {
         &self.buffers
     }
 
-    /// Bytes of all buffers.
+    /// The total length of all buffers in bytes.
     pub fn byte_len(&self) -> u64 {
         self.buffers.iter().map(|buffer| buffer.byte_len()).sum()
     }
 
-    /// All tensors of the value, those that stand in the metadata included, in the order of its fields.
+    /// Lists all tensors of the value in the order of its fields, including those inside the metadata.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
-    /// stands twice in a map.
+    /// If the metadata is not a valid value, or a tensor has no path because a key on the way occurs twice in its
+    /// map.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.item(), &self.parsed.header, self.options.limits)
     }
 }
 
-/// A buffer of [`Parts`](crate::parts::Parts) as their metadata tells it.
+/// The description of one buffer of [`Parts`](crate::parts::Parts).
 #[derive(Clone, Debug)]
 pub struct BufferInfo {
     tensor: TensorInfo,
@@ -300,8 +302,8 @@ pub struct BufferInfo {
 impl std::ops::Deref for BufferInfo {
     type Target = TensorInfo;
 
-    /// The first tensor, sequence of numbers or byte string whose content the buffer is: path, dtype,
-    /// shape, order, length. Tied tensors may share the buffer.
+    /// The first tensor, sequence of numbers or byte string that is stored in the buffer: its path, dtype,
+    /// shape, order and length. Tied tensors can share a buffer.
     fn deref(&self) -> &TensorInfo {
         &self.tensor
     }
@@ -310,36 +312,37 @@ impl std::ops::Deref for BufferInfo {
 impl BufferInfo {
     /// The number of the buffer, counted from zero.
     pub fn number(&self) -> usize {
-        // There are no more than the metadata has bytes.
+        // A `usize` always suffices: there are fewer buffers than bytes of metadata.
         self.tensor.buffer().and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
     }
 
-    /// The first tensor whose content the buffer is.
+    /// The first tensor that is stored in the buffer.
     pub fn tensor(&self) -> &TensorInfo {
         &self.tensor
     }
 
-    /// The alignment its sender asks for.
+    /// The alignment in bytes that the sender asked for.
     pub fn alignment(&self) -> usize {
         usize::try_from(self.alignment).unwrap_or(1)
     }
 
-    /// XXH3-64 of the content, if the sender gave it.
+    /// The XXH3-64 checksum of the content, if the sender computed it.
     pub fn checksum(&self) -> Option<u64> {
         self.checksum
     }
 
-    /// Memory of its length and alignment, to be received into.
+    /// Allocates memory with the length and alignment of the buffer, to receive it into.
     ///
-    /// So much is asked for at once, on the word of the metadata: look at
-    /// [`PartsInfo::byte_len`] first where that is not to be trusted, or use
-    /// [`Parts::read_from`](crate::parts::Parts::read_from), whose memory follows the bytes received.
+    /// The whole length is allocated at once. If the sender is not trusted, check [`PartsInfo::byte_len`] first, or
+    /// use [`Parts::read_from`](crate::parts::Parts::read_from), which allocates memory only as bytes arrive.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// If the memory cannot be allocated.
     pub fn allocate(&self) -> Result<Buffer> {
         let len = usize::try_from(self.byte_len());
-        let len = len.map_err(|_| Error::limit(format!("{} bytes of memory", self.byte_len())))?;
+        let len = len.map_err(|_| {
+            Error::limit(format!("{} bytes do not fit into memory", self.byte_len()))
+        })?;
         Buffer::zeroed(len, self.alignment())
     }
 }

@@ -1,4 +1,4 @@
-//! Tensors out of band: metadata and buffers, to be moved however the user likes.
+//! Out-of-band tensors: a value as metadata and separate buffers, to be sent or stored by the user.
 
 mod buffer;
 mod held;
@@ -19,8 +19,8 @@ use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 use info::Parsed;
 
-/// Splits a value into metadata and buffers, into which its tensors are copied. To send them as they
-/// lie, see [`Split`].
+/// Splits a value into metadata and buffers. The tensors are copied into the buffers; [`Split`] sends them
+/// without a copy.
 ///
 /// ```
 /// use ndarray::Array1;
@@ -37,18 +37,18 @@ use info::Parsed;
 /// ```
 ///
 /// # Errors
-/// Where the value's own `Serialize` fails or gives something else when it is walked again, and where
-/// there is no memory for the buffers.
+/// If the value's `Serialize` fails, the value changes between the two passes over it, or there is not enough
+/// memory for the buffers.
 pub fn to_parts<T: Serialize + ?Sized>(value: &T) -> Result<Parts> {
     to_parts_with(value, SaveOptions::default())
 }
 
-/// As [`to_parts`], with options: which tensors go to buffers, how these are aligned, whether they
-/// have checksums, and whether equal ones become one.
+/// Like [`to_parts`], with options: which tensors go to buffers, how these are aligned, whether they have
+/// checksums, and whether equal ones are stored once.
 ///
 /// # Errors
-/// As [`to_parts`], and where the alignment is none.
-// As `save_with` takes them.
+/// The same errors as [`to_parts`], and if the alignment is not a power of two from 8 to 65,536.
+// By value, like `save_with`.
 #[allow(clippy::needless_pass_by_value)]
 pub fn to_parts_with<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> Result<Parts> {
     options.check()?;
@@ -63,13 +63,16 @@ pub fn to_parts_with<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> 
     Ok(Parts::trusted(split::info(&plan, &options, &hashes)?, copies.buffers))
 }
 
-/// The value of received parts: owned, or with arrays, strings and byte strings that borrow.
+/// Decodes a value from received parts. The value is owned, or has arrays, strings and byte strings that
+/// borrow from the parts.
 ///
-/// The buffers are verified against the metadata first, as by [`Parts::new`]. Views of small tensors,
-/// which stand in the metadata, need luck with their alignment here; [`Parts::view`] settles that.
+/// The buffers are first verified against the metadata, as by [`Parts::new`]. Small tensors are stored inside
+/// the metadata, where they may not be aligned. A view of such a tensor then fails here, while
+/// [`Parts::view`] makes an aligned copy of it.
 ///
 /// # Errors
-/// As [`Parts::new`] and [`Parts::view`].
+/// - The metadata or the buffers are wrong, with the same errors as [`Parts::new`].
+/// - The value does not fit the type, or bytes to be borrowed are not aligned for their element type.
 pub fn from_parts<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     metadata: &'de [u8],
     buffers: &'de [B],
@@ -77,10 +80,10 @@ pub fn from_parts<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     from_parts_with(metadata, buffers, DecodeOptions::default())
 }
 
-/// As [`from_parts`], with options.
+/// Like [`from_parts`], with options.
 ///
 /// # Errors
-/// As [`from_parts`].
+/// The same errors as [`from_parts`].
 pub fn from_parts_with<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     metadata: &'de [u8],
     buffers: &'de [B],

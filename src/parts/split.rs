@@ -1,4 +1,4 @@
-//! Parts of a borrowed value, handed out without a copy.
+//! Parts of a borrowed value, sent without copying its tensors.
 
 use std::fmt;
 use std::io;
@@ -12,17 +12,17 @@ use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
 
-/// A value about to be sent in parts, its tensors where they lie: what [`Parts`](crate::parts::Parts) are,
-/// without the copies.
+/// A borrowed value, split into metadata and buffers to be sent. Unlike [`Parts`](crate::parts::Parts), it does
+/// not copy the tensors.
 ///
-/// The value stays borrowed. Its metadata is made at once, and with checksums every tensor is read for
-/// that; [`SaveOptions::with_checksums`] turns them off where the transport has its own. Then each
-/// buffer is handed out as the value is walked again:
+/// The metadata is made at once. With checksums this reads every tensor;
+/// [`SaveOptions::with_checksums`] turns them off if the transport has its own. Sending serializes the value
+/// again and passes on each buffer:
 ///
-/// - a tensor that lies in memory as it is sent, which every contiguous array does on little-endian
-///   hosts, in row- or column-major order, is handed out as it lies;
-/// - one that does not, such as a strided view or a [`Deferred`](crate::tensor::Deferred) tensor, and a plain
-///   vector of numbers, in blocks that are gathered in between.
+/// - A tensor whose memory is already in the format that is sent is passed on in one piece, without a copy.
+///   On little-endian hosts this is every contiguous array, in row- or column-major order.
+/// - Other tensors, such as a strided view or a [`Deferred`](crate::tensor::Deferred) tensor, and plain vectors of
+///   numbers, are passed on in blocks, which are copies.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -56,15 +56,15 @@ impl<T: ?Sized> fmt::Debug for Split<'_, T> {
     }
 }
 
-/// Bytes of a buffer, the next to be sent.
+/// The next bytes of a buffer to be sent.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Piece<'a> {
     /// The buffer.
     pub buffer: &'a BufferInfo,
-    /// Where in the buffer the bytes stand.
+    /// The position of the bytes in the buffer.
     pub offset: u64,
-    /// The bytes: all of the buffer, where it lies in memory as it is sent.
+    /// The bytes. This is the whole buffer if the tensor's memory is already in the format that is sent.
     pub bytes: &'a [u8],
 }
 
@@ -82,15 +82,15 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
     /// Splits a value.
     ///
     /// # Errors
-    /// Where the value's own `Serialize` fails, or gives something else when it is walked again.
+    /// If the value's `Serialize` fails, or the value changes between the two passes over it.
     pub fn new(value: &'a T) -> Result<Self> {
         Self::with_options(value, SaveOptions::default())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// Like [`new`](Self::new), with options.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and where the alignment is none.
+    /// The same errors as [`new`](Self::new), and if the alignment is not a power of two from 8 to 65,536.
     pub fn with_options(value: &'a T, options: SaveOptions) -> Result<Self> {
         options.check()?;
         let plan = Plan::new(value, &options)?;
@@ -103,31 +103,31 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
         Ok(Self { value, options, plan, info })
     }
 
-    /// The metadata, to be sent first.
+    /// The metadata, which must be sent first.
     pub fn metadata(&self) -> &[u8] {
         &self.info.metadata
     }
 
-    /// What the metadata tells of the buffers.
+    /// The description of the buffers in the metadata.
     pub fn info(&self) -> &PartsInfo {
         &self.info
     }
 
-    /// Hands out the buffers in order, in pieces: each buffer whole where it lies in memory as it is
-    /// sent, else in several.
+    /// Calls `each` with the buffers in order, in pieces. A buffer is one piece if its tensor's memory is
+    /// already in the format that is sent, otherwise several.
     ///
     /// # Errors
-    /// Those of `each`, and as [`new`](Self::new).
+    /// If `each` or the value's `Serialize` fails, or the value has changed since the metadata was made.
     pub fn pieces(&self, each: impl FnMut(Piece<'_>) -> io::Result<()>) -> Result<()> {
         let mut pieces = Pieces { info: &self.info, number: 0, offset: 0, each };
         self.emit(&mut pieces)
     }
 
-    /// Hands out each buffer whole, in order. What is not contiguous in memory is gathered first, one
-    /// buffer at a time.
+    /// Calls `each` with every whole buffer, in order. A tensor that is not contiguous in memory is first
+    /// copied together, one buffer at a time.
     ///
     /// # Errors
-    /// Those of `each`, and as [`new`](Self::new).
+    /// If `each` or the value's `Serialize` fails, or the value has changed since the metadata was made.
     pub fn each_buffer(
         &self,
         each: impl FnMut(&BufferInfo, &[u8]) -> io::Result<()>,
@@ -137,12 +137,12 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
         self.emit(&mut whole)
     }
 
-    /// Writes the metadata and then the buffers, one behind the other without padding, as
-    /// [`Parts::write_to`](crate::parts::Parts::write_to) does: for
-    /// [`Parts::read_from`](crate::parts::Parts::read_from).
+    /// Writes the metadata and then the buffers, without padding, like
+    /// [`Parts::write_to`](crate::parts::Parts::write_to).
+    /// [`Parts::read_from`](crate::parts::Parts::read_from) reads it.
     ///
     /// # Errors
-    /// Where the writer fails, and as [`new`](Self::new).
+    /// If the writer or the value's `Serialize` fails, or the value has changed since the metadata was made.
     pub fn write_to<W: io::Write>(&self, mut writer: W) -> Result<()> {
         let writer: &mut dyn io::Write = &mut writer;
         let mut sink = Stage::sink(writer);
@@ -159,13 +159,13 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
     }
 }
 
-/// What parts of this value tell of themselves.
+/// The description of the parts of a value, with their metadata.
 pub fn info(plan: &Plan, options: &SaveOptions, hashes: &[u64]) -> Result<PartsInfo> {
     let content = plan.content(None, options);
     PartsInfo::with_options(assemble(&content, hashes)?, DecodeOptions::default())
 }
 
-/// For the checksums alone.
+/// Discards the bytes: only the checksums are wanted.
 struct Nowhere;
 
 impl Output for Nowhere {
@@ -219,7 +219,7 @@ impl<F: FnMut(Piece<'_>) -> io::Result<()>> Output for Pieces<'_, F> {
 struct Whole<'a, F> {
     info: &'a PartsInfo,
     number: u64,
-    /// What came of a buffer that does not come at once.
+    /// The bytes so far of a buffer that comes in several blocks.
     gathered: Vec<u8>,
     given: bool,
     each: F,
@@ -240,7 +240,7 @@ impl<F: FnMut(&BufferInfo, &[u8]) -> io::Result<()>> Output for Whole<'_, F> {
             return (self.each)(buffer, bytes).map_err(Error::io);
         }
         if self.gathered.is_empty() {
-            // As much as is planned, so that it need not move.
+            // The whole length at once, so that the vector does not grow and move.
             let len = usize::try_from(buffer.byte_len()).unwrap_or(usize::MAX);
             crate::io::sink::reserve(&mut self.gathered, len)?;
         }

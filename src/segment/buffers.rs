@@ -1,4 +1,4 @@
-//! Buffers of a segment that lie in memory.
+//! The buffers of a segment that is in memory.
 
 use super::header::Header;
 use crate::error::{Error, Result};
@@ -21,7 +21,8 @@ pub fn no_such(number: u64) -> Error {
     Error::data(format!("there is no buffer {number}"))
 }
 
-/// Which buffers were copied before: one copy of each is backed by the archive's own bytes.
+/// Which buffers were read before. The first read of a buffer costs nothing of the memory budget, because
+/// the archive has as many bytes; every further read of the same buffer costs its length.
 #[derive(Default)]
 pub struct Seen(Vec<bool>);
 
@@ -36,12 +37,12 @@ impl Seen {
     }
 }
 
-/// Buffers in memory, for views and shared tensors.
+/// Buffers in memory. Views and shared tensors can refer to them without a copy.
 pub struct Lending<'a, 'h> {
     pub header: &'h Header,
-    /// The content of a buffer, as long as the header says.
+    /// Returns the content of a buffer. Its length must be the one in the header.
     pub content: &'h dyn Fn(u64) -> Result<&'a [u8]>,
-    /// What keeps a buffer alive, if it can be shared.
+    /// Returns a handle that keeps the buffer alive. `None` if the memory cannot be shared.
     pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
     pub arena: Option<&'a Arena>,
     pub seen: Seen,

@@ -1,4 +1,4 @@
-//! Finding the value that a path names, without decoding what is not on the way.
+//! Finds the value at a path. Values that are not on the path are skipped, not decoded.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Wire};
 
-/// Where the item at `path` stands in `metadata`.
+/// Returns the range of `metadata` that holds the item at `path`.
 ///
 /// # Errors
-/// Where there is no such item, or several.
+/// If there is no such item, or several.
 pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
     search(metadata, path, limits, None)?.ok_or_else(|| missing(metadata, path, limits))
 }
@@ -116,11 +116,11 @@ impl NearestStep {
     }
 }
 
-/// What is left of a path.
+/// The part of the path that is still to be followed.
 #[derive(Clone, Copy)]
 enum Steps<'a> {
     Dotted(&'a str),
-    /// Empty, or steps that start with a slash each.
+    /// A JSON Pointer: empty, or steps that each start with a slash.
     Pointer(&'a str),
 }
 
@@ -146,7 +146,7 @@ impl<'a> Steps<'a> {
         (number.parse().ok().filter(|_| is_plain), self.next().after(number.as_bytes()))
     }
 
-    /// The step into a map.
+    /// The next step, to be compared with the keys of a map.
     fn next(self) -> Next<'a> {
         match self {
             Self::Dotted(path) => Next::Dotted(path),
@@ -165,16 +165,16 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// A step into a map, before it is known which keys that has.
+/// A step into a map whose keys are not known yet.
 enum Next<'a> {
-    /// Any key that starts the path, and ends where a dot or the path's end is.
+    /// Matches every key that is a prefix of the path and is followed by a dot or the end of the path.
     Dotted(&'a str),
     /// One key, the number of bytes that it is written with, and what is left behind it.
     Pointer { step: Cow<'a, str>, written: usize, rest: &'a str },
 }
 
 impl<'a> Next<'a> {
-    /// What is left behind a step by `key`, if that is a way on.
+    /// The rest of the path after a step into `key`, or `None` if the path does not go through that key.
     #[inline]
     fn after(&self, key: &[u8]) -> Option<Steps<'a>> {
         match self {
@@ -222,7 +222,7 @@ impl<'a> Search<'a, '_> {
     fn skip(&mut self) -> Result<()> {
         match head::item_len(self.rest()) {
             Some(len) => self.at += len,
-            // Lengths that are not stated, or worse.
+            // The item contains indefinite lengths or is malformed: the full parser decides.
             None => {
                 let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
                 wire.skip().map_err(|error| error.moved_by(self.at as u64))?;
@@ -232,7 +232,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Whether a container has one more item.
+    /// Whether the container has another item.
     fn more(&mut self, left: &mut Left) -> bool {
         if left.known().is_none() && self.rest().first() == Some(&head::BREAK) {
             self.at += 1;
@@ -241,17 +241,19 @@ impl<'a> Search<'a, '_> {
         left.take_one()
     }
 
-    /// Looks for what `steps` lead to in the next item, and passes over it. If it is the `last` that
-    /// steps can lead to, what stands behind the value need not be passed over. A map is looked
-    /// through to its end: a key that stands there twice names nothing.
+    /// Searches the next item for the value at `steps`, and moves past the item.
+    ///
+    /// `last` says that no item after this one can match. The search may then stop at the value without
+    /// skipping what follows it. A map is always searched to its end, because a key that occurs twice is
+    /// an error.
     fn descend(&mut self, steps: Steps<'_>, depth: usize, last: bool) -> Result<()> {
         if steps.is_empty() {
             let start = self.at;
             self.skip()?;
             if self.found.replace(start..self.at).is_some() {
                 return Err(Error::data(
-                    "several values are there, by a key that stands twice or by keys with dots, of \
-                     which a JSON Pointer names one, as in /a.b/c",
+                    "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
+                     such as /a.b/c names one of the values",
                 ));
             }
             return Ok(());
@@ -269,7 +271,7 @@ impl<'a> Search<'a, '_> {
                 while self.more(&mut left) {
                     let steps = if wanted == Some(count) { behind } else { None };
                     self.step(steps, depth, last)?;
-                    // No other element has this number.
+                    // Only one element has this index.
                     if last && self.found.is_some() {
                         return Ok(());
                     }
@@ -284,7 +286,7 @@ impl<'a> Search<'a, '_> {
                     self.step(steps, depth, last && left.known() == Some(0))?;
                 }
             }
-            // A tensor is a leaf; what any other tag stands around is where the tag is.
+            // A tensor is a leaf. Any other tag has the same path as the item inside it.
             head::TAG if !is_leaf(head.arg) => self.descend(steps, depth, last)?,
             _ => {
                 self.at = start;
@@ -302,7 +304,7 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// Passes over a map key; what is left of the path behind it.
+    /// Reads a map key. Returns the rest of the path if the key is the next step.
     fn key<'s>(&mut self, next: &Next<'s>) -> Result<Option<Steps<'s>>> {
         if let Some((head::TEXT, key_len, len)) = head::definite(self.rest())
             && let Some(rest) = self.rest().get(len..)

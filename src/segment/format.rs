@@ -1,6 +1,6 @@
-//! The bytes of an archive beside values and payloads: records, paddings, hashes, the tail.
+//! The framing of an archive: records, padding, hashes and the tail, without the values.
 //!
-//! Pure functions; `SPEC.md` says the same in words.
+//! All functions here are pure. `SPEC.md` describes the same bytes in words.
 
 use crate::error::{Error, Result};
 use crate::io::checksum;
@@ -12,29 +12,29 @@ use crate::wire::reader::Wire;
 
 pub use crate::magic::MAGIC;
 
-/// The format version written, and the only one read.
+/// The format version that is written, and the only one that can be read.
 pub const VERSION: u64 = 1;
 
 pub const MIN_ALIGNMENT: u64 = 8;
 pub const MAX_ALIGNMENT: u64 = 65_536;
-/// What a GPU library takes as it is.
+/// Enough for GPU libraries and SIMD code.
 pub const DEFAULT_ALIGNMENT: u64 = 256;
 
-/// Bytes of the longest name of a segment.
+/// The maximum length of a segment's name in bytes.
 pub const MAX_NAME: usize = 1024;
 
-/// The name of the only algorithm.
+/// The name of the checksum algorithm in headers. There is only one.
 pub const CHECK: &str = "xxh3-64";
 
-/// Tag 24 (RFC 8949, section 3.4.5.1), one byte behind its initial byte.
+/// Tag 24, encoded CBOR data item (RFC 8949, section 3.4.5.1), in its two-byte form.
 const EMBEDDED: [u8; 2] = [0xd8, 0x18];
-/// The longest head of an embedded item: tag 24 and a byte string's.
+/// The maximum length of a record's head: tag 24 and the head of a byte string.
 pub const MAX_RECORD_HEAD: usize = 2 + 9;
-/// A hash behind an item: the head of eight bytes, and they.
+/// The length of a hash as an item: a byte string's head and eight bytes.
 pub const HASH_ITEM: usize = 1 + checksum::LEN;
 const HASH_HEAD: u8 = head::BYTES << 5 | 8;
 
-/// What a record is; its tag is four letters, as those of messages.
+/// The kinds of records. Each has a tag of four ASCII letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Segment,
@@ -53,7 +53,7 @@ impl Kind {
         }))
     }
 
-    /// Whether the content of a record that starts so is of this kind.
+    /// Whether `start`, the first bytes of a record's content, is the tag of this kind.
     pub fn starts_with(self, start: [u8; 5]) -> bool {
         let [head, tag @ ..] = start;
         head == head::TAG << 5 | 0x1a && u64::from(u32::from_be_bytes(tag)) == self.tag()
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// The length of a byte string's head.
+/// The length of the head of a byte string with `len` bytes of content.
 pub fn head_len(len: u64) -> u64 {
     match len {
         0..24 => 1,
@@ -75,7 +75,7 @@ pub fn head_len(len: u64) -> u64 {
     }
 }
 
-/// Small items in memory: writing them cannot fail.
+/// Encodes small items into memory.
 pub struct Items(Sink<Memory>);
 
 impl Items {
@@ -88,7 +88,7 @@ impl Items {
         Ok(self)
     }
 
-    /// A text, or null.
+    /// Writes a text, or null for `None`.
     pub fn name(&mut self, name: Option<&str>) -> Result<&mut Self> {
         match name {
             Some(name) => self.0.text(name)?,
@@ -107,21 +107,21 @@ impl Items {
     }
 }
 
-/// The start of a record: what stands before `len` bytes of content.
+/// The head of a record with `len` bytes of content.
 pub fn record_head(len: u64) -> Result<Vec<u8>> {
     let mut items = Items::new();
     items.raw(&EMBEDDED)?.head(head::BYTES, len)?;
     Ok(items.into_bytes())
 }
 
-/// A hash as an item.
+/// Encodes a hash as a byte string.
 pub fn hash_item(hash: u64) -> [u8; HASH_ITEM] {
     let mut item = [HASH_HEAD; HASH_ITEM];
     item[1..].copy_from_slice(&hash.to_be_bytes());
     item
 }
 
-/// A small record with its hash, for the offset at which it will stand.
+/// A complete record with its hash, to be written at `offset`. The hash depends on the offset.
 pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
     let mut record = record_head(content.len() as u64)?;
     record.extend_from_slice(content);
@@ -130,7 +130,7 @@ pub fn sealed(content: &[u8], offset: u64) -> Result<Vec<u8>> {
     Ok(record)
 }
 
-/// How long a record is, from its first bytes; `None` where they start none.
+/// The length of a record, read from its first bytes. `None` if `start` is not the start of a record.
 pub fn record_len(start: &[u8]) -> Option<RecordLen> {
     let rest = start.strip_prefix(&EMBEDDED)?;
     let Parsed::Head(Head { initial, arg }, len) = head::parse(rest) else { return None };
@@ -138,7 +138,7 @@ pub fn record_len(start: &[u8]) -> Option<RecordLen> {
         return None;
     }
     let head = EMBEDDED.len() + len;
-    // The hash counts too.
+    // The total includes the hash.
     let total = arg.checked_add(head as u64)?.checked_add(HASH_ITEM as u64)?;
     Some(RecordLen { head, total })
 }
@@ -147,23 +147,24 @@ pub fn record_len(start: &[u8]) -> Option<RecordLen> {
 pub struct RecordLen {
     /// Bytes before the content.
     pub head: usize,
-    /// All bytes, the hash included.
+    /// Bytes of the whole record, including its hash.
     pub total: u64,
 }
 
-/// A record, verified: its kind, and what stands in its array behind the version.
+/// A record whose hash was verified. `wire` stands after the version, at the record's first field.
 pub struct Record<'a> {
     pub kind: Kind,
-    /// The stored hash, which binds what follows the record to it.
+    /// The record's own hash. It is the seed of the hash over the buffer checksums, so that these
+    /// cannot belong to another header.
     pub hash: u64,
-    /// Items of the array that are left.
+    /// The number of fields after the version.
     pub fields: u64,
     pub wire: Wire<SliceRead<'a>>,
-    /// Where the content starts in the record.
+    /// Offset of the content from the start of the record.
     pub content: u64,
 }
 
-/// Refuses what starts as a record of another version does.
+/// Returns an error if the record has another format version.
 pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     let content = record_len(record).and_then(|lengths| record.get(lengths.head..));
     let mut wire = Wire::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
@@ -183,25 +184,25 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks a whole record against its hash and opens it.
+/// Verifies the hash of a whole record at `offset` and reads its tag and version.
 pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let broken = |what: &str| Error::damaged(what.to_owned()).at(offset);
     let lengths = record_len(record)
         .filter(|lengths| lengths.total == record.len() as u64)
-        .ok_or_else(|| broken("expected a record, found something else"))?;
+        .ok_or_else(|| broken("expected a record, found other bytes"))?;
     let (item, stored) = record
         .split_last_chunk::<HASH_ITEM>()
-        .ok_or_else(|| broken("expected a record, found something else"))?;
+        .ok_or_else(|| broken("expected a record, found other bytes"))?;
     let content = item.get(lengths.head..).unwrap_or_default();
 
-    // It goes first: another version may have another hash.
+    // The version is checked before the hash, because another version may compute its hash differently.
     known_version(record, offset)?;
     let [first, hash @ ..] = *stored;
     let hash = u64::from_be_bytes(hash);
     let computed = checksum::of(item, offset);
     if first != HASH_HEAD || hash != computed {
         return Err(Error::damaged(format!(
-            "checksum of a header is {computed:016x}, stored is {hash:016x}"
+            "wrong checksum of a header: computed {computed:016x}, stored {hash:016x}"
         ))
         .at(offset));
     }
@@ -218,16 +219,16 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     }
 }
 
-/// `position` or the next multiple of `alignment`, a power of two.
+/// Rounds `position` up to a multiple of `alignment`, which is a power of two. `None` on overflow.
 pub fn align_up(position: u64, alignment: u64) -> Option<u64> {
     Some(position.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
-/// The padding of `gap` bytes before a body: at most one empty byte string, and one of zeros.
+/// `gap` bytes of padding before a body: a byte string of zeros, for some lengths after an empty one.
 pub fn padding(gap: u64) -> Result<Vec<u8>> {
     let mut items = Items::new();
     let mut left = gap;
-    // No single byte string is that long: heads grow there.
+    // One byte string cannot be 25 or 258 bytes long: from there on its head takes another byte.
     if matches!(gap, 25 | 258) {
         items.raw(&[head::BYTES << 5])?;
         left -= 1;
@@ -245,21 +246,21 @@ pub fn padding(gap: u64) -> Result<Vec<u8>> {
     Ok(items.into_bytes())
 }
 
-/// Where the parts of a segment stand; all positions are absolute.
+/// The positions of a segment's pieces, as offsets in the archive.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Start and length of each buffer.
+    /// Offset and length of each buffer.
     pub buffers: Vec<(u64, u64)>,
-    /// Behind the header and its hash.
+    /// The end of the header and its hash.
     pub header_end: u64,
     pub body_start: u64,
     pub body_end: u64,
-    /// Behind the segment.
+    /// The end of the segment.
     pub end: u64,
 }
 
 impl Layout {
-    /// `None` where positions exceed what a file can have.
+    /// Computes the layout. Returns `None` if the segment would end at or after offset 2^63.
     pub fn new(
         header_end: u64,
         alignment: u64,
@@ -295,12 +296,12 @@ impl Layout {
         Some(Self { buffers, header_end, body_start, body_end, end })
     }
 
-    /// Bytes behind the body: the hashes, and the hash of them; 0 where there is no body.
+    /// Length of the trailer after the body: the buffers' hashes and the hash over them. 0 without buffers.
     pub fn trailer_len(&self) -> u64 {
         self.end - self.body_end
     }
 
-    /// What stands between the header and the first buffer.
+    /// The bytes between the header and the first buffer.
     pub fn before_body(&self) -> Result<Vec<u8>> {
         let len = self.body_end - self.body_start;
         let gap = self.body_start - head_len(len) - self.header_end;
@@ -313,15 +314,15 @@ impl Layout {
 /// The tag of a typed array of big-endian u64 (RFC 8746, section 2.1).
 const HASHES_TAG: [u8; 2] = [0xd8, 67];
 
-/// What stands before the hashes of buffers, of so many bytes.
+/// The head of the array of buffer hashes, whose content has `len` bytes.
 fn hashes_head(len: u64) -> Result<Vec<u8>> {
     let mut items = Items::new();
     items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
     Ok(items.into_bytes())
 }
 
-/// What stands behind the body: the hashes of the buffers, and the hash that binds them to the
-/// header, whose own hash is the seed.
+/// The bytes after the body: the hashes of the buffers, and a hash over them. That last hash uses the
+/// header's hash as its seed, so that the trailer cannot belong to another header.
 pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
     let mut trailer = hashes_head(hashes.len() as u64 * checksum::LEN as u64)?;
     trailer.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
@@ -330,9 +331,10 @@ pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
     Ok(trailer)
 }
 
-/// The hashes in a trailer, verified.
+/// Verifies a trailer at offset `at` and returns the buffers' hashes.
 pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> Result<Vec<u64>> {
-    let broken = || Error::damaged("checksums of the buffers do not fit the header").at(at);
+    let broken =
+        || Error::damaged("the checksums of the buffers do not belong to the header").at(at);
     let (array, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
     if *stored != hash_item(checksum::of(array, header_hash)) {
         return Err(broken());
@@ -346,11 +348,11 @@ pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> 
     Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
 }
 
-/// Bytes of the tail.
+/// The length of the tail.
 pub const TAIL: usize = 2 + 32;
 const TAIL_HEAD: [u8; 10] = *b"\x58\x20TARCTAIL";
 
-/// The end of an archive, at `offset`: says where the end mark before it starts, and where itself.
+/// The last bytes of an archive. They hold the offset of the end mark and their own offset.
 pub fn tail(end_mark: u64, offset: u64) -> [u8; TAIL] {
     let mut tail = [0; TAIL];
     tail[..10].copy_from_slice(&TAIL_HEAD);
@@ -361,13 +363,13 @@ pub fn tail(end_mark: u64, offset: u64) -> [u8; TAIL] {
     tail
 }
 
-/// Where the end mark starts that stands before a tail at `offset`; `None` where it is no tail.
+/// The offset of the end mark that belongs to a tail at `offset`. `None` if the bytes are not a valid tail.
 pub fn open_tail(bytes: &[u8; TAIL], offset: u64) -> Option<u64> {
     let end_mark = u64::from_be_bytes(*bytes.get(10..)?.first_chunk()?);
     (*bytes == tail(end_mark, offset) && end_mark < offset).then_some(end_mark)
 }
 
-/// Whether bytes start as a tail does.
+/// Whether the bytes start like a tail.
 pub fn starts_tail(bytes: &[u8]) -> bool {
     bytes.starts_with(&TAIL_HEAD)
 }

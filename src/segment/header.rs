@@ -9,34 +9,34 @@ use crate::io::source::SliceRead;
 use crate::wire::head;
 use crate::wire::reader::Wire;
 
-/// A segment as its header tells it.
+/// The decoded header of a segment.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Where the segment starts in the archive.
+    /// Offset of the segment in the archive.
     pub offset: u64,
     pub name: Option<Box<str>>,
-    /// Whether the buffers' contents have checksums.
+    /// Whether the buffers have checksums.
     pub checked: bool,
     pub alignment: u64,
     pub layout: Layout,
-    /// Where the metadata stands, counted from the segment's start.
+    /// The range of the metadata, relative to the start of the segment.
     pub metadata: std::ops::Range<usize>,
-    /// The header's hash.
+    /// The hash stored with the header.
     pub hash: u64,
 }
 
-/// What a header says.
+/// The content of a header that is about to be written.
 pub struct Content<'a> {
     pub name: Option<&'a str>,
     pub alignment: u64,
     pub checked: bool,
-    /// Bytes of each buffer.
+    /// The length of each buffer in bytes.
     pub lengths: &'a [u64],
     pub metadata: &'a [u8],
 }
 
 impl<'a> Content<'a> {
-    /// The pieces of the record with its hash, for the offset at which it will stand; and the hash.
+    /// The header record as pieces to be written at `offset`, and its hash. The metadata is not copied.
     pub fn record(&self, offset: u64) -> Result<([Cow<'a, [u8]>; 4], u64)> {
         let before = self.before_metadata()?;
         let start = format::record_head((before.len() + self.metadata.len()) as u64)?;
@@ -60,7 +60,7 @@ impl<'a> Content<'a> {
 }
 
 impl Header {
-    /// The header that a verified record of this length is.
+    /// Parses a verified record. `record_len` is its length including the hash, `offset` its position.
     pub fn parse(mut record: Record<'_>, record_len: u64, offset: u64) -> Result<Self> {
         let base = offset + record.content;
         Self::fields(&mut record, record_len, offset).map_err(|error| error.moved_by(base))
@@ -91,7 +91,7 @@ impl Header {
             Some(format::CHECK) => true,
             Some(other) => {
                 let (found, known) = (other.escape_debug(), format::CHECK);
-                let what = format!("checksums of kind {found}, this version knows {known}");
+                let what = format!("expected the checksum algorithm {known}, found {found}");
                 return Err(Error::new(crate::error::Category::Version, what).at(at));
             }
         };
@@ -101,7 +101,7 @@ impl Header {
         let count = usize::try_from(head.arg).ok().filter(|&count| count <= left);
         let Some(count) = count.filter(|_| head.major() == head::ARRAY && !head.is_indefinite())
         else {
-            return Err(Error::data("expected the lengths of buffers").at(at));
+            return Err(Error::data("expected an array of buffer lengths").at(at));
         };
         let mut lengths = Vec::with_capacity(count);
         let rest = wire.rest();
@@ -114,14 +114,19 @@ impl Header {
                 }
                 _ => {
                     let at = wire.offset() + end as u64;
-                    return Err(Error::data("expected the length of a buffer").at(at));
+                    return Err(Error::data(
+                        "expected the length of a buffer as an unsigned integer",
+                    )
+                    .at(at));
                 }
             }
         }
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
-        let layout = Layout::new(header_end, alignment, lengths.into_iter(), checked)
-            .ok_or_else(|| Error::data("lengths of buffers exceed 2^63 bytes").at(at))?;
+        let layout =
+            Layout::new(header_end, alignment, lengths.into_iter(), checked).ok_or_else(|| {
+                Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
+            })?;
         let content = usize::try_from(record.content).unwrap_or(usize::MAX);
         let start = usize::try_from(wire.offset()).unwrap_or(usize::MAX);
         let end = start + wire.bytes_left();
@@ -141,18 +146,18 @@ impl Header {
         self.layout.buffers.len()
     }
 
-    /// Start and length of a buffer.
+    /// Offset and length of a buffer.
     pub fn buffer(&self, number: u64) -> Option<(u64, u64)> {
         self.layout.buffers.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The checksums of the buffers in what stands behind the body, verified; none where there are none.
+    /// Verifies the trailer and returns the checksums of the buffers; an empty vector if they have none.
     pub fn open_trailer(&self, trailer: &[u8]) -> Result<Vec<u64>> {
         let count = if self.checked { self.count() } else { 0 };
         format::open_trailer(trailer, count, self.hash, self.layout.body_end)
     }
 
-    /// Where the metadata starts in the archive.
+    /// Offset of the metadata in the archive.
     pub fn metadata_offset(&self) -> u64 {
         self.offset + self.metadata.start as u64
     }
@@ -171,7 +176,7 @@ fn optional_text(wire: &mut Wire<SliceRead<'_>>, max: usize) -> Result<Option<Bo
     Ok(Some(wire.text(found)?.as_str().into()))
 }
 
-/// The name of a segment, or none.
+/// Reads the name of a segment: a text, or null for none.
 pub fn name(wire: &mut Wire<SliceRead<'_>>) -> Result<Option<Box<str>>> {
     optional_text(wire, format::MAX_NAME)
 }

@@ -1,5 +1,7 @@
-//! A saved value as it is split: a header with the metadata, in which tensors are references, and
-//! buffers that hold their bytes. At rest it is a segment of an archive, in memory it is parts.
+//! A saved value in two pieces: a header with the metadata, and the buffers.
+//!
+//! The metadata is the value as CBOR. Each large tensor in it is a reference to a buffer, which holds
+//! the tensor's bytes. An archive stores this as a segment; [`parts`](crate::parts) keep it in memory.
 
 pub mod buffers;
 pub mod find;
@@ -21,7 +23,7 @@ use crate::error::Result;
 use crate::io::buffers::Buffers;
 use crate::options::DecodeOptions;
 
-/// Decodes the one value that an item of metadata is, which stands at `base`.
+/// Decodes the one value in `metadata`, which starts at offset `base` of the archive.
 pub fn decode<'de, T: DeserializeSeed<'de>>(
     seed: T,
     metadata: &'de [u8],

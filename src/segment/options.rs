@@ -1,4 +1,4 @@
-//! How archives and parts are written.
+//! Options for writing archives and parts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::path::TensorInfo;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
 
-/// Chooses for a payload whether it goes to a buffer (`true`) or stays inline.
+/// The user's function for [`SaveOptions::with_out_of_band`].
 type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
 
-/// How archives and parts are written.
+/// Options for writing archives and parts.
 ///
 /// ```
 /// let options = tenarc::archive::SaveOptions::default().with_alignment(4096).with_dedup(true);
@@ -56,32 +56,35 @@ impl fmt::Debug for SaveOptions {
 }
 
 impl SaveOptions {
-    /// The alignment of every buffer in the archive: a power of two from 8 to 65,536 bytes, 256 by
-    /// default, which GPU libraries and SIMD code take as it is. 4,096 lets single buffers be
-    /// mapped, read past the page cache, or shared by file systems.
+    /// Sets the alignment of every buffer in bytes: a power of two from 8 to 65,536. The default, 256, is
+    /// enough for GPU libraries and SIMD code. With 4,096 every buffer starts on a page, so that it can
+    /// be mapped by itself or read with direct I/O.
+    ///
+    /// Any other number is an error in the function that takes the options.
     #[must_use]
     pub fn with_alignment(mut self, bytes: u64) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// Payloads of fewer bytes stay inline in the metadata, without alignment; 2,048 by default.
-    /// Tensors without elements always do.
+    /// Sets the number of bytes from which a payload gets its own buffer; 2,048 by default. Smaller payloads
+    /// are stored inline in the metadata, without alignment. Tensors without elements are always inline.
     #[must_use]
     pub fn with_inline_below(mut self, bytes: usize) -> Self {
         self.inline_below = bytes;
         self
     }
 
-    /// Lets a function choose for each tensor of at least one byte, in place of
-    /// [`with_inline_below`](Self::with_inline_below): `true` puts it into a buffer.
+    /// Sets a function that decides for each tensor whether it goes to a buffer (`true`) or stays
+    /// inline (`false`). It replaces [`with_inline_below`](Self::with_inline_below).
     ///
-    /// It sees the path of the tensor, its dtype, shape and order and the number of its bytes, and is
-    /// asked once about each, in the order of the value's fields. Byte strings (`serde_bytes`) and
-    /// sequences that could be stored as one block of numbers are asked about too, as tensors of one
-    /// dimension; one that turns out to hold something else stays inline whatever the answer. The
-    /// path is the one that is listed later, but where a key with dots reads like a path through
-    /// another key beside it: then two payloads may have the same.
+    /// The function gets the path, dtype, shape, order and byte length of the tensor. It is called once for
+    /// each tensor of at least one byte, in the order of the value's fields. It is also called for byte
+    /// strings (`serde_bytes`) and for sequences that could be one block of numbers, as tensors of one
+    /// dimension. A sequence that turns out to contain anything else stays inline whatever the answer was.
+    ///
+    /// The path is the one that the archive lists later, with one exception: if a map key contains dots,
+    /// its path can look like the path through another key, and two tensors then get the same path here.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,30 +111,30 @@ impl SaveOptions {
         self
     }
 
-    /// Whether each buffer gets a checksum; on by default. Headers have one in any case.
+    /// Whether each buffer gets a checksum; on by default. Headers always have one.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
         self.checksums = on;
         self
     }
 
-    /// Whether buffers of one saved value with equal bytes are stored once, as tied weights are;
-    /// off by default, as it reads every payload once more. Reading gives every field its own.
+    /// Whether buffers with equal bytes in one saved value are stored once, as for tied weights. Off
+    /// by default, because it reads every payload once more. After loading, every field has its own copy.
     #[must_use]
     pub fn with_dedup(mut self, on: bool) -> Self {
         self.dedup = on;
         self
     }
 
-    /// How far a save of a file goes to survive a crash of the machine. Writers that are no files
-    /// are not affected.
+    /// Whether a saved file is synced to disk, to survive a crash of the machine. Has no effect on
+    /// writers that are not files.
     #[must_use]
     pub fn with_sync(mut self, level: SyncLevel) -> Self {
         self.sync = level;
         self
     }
 
-    /// What [`with_sync`](Self::with_sync) set.
+    /// The level set by [`with_sync`](Self::with_sync).
     pub fn sync(&self) -> SyncLevel {
         self.sync
     }

@@ -1,4 +1,4 @@
-//! What paths there are in the metadata of a segment, and what stands there.
+//! Lists the paths in the metadata of a segment and reads the tensors at them.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,10 @@ use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
-/// A tensor of an archive, or of another file, without its elements. Sequences of numbers that are stored as one block,
-/// such as a `Vec<f32>`, are listed as tensors of one dimension.
+/// The description of a tensor in an archive or another file: all but its elements.
+///
+/// Sequences of numbers that are stored as one block, such as a `Vec<f32>`, are listed as tensors of one
+/// dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     path: String,
@@ -28,10 +30,11 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Where the tensor is in the value: field names, map keys and element numbers joined by dots,
-    /// as [`Archive::tensor`](crate::Archive::tensor) takes it. Keys that are not text are in
-    /// diagnostic notation: `7`, `true`, `h'00ff'`, `[1, 2]`. A path that could mean several values is
-    /// given as a JSON Pointer instead (RFC 6901), with a leading slash.
+    /// The path of the tensor in the value: field names, map keys and array indices joined by dots, as
+    /// [`Archive::tensor`](crate::Archive::tensor) expects it.
+    ///
+    /// Keys that are not text are written in diagnostic notation: `7`, `true`, `h'00ff'`, `[1, 2]`. If the
+    /// dotted path is ambiguous, this is a JSON Pointer (RFC 6901) instead, which starts with a slash.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -46,7 +49,7 @@ impl TensorInfo {
         &self.meta.shape
     }
 
-    /// How the elements follow each other.
+    /// The order of the elements in memory: row-major (C) or column-major (Fortran).
     pub fn order(&self) -> Order {
         self.meta.order
     }
@@ -56,19 +59,19 @@ impl TensorInfo {
         &self.meta
     }
 
-    /// The number of payload bytes.
+    /// The length of the payload in bytes.
     pub fn byte_len(&self) -> u64 {
         self.byte_len
     }
 
-    /// The number of the buffer that the payload is, counted from zero in its segment; `None` where
-    /// it stands inline in the metadata. Tied tensors share one.
+    /// The number of the buffer that holds the payload, counted from zero in its segment. `None` if the
+    /// payload is inline in the metadata. Tied tensors share a buffer.
     pub fn buffer(&self) -> Option<u64> {
         self.buffer
     }
 }
 
-/// Knows the lengths of buffers, not their contents.
+/// Buffers of which only the lengths are known.
 pub struct Lengths<'a>(pub &'a Header);
 
 impl<'de> Buffers<'de> for Lengths<'_> {
@@ -89,12 +92,12 @@ impl<'de> Buffers<'de> for Lengths<'_> {
     }
 }
 
-/// Whether a tag is that of a tensor, of numbers, or of another item without keys.
+/// Whether a tagged item has no keys inside: a tensor, an array of numbers, or a big integer.
 pub fn is_leaf(tag: u64) -> bool {
     matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) || tag::is_array(tag)
 }
 
-/// The keys of a map or the positions of an array; an error for anything else.
+/// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find(metadata, path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
@@ -127,7 +130,8 @@ pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> 
     Ok(keys)
 }
 
-/// The tensor that an item is, up to its payload, and where an inline payload stands.
+/// Reads the tensor in `item` up to its payload. Also returns the rest of the item, which starts with
+/// the payload if that is inline.
 pub fn tensor_at<'de>(
     item: &'de [u8],
     base: u64,
@@ -155,12 +159,12 @@ pub fn tensor_at<'de>(
 }
 
 impl TensorInfo {
-    /// A tensor at `path` that is in no buffer of an archive: to be written, or in a file of another kind.
+    /// Describes a tensor at `path` that is not in a buffer of an archive, such as one of another file format.
     pub fn new(path: String, meta: TensorMeta, byte_len: u64) -> Self {
         Self { path, meta, byte_len, buffer: None }
     }
 
-    /// What an item is, which stands at `path`.
+    /// Describes the tensor item at `path`.
     pub(crate) fn of(path: String, item: &TensorItem) -> Self {
         let buffer = match item.payload {
             Payload::Buffer { number, .. } => Some(number),
@@ -170,15 +174,14 @@ impl TensorInfo {
     }
 }
 
-/// All tensors of a segment, in the order of the metadata.
+/// Lists all tensors of a segment in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
     inform(metadata, header, limits, &mut |path, item, describe| {
         if item.kind != Kind::Bytes && path.is_named() {
             let Described { info, is_unique } = describe()?;
             if !is_unique {
-                let what = "a tensor that no path leads to, as a key on the way stands twice in its \
-                            map";
+                let what = "no path leads to this tensor: a key on the way occurs twice in its map";
                 return Err(Error::data(what).in_field(info.path));
             }
             found.push(info);
@@ -188,7 +191,7 @@ pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<Tens
     Ok(found)
 }
 
-/// For each buffer, the first payload that it is the content of; `None` where nothing refers to it.
+/// For each buffer, the first payload that it holds. `None` if nothing refers to the buffer.
 pub fn in_buffers(
     metadata: &[u8],
     header: &Header,
@@ -207,24 +210,25 @@ pub fn in_buffers(
     Ok(found)
 }
 
-/// All paths of a value may take so much, however little metadata they stand for.
+/// The minimum total length of listed paths, in bytes, before listing is refused.
 const PATHS: usize = 16 << 20;
 
-/// What a payload is.
+/// The description of a payload.
 struct Described {
     info: TensorInfo,
-    /// Whether its path leads to nothing else.
+    /// Whether the path leads only to this payload.
     is_unique: bool,
 }
 
-/// What is called with each payload: its path, itself, and what describes it.
+/// Callback for each payload. Gets its path, its item, and a function that builds its description.
 type Inform<'a> =
     dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
 
 fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
     let ambiguous = Ambiguous::of(metadata, limits)
         .map_err(|error| error.moved_by(header.metadata_offset()))?;
-    // One long key stands in the paths of all that is under it.
+    // One long key is part of the path of every tensor under it, so that a small file could have
+    // paths that fill the memory.
     let budget = usize::try_from(limits.alloc_budget(false)).unwrap_or(usize::MAX);
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
@@ -244,7 +248,7 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     result
 }
 
-/// Calls `each` with every tensor, sequence of numbers and byte string in a buffer.
+/// Calls `each` for every tensor, every sequence of numbers, and every byte string in a buffer.
 pub fn visit(
     metadata: &[u8],
     header: &Header,
@@ -269,8 +273,8 @@ pub fn visit(
     Ok(())
 }
 
-/// Calls `each` with every tensor, sequence of numbers and byte string, and the position behind it up
-/// to its payload.
+/// Calls `each` for every tensor, every sequence of numbers, and every byte string in a buffer. The number
+/// is the offset in the archive after the item, up to its payload.
 pub fn references(
     metadata: &[u8],
     header: &Header,
@@ -283,7 +287,7 @@ pub fn references(
     Visit { metadata, base, wire: &mut wire, path: None }.item(&mut |_, at, item| each(at, item))
 }
 
-/// Bytes of the shortest reference: tag, array, number.
+/// Bytes of the shortest reference to a buffer: tag, array head, number.
 pub const MIN_REFERENCE: usize = 5 + 1 + 1;
 
 /// The first buffer that nothing refers to.
@@ -299,17 +303,17 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
     Ok(seen.iter().position(|seen| !seen))
 }
 
-/// What is called with each tensor: its path if that is kept, the position behind it up to its
-/// payload, and itself.
+/// Callback for each tensor. Gets the path if paths are recorded, the offset after the item up to its
+/// payload, and the item.
 type Each<'a> = dyn FnMut(Option<&Path>, u64, &TensorItem) + 'a;
 
-/// A walk over metadata.
+/// A walk over all items of the metadata.
 struct Visit<'v, R> {
     metadata: &'v [u8],
-    /// The position of the metadata.
+    /// Offset of the metadata in the archive.
     base: u64,
     wire: &'v mut Wire<R>,
-    /// To the next item, if that is kept.
+    /// The path of the next item, if paths are recorded.
     path: Option<&'v mut Path>,
 }
 
@@ -355,7 +359,7 @@ impl<'de, R: Read<'de>> Visit<'_, R> {
         Ok(())
     }
 
-    /// Passes over a key, which may hold tensors too, and makes it the last step of the path.
+    /// Reads a key, which may contain tensors too, and appends it to the path.
     fn key(&mut self, each: &mut Each<'_>) -> Result<()> {
         let start = self.wire.offset();
         if let Some(path) = &mut self.path {
@@ -374,7 +378,7 @@ impl<'de, R: Read<'de>> Visit<'_, R> {
     }
 }
 
-/// The keys of a map, and what those are that are tensors.
+/// The keys of a map; for each key whose value is a tensor, also the tensor's description.
 pub fn entries(
     metadata: &[u8],
     header: &Header,

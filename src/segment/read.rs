@@ -1,13 +1,13 @@
-//! Metadata as a source, whose tensors stand in buffers.
+//! The metadata of a segment as an input of the decoder.
 
 use crate::error::Result;
 use crate::io::buffers::Buffers;
 use crate::io::source::{Bytes, Read, SliceRead, sealed};
 
-/// Reading a metadata block, whose tensors stand in buffers.
+/// Reads the metadata of a segment. References to buffers are resolved through `buffers`.
 pub struct SegmentRead<'de, 'b> {
     metadata: SliceRead<'de>,
-    /// Where the metadata starts in the archive.
+    /// Offset of the metadata in the archive.
     base: u64,
     buffers: &'b mut dyn Buffers<'de>,
 }
@@ -52,7 +52,7 @@ impl<'de> Read<'de> for SegmentRead<'de, '_> {
     }
 
     fn bounds_itself(&self) -> bool {
-        // One buffer may be referred to any number of times.
+        // A few bytes of metadata can refer to a large buffer many times.
         false
     }
 

@@ -1,4 +1,4 @@
-//! How paths are written (section 5.10 of the specification), and which lead to several values.
+//! Writes paths (section 5.10 of the specification), and finds out which of them are ambiguous.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use crate::wire::head;
 use crate::wire::reader::{Left, Text, Wire};
 use crate::wire::tag;
 
-/// The next map key as a component of a path: a text as it is, any other key in diagnostic notation.
+/// Reads the next map key as a component of a path: text unchanged, other keys in diagnostic notation.
 pub fn key<'a>(wire: &mut Wire<SliceRead<'a>>) -> Result<Cow<'a, str>> {
     let next = wire.peek_head()?.map(|(head, _)| head.major());
     if next != Some(head::TEXT) {
@@ -27,16 +27,16 @@ pub fn key<'a>(wire: &mut Wire<SliceRead<'a>>) -> Result<Cow<'a, str>> {
     })
 }
 
-/// The steps from the outermost value to one inside.
+/// The steps from the root of a value to an item inside it.
 #[derive(Default)]
 pub struct Path(pub(super) Vec<Step>);
 
 #[derive(Clone)]
 pub enum Step {
-    /// To the value of this key, given as a component.
+    /// Into the value of a map key, which is given as a path component.
     Key(String),
     Index(u64),
-    /// Into a key. No path leads there.
+    /// Into a map key itself. No path can express this.
     InKey,
 }
 
@@ -51,18 +51,18 @@ impl Step {
 }
 
 impl Path {
-    /// Whether the path can be asked for.
+    /// Whether a path can express this place. It cannot inside a map key.
     pub fn is_named(&self) -> bool {
         !self.0.iter().any(|step| matches!(step, Step::InKey))
     }
 
-    /// The path as it is written if no other value has the same dotted path.
+    /// Writes the path, on the assumption that no other value has the same dotted path.
     pub fn text(&self) -> String {
         let dotted = self.dotted();
         if self.reads_as_another(&dotted) { self.pointer() } else { dotted }
     }
 
-    /// Whether the dotted form is that of the whole value, or a JSON Pointer.
+    /// Whether the dotted form would be read as the path of the whole value or as a JSON Pointer.
     fn reads_as_another(&self, dotted: &str) -> bool {
         dotted.starts_with('/') || (dotted.is_empty() && !self.0.is_empty())
     }
@@ -93,7 +93,7 @@ enum Form {
 }
 
 impl Form {
-    /// Gives what one more component adds to a path.
+    /// Calls `put` with the text that one more component adds to a path.
     fn extend(self, is_first: bool, component: &str, put: &mut dyn FnMut(&str)) {
         match self {
             Self::Dotted => {
@@ -110,7 +110,7 @@ impl Form {
     }
 }
 
-/// A key as a JSON Pointer has it (RFC 6901, section 3).
+/// Escapes a component for a JSON Pointer (RFC 6901, section 3).
 pub fn escaped(component: &str) -> Cow<'_, str> {
     if component.contains(['~', '/']) {
         component.replace('~', "~0").replace('/', "~1").into()
@@ -119,22 +119,22 @@ pub fn escaped(component: &str) -> Cow<'_, str> {
     }
 }
 
-/// The paths of tensors that are the paths of other values as well, by their hashes: one long key
-/// stands in the paths of all that is under it, so that the paths themselves could fill memory.
+/// The ambiguous paths of tensors: those that other values have too.
 ///
-/// Nobody can prepare keys that have the same hash, as its seed is random.
+/// The paths are kept as hashes. One long key is part of the path of everything under it, so that the paths
+/// themselves could fill the memory. The hash has a random seed: nobody can prepare keys that collide.
 pub struct Ambiguous<S = RandomState> {
     hashes: S,
     dotted: HashSet<u64>,
-    /// Some of the dotted ones: a JSON Pointer leads to several values only if a map has two keys
-    /// with one component.
+    /// A subset of the ambiguous paths, as JSON Pointers. A JSON Pointer is ambiguous only if a map has
+    /// two keys with the same text.
     pointers: HashSet<u64>,
 }
 
-/// A path as it is written.
+/// A path as text.
 pub struct Written {
     pub text: String,
-    /// Whether the path leads to this value only. It does not if a key stands twice in a map.
+    /// Whether the path leads only to this value. `false` if a key occurs twice in a map.
     pub is_unique: bool,
 }
 
@@ -176,14 +176,14 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         paths.contains(&hasher.finish())
     }
 
-    /// The paths of tensors that lead to other values, too.
+    /// Hashes of the tensor paths, in this form, that lead to more than one value.
     fn repeated<'a>(
         &self,
         form: Form,
         wire: impl Fn() -> Wire<SliceRead<'a>>,
     ) -> Result<HashSet<u64>> {
         let start = self.hashes.build_hasher();
-        // Whether a value was found at the path already.
+        // For each tensor path, whether a value with this path was seen.
         let mut tensors = HashMap::new();
         hash_paths(&mut wire(), form, &start, true, &mut |path, is_tensor| {
             if is_tensor {
@@ -202,8 +202,8 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     }
 }
 
-/// Whether there are keys that could make two paths one: with dots, empty, or twice in one map.
-/// `keys` are those of the maps around.
+/// Whether the metadata has keys that could make two paths equal: keys with dots, empty keys, or keys
+/// that occur twice in one map. `keys` is a stack with the keys of the enclosing maps.
 fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>) -> Result<bool> {
     let head = wire.head()?;
     match head.major() {
@@ -243,8 +243,10 @@ fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>
     Ok(false)
 }
 
-/// Calls `each` with the hash of the path of every value, and whether that is a tensor. `path` is the
-/// state of the hash at this value: each key is hashed once, however much is under it.
+/// Calls `each` for every value with the hash of its path, and with whether it is a tensor.
+///
+/// `path` is the hasher's state at this value. It is cloned for the values inside, so that each key is hashed
+/// once, not once for every value under it.
 fn hash_paths<H: Hasher + Clone>(
     wire: &mut Wire<SliceRead<'_>>,
     form: Form,
@@ -253,7 +255,7 @@ fn hash_paths<H: Hasher + Clone>(
     each: &mut dyn FnMut(u64, bool),
 ) -> Result<()> {
     let head = wire.head()?;
-    // A tag and what it stands around have one path.
+    // A tag has the same path as the item inside it.
     if head.major() == head::TAG && !is_leaf(head.arg) {
         wire.enter()?;
         hash_paths(wire, form, path, is_root, each)?;

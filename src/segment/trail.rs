@@ -1,4 +1,4 @@
-//! Where in a value a writer stands, told by the metadata that it has written so far.
+//! Finds the path at which a writer stands, from the metadata that it has written so far.
 
 use super::spelling::{self, Path, Step};
 use crate::io::source::SliceRead;
@@ -6,32 +6,32 @@ use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Wire;
 
-/// Follows metadata while it is written. Each call goes on where the last one ended, so that all of
-/// them together read it once.
+/// Parses metadata while it is being written. Each call continues where the previous one ended, so that
+/// the metadata is parsed once in total.
 #[derive(Default)]
 pub struct Trail {
-    /// How much of the metadata was read.
+    /// How many bytes of the metadata were parsed.
     at: usize,
-    /// Arrays and maps that are not at their ends.
+    /// The arrays and maps that are not complete yet, outermost first.
     open: Vec<Frame>,
 }
 
 struct Frame {
     place: Place,
-    /// Items or entries still to come; `None` where a break ends them.
+    /// The number of items or entries still to come. `None` for an indefinite length.
     left: Option<u64>,
 }
 
 enum Place {
     Index(u64),
-    /// In a key that starts here, or before it.
+    /// At or inside a key that starts at this offset.
     Key(usize),
-    /// In the value of this key, or before it.
+    /// At or inside the value of this key.
     Value(Step),
 }
 
 impl Trail {
-    /// The path to what comes next behind the `written` metadata.
+    /// The path of the item that is written next, after the `written` metadata.
     pub fn path(&mut self, written: &[u8]) -> Path {
         while self.follow(written) {}
         let step = |frame: &Frame| match &frame.place {
@@ -42,12 +42,12 @@ impl Trail {
         Path(self.open.iter().map(step).collect())
     }
 
-    /// Reads a head and, of a string, what follows; whether they were whole.
+    /// Parses one head, and for a string also its content. Returns `false` if it is not complete yet.
     fn follow(&mut self, written: &[u8]) -> bool {
         let rest = written.get(self.at..).unwrap_or_default();
         let Parsed::Head(found, head_len) = head::parse(rest) else { return false };
         match found.major() {
-            // What follows is the item.
+            // The tagged item follows.
             head::TAG => self.at += head_len,
             head::ARRAY | head::MAP => {
                 self.at += head_len;
@@ -59,7 +59,7 @@ impl Trail {
                 }
             }
             head::BYTES | head::TEXT if found.is_indefinite() => {
-                // Its chunks are as elements.
+                // Chunks are counted like elements.
                 self.at += head_len;
                 self.open.push(Frame { place: Place::Index(0), left: None });
             }
@@ -78,20 +78,20 @@ impl Trail {
         true
     }
 
-    /// An array or map is at its end.
+    /// Called at the end of an array or map.
     fn close(&mut self, written: &[u8]) {
         self.open.pop();
         self.item(written);
     }
 
-    /// An item is at its end.
+    /// Called at the end of an item.
     fn item(&mut self, written: &[u8]) {
         let Some(frame) = self.open.last_mut() else { return };
         match &mut frame.place {
             Place::Key(start) => {
                 let item = SliceRead::new(written.get(*start..self.at).unwrap_or_default());
                 let key = spelling::key(&mut Wire::new(item, Limits::default()));
-                // A key that cannot be read back ends the save.
+                // The save fails anyway if a key cannot be read back.
                 let step = key.map_or(Step::InKey, |key| Step::Key(key.into_owned()));
                 frame.place = Place::Value(step);
                 return;

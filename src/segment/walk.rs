@@ -1,7 +1,10 @@
-//! The two walks over a value: the first writes its metadata and counts its buffers, the second
-//! emits the buffers' bytes and holds the metadata against the first's.
+//! The two passes over a value that is saved.
 //!
-//! Both run the same encoder, so that there is one instance for each type of value.
+//! The first pass writes the metadata into memory and counts the buffers. The second pass writes the
+//! buffers' bytes, and compares its metadata with that of the first pass: a value must serialize in
+//! the same way both times.
+//!
+//! Both passes use the same encoder type. `Serialize` is therefore compiled once for each type of value.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,41 +25,41 @@ use crate::options::EncodeOptions;
 use crate::ser::Encoder;
 use crate::wire::apart::{Apart, Target};
 
-/// A value split: its metadata, and what its buffers are.
+/// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
     pub metadata: Vec<u8>,
-    /// Bytes of each buffer.
+    /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
-    /// Under dedup, the buffer of each payload in the order of the walk.
+    /// With deduplication: the buffer of each payload, in the order of the pass.
     targets: Option<Vec<u64>>,
-    /// Sequences that turned out mixed.
+    /// The sequences, by number, that turned out to contain different types.
     mixed: HashSet<usize>,
-    /// Whether no sequence goes to a buffer, as too many did.
+    /// Whether all sequences stay inline, because too many turned out to be mixed.
     no_sequences: bool,
-    /// What the caller's function chose, question by question.
+    /// The answers of the user's function, in the order in which it was called.
     answers: Vec<bool>,
 }
 
-/// Takes the buffers of a value in their order.
+/// Receives the buffers of a value in their order.
 pub trait Output {
-    /// A buffer of so many bytes starts.
+    /// Called at the start of buffer `number`, which has `len` bytes.
     fn begin(&mut self, number: u64, len: u64) -> Result<()>;
 
-    /// The next bytes of it, which are all of it where they lie in memory as they are written.
+    /// Called with the next bytes of the buffer.
     fn put(&mut self, block: &[u8]) -> Result<()>;
 
-    /// A buffer that has been written is whole.
+    /// Called at the end of the buffer.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// How often the first walk starts again because of sequences that change their type late; then
-/// none go to buffers.
+/// How often the first pass may start again because a sequence changed its type after part of it went
+/// to a buffer. After that all sequences stay inline.
 const MAX_RESTARTS: usize = 8;
 
 impl Plan {
-    /// The first walk.
+    /// Runs the first pass.
     pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
         let mut mixed = HashSet::new();
         let mut answers = Vec::new();
@@ -88,7 +91,7 @@ impl Plan {
         Err(unfinished())
     }
 
-    /// What the header of its segment says.
+    /// The content of the segment's header.
     pub fn content<'a>(&'a self, name: Option<&'a str>, options: &SaveOptions) -> Content<'a> {
         Content {
             name,
@@ -99,7 +102,8 @@ impl Plan {
         }
     }
 
-    /// The second walk: gives out the buffers, and the checksum of each if they are asked for.
+    /// Runs the second pass, which writes the buffers to `out`. Returns the checksum of each buffer if
+    /// `checksums` is set.
     pub fn emit<T: Serialize + ?Sized>(
         &self,
         value: &T,
@@ -114,7 +118,7 @@ impl Plan {
             plan: self,
             out,
             hashes: Vec::new(),
-            // Under dedup, payloads must turn out equal again.
+            // With deduplication, payloads that were equal in the first pass must be equal again.
             hashing: checksums || self.targets.is_some(),
             stepped: checksums,
             written: 0,
@@ -126,7 +130,7 @@ impl Plan {
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
         if open.is_some() || written != self.lengths.len() || asked != targets {
-            return Err(changed("fewer tensors than in the first walk"));
+            return Err(changed("fewer tensors than in the first pass"));
         }
         Ok(if checksums { hashes } else { Vec::new() })
     }
@@ -134,15 +138,15 @@ impl Plan {
 
 #[cold]
 fn changed(how: &str) -> Error {
-    Error::data(format!("the value is another when walked again: {how}"))
+    Error::data(format!("the value changed between the two passes: {how}"))
 }
 
 #[cold]
 fn unfinished() -> Error {
-    Error::data("the value left a tensor unfinished")
+    Error::data("a tensor was not written to its end")
 }
 
-/// Runs the encoder; gives the metadata, if it is not compared.
+/// Runs the encoder. Returns the metadata, unless it was compared with `expected`.
 fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
@@ -167,7 +171,7 @@ fn walk<T: Serialize + ?Sized>(
     (encoder.sink.into_parts().0, result)
 }
 
-/// The metadata: kept in the first walk, compared in the second.
+/// Receives the metadata. The first pass keeps it; the second pass compares it with `expected`.
 struct Walk<'a> {
     expected: Option<&'a [u8]>,
     scratch: Vec<u8>,
@@ -180,7 +184,9 @@ impl Walk<'_> {
         let start = usize::try_from(*base).unwrap_or(usize::MAX);
         let there = expected.get(start..).and_then(|rest| rest.get(..bytes.len()));
         if there != Some(bytes) {
-            return Err(changed("its metadata differs, as that of a rebuilt HashMap does"));
+            return Err(changed(
+                "its metadata differs, as when a HashMap is rebuilt for each pass",
+            ));
         }
         *base += bytes.len() as u64;
         Ok(())
@@ -229,22 +235,23 @@ impl Target for Walk<'_> {
     }
 }
 
-/// What goes to buffers; the same in both walks.
+/// Decides what goes to buffers. Both passes must decide in the same way.
 struct Choice<'a> {
     options: &'a SaveOptions,
     mixed: &'a HashSet<usize>,
-    /// How many sequences were asked about.
+    /// The number of sequences so far that could go to a buffer.
     sequences: usize,
     no_sequences: bool,
     answers: &'a mut Answers,
 }
 
-/// What the caller's function chose: it is asked once about each payload, in the first walk.
+/// The answers of the user's function. It is called once for each payload, in the first pass; the
+/// second pass repeats the answers.
 struct Answers {
     given: Vec<bool>,
-    /// The number of the next question.
+    /// The index of the next answer.
     next: usize,
-    /// Tells where in the value the walk is; none in the second walk.
+    /// Finds the path of the next payload. `None` in the second pass, which does not need it.
     trail: Option<Trail>,
 }
 
@@ -276,14 +283,14 @@ impl<'a> Choice<'a> {
                 given.push(answer);
                 answer
             }
-            // The value is another now, as the metadata will tell.
+            // There are more payloads than in the first pass: the comparison of the metadata fails.
             (None, None) => false,
         }
     }
 
     fn block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool {
         self.takes(written, len, || {
-            // Elements of blocks are of whole bytes.
+            // Elements in blocks have whole bytes.
             let count = len / (dtype.bits().unwrap_or(8) / 8).max(1);
             TensorMeta { dtype: dtype.clone(), shape: Shape::from([count]), order: Order::C }
         })
@@ -318,14 +325,14 @@ macro_rules! choose {
 struct First<'a> {
     choice: Choice<'a>,
     lengths: Vec<u64>,
-    /// The payload that was begun: its length, and its content so far.
+    /// The payload being written: its length, and with deduplication a hash of its content.
     open: Option<(u64, Option<Identity>)>,
     mixed: Vec<usize>,
     restart: bool,
     known: Option<Known>,
 }
 
-/// Contents that have been seen, under dedup.
+/// With deduplication, the contents seen so far.
 struct Known {
     seed: u64,
     buffers: HashMap<(u64, u128), u64>,
@@ -344,7 +351,7 @@ impl Apart for First<'_> {
 
     fn mixed(&mut self, sequence: usize) {
         self.mixed.push(sequence);
-        // Written as it stands, where nothing of it was handed over.
+        // If nothing of the sequence went to a buffer yet, it is simply written inline.
         self.restart |= self.open.is_some();
     }
 
@@ -388,9 +395,9 @@ struct Second<'a> {
     out: &'a mut dyn Output,
     hashes: Vec<u64>,
     hashing: bool,
-    /// Whether what is hashed is given out in steps, while it is in a cache.
+    /// Whether blocks are hashed and written in small steps, so that the bytes are still in the cache.
     stepped: bool,
-    /// Buffers written, and payloads seen.
+    /// The number of buffers written, and of payloads seen.
     written: usize,
     asked: usize,
     open: Option<Open>,
@@ -399,7 +406,7 @@ struct Second<'a> {
 struct Open {
     number: u64,
     left: u64,
-    /// Whether this buffer was written before, for an equal payload.
+    /// Whether this buffer was already written for an equal payload.
     again: bool,
     hasher: Hasher,
 }
@@ -419,11 +426,13 @@ impl Apart for Second<'_> {
             None => Some(next),
         };
         self.asked += 1;
-        let number = number.ok_or_else(|| changed("more tensors than in the first walk"))?;
+        let number = number.ok_or_else(|| changed("more tensors than in the first pass"))?;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let planned = self.plan.lengths.get(index).copied();
         if planned != Some(len as u64) {
-            return Err(changed(&format!("a tensor of {len} bytes where it had another length")));
+            return Err(changed(&format!(
+                "a tensor has {len} bytes, and had another length before"
+            )));
         }
         let again = number != next;
         if !again {
@@ -437,8 +446,8 @@ impl Apart for Second<'_> {
     fn put(&mut self, block: &[u8]) -> Result<()> {
         let open = self.open.as_mut().ok_or_else(unfinished)?;
         let left = open.left.checked_sub(block.len() as u64);
-        open.left = left.ok_or_else(|| changed("a sequence is longer than it was"))?;
-        // What was hashed is still in a cache when it is written.
+        open.left = left.ok_or_else(|| changed("a sequence is longer than before"))?;
+        // Small steps: the bytes are still in the cache after hashing.
         let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
             if self.hashing {
@@ -454,7 +463,7 @@ impl Apart for Second<'_> {
     fn end(&mut self) -> Result<u64> {
         let open = self.open.take().ok_or_else(unfinished)?;
         if open.left != 0 {
-            return Err(changed("a sequence is shorter than it was"));
+            return Err(changed("a sequence is shorter than before"));
         }
         if !open.again {
             self.out.end()?;
@@ -465,7 +474,7 @@ impl Apart for Second<'_> {
             match self.hashes.get(index) {
                 None => self.hashes.push(hash),
                 Some(&first) if first == hash => {}
-                Some(_) => return Err(changed("tensors that were equal differ")),
+                Some(_) => return Err(changed("tensors that were equal are different now")),
             }
         }
         Ok(open.number)

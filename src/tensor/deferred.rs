@@ -1,4 +1,4 @@
-//! Tensors whose elements are had when they are written.
+//! Tensors whose elements are computed or fetched while they are written.
 
 use std::fmt;
 
@@ -9,28 +9,28 @@ use crate::dtype::DType;
 use crate::elements::{Element, Elements};
 use crate::error::{Error, Result};
 
-/// A tensor whose dtype and shape are known, and whose elements are fetched when they are written:
-/// one that lies on a GPU, in another file, or is computed.
+/// A tensor with a known dtype and shape, whose elements are fetched only when they are written. Use it for
+/// tensors on a GPU, in another file, or computed on the fly.
 ///
-/// While a value with many of them is saved, one at a time is in memory. What is fetched must be the same
-/// each time; how often that is, for one tensor in a buffer
+/// While a value with many of them is saved, only one at a time is in memory. A tensor may be fetched several
+/// times and must give the same elements each time. For a tensor that goes to a buffer
 /// ([`SaveOptions::with_inline_below`](crate::archive::SaveOptions::with_inline_below)):
 ///
 /// | | fetched |
 /// |---|---|
 /// | [`save`](crate::save), [`OArchive`](crate::OArchive), [`to_parts`](crate::to_parts) | once |
-/// | [`Split`](crate::parts::Split): made with checksums, which stand in front of what they check | once |
-/// | [`Split`](crate::parts::Split): each time its buffers are handed out or written | once |
-/// | any of these, [with dedup](crate::archive::SaveOptions::with_dedup), which compares first (a `Split` as it is made) | once more |
+/// | making a [`Split`](crate::parts::Split) with checksums, which are sent before the buffers | once |
+/// | each time a [`Split`](crate::parts::Split) passes on or writes its buffers | once |
+/// | any of these [with dedup](crate::archive::SaveOptions::with_dedup), for the comparison (for a `Split`, when it is made) | once more |
 /// | [`to_writer`](crate::to_writer) | once |
 /// | [`to_vec`](crate::to_vec), [`append_to`](crate::append_to) | twice if the value has blocks of 1 MiB, else once |
 ///
-/// One that stays inline is fetched when the metadata is made, and again whenever that is compared: as
-/// buffers are written, and where a sequence of numbers that goes to a buffer turns out to be of several types.
+/// A tensor that stays inline is fetched when the metadata is written, and again whenever the metadata is written
+/// again: in the second pass, which writes the buffers, and if a sequence of numbers turns out to have several
+/// types.
 ///
-/// Where fetching fails, so does the save; a tensor in a buffer is fetched when what stands before it has
-/// been written, so that an [`OArchive`](crate::OArchive) over a stream is broken there, while a file stays as it
-/// was.
+/// If fetching fails, the save fails. A tensor in a buffer is fetched after everything before it was written.
+/// An [`OArchive`](crate::OArchive) over a stream is broken then; a file is left as it was.
 ///
 /// It is written like any other tensor, and read back as an array.
 ///
@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 ///     weight: Tensor<Deferred<'a>>,
 /// }
 ///
-/// // Where a `Vec` comes from: `tensor.flatten_all()?.to_vec1()` in candle, say.
+/// // Any source of a `Vec`, such as `tensor.flatten_all()?.to_vec1()` in candle.
 /// let fetch = || Ok::<_, std::io::Error>(vec![0.5f32; 6]);
 /// let layer = Layer { weight: Deferred::new(&[2, 3], fetch).into() };
 /// let mut out = OArchive::new(Vec::new())?;
@@ -58,12 +58,12 @@ use crate::error::{Error, Result};
 /// ```
 pub struct Deferred<'a> {
     meta: TensorMeta,
-    /// The number of bytes, for dtypes whose names do not tell.
+    /// The number of bytes, for dtypes of unknown size.
     len: Option<usize>,
     blocks: Box<Blocks<'a>>,
 }
 
-/// Hands over all bytes in blocks.
+/// Passes all bytes, in blocks, to the given function.
 type Blocks<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
 impl fmt::Debug for Deferred<'_> {
@@ -73,10 +73,9 @@ impl fmt::Debug for Deferred<'_> {
 }
 
 impl<'a> Deferred<'a> {
-    /// A tensor whose elements `fetch` gives in row-major order.
+    /// A tensor whose elements are returned by `fetch`, in row-major order.
     ///
-    /// Saving it is an error where `fetch` fails, or gives another number of elements than the shape
-    /// has.
+    /// Saving it fails if `fetch` fails or returns a number of elements other than that of the shape.
     pub fn new<A: Element, E: fmt::Display>(
         shape: &[usize],
         fetch: impl Fn() -> Result<Vec<A>, E> + 'a,
@@ -95,11 +94,11 @@ impl<'a> Deferred<'a> {
         })
     }
 
-    /// A tensor whose bytes `write` hands over in blocks of any size: little-endian, in the order
-    /// given. So not even one tensor need be in memory as a whole.
+    /// A tensor whose bytes `write` passes on in blocks of any size: little-endian, in the given order. The
+    /// tensor as a whole need never be in memory.
     ///
-    /// Saving it is an error where `write` fails, or hands over more or fewer bytes than dtype and
-    /// shape take, or, as bools, others than 0 and 1. Errors of other kinds are brought in by
+    /// Saving it fails if `write` fails, if the number of bytes does not match dtype and shape, or if a byte of
+    /// a bool tensor is neither 0 nor 1. To return an error of another type from `write`, convert it with
     /// [`serde::ser::Error::custom`].
     ///
     /// ```
@@ -128,19 +127,19 @@ impl<'a> Deferred<'a> {
             if !bools {
                 return write(put);
             }
-            // Nobody would read them.
+            // A file with such bytes could not be read.
             write(&mut |block| match block.iter().find(|&&byte| byte > 1) {
-                Some(byte) => {
-                    Err(Error::data(format!("a deferred bool is neither 0 nor 1 but {byte}")))
-                }
+                Some(byte) => Err(Error::data(format!(
+                    "expected 0 or 1 in a deferred bool tensor, found {byte}"
+                ))),
                 None => put(block),
             })
         };
         Self::of(TensorMeta::new(dtype, shape, order), None, write)
     }
 
-    /// The number of bytes that the elements take together, for a dtype that this version does not know;
-    /// of those it knows, it knows that as well.
+    /// Sets the total length of the elements in bytes. This is needed for a dtype that this version does not
+    /// know, and has no effect otherwise.
     #[must_use]
     pub fn with_byte_len(mut self, bytes: usize) -> Self {
         self.len = Some(bytes);
@@ -182,7 +181,7 @@ impl ToTensor for Deferred<'_> {
     }
 }
 
-/// A deferred tensor can stand where one of any element type is wanted.
+/// Lets a `DynTensor` be used in place of a deferred tensor.
 impl From<super::DynTensor> for Deferred<'_> {
     fn from(tensor: super::DynTensor) -> Self {
         let (meta, elements): (_, Elements) = tensor.into_parts();

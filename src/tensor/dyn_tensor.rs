@@ -12,8 +12,8 @@ use crate::wire::payload::read_elements;
 
 /// A tensor of any dtype, shape and order.
 ///
-/// Holds what documents can hold, also of dtypes without a Rust type (FP8, FP6, FP4) and of names
-/// this version does not know.
+/// It can hold every tensor that can be stored, also with dtypes that have no Rust type (FP8, FP6, FP4) and
+/// with dtype names that this version does not know.
 ///
 /// ```
 /// use tenarc::{DType, DynTensor, Tensor};
@@ -33,29 +33,29 @@ pub struct DynTensor {
 }
 
 impl DynTensor {
-    /// A tensor of little-endian bytes in the order given.
+    /// Makes a tensor from little-endian bytes in the given order.
     ///
     /// # Errors
-    /// Where the number of bytes does not fit dtype and shape (of a dtype this version does not
-    /// know, any number fits), or a byte of a bool tensor is neither 0 nor 1.
+    /// If the number of bytes does not match dtype and shape, or a byte of a bool tensor is neither 0 nor 1. For
+    /// a dtype that this version does not know, any number of bytes is accepted.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: Vec<u8>) -> Result<Self> {
         let elements = Elements::from_le_bytes(&dtype, bytes)?;
         Self::from_parts(TensorMeta::new(dtype, shape, order), elements)
     }
 
-    /// A tensor of elements in the order given, without a copy.
+    /// Makes a tensor from elements in the given order, without a copy.
     ///
     /// # Errors
-    /// Where the number of elements is not that of the shape.
+    /// If the number of elements does not match the shape.
     pub fn from_vec<A: Element>(shape: &[usize], order: Order, elements: Vec<A>) -> Result<Self> {
         Self::from_parts(TensorMeta::new(A::DTYPE, shape, order), A::into_elements(elements))
     }
 
-    /// A tensor whose little-endian bytes `read` gives, straight into the memory of the elements. It is
-    /// called with pieces of that memory, from front to back, and must fill each.
+    /// Makes a tensor from little-endian bytes that `read` fills in, directly in the memory of the elements. `read`
+    /// is called with parts of that memory, from front to back, and must fill each of them.
     ///
-    /// Of memory, `proven` bytes at most are taken ahead of what was read; give the number of bytes that are
-    /// sure to come, such as the length of a file.
+    /// `proven` is the number of bytes that are sure to come, such as the length of a file. Memory beyond it
+    /// is only allocated as bytes arrive.
     ///
     /// ```
     /// use std::io::Read;
@@ -70,8 +70,9 @@ impl DynTensor {
     /// ```
     ///
     /// # Errors
-    /// Where `read` fails, dtype and shape do not tell how many bytes there are, or these do not fit memory;
-    /// and where a byte of a bool tensor is neither 0 nor 1.
+    /// - `read` fails.
+    /// - The number of bytes does not follow from dtype and shape, or does not fit memory.
+    /// - A byte of a bool tensor is neither 0 nor 1.
     pub fn read_with(
         meta: TensorMeta,
         proven: usize,
@@ -79,7 +80,9 @@ impl DynTensor {
     ) -> Result<Self> {
         let Some(len) = meta.byte_len() else {
             let TensorMeta { dtype, shape, .. } = &meta;
-            return Err(Error::data(format!("a {dtype} tensor of shape {shape:?} has no length")));
+            return Err(Error::data(format!(
+                "cannot compute the byte length of a {dtype} tensor of shape {shape:?}"
+            )));
         };
         let elements = read_elements(&meta.dtype, len, proven, read)?;
         Self::from_parts(meta, elements)
@@ -91,7 +94,7 @@ impl DynTensor {
         Ok(Self { meta, elements })
     }
 
-    /// A tensor of as many elements as its shape tells.
+    /// Makes a tensor. The number of values must match the shape.
     #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
     pub(super) fn of_vec<A: Element>(meta: TensorMeta, values: Vec<A>) -> Self {
         Self { meta, elements: A::into_elements(values) }
@@ -119,28 +122,28 @@ impl DynTensor {
         &self.meta.shape
     }
 
-    /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
+    /// The order of the elements in [`le_bytes`](Self::le_bytes).
     pub fn order(&self) -> Order {
         self.meta.order
     }
 
-    /// The elements as little-endian bytes; a copy only on big-endian hosts.
+    /// The elements as little-endian bytes. On little-endian hosts this is not a copy.
     pub fn le_bytes(&self) -> Cow<'_, [u8]> {
         self.elements.le_bytes()
     }
 
-    /// The elements, in the order that [`order`](Self::order) tells.
+    /// The elements, in the given [`order`](Self::order).
     ///
     /// # Errors
-    /// Where they are not of type `A`.
+    /// If the elements are not of type `A`.
     pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
         A::slice(&self.elements).ok_or_else(|| self.wrong_dtype(&A::DTYPE))
     }
 
-    /// The elements, without a copy, in the order that [`order`](Self::order) tells.
+    /// Returns the elements without a copy, in the given [`order`](Self::order).
     ///
     /// # Errors
-    /// Where they are not of type `A`.
+    /// If the elements are not of type `A`.
     pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE {
             return Err(self.wrong_dtype(&A::DTYPE));
@@ -148,26 +151,26 @@ impl DynTensor {
         self.elements.cast()
     }
 
-    /// The elements converted to `A`, as [`cast`](mod@super::cast) does.
+    /// The elements converted to `A`, with the rules of [`cast`](mod@super::cast).
     #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
     pub(super) fn into_vec_cast<A: Element>(self) -> Result<Vec<A>> {
         self.elements.cast()
     }
 
-    /// The tensor as any type that can be read from one.
+    /// Converts the tensor to any type that can be read from a tensor.
     ///
     /// # Errors
-    /// Where dtype or number of dimensions do not fit that type.
+    /// If the dtype or the number of dimensions does not fit that type.
     pub fn into_tensor<T: for<'de> FromTensor<'de>>(self) -> Result<T> {
         let data = Data::Owned(self.elements);
         let raw = RawTensor { meta: self.meta, stated: true, cast: false, data, shared: None };
         T::from_tensor(raw)
     }
 
-    /// The tensor with its elements in row-major order; moved only where they are not.
+    /// Returns the tensor in row-major order. The elements are only moved if they are in another order.
     ///
     /// # Errors
-    /// Where elements are packed into less than bytes (FP6, FP4), or of unknown size.
+    /// If elements must be moved but are smaller than a byte (FP6, FP4) or of unknown size.
     pub fn into_row_major(mut self) -> Result<Self> {
         if self.meta.order == Order::F {
             self.elements = self.elements.row_major(&self.meta.shape)?;

@@ -1,14 +1,14 @@
-//! What can be read from a tensor.
+//! The trait of types that can be read from a tensor.
 
 use super::RawTensor;
 use crate::error::Result;
 
-/// Arrays that can be read from tensors; the counterpart of [`ToTensor`](super::ToTensor), which shows
-/// how to implement both.
+/// Arrays that can be read from tensors. The counterpart of [`ToTensor`](super::ToTensor), whose
+/// documentation shows how to implement both.
 ///
-/// [`RawTensor::meta`] tells dtype, shape and order; then one of [`RawTensor::into_vec`],
-/// [`RawTensor::borrow`] and [`RawTensor::into_dyn`] gives the elements, in that order.
-/// [`RawTensor::into_row_major`] comes first for a type that is always row-major.
+/// [`RawTensor::meta`] returns dtype, shape and order. [`RawTensor::into_vec`],
+/// [`RawTensor::borrow`] or [`RawTensor::into_dyn`] then returns the elements in that order. A type that is
+/// always row-major calls [`RawTensor::into_row_major`] first.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no array that can be read from a tensor",
     label = "no array of elements",
@@ -22,6 +22,6 @@ pub trait FromTensor<'de>: Sized {
     /// Makes the array.
     ///
     /// # Errors
-    /// Where dtype, shape or alignment do not fit.
+    /// If dtype, shape or alignment do not fit.
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self>;
 }

@@ -1,4 +1,4 @@
-//! All that concerns ndarray: its arrays as tensors, views of tensors as its arrays, its slices.
+//! Support for ndarray: arrays as tensors, views of tensors as arrays, and its slices.
 
 use ndarray::{
     ArcArray, Array, ArrayBase, ArrayD, ArrayView, ArrayViewD, CowArray, Data, DataMut, Dimension,
@@ -36,7 +36,7 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
         let mut block: Vec<A> = Vec::with_capacity((BLOCK / size_of::<A>()).min(self.len()));
         for row in self.rows() {
             if let Some(row) = row.as_slice() {
-                // Rows are copied together, as many as fit.
+                // Short rows are gathered into blocks.
                 if block.len() + row.len() > block.capacity() {
                     write_slice(&block, put)?;
                     block.clear();
@@ -60,7 +60,7 @@ impl<A: Element, S: Data<Elem = A>, D: Dimension> ToTensor for ArrayBase<S, D> {
     }
 }
 
-/// C, unless the array lies column-major in memory; strided arrays are written row-major.
+/// The order in which an array is written: column-major if its memory is, otherwise row-major.
 fn order<A, S: Data<Elem = A>, D: Dimension>(array: &ArrayBase<S, D>) -> Order {
     if array.is_standard_layout() || !array.view().reversed_axes().is_standard_layout() {
         Order::C
@@ -69,7 +69,7 @@ fn order<A, S: Data<Elem = A>, D: Dimension>(array: &ArrayBase<S, D>) -> Order {
     }
 }
 
-/// The shape and strides of a tensor that lies contiguously, if it has as many dimensions as `D`.
+/// The shape of a contiguous tensor, with its order, for an array type with `D` dimensions.
 fn strided<D: Dimension>(meta: &TensorMeta) -> Result<StrideShape<D>> {
     let wrong = || {
         let (expected, found) = (D::NDIM.unwrap_or_default(), &meta.shape);
@@ -85,7 +85,7 @@ fn strided<D: Dimension>(meta: &TensorMeta) -> Result<StrideShape<D>> {
 
 #[cold]
 fn misfit(error: &ShapeError) -> Error {
-    Error::data(format!("elements do not fit the shape: {error}"))
+    Error::data(format!("the elements do not fit the shape: {error}"))
 }
 
 impl<A: Element, D: Dimension> FromTensor<'_> for Array<A, D> {
@@ -114,35 +114,35 @@ impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for CowArray<'a, A, 
             Some(values) => ArrayView::from_shape(strided(tensor.meta())?, values)
                 .map(Self::from)
                 .map_err(|error| misfit(&error)),
-            // Whatever cannot be borrowed is copied, or is an error there too.
+            // What cannot be borrowed is copied. Errors, such as a wrong dtype, come from there too.
             None => Array::from_tensor(tensor).map(Self::from),
         }
     }
 }
 
 impl DynTensor {
-    /// A view as an array of `A`.
+    /// A view of the tensor as an array of `A`.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
+    /// If the elements are not of type `A`.
     pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
         let shape = strided::<IxDyn>(self.meta_ref())?;
         ArrayViewD::from_shape(shape, self.as_slice()?).map_err(|error| misfit(&error))
     }
 
-    /// The array of `A`, without a copy.
+    /// Converts the tensor to an array of `A` without a copy.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`.
+    /// If the elements are not of type `A`.
     pub fn into_array<A: Element>(self) -> Result<ArrayD<A>> {
         let shape = strided::<IxDyn>(self.meta_ref())?;
         ArrayD::from_shape_vec(shape, self.into_vec()?).map_err(|error| misfit(&error))
     }
 
-    /// The array with its elements converted to `A`, if that holds each of them exactly.
+    /// Converts the elements to `A`. The conversion must be exact for each of them.
     ///
     /// # Errors
-    /// Where an element is no exact `A`: the first such element is named.
+    /// If an element has no exact value in `A`. The error names the first such element.
     pub fn cast<A: Element>(self) -> Result<ArrayD<A>> {
         let shape = strided::<IxDyn>(self.meta_ref())?;
         ArrayD::from_shape_vec(shape, self.into_vec_cast()?).map_err(|error| misfit(&error))
@@ -150,7 +150,8 @@ impl DynTensor {
 }
 
 impl<A: Element, S: Data<Elem = A>, D: Dimension> From<ArrayBase<S, D>> for DynTensor {
-    /// Column-major arrays stay so; a copy is made only of what is not owned or not contiguous.
+    /// Column-major arrays stay column-major. The elements are copied only if the array does not own them
+    /// or is not contiguous.
     fn from(array: ArrayBase<S, D>) -> Self {
         let order = order(&array);
         let owned = if order == Order::C && !array.is_standard_layout() {
@@ -183,19 +184,19 @@ impl<'a> DynView<'a> {
 }
 
 impl SharedTensor {
-    /// A view as an array of `A`.
+    /// A view of the tensor as an array of `A`.
     ///
     /// # Errors
-    /// As [`as_slice`](Self::as_slice); then [`to_array`](Self::to_array) copies.
+    /// The same errors as [`as_slice`](Self::as_slice). [`to_array`](Self::to_array) makes a copy instead.
     pub fn view<A: Element>(&self) -> Result<ArrayViewD<'_, A>> {
         let shape = strided::<IxDyn>(self.meta_ref())?;
         ArrayViewD::from_shape(shape, self.as_slice()?).map_err(|error| misfit(&error))
     }
 
-    /// A copy as an array of `A`, however the buffer lies.
+    /// Copies the tensor to an array of `A`. The buffer need not be aligned.
     ///
     /// # Errors
-    /// Where the elements are not of type `A`, or a byte of a bool tensor is neither 0 nor 1.
+    /// If the elements are not of type `A`, or a byte of a bool tensor is neither 0 nor 1.
     pub fn to_array<A: Element>(&self) -> Result<ArrayD<A>> {
         self.to_dyn()?.into_array()
     }
@@ -211,7 +212,7 @@ impl<A: Element, S: DataMut<Elem = A>, D: Dimension> Variable for ArrayBase<S, D
     }
 
     fn load_tensor(&mut self, tensor: DynTensor) -> Result<()> {
-        // ndarray would broadcast, or panic.
+        // With another shape, `assign` would broadcast or panic.
         if tensor.shape() != self.shape() {
             let (found, expected) = (tensor.shape(), self.shape());
             return Err(Error::data(format!("expected shape {expected:?}, found {found:?}")));
@@ -221,7 +222,7 @@ impl<A: Element, S: DataMut<Elem = A>, D: Dimension> Variable for ArrayBase<S, D
     }
 }
 
-/// What `s![..]` makes.
+/// The result of ndarray's `s![..]`.
 impl<T, In, Out> From<SliceInfo<T, In, Out>> for Slices
 where
     T: AsRef<[SliceInfoElem]>,

@@ -14,24 +14,24 @@ impl Numbers {
         self.0.dtype()
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers, if they are of type `A`.
+    /// The numbers as a slice. `None` if they are not of type `A`.
     pub fn as_slice<A: Element>(&self) -> Option<&[A]> {
         A::slice(&self.0)
     }
 }
 
 impl<A: Element> From<Vec<A>> for Numbers {
-    /// bool and bf16 have no typed array: those are written as plain sequences.
+    /// Wraps a vector. There are no typed arrays of bool and bf16: they are written as plain sequences.
     fn from(values: Vec<A>) -> Self {
         Self(A::into_elements(values))
     }

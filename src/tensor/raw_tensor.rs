@@ -1,4 +1,4 @@
-//! A tensor on its way out of a document.
+//! A tensor while it is being decoded.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use crate::io::shared::SharedBytes;
 use crate::mem;
 use crate::number::Number;
 
-/// A tensor as it comes out of a document, for [`FromTensor`](super::FromTensor).
+/// A decoded tensor, from which [`FromTensor`](super::FromTensor) makes an array.
 pub struct RawTensor<'de, 'a> {
     pub(super) meta: TensorMeta,
-    /// Whether the document names the dtype. If not, the elements were plain numbers, and any
-    /// dtype that holds them will do.
+    /// Whether the document states the dtype. If not, the elements were plain numbers, and may be read as
+    /// any dtype that can hold them.
     pub(super) stated: bool,
     pub(super) cast: bool,
     pub(super) data: Data<'de, 'a>,
-    /// What keeps the bytes alive, where they are all of a buffer that can be shared.
+    /// Keeps the bytes alive, if they are a whole buffer that can be shared.
     pub(super) shared: Option<SharedBytes>,
 }
 
 pub enum Data<'de, 'a> {
-    /// Little-endian bytes in the input.
+    /// Little-endian bytes that borrow from the input.
     Borrowed(&'de [u8]),
-    /// Little-endian bytes in a buffer.
+    /// Little-endian bytes in temporary memory.
     Copied(&'a [u8]),
-    /// Elements in memory of their own.
+    /// Elements in their own memory.
     Owned(Elements),
-    /// Numbers as a format for people has them, whose dtype is not stated: floats are rounded to the one
-    /// asked for. `meta` has the dtype that holds them all.
+    /// Numbers from a human-readable format, without a stated dtype. Floats are rounded to the dtype that
+    /// is read. `meta` has a dtype that can hold all of them.
     Numbers(Vec<Number>),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for RawTensor<'_, '_> {
 }
 
 impl<'a> RawTensor<'_, 'a> {
-    /// A tensor of little-endian bytes, as many as it takes.
+    /// A tensor of little-endian bytes. Their number must match dtype and shape.
     pub(crate) fn of_bytes(meta: TensorMeta, bytes: &'a [u8]) -> Self {
         Self { meta, stated: true, cast: false, data: Data::Copied(bytes), shared: None }
     }
@@ -53,10 +53,10 @@ impl<'de> RawTensor<'de, '_> {
         &self.meta
     }
 
-    /// The elements, in the order that [`meta`](Self::meta) tells.
+    /// Returns the elements, in the order given by [`meta`](Self::meta).
     ///
     /// # Errors
-    /// Where the stored dtype is not that of `A` (or, under [`cast`](mod@super::cast), an element does not fit).
+    /// If the stored dtype is not that of `A`; under [`cast`](mod@super::cast), if an element does not fit `A`.
     pub fn into_vec<A: Element>(self) -> Result<Vec<A>> {
         if self.meta.dtype != A::DTYPE && !matches!(self.data, Data::Numbers(_)) {
             if !self.cast && self.stated {
@@ -71,11 +71,11 @@ impl<'de> RawTensor<'de, '_> {
         }
     }
 
-    /// A view of the elements in the input, in the order that [`meta`](Self::meta) tells.
+    /// Returns a view of the elements in the input, in the order given by [`meta`](Self::meta).
     ///
     /// # Errors
-    /// Where the stored dtype is not that of `A`, or the elements do not lie in the input as they
-    /// must in memory: not aligned, in chunks, of the other byte order, or read from a reader.
+    /// If the stored dtype is not that of `A`, or the elements cannot be borrowed: they are not aligned, are
+    /// stored in chunks or in another byte order, or come from a reader.
     pub fn borrow<A: Element>(&self) -> Result<&'de [A]> {
         if self.meta.dtype != A::DTYPE {
             return Err(self.wrong_dtype(&A::DTYPE));
@@ -98,7 +98,7 @@ impl<'de> RawTensor<'de, '_> {
         }
     }
 
-    /// As [`borrow`](Self::borrow), where the reason does not matter.
+    /// Like [`borrow`](Self::borrow), without a reason for the failure.
     #[cfg_attr(not(feature = "ndarray"), allow(dead_code))]
     pub(super) fn try_borrow<A: Element>(&self) -> Option<&'de [A]> {
         match self.data {
@@ -110,19 +110,19 @@ impl<'de> RawTensor<'de, '_> {
         }
     }
 
-    /// The whole tensor, whatever its dtype.
+    /// Returns the whole tensor, whatever its dtype is.
     ///
     /// # Errors
-    /// Where a byte pattern is no element, such as 2 for a bool.
+    /// If a bit pattern is not a valid element, such as 2 for a bool.
     pub fn into_dyn(self) -> Result<DynTensor> {
         let meta = self.meta.clone();
         DynTensor::from_parts(meta, self.into_elements()?)
     }
 
-    /// The tensor with its elements in row-major order; moved only where they are not.
+    /// Returns the tensor in row-major order. The elements are only moved if they are in another order.
     ///
     /// # Errors
-    /// As [`DynTensor::into_row_major`].
+    /// The same errors as [`DynTensor::into_row_major`].
     pub fn into_row_major(mut self) -> Result<Self> {
         if self.meta.order == Order::F {
             let (meta, stated, cast) = (self.meta.clone(), self.stated, self.cast);
@@ -154,5 +154,5 @@ impl<'de> RawTensor<'de, '_> {
 
 #[cold]
 pub fn different_kinds() -> Error {
-    Error::data("elements of one tensor are of different kinds")
+    Error::data("the elements of a tensor must have one type, found different ones")
 }

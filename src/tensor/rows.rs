@@ -12,13 +12,13 @@ use crate::elements::{Element, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 
-/// Writes a `Vec` of plain structs as one tensor, a row for each struct: for
+/// Stores a `Vec` of plain structs as one tensor with a row for each struct. Used as
 /// `#[serde(with = "tenarc::tensor::Rows::<f32>")]`.
 ///
-/// The struct must be [`Pod`], and all its fields as wide as the element type named, which is the
-/// dtype of the tensor: a triangle of nine `f32` gives an `f32` tensor of shape `[n, 9]`, which
-/// numpy reads as such and hosts of either byte order exchange. Fields that are structs or arrays
-/// are as wide as what they consist of, complex numbers as their parts.
+/// The struct must be [`Pod`], and all its fields must have the size of the given element type. That type
+/// is the dtype of the tensor: triangles of nine `f32` become an `f32` tensor of shape `[n, 9]`. numpy
+/// reads it, and hosts of either byte order can exchange it. Fields may be structs or arrays of such
+/// elements; a complex number counts as two elements.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -42,8 +42,8 @@ use crate::mem;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// A struct with wider or only narrower fields does not compile, because its alignment is not that of the
-/// element type:
+/// A struct with a field larger than the element type, or with only smaller ones, does not compile, because
+/// its alignment differs from that of the element type:
 ///
 /// ```compile_fail
 /// # use bytemuck::{Pod, Zeroable};
@@ -65,15 +65,15 @@ use crate::mem;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// The compiler does not see every field of another width: not one that is narrower than others, not
-/// one in a `#[repr(packed)]` struct, and, on 32-bit x86, where `f64` and `u64` have the alignment of `f32`,
-/// no field of 8 bytes. Such rows come back as they were on hosts of one byte order only.
+/// The compiler does not find every field of another size: not a smaller one among others, not one in a
+/// `#[repr(packed)]` struct, and, on 32-bit x86, no field of 8 bytes, because `f64` and `u64` have the alignment
+/// of `f32` there. Such structs are only read back correctly on hosts of the same byte order.
 #[derive(Debug)]
 pub struct Rows<A>(PhantomData<A>);
 
 impl<A: Element + Pod> Rows<A> {
-    /// Writes the structs as rows. Does not compile for structs that have not the alignment of the
-    /// element type, or are not a whole number of elements.
+    /// Writes the structs as rows. Does not compile if the struct's alignment differs from that of the element
+    /// type, or if its size is not a multiple of the element's.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -86,11 +86,11 @@ impl<A: Element + Pod> Rows<A> {
         write::serialize(&Out { elements, shape }, serializer)
     }
 
-    /// Reads the structs back. Does not compile for the structs that [`serialize`](Self::serialize) refuses.
+    /// Reads the structs back. Does not compile for structs that [`serialize`](Self::serialize) refuses.
     ///
     /// # Errors
-    /// Where the document holds no tensor of the element type whose rows are as long as the
-    /// struct.
+    /// If the document does not have a tensor of the element type at this place, or its rows do not have the length
+    /// of the struct.
     pub fn deserialize<'de, T: AnyBitPattern, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {
@@ -120,10 +120,10 @@ impl<A: Element> ToTensor for Out<'_, A> {
 struct In<T, A>(Vec<T>, PhantomData<A>);
 
 impl<T, A> In<T, A> {
-    /// Elements of a row.
+    /// The number of elements in a row.
     ///
     /// ```compile_fail
-    /// // 12 bytes are no whole number of complex numbers, although their parts are aligned as `u32`.
+    /// // 12 bytes are not a multiple of a complex number's 8, although the alignment is the same as that of `u32`.
     /// let mut out = tenarc::Serializer::new(Vec::new());
     /// let _ = tenarc::tensor::Rows::<num_complex::Complex<f32>>::serialize(&[[0u32; 3]], &mut out);
     /// ```
@@ -181,7 +181,7 @@ impl<T: AnyBitPattern, A: Element + Pod> FromTensor<'_> for In<T, A> {
             }
             _ => mem::plain::copied(bytemuck::cast_slice(&tensor.into_vec::<A>()?)),
         };
-        let rows = rows.ok_or_else(|| Error::data("elements are no whole number of rows"))?;
+        let rows = rows.ok_or_else(|| Error::data("the elements do not fill whole rows"))?;
         Ok(Self(rows, PhantomData))
     }
 }

@@ -6,7 +6,7 @@ use crate::elements::{Element, copied, le_bytes};
 use crate::error::{Error, Result};
 use crate::mem;
 
-/// Bytes gathered before they are handed on, where elements do not lie as they are written.
+/// The size of the blocks, in bytes, in which elements are gathered if they cannot be written directly.
 pub const BLOCK: usize = 64 << 10;
 
 pub fn write_slice<A: Element>(
@@ -75,7 +75,7 @@ impl<A: Element, const N: usize> FromTensor<'_> for [A; N] {
             return Err(wrong());
         }
         match tensor.data {
-            // On the way to an array, a vector would be one copy too many.
+            // Avoids the extra copy into a vector.
             Data::Borrowed(bytes) if tensor.meta.dtype == A::DTYPE => {
                 match mem::checked::viewed::<A>(bytes)
                     .and_then(|values| <[A; N]>::try_from(values).ok())

@@ -1,10 +1,11 @@
-//! Which elements of a tensor are read.
+//! Describes which part of a tensor is read.
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// Part of a tensor, an [`AxisSlice`] for each axis: for [`Archive::slice`](crate::Archive::slice).
+/// A part of a tensor, with an [`AxisSlice`] for each axis. Used with
+/// [`Archive::slice`](crate::Archive::slice).
 ///
-/// Made of ndarray's `s![10..20, ..]`, of a tuple of ranges and indices, or of any list of
+/// It can be made from ndarray's `s![10..20, ..]`, from a tuple of ranges and indices, or from any list of
 /// [`AxisSlice`]s:
 ///
 /// ```
@@ -18,24 +19,24 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slices(Vec<AxisSlice>);
 
-/// What is taken of one axis of a tensor. Numbers below 0 count from its end.
+/// The part that is read of one axis. Negative numbers count from the end of the axis.
 ///
-/// Made of ranges, and of integers, which are indices.
+/// Can be made from a range, or from an integer, which is an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AxisSlice {
-    /// One index; the result has no such axis.
+    /// One index. The result does not have this axis.
     Index(isize),
-    /// The indices from `start` to before `end`, or to the end of the axis: the first of them and each
-    /// that follows in steps of `step`. A negative step takes the last of them first.
+    /// Every `step`th index from `start` to before `end`. With a negative step, the same range is read from
+    /// its last index backwards, as ndarray does.
     Range {
         /// The first index.
         start: isize,
-        /// The index behind the last; the end of the axis if there is none.
+        /// One past the last index. `None` is the end of the axis.
         end: Option<isize>,
-        /// From one index to the next; not 0.
+        /// The distance from one index to the next. Must not be 0.
         step: isize,
     },
-    /// None of the tensor's axes: the result has one more, of one index.
+    /// A new axis of length 1 in the result. It does not correspond to an axis of the tensor.
     NewAxis,
 }
 
@@ -43,7 +44,7 @@ impl AxisSlice {
     /// The whole axis.
     pub const FULL: Self = Self::Range { start: 0, end: None, step: 1 };
 
-    /// The same range in steps of `step`; an index or a new axis stays as it is.
+    /// The same range with another step. An index or a new axis is returned unchanged.
     #[must_use]
     pub fn step_by(self, step: isize) -> Self {
         match self {
@@ -54,7 +55,7 @@ impl AxisSlice {
 }
 
 impl Slices {
-    /// What is taken of each axis.
+    /// The slices of all axes.
     pub fn as_slice(&self) -> &[AxisSlice] {
         &self.0
     }
@@ -97,7 +98,7 @@ impl From<RangeFull> for AxisSlice {
     }
 }
 
-/// An integer as an index. Beyond `isize` there is no axis, so that the largest is as good.
+/// Integers are indices. Those that do not fit `isize` become the nearest `isize`: no axis is that long.
 macro_rules! integers {
     ($($int:ty, |$value:ident| $index:expr;)*) => {$(
         impl From<$int> for AxisSlice {
@@ -149,7 +150,7 @@ integers! {
     i32, |value| isize::try_from(value).unwrap_or(if value < 0 { isize::MIN } else { isize::MAX });
 }
 
-/// The index behind one; behind -1, the last, is the end.
+/// The index after `index`. After -1, the last index, comes the end of the axis.
 fn behind(index: isize) -> Option<isize> {
     match index {
         -1 => None,

@@ -1,14 +1,13 @@
-//! What can be written as a tensor.
+//! The trait of types that can be written as a tensor.
 
 use super::TensorMeta;
 use crate::error::Result;
 
 /// Arrays that can be written as tensors.
 ///
-/// Implemented for ndarray's arrays of any ownership and dimension (with the feature `ndarray`, which is
-/// a default one), `Vec`, `Box<[_]>`, slices and arrays of elements, and
-/// [`DynTensor`](super::DynTensor). Implement it for an array type of your own to use it in
-/// [`Tensor`](super::Tensor):
+/// Implemented for ndarray's arrays of any ownership and dimension (with the default feature `ndarray`), for
+/// `Vec`, `Box<[_]>`, slices and arrays of elements, and for [`DynTensor`](super::DynTensor). Implement it
+/// for an array type of your own to use that type in [`Tensor`](super::Tensor):
 ///
 /// ```
 /// use tenarc::tensor::{FromTensor, Order, RawTensor, Tensor, TensorMeta, ToTensor};
@@ -67,19 +66,19 @@ pub trait ToTensor {
     /// Dtype, shape and order.
     fn meta(&self) -> TensorMeta;
 
-    /// All elements as they go into a document: little-endian, in the order that
-    /// [`meta`](Self::meta) tells. `None` where they do not lie in memory like that.
+    /// All elements as they are stored: little-endian, in the order given by [`meta`](Self::meta). `None` if
+    /// the elements are not in memory in this form.
     fn as_le_bytes(&self) -> Option<&[u8]>;
 
-    /// Hands over the bytes that [`as_le_bytes`](Self::as_le_bytes) would give in blocks of any
-    /// size.
+    /// Passes the bytes of all elements to `put`, in blocks of any size. These are the same bytes that
+    /// [`as_le_bytes`](Self::as_le_bytes) returns, or would return.
     ///
     /// # Errors
-    /// Those of `put`, which end the call.
+    /// Those of `put`, which must be returned at once.
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
-    /// The number of payload bytes of a tensor of this [`meta`](Self::meta), if it is a whole
-    /// number; to be given only for dtypes of unknown size.
+    /// The number of payload bytes of a tensor with this [`meta`](Self::meta). `None` if it is not a whole
+    /// number. Implement this only for dtypes of unknown size.
     fn byte_len(&self, meta: &TensorMeta) -> Option<usize> {
         meta.byte_len()
     }

@@ -1,25 +1,25 @@
-//! Arrays that tensors are loaded onto.
+//! Existing arrays into which tensors are loaded.
 
 use super::DynTensor;
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// An array in a program that a tensor is loaded onto: see
+/// An existing array into which a tensor is loaded, with
 /// [`load_multi_onto`](crate::named::load_multi_onto).
 ///
-/// Implemented for owned and mutably viewed ndarray arrays, and [`DynTensor`]. Implement it for the
+/// Implemented for owned and mutably borrowed ndarray arrays, and for [`DynTensor`]. Implement it for the
 /// variables of a framework.
 pub trait Variable {
-    /// The type of its elements, which the tensor must have.
+    /// The type of the elements. A loaded tensor must have the same.
     fn tensor_dtype(&self) -> DType;
 
-    /// Its dimensions, which the tensor must have.
+    /// The dimensions. A loaded tensor must have the same.
     fn tensor_shape(&self) -> &[usize];
 
-    /// Takes the elements of a tensor of that dtype and shape.
+    /// Loads the elements of a tensor that has this dtype and shape.
     ///
     /// # Errors
-    /// Where they cannot be taken.
+    /// If the elements cannot be loaded.
     fn load_tensor(&mut self, tensor: DynTensor) -> Result<()>;
 }
 

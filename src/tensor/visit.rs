@@ -1,4 +1,4 @@
-//! How a tensor comes out of serde.
+//! Deserializes tensors.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer.deserialize_newtype_struct(name::TENSOR, visitor)
 }
 
-/// The fields of a tensor as other formats and `deserialize_any` show it.
+/// The fields of a tensor in other formats, and with `deserialize_any`.
 pub const FIELDS: &[&str] = &["dtype", "shape", "order", "data"];
 
 struct TensorVisitor<T> {
@@ -44,7 +44,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         T::from_tensor(tensor).map_err(E::custom)
     }
 
-    /// What this crate's deserializer said of the bytes that it shows.
+    /// Makes the tensor from the description that this crate's deserializer handed over before the bytes.
     fn announced<E: serde::de::Error>(
         self,
         unexpected: Unexpected<'_>,
@@ -88,7 +88,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         self.announced(Unexpected::Unit, None)
     }
 
-    /// Another format, or serde's own buffer.
+    /// Called by other formats, and by serde's own buffer.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         if deserializer.is_human_readable() {
             deserializer.deserialize_any(self)
@@ -106,7 +106,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                 Field::Dtype => dtype.replace(map.next_value::<Name>()?.0).is_none(),
                 Field::Shape => shape.replace(map.next_value::<Vec<usize>>()?).is_none(),
                 Field::Order => order.replace(map.next_value::<OrderName>()?.0).is_none(),
-                // ndarray's fields, where none of a tensor's came before.
+                // The fields of ndarray's own format, if no field of a tensor came before.
                 Field::Version if dtype.is_none() && shape.is_none() => {
                     match map.next_value::<u8>()? {
                         1 => true,
@@ -123,7 +123,8 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                     listed.replace(map.next_value::<Listed>()?).is_none() && data.is_none()
                 }
                 Field::Data => match (&dtype, &shape, order) {
-                    // As this crate writes it: a tensor that does not fit is refused uncopied.
+                    // The order in which this crate writes the fields. A tensor of the wrong type is refused
+                    // before its data are copied.
                     (Some(dtype), Some(shape), Some(order)) if made.is_none() => {
                         let meta = meta(dtype.clone(), shape, order)?;
                         let seed = MakeSeed { visitor: self.again(), meta };
@@ -138,7 +139,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
                 }
             };
             if !new {
-                return Err(M::Error::custom("a field of a tensor stands there twice"));
+                return Err(M::Error::custom("a field of a tensor occurs twice"));
             }
         }
         if let Some(made) = made {
@@ -158,8 +159,8 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
         self.assemble(meta(dtype, &shape, order.unwrap_or_default())?, data)
     }
 
-    /// The four fields, as formats write them that do not describe themselves. Plain numbers are
-    /// refused: in an untagged enum, a `Vec` of them would come back as a tensor.
+    /// Reads the four fields in order, as formats that are not self-describing write them. Plain numbers are
+    /// refused: otherwise a `Vec` of numbers in an untagged enum would be read as a tensor.
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<T, S::Error> {
         let missing = |at: usize| S::Error::invalid_length(at, &"a tensor of four fields");
         let dtype = seq.next_element::<Name>()?.ok_or_else(|| missing(0))?.0;
@@ -171,7 +172,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 }
 
 impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
-    /// Elements in row-major order.
+    /// Makes a tensor from elements in row-major order.
     fn listed<E: serde::de::Error>(self, shape: &[usize], listed: Listed) -> Result<T, E> {
         let (dtype, len, stated, data) = match listed {
             Listed::Exact(elements, stated) => {
@@ -215,16 +216,19 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
 fn meta<E: serde::de::Error>(dtype: DType, shape: &[usize], order: Order) -> Result<TensorMeta, E> {
     if shape.len() > Limits::DEFAULT_RANK {
         let rank = shape.len();
-        return Err(E::custom(format!("a tensor of {rank} dimensions is not read from fields")));
+        let most = Limits::DEFAULT_RANK;
+        return Err(E::custom(format!(
+            "expected a tensor of at most {most} dimensions, found {rank}"
+        )));
     }
     Ok(TensorMeta::new(dtype, shape, order))
 }
 
-/// Elements without a shape: what was written as a sequence of numbers.
+/// Elements without a shape, from a sequence of numbers.
 enum Listed {
-    /// Those of a format for people.
+    /// From a human-readable format.
     Plain(Vec<Number>),
-    /// Others, and whether the document names their dtype.
+    /// From another format, with whether the document states the dtype.
     Exact(Elements, bool),
 }
 
@@ -247,7 +251,7 @@ impl<'de> serde::Deserialize<'de> for Listed {
     }
 }
 
-/// Makes the tensor from its data, when all else is known.
+/// Reads the data of a tensor whose dtype, shape and order are known.
 struct MakeSeed<T> {
     visitor: TensorVisitor<T>,
     meta: TensorMeta,
@@ -281,7 +285,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for MakeSeed<T> {
     }
 
     fn visit_byte_buf<E: serde::de::Error>(self, bytes: Vec<u8>) -> Result<T, E> {
-        // A vector of bytes is no vector of wider elements: those are copied all the same.
+        // Bytes can be reused as elements of one byte. Wider elements need a copy for their alignment.
         match self.meta.dtype.word() {
             1 => self.visitor.assemble(self.meta, FieldData::Bytes(bytes)),
             _ => self.visitor.assemble(self.meta, FieldData::Copied(&bytes)),
@@ -299,13 +303,13 @@ enum Field {
     Shape,
     Order,
     Data,
-    /// `v` and `dim`, which stand before `data` in what ndarray's own `Serialize` writes.
+    /// `v` and `dim` come before `data` in what ndarray's own `Serialize` writes.
     Version,
     Dim,
     Other,
 }
 
-/// A type that is made from a string.
+/// Implements `Deserialize` for a type that is read from a string.
 macro_rules! from_str {
     ($type:ty, $expecting:literal, |$text:ident| $make:expr) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -358,7 +362,7 @@ enum FieldData<'de, 'a> {
     Numbers(Vec<Number>),
 }
 
-/// Reads the data of a tensor before dtype and shape are known.
+/// Reads the data of a tensor whose dtype and shape are not known yet.
 struct DataSeed;
 
 impl<'de> DeserializeSeed<'de> for DataSeed {
@@ -401,7 +405,7 @@ impl<'de> Visitor<'de> for DataSeed {
     }
 }
 
-/// A number in a format meant for people.
+/// A number in a human-readable format.
 struct PlainNumber(Number);
 
 struct NumberVisitor;
@@ -446,7 +450,7 @@ impl<'de> Visitor<'de> for NumberVisitor {
     }
 }
 
-/// A part of a complex number: no sequence again, so that nothing recurses.
+/// A part of a complex number. It cannot be a sequence itself, so that there is no recursion.
 struct Real(f64);
 
 impl<'de> serde::Deserialize<'de> for Real {

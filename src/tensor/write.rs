@@ -1,4 +1,4 @@
-//! How a tensor goes through serde.
+//! Serializes tensors.
 
 use serde::ser::{Error as _, Serialize, SerializeSeq, SerializeStruct, Serializer};
 use serde_bytes::Bytes;
@@ -25,16 +25,16 @@ fn sizeless(meta: &TensorMeta) -> String {
     let (dtype, shape) = (&meta.dtype, &meta.shape);
     let Some(bits) = dtype.bits() else {
         return format!(
-            "a tensor of `{dtype}`, whose size is not known here, must tell how many bytes it takes"
+            "the element size of `{dtype}` is not known: the tensor must give its length in bytes"
         );
     };
     match shape.element_count().and_then(|count| count.checked_mul(bits)) {
         None => format!("a {dtype} tensor of shape {shape:?} does not fit memory"),
-        Some(_) => format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"),
+        Some(_) => format!("a {dtype} tensor of shape {shape:?} does not fill whole bytes"),
     }
 }
 
-/// Dynamic, so that there is one instance for each serializer, whatever the array.
+/// A trait object, so that the code is compiled once for each serializer and not for each array type.
 struct Payload<'a>(&'a dyn ToTensor);
 
 impl Serialize for Payload<'_> {
@@ -48,7 +48,7 @@ impl Serialize for Payload<'_> {
 }
 
 impl Payload<'_> {
-    /// To this crate's serializers: only bytes, in as many blocks as it takes.
+    /// For this crate's serializers: only the bytes, in one or more blocks.
     fn blocks<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let Some(bytes) = self.0.as_le_bytes() {
             return serializer.serialize_bytes(bytes);
@@ -68,7 +68,7 @@ impl Payload<'_> {
         }
     }
 
-    /// To binary formats: a struct whose number of fields is fixed.
+    /// For other binary formats: a struct with a fixed number of fields.
     fn binary<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let meta = self.0.meta();
         let mut fields = serializer.serialize_struct("Tensor", 4)?;
@@ -82,7 +82,7 @@ impl Payload<'_> {
         fields.end()
     }
 
-    /// To formats meant for people: numbers in row-major order.
+    /// For human-readable formats: numbers in row-major order.
     fn plain<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let meta = self.0.meta();
         let bytes = self.gather(&meta)?;
@@ -93,7 +93,7 @@ impl Payload<'_> {
         } else {
             elements
         };
-        // Elements without a Rust type stay bytes, in the order they are in.
+        // Elements without a Rust type are written as bytes, in their original order.
         let order = meta.order == Order::F && raw;
         let mut fields = serializer.serialize_struct("Tensor", 3 + usize::from(order))?;
         fields.serialize_field("dtype", meta.dtype.name())?;
@@ -105,12 +105,12 @@ impl Payload<'_> {
         fields.end()
     }
 
-    /// All bytes, as many as there must be: nothing behind these formats counts them.
+    /// Gathers all bytes and checks their number, because other formats do not.
     fn gather<E: serde::ser::Error>(&self, meta: &TensorMeta) -> Result<Vec<u8>, E> {
         let len = self.0.byte_len(meta).ok_or_else(|| E::custom(sizeless(meta)))?;
         let mut bytes = Vec::new();
         let wrong =
-            |how| Error::data(format!("a tensor of {len} bytes gives {how} bytes than that"));
+            |how| Error::data(format!("expected {len} bytes of a tensor, found {how} bytes"));
         self.0
             .write_blocks(&mut |block| {
                 if block.len() > len - bytes.len() {
@@ -127,7 +127,7 @@ impl Payload<'_> {
     }
 }
 
-/// Elements one by one.
+/// Writes elements one by one.
 struct OneByOne<'a>(&'a Elements);
 
 impl Serialize for OneByOne<'_> {

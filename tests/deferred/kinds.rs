@@ -108,7 +108,7 @@ fn elements_that_fill_no_whole_bytes() {
     for (dtype, shape) in [(DType::F4, &[3][..]), (DType::F6E2M3, &[3, 3]), (DType::F4, &[])] {
         let deferred = Deferred::from_blocks(dtype, shape, Order::C, |put| put(&[0, 0]));
         let error = tenarc::to_vec(&Tensor(deferred)).unwrap_err();
-        assert!(error.to_string().contains("fills no whole bytes"), "{error}");
+        assert!(error.to_string().contains("does not fill whole bytes"), "{error}");
     }
 }
 
@@ -125,7 +125,7 @@ fn a_dtype_that_is_not_known_tells_its_length() {
     reads_as(posits().with_byte_len(14), &tensor, "posit12");
 
     for (deferred, text) in [
-        (posits(), "`posit12`, whose size is not known"),
+        (posits(), "the element size of `posit12` is not known"),
         (posits().with_byte_len(13), "more bytes"),
         (posits().with_byte_len(15), "fewer"),
     ] {

@@ -92,14 +92,14 @@ fn swapped_buffers_and_one_given_twice() {
             let mut swapped = buffers.clone();
             swapped.swap(a, b);
             let error = refused(&(metadata.clone(), swapped.clone()));
-            says(&error, Category::Damaged, &[&named(a), "holds what belongs to", &named(b)]);
+            says(&error, Category::Damaged, &[&named(a), "has the content of", &named(b)]);
             // Without a look at them nothing tells them apart.
             Parts::with_options(&metadata[..], swapped, unchecked()).unwrap();
 
             let mut twice = buffers.clone();
             twice[b] = buffers[a].clone();
             let error = refused(&(metadata.clone(), twice));
-            says(&error, Category::Damaged, &[&named(b), "holds what belongs to", &named(a)]);
+            says(&error, Category::Damaged, &[&named(b), "has the content of", &named(a)]);
         }
     }
     // Of different lengths.
@@ -107,7 +107,7 @@ fn swapped_buffers_and_one_given_twice() {
     let (metadata, mut buffers) = split(&value, &small());
     buffers.swap(0, 1);
     let error = refused(&(metadata.clone(), buffers.clone()));
-    let words = ["buffer 0 (`0`, u8 [40])", "holds what belongs to", "buffer 1 (`1`, u8 [50])"];
+    let words = ["buffer 0 (`0`, u8 [40])", "has the content of", "buffer 1 (`1`, u8 [50])"];
     says(&error, Category::Damaged, &words);
     let options = unchecked();
     assert!(Parts::with_options(metadata, buffers, options).is_err());

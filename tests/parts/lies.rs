@@ -105,7 +105,10 @@ fn buffers_that_nothing_refers_to() {
     let error = refused(&Seg::new(text("long enough"), &[b"1"]), Category::Damaged);
     assert!(error.to_string().contains("nothing refers to buffer 0"), "{error}");
     let error = refused(&Seg::new(text("x"), &[b"1"]), Category::Damaged);
-    assert!(error.to_string().contains("1 buffers, 2 bytes cannot refer to so many"), "{error}");
+    assert!(
+        error.to_string().contains("1 buffers are impossible: 2 bytes cannot refer to so many"),
+        "{error}"
+    );
     // A reference inside other bytes is none.
     let inside = array(&[tag(24, &bytes(&bytes_ref(0))), bytes(&bytes_ref(0)), text("long text")]);
     let error = refused(&Seg::new(inside, &[b"1"]), Category::Damaged);

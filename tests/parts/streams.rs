@@ -40,7 +40,7 @@ fn cut_at_every_byte() {
     }
     let error = Parts::read_from(&bytes[..metadata + 60]).unwrap_err();
     assert_eq!(error.path(), "layers.0.bias");
-    assert!(error.to_string().contains("12 of the 48 bytes of buffer 1"), "{error}");
+    assert!(error.to_string().contains("only 12 of the 48 bytes of buffer 1"), "{error}");
     assert_eq!(error.offset(), Some(metadata as u64 + 48));
 }
 

@@ -55,7 +55,7 @@ fn refused<T: serde::de::DeserializeOwned + std::fmt::Debug>(
     }
 }
 
-const WHOLE: &str = "a checkpoint is whole, but does not fit the type asked for: `";
+const WHOLE: &str = "the checkpoint is intact, but does not fit the requested type: `";
 
 #[test]
 fn a_whole_checkpoint_of_another_type_is_an_error() {

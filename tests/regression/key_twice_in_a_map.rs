@@ -37,7 +37,7 @@ fn tensors_under_such_a_key_are_an_error_of_the_list_and_of_the_lookup() {
             let archive = saved(&value);
             let listed = archive.tensors().unwrap_err();
             assert_eq!(listed.path(), path, "{listed}");
-            assert!(listed.to_string().contains("stands twice"), "{listed}");
+            assert!(listed.to_string().contains("occurs twice"), "{listed}");
             let error = archive.only().unwrap().info(&path).unwrap_err();
             assert!(error.to_string().contains("several values"), "{error}");
             // Such a value can still be read, sent and received.

@@ -64,5 +64,5 @@ fn a_directory_of_more_segments_than_have_room_is_refused() {
     tail.extend(hash(&tail, tail_at));
     bytes.extend(tail);
     let error = Archive::new(&bytes[..]).unwrap_err().to_string();
-    assert!(error.contains("18014398509481984 segments before byte"), "{error}");
+    assert!(error.contains("18014398509481984 segments do not fit before byte"), "{error}");
 }
