@@ -334,7 +334,7 @@ fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'
         }
         head::TAG if tag::is_array(head.arg) => {
             let item = wire.tensor(head.arg)?;
-            wire.pass_payload(&item)?;
+            wire.skip_payload(&item)?;
             Event::Payload(Payload::of(item))
         }
         head::TAG => wire.enter().map(|()| Event::Tag(head.arg))?,

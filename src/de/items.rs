@@ -251,7 +251,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<V::Value> {
         let stated = item.stated;
         let unclosed = item.unclosed();
-        if item.is_small_block(SMALL) || self.wire.is_at_hand(&item) {
+        if item.is_small_block(SMALL) || self.wire.can_borrow(&item) {
             let held = self.wire.shared(&item).map_or(Held::Nothing, Held::Shared);
             let (meta, bytes) = self.wire.payload_bytes(item)?;
             let value = show(meta, stated, held, bytes, visitor)?;

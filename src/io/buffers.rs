@@ -20,7 +20,7 @@ pub trait Buffers<'de> {
     fn contents(&mut self) -> Contents<'_, 'de>;
 
     /// The bytes of a small tensor inside the metadata, aligned to 16 bytes if that can be had.
-    fn settle(&self, bytes: &'de [u8]) -> &'de [u8] {
+    fn aligned(&self, bytes: &'de [u8]) -> &'de [u8] {
         bytes
     }
 }

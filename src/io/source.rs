@@ -117,7 +117,7 @@ pub trait Read<'de>: sealed::Sealed {
     /// The bytes of a tensor, moved to aligned memory where that can be had and is needed.
     #[doc(hidden)]
     #[inline(always)]
-    fn settle(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
+    fn aligned(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
         bytes
     }
 }

@@ -1,30 +1,33 @@
-//! Aligned copies that live as long as their owner.
+//! An arena for aligned copies of byte slices. The copies live as long as the arena.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Copies of bytes in memory aligned to 16, kept until the arena is dropped.
+/// Stores copies of byte slices at addresses that are multiples of 16, until the arena is dropped.
 #[derive(Debug, Default)]
 pub struct Arena {
-    /// By the address and length of what was copied, so that it is copied once.
+    /// The copies, by the address and length of their source. A slice that is asked for twice is
+    /// copied once.
     copies: Mutex<HashMap<(usize, usize), Copied>>,
 }
 
 type Copied = Box<[Block]>;
 
-/// A `u128` is not aligned to its size on every target.
+/// 16 bytes, aligned to 16. `u128` would not do: on some targets its alignment is 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 struct Block([u8; 16]);
 
-// SAFETY: an array of bytes as wide as its alignment: zeros are a value of it.
+// SAFETY: the only field is an array of bytes, so all zeros are a valid value.
 unsafe impl bytemuck::Zeroable for Block {}
-// SAFETY: as above, so that it has no padding, and every byte pattern is a value.
+// SAFETY: size and alignment are both 16, so there is no padding, and every byte pattern is a valid
+// value of a byte array.
 unsafe impl bytemuck::Pod for Block {}
 
 impl Arena {
-    /// The aligned copy of `bytes`, which must not change while the arena lives.
-    pub fn settle<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
+    /// Returns a copy of `bytes` that is aligned to 16. `bytes` must not change while the arena
+    /// lives: a later call with the same slice returns the same copy.
+    pub fn aligned_copy<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
         let key = (bytes.as_ptr() as usize, bytes.len());
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = copies.entry(key).or_insert_with(|| {
@@ -37,10 +40,10 @@ impl Arena {
             copy
         });
         let start = copy.as_ptr().cast::<u8>();
-        // SAFETY: the box holds at least `bytes.len()` bytes, all initialised. It is neither written
-        // to, moved out of the map nor dropped before the arena is, which `'a` keeps borrowed; that
-        // the map moves the box when it grows leaves its content where it is, and `start` was taken
-        // from the content's pointer.
+        // SAFETY: the box contains at least `bytes.len()` initialised bytes. Until the arena is
+        // dropped, nobody writes to the box, takes it out of the map or drops it, and `'a` borrows
+        // the arena. When the map grows, it moves the boxes but not their contents, and `start`
+        // points to the contents.
         unsafe { std::slice::from_raw_parts(start, bytes.len()) }
     }
 }
@@ -54,12 +57,12 @@ mod tests {
         let arena = Arena::default();
         let bytes: Vec<u8> = (0..200).collect();
         let copies: Vec<&[u8]> =
-            (0..100).map(|at| arena.settle(&bytes[at..at + 100 - at % 7])).collect();
+            (0..100).map(|at| arena.aligned_copy(&bytes[at..at + 100 - at % 7])).collect();
         for (at, copy) in copies.iter().enumerate() {
             assert_eq!(*copy, &bytes[at..at + 100 - at % 7]);
             assert!((copy.as_ptr() as usize).is_multiple_of(16));
-            assert_eq!(arena.settle(&bytes[at..at + 100 - at % 7]).as_ptr(), copy.as_ptr());
+            assert_eq!(arena.aligned_copy(&bytes[at..at + 100 - at % 7]).as_ptr(), copy.as_ptr());
         }
-        assert!(arena.settle(&[]).is_empty());
+        assert!(arena.aligned_copy(&[]).is_empty());
     }
 }

@@ -64,9 +64,9 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
         Contents::Lent(self)
     }
 
-    fn settle(&self, bytes: &'a [u8]) -> &'a [u8] {
+    fn aligned(&self, bytes: &'a [u8]) -> &'a [u8] {
         match self.arena {
-            Some(arena) => arena.settle(bytes),
+            Some(arena) => arena.aligned_copy(bytes),
             None => bytes,
         }
     }
