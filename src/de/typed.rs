@@ -253,9 +253,7 @@ impl<'de, const KIND: u8> de::Deserializer<'de> for Element<'_, KIND> {
         match (self.kind(), self.word()) {
             (Kind::Bool, [0]) => visitor.visit_bool(false),
             (Kind::Bool, [1]) => visitor.visit_bool(true),
-            (Kind::Bool, [byte]) => {
-                Err(Error::data(format!("expected byte 0 or 1 for a bool, found {byte}")))
-            }
+            (Kind::Bool, [byte]) => Err(Error::data(format!("byte {byte} is no bool"))),
             _ => Err(wrong_number(self.number(), &visitor)),
         }
     }

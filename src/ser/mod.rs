@@ -103,7 +103,7 @@ fn write_measured<T: Serialize + ?Sized>(
             return Ok(());
         }
         Err(Error::data(format!(
-            "the value takes {end} bytes when walked first and {found} when walked again"
+            "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
         )))
     });
     (out, result)
