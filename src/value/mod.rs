@@ -31,7 +31,7 @@ use crate::wire::tensor::Kind;
 ///
 /// Maps keep their order, and entries with equal keys, as they stand in the document. Tags that
 /// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
-/// float is read as [`F32`](Self::F32)), see [`RawValue`](crate::value::RawValue) for that.
+/// float is read as [`F32`](Self::F32)), see [`RawValue`] for that.
 ///
 /// ```
 /// use tenarc::Value;
