@@ -184,9 +184,7 @@ impl<W: io::Write> Serializer<W> {
     /// Starts a value. An error if an earlier value was written only partly.
     fn begin(&mut self) -> Result<&mut Encoder<Stage<W>>> {
         if self.broken || !self.encoder.at_top() {
-            return Err(Error::data(
-                "an earlier value was written only partly, so nothing can follow it on this stream",
-            ));
+            return Err(Error::data("an earlier value failed part-way, so the stream is broken"));
         }
         Ok(&mut self.encoder)
     }
