@@ -1,4 +1,4 @@
-//! Diagnostic notation (RFC 8949, section 8): encoded items as text for people.
+//! Diagnostic notation (RFC 8949, section 8): a text form of encoded items for people to read.
 
 use std::fmt::{self, Write as _};
 
@@ -10,11 +10,11 @@ use crate::wire::number::Numeric;
 use crate::wire::reader::{Left, Wire, unexpected_break};
 use crate::wire::tag;
 
-/// The diagnostic notation of encoded items, as many as there are, separated by commas.
+/// The diagnostic notation of one or more encoded items, separated by commas.
 ///
-/// Floats carry an encoding indicator (section 8.1): `1.5_1` is half, `1.5_2` single and `1.5_3`
-/// double precision. Indefinite lengths are `[_ 1, 2]`, `{_ "a": 1}`, `(_ h'01', h'02')`. Control
-/// characters in texts are escaped.
+/// Floats have an encoding indicator (section 8.1): `1.5_1` is half, `1.5_2` single and `1.5_3` double
+/// precision. Items of indefinite length are written as `[_ 1, 2]`, `{_ "a": 1}` and
+/// `(_ h'01', h'02')`. Control characters in texts are escaped.
 ///
 /// ```
 /// let bytes = tenarc::to_vec(&(1, "a", 0.5f32, Some(Some(()))))?;
@@ -23,7 +23,7 @@ use crate::wire::tag;
 /// ```
 ///
 /// # Errors
-/// Where the input is not well-formed, or nested deeper than 128 levels.
+/// If the input is not well-formed, is empty, or is nested deeper than 128 levels.
 pub fn to_string(encoded: &[u8]) -> Result<String> {
     let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
     let mut notation = Notation { wire: &mut wire, text: String::new(), detail: Detail::Encoding };
@@ -36,9 +36,9 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
     }
 }
 
-/// The diagnostic notation of the next item's value: equal values have equal notations, however
-/// they are encoded. Lengths and widths are not told, strings are in one piece, and bignums of up to
-/// 128 bits are in decimal.
+/// The diagnostic notation of the value of the next item. Equal values have the same notation, however
+/// they are encoded: there are no indicators for lengths and widths, chunks of strings are joined, and
+/// bignums of up to 128 bits are in decimal.
 pub(crate) fn value(wire: &mut Wire<SliceRead<'_>>) -> Result<String> {
     let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
     notation.item()?;
@@ -51,7 +51,7 @@ struct Notation<'w, 'a> {
     detail: Detail,
 }
 
-/// What a notation tells.
+/// What the notation contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// The value, and how it is encoded.
@@ -97,8 +97,8 @@ impl Notation<'_, '_> {
         Ok(())
     }
 
-    /// A bignum whose tag was read, in decimal; `None` if it does not fit 128 bits, or is no bignum.
-    /// Then nothing was read.
+    /// Reads a bignum whose tag was read, and returns it in decimal. If it does not fit in 128 bits or
+    /// is not a valid bignum, reads nothing and returns `None`.
     fn integer(&mut self, tag: u64) -> Result<Option<String>> {
         let mut ahead = Wire::new(SliceRead::new(self.wire.rest()), self.wire.limits());
         let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return Ok(None) };
@@ -146,7 +146,7 @@ impl Notation<'_, '_> {
         if !head.is_indefinite() || self.detail == Detail::Value {
             return self.chunk(head);
         }
-        // RFC 8949, section 8.1: an empty indefinite string has a notation of its own.
+        // RFC 8949, section 8.1, has a special notation for an empty string of indefinite length.
         let mut first = true;
         while let Some(chunk) = self.wire.next_chunk(head)? {
             self.text.push_str(if first { "(_ " } else { ", " });

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The known dtypes, in one table: whatever else lists them is made from it. `for_each_dtype!(make {..})`
-/// is `make! { {..} rows }`, with these rows.
+/// The table of all known dtypes. All other lists of dtypes are generated from it:
+/// `for_each_dtype!(make {..})` expands to `make! { {..} rows }` with these rows.
 ///
-/// First those with a Rust type, whose name stands behind the colon; their conversions to and from
-/// numbers are in `elements/element.rs`. Then those without. In braces: the name in documents; the bits
-/// an element takes; the width in bytes of its words, to which byte order applies; the tags of typed
-/// arrays (RFC 8746, section 2.1), the first of which is written; and for complex numbers, which are
-/// written as typed arrays of their parts, the dtype of these.
+/// First come the dtypes with a Rust type, which is after the colon. Their conversions to and from
+/// numbers are in `elements/element.rs`. Then come the dtypes without a Rust type. In braces are:
+///
+/// - the name in documents;
+/// - the number of bits that an element takes;
+/// - the size of a word in bytes, which is the unit that byte order applies to;
+/// - the tags of typed arrays (RFC 8746, section 2.1), of which the first one is written;
+/// - for complex numbers, which are written as typed arrays of their parts, the dtype of the parts.
 macro_rules! for_each_dtype {
     ($($make:ident)::+ { $($given:tt)* }) => {
         $($make)::+! {
@@ -19,7 +22,7 @@ macro_rules! for_each_dtype {
                 /// One byte, 0 or 1.
                 Bool: bool { "bool", 8 bits, words of 1, [] }
                 /// Unsigned, 8 bits.
-                // 68 is with clamped arithmetic: the same bytes.
+                // 68 means u8 with clamped arithmetic. The bytes are the same.
                 U8: u8 { "u8", 8 bits, words of 1, [64 little, 68 little] }
                 /// Unsigned, 16 bits.
                 U16: u16 { "u16", 16 bits, words of 2, [69 little, 65 big] }
@@ -28,7 +31,7 @@ macro_rules! for_each_dtype {
                 /// Unsigned, 64 bits.
                 U64: u64 { "u64", 64 bits, words of 8, [71 little, 67 big] }
                 /// Two's complement, 8 bits.
-                // 76, which would be its other byte order, is reserved.
+                // 76, which would be the other byte order, is reserved.
                 I8: i8 { "i8", 8 bits, words of 1, [72 little] }
                 /// Two's complement, 16 bits.
                 I16: i16 { "i16", 16 bits, words of 2, [77 little, 73 big] }
@@ -75,7 +78,7 @@ macro_rules! for_each_dtype {
 
 pub(crate) use for_each_dtype;
 
-/// Makes the enum of all rows; Rust types do not matter for it.
+/// Calls `define!` with all rows, without their Rust types.
 macro_rules! dtypes {
     (
         {}
@@ -99,13 +102,14 @@ macro_rules! define {
     )*) => {
         /// The type of a tensor's elements, by name.
         ///
-        /// The set is open: a name this version does not know is [`DType::Other`], and a tensor of it
-        /// passes through [`DynTensor`](crate::DynTensor) unharmed.
+        /// The set is open. A name that this version does not know becomes [`DType::Other`]. Tensors of such
+        /// a dtype can be read and written unchanged with [`DynTensor`](crate::DynTensor).
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum DType {
             $($(#[$doc])* $variant,)*
-            /// Any other name. Its element size is not known, so any number of bytes is taken for it.
+            /// Any other name. The size of its elements is unknown, so a tensor of it may have any number
+            /// of bytes.
             Other(OtherDType),
         }
 
@@ -118,7 +122,7 @@ macro_rules! define {
                 }
             }
 
-            /// The dtype of that name.
+            /// The dtype with this name.
             pub fn from_name(name: &str) -> Self {
                 match name {
                     $($name => Self::$variant,)*
@@ -126,8 +130,9 @@ macro_rules! define {
                 }
             }
 
-            /// Bits an element takes; `None` for a dtype this version does not know. FP6 and FP4
-            /// elements are packed: the elements of one tensor must fill whole bytes.
+            /// The number of bits that an element takes. `None` for a dtype that this version does not
+            /// know. FP6 and FP4 elements are packed: all elements of a tensor together must fill a whole
+            /// number of bytes.
             pub fn bits(&self) -> Option<usize> {
                 match self {
                     $(Self::$variant => Some($bits),)*
@@ -135,8 +140,8 @@ macro_rules! define {
                 }
             }
 
-            /// Width in bytes of the unit that byte order applies to (for complex numbers, one
-            /// part).
+            /// The size in bytes of the unit that byte order applies to. For complex numbers this is one
+            /// part. 1 for a dtype that this version does not know.
             pub fn word(&self) -> usize {
                 match self {
                     $(Self::$variant => $word,)*
@@ -153,8 +158,8 @@ macro_rules! define {
                 }
             }
 
-            /// The dtype of a typed-array tag and whether its payload is big-endian (RFC 8746, section
-            /// 2.1). `None` for tags that are no typed array.
+            /// The dtype of a tag for typed arrays, and whether its payload is big-endian (RFC 8746, section
+            /// 2.1). `None` for other tags.
             pub(crate) fn from_typed_array_tag(tag: u64) -> Option<(Self, bool)> {
                 Some(match tag {
                     $($($tag => (Self::$variant, order::$order),)*)*
@@ -193,12 +198,12 @@ mod order {
 
 for_each_dtype!(dtypes {});
 
-/// The name of a dtype that this version does not know; made by [`DType::from_name`] only.
+/// The name of a dtype that this version does not know. Only [`DType::from_name`] makes it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OtherDType(Arc<str>);
 
 impl OtherDType {
-    /// The name as it stands in the document.
+    /// The name in the document.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -211,13 +216,13 @@ impl fmt::Debug for OtherDType {
 }
 
 impl DType {
-    /// Whether elements are complex numbers, of two parts each.
+    /// Whether the elements are complex numbers.
     pub fn is_complex(&self) -> bool {
         self.part().is_some()
     }
 
-    /// Bytes that `count` elements take, or `None` where that overflows or does not fill whole
-    /// bytes. An unknown dtype has no answer either: see [`DType::bits`].
+    /// The number of bytes that `count` elements take. `None` if that overflows, if it is not a whole
+    /// number of bytes, or if this version does not know the dtype: see [`DType::bits`].
     pub fn byte_len(&self, count: usize) -> Option<usize> {
         let bits = self.bits()?;
         if bits % 8 == 0 {

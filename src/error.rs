@@ -1,42 +1,44 @@
-//! The error of every fallible call: small, boxed, with category, byte offset and path.
+//! The error type of the crate. It has a category, a byte offset and the path of the value. It is boxed,
+//! so that a `Result` stays small.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What a fallible call of this crate returns.
+/// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a value could not be written or read.
 ///
-/// An error names what was found and what was expected, the byte offset in the input (or output)
-/// and the path of the value inside the document, such as `layers.3.weight`. It is one pointer
-/// wide.
+/// The message says what was found and what was expected. If they are known, it also gives the path of
+/// the value inside the document, such as `layers.3.weight`, and the byte offset in the input or output.
+/// An `Error` has the size of one pointer.
 pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: Kind,
     offset: Option<u64>,
-    /// Innermost segment first: the path is built while the error unwinds.
+    /// The innermost part first, because the path is built while the error is returned outwards.
     path: Vec<Segment>,
 }
 
 enum Kind {
     Io(io::Error),
-    /// What was attempted, and on which file.
+    /// An I/O error with a description of what failed, including the file.
     IoAt(Box<str>, io::Error),
     Other(Category, Box<str>),
 }
 
-/// Bytes shown of a name.
+/// How many bytes of a name in a path are shown.
 const MAX_NAME: usize = 256;
 
+/// A part of a path.
 enum Segment {
     Field(Box<str>),
     Index(u64),
 }
 
-/// The kinds of failure, for callers that react to them.
+/// The type of a failure, for callers that handle failures differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Category {
@@ -51,17 +53,16 @@ pub enum Category {
     Eof,
     /// A limit of [`Limits`](crate::de::Limits) was reached, or memory ran out.
     Limit,
-    /// Stored and computed checksum differ, or bytes that must be fixed are not: the archive was
-    /// damaged.
+    /// The archive is damaged: a checksum does not match, or bytes with a fixed value have another one.
     Damaged,
-    /// The archive ends inside a segment or without an end mark: it was not finished, or cut.
+    /// The archive ends inside a segment or without an end mark: it was not finished, or was truncated.
     Torn,
-    /// The archive is of a format version that this version of the crate does not know.
+    /// The archive has a format version that this version of the crate does not know.
     Version,
 }
 
 impl Error {
-    /// An error of this category. For the most common ones there are functions of their own.
+    /// An error of this category. The most common categories have functions of their own.
     ///
     /// ```
     /// use tenarc::Error;
@@ -95,7 +96,8 @@ impl Error {
         Self::new(Category::Limit, message)
     }
 
-    /// An error of [`Category::Eof`]; `expected` is what should have come, as in `the rest of a header`.
+    /// An error of [`Category::Eof`]. `expected` names the missing part, for example `the rest of a
+    /// header`.
     #[cold]
     pub fn eof(expected: &str) -> Self {
         Self::new(Category::Eof, format!("input ended, expected {expected}"))
@@ -113,20 +115,21 @@ impl Error {
         Self::new(Category::Torn, message)
     }
 
-    /// An error of [`Category::Io`]; the same as `Error::from`.
+    /// An error of [`Category::Io`]. The same as `Error::from`.
     #[cold]
     pub fn io(error: io::Error) -> Self {
         Self(Box::new(Inner { kind: Kind::Io(error), offset: None, path: Vec::new() }))
     }
 
-    /// An I/O error on a file; `attempt` is what failed, as in `cannot open`.
+    /// An I/O error for a file. `attempt` says what failed, for example `cannot open`.
     #[cold]
     pub fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
         let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
         Self(Box::new(Inner { kind: Kind::IoAt(attempt, error), offset: None, path: Vec::new() }))
     }
 
-    /// Names the file in which the fault was found, where that is not said yet.
+    /// Adds the name of the file to the message, unless the error is an I/O error that names a file
+    /// already.
     #[cold]
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
@@ -141,7 +144,7 @@ impl Error {
         self
     }
 
-    /// Says first what a fault in the input means.
+    /// Puts an explanation in front of the message. I/O errors stay unchanged.
     #[cold]
     pub(crate) fn meaning(mut self, what: &str) -> Self {
         if let Kind::Other(_, message) = &mut self.0.kind {
@@ -150,7 +153,7 @@ impl Error {
         self
     }
 
-    /// The end of the input as that of a torn archive.
+    /// Changes the category to [`Category::Torn`]. I/O errors stay unchanged.
     #[cold]
     pub(crate) fn into_torn(mut self) -> Self {
         if let Kind::Other(category, _) = &mut self.0.kind {
@@ -159,14 +162,14 @@ impl Error {
         self
     }
 
-    /// The same again, without path and cause: for what stays wrong.
+    /// A copy of the error without its path and source, for objects that report the same error again.
     pub(crate) fn again(&self) -> Self {
         let mut error = Self::new(self.category(), self.message());
         error.0.offset = self.0.offset;
         error
     }
 
-    /// What is wrong, without path and offset.
+    /// The message without path and offset.
     pub fn message(&self) -> String {
         match &self.0.kind {
             Kind::Io(error) => error.to_string(),
@@ -175,7 +178,8 @@ impl Error {
         }
     }
 
-    /// Sets the [offset](Self::offset) unless a place nearer to the fault has set it already.
+    /// Sets the [offset](Self::offset), unless it is set already. The first caller that sets it is the
+    /// nearest to the fault.
     #[cold]
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
@@ -183,7 +187,7 @@ impl Error {
         self
     }
 
-    /// Adds `base` to the [offset](Self::offset), if there is one: it was counted from there.
+    /// Adds `base` to the [offset](Self::offset), if there is one.
     #[cold]
     #[must_use]
     pub fn moved_by(mut self, base: u64) -> Self {
@@ -208,7 +212,7 @@ impl Error {
         self
     }
 
-    /// Puts the number of an element in front of the [path](Self::path).
+    /// Puts the index of an element in front of the [path](Self::path).
     #[cold]
     #[must_use]
     pub fn in_index(mut self, index: u64) -> Self {
@@ -216,7 +220,7 @@ impl Error {
         self
     }
 
-    /// What kind of failure this is.
+    /// The type of the failure.
     pub fn category(&self) -> Category {
         match &self.0.kind {
             Kind::Io(_) | Kind::IoAt(..) => Category::Io,
@@ -224,14 +228,14 @@ impl Error {
         }
     }
 
-    /// The byte offset at which reading or writing failed, counted from where the reader, slice
-    /// or writer stood at first; `None` where no position makes sense.
+    /// The byte offset at which reading or writing failed, counted from the position at which the slice,
+    /// reader or writer started. `None` if no offset is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// The path of the value that failed: field names, map keys and element numbers joined by
-    /// dots, as in `layers.3.weight`. Empty for the outermost value.
+    /// The path of the value that failed: field names, map keys and element indices joined by dots, such
+    /// as `layers.3.weight`. Empty for the outermost value.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for segment in self.0.path.iter().rev() {
@@ -247,8 +251,8 @@ impl Error {
     }
 }
 
-/// The name of a file between backticks. Control characters must not reach a terminal; nothing else
-/// is escaped, so that the name can be copied.
+/// The name of a file between backticks. Control characters are escaped because they must not reach a
+/// terminal. Nothing else is escaped, so that the name can be copied.
 pub(crate) fn shown(file: &Path) -> String {
     let mut name = String::from("`");
     for char in file.to_string_lossy().chars() {
@@ -266,7 +270,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message())?;
         if !self.0.path.is_empty() {
-            // Keys come from the input: control characters must not reach a terminal.
+            // Keys come from the input, and their control characters must not reach a terminal.
             write!(f, " at `{}`", self.path().escape_debug())?;
         }
         if let Some(offset) = self.0.offset {

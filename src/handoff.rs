@@ -1,10 +1,11 @@
-//! What this crate's types and its serializers tell each other beside serde.
+//! Passes data between this crate's types and its serializers that does not fit into serde's calls.
 //!
-//! serde's data model has no tensors. A [`Tensor`](crate::Tensor) therefore goes through
-//! `serialize_newtype_struct` and `deserialize_newtype_struct` under a name that no Rust type can
-//! have, and whatever does not fit serde's calls is offered beside the call, on the caller's stack,
-//! and taken by the callee at once. Other formats ignore the name and see a plain struct. Names
-//! that come off the wire are never compared with these.
+//! serde's data model has no tensors. So a [`Tensor`](crate::Tensor) calls `serialize_newtype_struct`
+//! or `deserialize_newtype_struct` with a name that no Rust type can have. Data that does not fit into
+//! the call, such as the shape, is put in a [`Slot`]: the caller offers it for the duration of the call,
+//! and the callee takes it immediately. Other formats ignore the name and see a plain struct.
+//!
+//! Names from a document are never compared with these names.
 
 use crate::elements::Elements;
 use crate::io::shared::SharedBytes;
@@ -12,7 +13,7 @@ use crate::mem::Lent;
 use crate::meta::TensorMeta;
 use crate::value::Value;
 
-/// Newtype names; the first byte tells them from all others.
+/// The names of the newtypes. No other type has a name that starts with `$`.
 pub mod name {
     pub const TENSOR: &str = "$tenarc::Tensor";
     pub const NUMBERS: &str = "$tenarc::value::Numbers";
@@ -27,31 +28,34 @@ pub mod name {
     }
 }
 
+/// The data that is offered during a call.
 #[derive(Default)]
 pub enum Slot {
     #[default]
     Empty,
-    /// To the serializer: the tensor whose newtype follows, of so many payload bytes.
+    /// For the serializer: the metadata of the tensor in the newtype, and the length of its payload in
+    /// bytes.
     Outgoing(TensorMeta, usize),
-    /// To the newtype's content: write bytes in blocks, nothing else.
+    /// For the content of the newtype: it must write its payload as blocks of bytes, and nothing else.
     Blocks,
-    /// To the serializer: the tag, or the number of a simple value, of the newtype that follows.
+    /// For the serializer: the number of the tag or simple value in the newtype.
     Number(u64),
-    /// To the serializer: the newtype that follows holds one encoded item as bytes.
+    /// For the serializer: the newtype contains the bytes of one encoded item.
     Raw,
-    /// To the visitor: the tensor whose bytes follow, or stand here.
+    /// For the visitor: the metadata of a tensor, and whether the document states its dtype. `held`
+    /// says where the elements are.
     Incoming { meta: TensorMeta, stated: bool, held: Held },
-    /// To the visitor: a value, decoded.
+    /// For the visitor: a decoded value.
     Value(Value),
 }
 
-/// What comes with a tensor beside the call that shows it.
+/// Where the visitor of a tensor gets the elements from.
 pub enum Held {
-    /// Nothing: the bytes are shown.
+    /// From the bytes that are passed to the visitor.
     Nothing,
-    /// The elements; no bytes are shown.
+    /// From here. The visitor gets no bytes.
     Elements(Box<Elements>),
-    /// What keeps the bytes alive that are shown.
+    /// From the bytes that are passed to the visitor. This has shared ownership of the same bytes.
     Shared(SharedBytes),
 }
 
@@ -59,13 +63,13 @@ thread_local! {
     static SLOT: Lent<Slot> = const { Lent::new() };
 }
 
-/// Runs `during` with `slot` on offer.
+/// Runs `during`, and meanwhile offers `slot` to [`take`].
 #[inline]
 pub fn offer<R>(slot: Slot, during: impl FnOnce() -> R) -> R {
     SLOT.with(|lent| lent.offer(slot, during))
 }
 
-/// Takes what is on offer.
+/// Takes the slot that is on offer, or [`Slot::Empty`] if there is none.
 #[inline]
 pub fn take() -> Slot {
     SLOT.with(Lent::take)

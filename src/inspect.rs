@@ -1,8 +1,9 @@
-//! A look into an encoded value without a type for it: of which items it is made, and where they stand.
+//! Inspects an encoded value without a Rust type for it: which items it consists of, and where they are.
 //!
-//! [`Items`] walks over a message, or over the metadata of a [segment](crate::archive::Segment::inspect), item by item.
-//! Tensors are told by dtype, shape and place; their elements are not read. What is known of an item then, its
-//! range, is what [`Segment::decode`](crate::archive::Segment::decode) reads it by.
+//! [`Items`] iterates over the items of a message, or of the metadata of a
+//! [segment](crate::archive::Segment::inspect). For a tensor it returns dtype, shape and location, but
+//! does not read the elements. Each item comes with its range of bytes. With this range,
+//! [`Segment::decode`](crate::archive::Segment::decode) can decode the item.
 //!
 //! ```
 //! use tenarc::inspect::{Event, Items};
@@ -34,21 +35,22 @@ use crate::wire::reader::{Left, Wire, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
 
-/// The tag around `Some` of what would otherwise be read as `None`.
+/// The tag for `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
 pub const SOME: u64 = tag::SOME;
 
-/// An item, or the end of one.
+/// An item, or the end of an array or map.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Item<'a> {
-    /// What it is.
+    /// The type of the item.
     pub event: Event<'a>,
-    /// Where it stands in the bytes. Of [`Array`](Event::Array), [`Map`](Event::Map) and [`Tag`](Event::Tag) that is
-    /// the head; [`End`](Event::End) has the range of the whole array or map.
+    /// The range of the item in the input, in bytes. For [`Array`](Event::Array), [`Map`](Event::Map) and
+    /// [`Tag`](Event::Tag), it only covers the head. For [`End`](Event::End), it covers the whole array
+    /// or map.
     pub range: Range<usize>,
 }
 
-/// What an item is.
+/// The type of an item.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -56,19 +58,19 @@ pub enum Event<'a> {
     Array,
     /// A map starts: keys and values follow in turn, then an [`End`](Self::End).
     Map,
-    /// A map key, as a whole. Its value follows.
+    /// A complete map key. Its value follows.
     Key(Key<'a>),
     /// The end of an array or map.
     End,
-    /// A tag around the item that follows. Tags of tensors and of large integers are none of these.
+    /// A tag around the item that follows. The tags of tensors and bignums are not reported.
     Tag(u64),
-    /// A tensor, another block of numbers, or a byte string that stands in a buffer.
+    /// A tensor, a typed array of numbers, or a byte string in a buffer.
     Payload(Payload),
     /// An integer of any size.
     Integer,
     /// A float of any width.
     Float,
-    /// A byte string that stands here.
+    /// A byte string that is not in a buffer.
     Bytes,
     /// A text.
     Text,
@@ -94,7 +96,7 @@ pub enum Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The key as a step of a path: a text as it is, any other key in diagnostic notation.
+    /// The key as a step of a path: a text unchanged, any other key in diagnostic notation.
     pub fn into_step(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => text,
@@ -104,22 +106,22 @@ impl<'a> Key<'a> {
     }
 }
 
-/// A block of elements, without them.
+/// The description of a block of elements. It does not contain the elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Payload {
-    /// What the block stands for.
+    /// What the block represents.
     pub form: Form,
-    /// Dtype, shape and order. Numbers and bytes have one dimension.
+    /// Dtype, shape and order. Sequences of numbers and byte strings have one dimension.
     pub meta: TensorMeta,
-    /// The number of bytes.
+    /// The length of the block in bytes.
     pub byte_len: u64,
-    /// The number of the buffer that the payload is, counted from zero in its segment; `None` where it stands
-    /// inline.
+    /// The number of the buffer with the payload, counted from zero in its segment. `None` if the payload
+    /// is inline.
     pub buffer: Option<u64>,
 }
 
-/// What a block of elements stands for.
+/// What a block of elements represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// A tensor.
@@ -130,17 +132,17 @@ pub enum Form {
     Bytes,
 }
 
-/// The items of an encoded value, or of several, one after the other. After an error there are no more.
+/// An iterator over the items of one or more encoded values. It ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `bytes` start in the archive, from which offsets in errors are counted.
+    /// The offset of `bytes` in the archive, which is added to the offsets in errors.
     base: u64,
-    /// Start and length of each.
+    /// The start and length of each buffer.
     buffers: &'a [(u64, u64)],
     limits: Limits,
-    /// What is around the next item.
+    /// The tags and containers around the next item, outermost first.
     around: Vec<Around>,
 }
 
@@ -150,7 +152,7 @@ enum Around {
     Container(Container),
 }
 
-/// An array or map that is being walked over.
+/// An array or map that the iterator is inside of.
 #[derive(Clone, Copy, Debug)]
 struct Container {
     start: usize,
@@ -166,20 +168,20 @@ enum Next {
 }
 
 impl<'a> Items<'a> {
-    /// The items of a message, or of several, one after the other.
+    /// Iterates over the items of a message, or of several messages that follow each other.
     pub fn new(message: &'a [u8]) -> Self {
         Self::of_segment(message, 0..message.len(), 0, &[], Limits::default())
     }
 
-    /// Sets limits on depth and dimensions.
+    /// Sets the limits, such as those on the depth of nesting and the number of dimensions.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets the buffers that payloads may be in, by start and length as [`Segment::buffers`] has them. Only lengths
-    /// count.
+    /// Sets the buffers that the items can refer to, as start and length in bytes, like the result of
+    /// [`Segment::buffers`]. Only the lengths are used.
     ///
     /// [`Segment::buffers`]: crate::archive::Segment::buffers
     #[must_use]
@@ -199,10 +201,11 @@ impl<'a> Items<'a> {
         Self { bytes, at: range.start, base, buffers, limits, around: Vec::new() }
     }
 
-    /// Passes over the rest of the innermost array or map; its [`End`](Event::End).
+    /// Skips the rest of the innermost array or map, and returns its [`End`](Event::End).
     ///
     /// # Errors
-    /// Where what is passed over is not well-formed, and outside of arrays and maps.
+    /// If a skipped item is not well-formed, if the input ends, or if the iterator is not inside an array
+    /// or map.
     pub fn leave(&mut self) -> Result<Item<'a>> {
         let is_container = |around: &Around| !matches!(around, Around::Tag);
         let innermost = self.around.iter().rposition(is_container);
@@ -223,7 +226,7 @@ impl<'a> Items<'a> {
         self.base.saturating_add(self.at as u64)
     }
 
-    /// Reads on, as deep as the next item is.
+    /// Continues reading, at the depth of nesting of the next item.
     fn read<T>(
         &mut self,
         read: impl FnOnce(&mut Wire<SegmentRead<'a, '_>>) -> Result<T>,
@@ -297,7 +300,7 @@ impl<'a> Items<'a> {
         Ok(Item { event, range: start..self.at })
     }
 
-    /// An item is complete, and so are the tags around it.
+    /// Ends the tags directly around an item that is complete.
     fn complete(&mut self) {
         while let Some(Around::Tag) = self.around.last() {
             self.around.pop();
@@ -321,7 +324,8 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// What starts with a head, which was read. All of it is read, but for arrays, maps and what tags are around.
+/// Reads the rest of an item whose head was read, and returns its type. Of arrays, maps and tags, the
+/// content is not read.
 fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
     Ok(match head.major() {
         head::UNSIGNED | head::NEGATIVE => Event::Integer,
@@ -335,7 +339,7 @@ fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'
         }
         head::TAG if tag::is_array(head.arg) => {
             let item = wire.tensor(head.arg)?;
-            wire.pass_payload(&item)?;
+            wire.skip_payload(&item)?;
             Event::Payload(Payload::of(item))
         }
         head::TAG => wire.enter().map(|()| Event::Tag(head.arg))?,
@@ -365,7 +369,7 @@ impl Payload {
     }
 }
 
-/// Knows the lengths of buffers, not their contents.
+/// Provides the lengths of buffers but not their contents.
 struct Lengths<'a>(&'a [(u64, u64)]);
 
 impl<'de> Buffers<'de> for Lengths<'_> {

@@ -1,10 +1,10 @@
-//! What is known of a tensor without its elements.
+//! [`TensorMeta`], the metadata of a tensor: dtype, shape and order.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// How elements follow each other in memory, and in a document.
+/// The order of the elements of a tensor, in memory and in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Row-major: the last index changes fastest.
@@ -15,7 +15,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// `C` or `F`, as documents have it.
+    /// The name in documents: `C` or `F`.
     pub fn name(self) -> &'static str {
         match self {
             Self::C => "C",
@@ -23,7 +23,7 @@ impl Order {
         }
     }
 
-    /// The order of that [name](Self::name).
+    /// The order with this [name](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "C" => Some(Self::C),
@@ -33,20 +33,20 @@ impl Order {
     }
 }
 
-/// What is known of a tensor without its elements.
+/// The metadata of a tensor: everything except its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMeta {
     /// The type of the elements.
     pub dtype: DType,
     /// The dimensions.
     pub shape: Shape,
-    /// How the elements follow each other.
+    /// The order of the elements.
     pub order: Order,
 }
 
 impl TensorMeta {
-    /// Dtype, shape and order of a tensor. With fewer than two dimensions both orders are the same:
-    /// then it is [`Order::C`].
+    /// Metadata with this dtype, shape and order. With fewer than two dimensions both orders are the
+    /// same, and the order is set to [`Order::C`].
     ///
     /// ```
     /// use tenarc::DType;
@@ -62,26 +62,25 @@ impl TensorMeta {
         Self { dtype, shape, order }
     }
 
-    /// The number of elements, if it fits memory: see [`Shape::element_count`].
+    /// The number of elements. `None` if it is too large for memory: see [`Shape::element_count`].
     #[inline]
     pub fn element_count(&self) -> Option<usize> {
         self.shape.element_count()
     }
 
-    /// The number of bytes that the elements take, if it is known, a whole number, and fits memory. It
-    /// is not known of a dtype that this version does not know.
+    /// The number of bytes that the elements take. `None` if the size of the dtype is unknown, if the
+    /// elements do not fill a whole number of bytes, or if the number overflows.
     #[inline]
     pub fn byte_len(&self) -> Option<usize> {
         self.dtype.byte_len(self.element_count()?)
     }
 
-    /// That so many bytes are the elements of such a tensor; of a dtype that this version does not know,
-    /// any number may be.
+    /// Checks that the elements take `found` bytes. For a dtype of unknown size, any number is accepted.
     pub(crate) fn check_len(&self, found: usize) -> Result<()> {
         let Self { dtype, shape, .. } = self;
-        let count = self
-            .element_count()
-            .ok_or_else(|| Error::data(format!("shape {shape:?} does not fit memory")))?;
+        let count = self.element_count().ok_or_else(|| {
+            Error::data(format!("a tensor of shape {shape:?} does not fit in memory"))
+        })?;
         if dtype.bits().is_none() || dtype.byte_len(count) == Some(found) {
             return Ok(());
         }

@@ -1,6 +1,6 @@
-//! Numbers of any kind, and conversions between them that keep every bit of their value.
+//! Numbers of any element type, and exact conversions between them.
 
-/// One number of any element type, for conversions that must be exact.
+/// A number of any element type, as an intermediate form for exact conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Bool(bool),
@@ -10,7 +10,7 @@ pub enum Number {
     Complex(f64, f64),
 }
 
-/// The integer that a number is, if `T` holds it.
+/// The number as an integer of type `T`, if that is exact.
 pub fn exact_int<T: TryFrom<u64> + TryFrom<i64>>(number: Number) -> Option<T> {
     match number {
         Number::Unsigned(value) => value.try_into().ok(),
@@ -23,27 +23,27 @@ pub fn exact_int<T: TryFrom<u64> + TryFrom<i64>>(number: Number) -> Option<T> {
     }
 }
 
-/// The integer that a float holds exactly. Negative zero is none: its sign would be lost.
+/// The float as an integer, if that is exact. `None` for negative zero, whose sign would be lost.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
 pub fn float_to_int(value: f64) -> Option<i128> {
-    // Beyond, `as` saturates.
+    // Beyond this range, `as` saturates.
     const END: f64 = (1u128 << 127) as f64;
     let exact = value.trunc() == value && (-END..END).contains(&value);
     (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
 }
 
-/// The float that holds an integer exactly.
+/// The integer as a float, if that is exact.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 pub fn int_to_float(value: i128) -> Option<f64> {
     let float = value as f64;
     (float as i128 == value && value != i128::MAX).then_some(float)
 }
 
-/// The single that holds a double exactly, NaN payloads included.
+/// The `f64` as an `f32`, if that is exact. The payload of a NaN must be preserved too.
 #[allow(clippy::cast_possible_truncation)]
 pub fn double_to_single(value: f64) -> Option<f32> {
     if value.is_nan() {
-        // Widening back through `as` may quiet a signalling NaN, so the bits are moved by hand.
+        // A conversion with `as` may turn a signalling NaN into a quiet one, so the bits are moved.
         let bits = value.to_bits();
         let sign = (bits >> 32) as u32 & 0x8000_0000;
         let payload = bits & 0x000f_ffff_ffff_ffff;
@@ -55,7 +55,7 @@ pub fn double_to_single(value: f64) -> Option<f32> {
     (f64::from(single).to_bits() == value.to_bits()).then_some(single)
 }
 
-/// The float that holds a number exactly.
+/// The number as an `f64`, if that is exact.
 pub fn exact_float(number: Number) -> Option<f64> {
     match number {
         Number::Float(value) => Some(value),
@@ -65,7 +65,8 @@ pub fn exact_float(number: Number) -> Option<f64> {
     }
 }
 
-/// Narrows a double by `narrow` if widening the result gives the same double, or both are NaN.
+/// Converts the number to `f64` and then with `narrow`. `None` unless `widen` converts the result back
+/// to the same bits, or both are NaN.
 pub fn narrowed<T: Copy>(
     number: Number,
     narrow: impl Fn(f64) -> T,

@@ -1,8 +1,9 @@
-//! What a caller can choose when writing and reading.
+//! The options for writing and reading values.
 
-/// How values are written.
+/// Options for writing values.
 ///
-/// The default writes what any CBOR library reads: see [`with_typed_arrays`](Self::with_typed_arrays).
+/// By default, sequences are written as plain arrays, which any CBOR library can read: see
+/// [`with_typed_arrays`](Self::with_typed_arrays).
 ///
 /// ```
 /// let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
@@ -23,19 +24,19 @@ impl Default for EncodeOptions {
 }
 
 impl EncodeOptions {
-    /// Whether sequences whose elements are all one primitive number type are written as bare
-    /// typed arrays (RFC 8746, section 2) instead of element by element: floats from 32 bytes on,
-    /// integers from 1 KiB on, tuples never.
+    /// Whether to write sequences of numbers of one primitive type as typed arrays (RFC 8746, section 2)
+    /// instead of element by element. This applies to sequences of floats of at least 32 bytes and of
+    /// integers of at least 1 KiB, but never to tuples.
     ///
-    /// Off by default: a reader that does not know RFC 8746 ignores the tag and takes the raw
-    /// bytes for numbers. tenarc reads both forms into any sequence.
+    /// Off by default, because a reader that does not know RFC 8746 ignores the tag and sees a string
+    /// of raw bytes instead of numbers. tenarc can read both forms into any sequence.
     #[must_use]
     pub fn with_typed_arrays(mut self, on: bool) -> Self {
         self.typed_arrays = on;
         self
     }
 
-    /// The deepest nesting that is written: see [`Limits::with_max_depth`].
+    /// The deepest nesting of arrays, maps and tags that is written. 128 by default.
     #[must_use]
     pub fn with_max_depth(mut self, levels: usize) -> Self {
         self.max_depth = levels;
@@ -43,7 +44,7 @@ impl EncodeOptions {
     }
 }
 
-/// How values are read.
+/// Options for reading values.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeOptions {
     pub(crate) limits: Limits,
@@ -57,17 +58,19 @@ impl Default for DecodeOptions {
 }
 
 impl DecodeOptions {
-    /// What a document may ask of the reader.
+    /// Sets the limits on what a document may make the reader do.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether the checksums of tensors are verified when an archive is loaded into owned arrays; on
-    /// by default. Those of headers are in any case, and those of views only by
-    /// [`Archive::verify`](crate::Archive::verify). Those of [`Parts`](crate::parts::Parts) are when these are
-    /// put together.
+    /// Whether to verify the checksums of tensors when an archive is loaded into owned arrays. On by
+    /// default.
+    ///
+    /// Checksums of headers are always verified. Tensors that are viewed are only verified by
+    /// [`Archive::verify`](crate::Archive::verify). For [`Parts`](crate::parts::Parts), the checksums
+    /// of tensors are verified when the parts are put together.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
         self.checksums = on;
@@ -75,22 +78,25 @@ impl DecodeOptions {
     }
 }
 
-/// What a document may ask of the reader, before it is refused with [`Category::Limit`].
+/// Limits on what a document may make the reader do. A document that exceeds one of them gives an
+/// error of [`Category::Limit`].
 ///
-/// Lengths in the input never allocate ahead of the bytes that back them, whatever the limits:
-/// from a slice, memory stays within a constant factor of the slice's length; from a reader,
-/// within a constant factor of the bytes received. The factor is three times the size of the largest
-/// element type of the value asked for: each element takes at least one byte of input, and a `Vec` that
-/// grows holds its elements and room for twice as many. It is 96 for [`Value`](crate::Value), and for a
-/// `Vec` of [`DynTensor`](crate::DynTensor)s, of which the shortest is one byte of input too, some 400.
-/// Other collections take what they take for an element.
+/// Whatever the limits are, a false length in the input never causes a large allocation. When reading
+/// from a slice, the memory used is at most a constant factor times the length of the slice. When
+/// reading from a reader, it is at most a constant factor times the number of bytes received.
+///
+/// The factor is three times the size of the largest element type in the value. The reason: each
+/// element takes at least one byte of input, and while a `Vec` grows, it has its elements and room for
+/// twice as many. For [`Value`](crate::Value) the factor is 96. For a `Vec` of
+/// [`DynTensor`](crate::DynTensor)s, the shortest of which also takes one byte, it is about 400. For
+/// other collections it depends on the memory that they use for an element.
 ///
 /// [`Category::Limit`]: crate::error::Category::Limit
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(crate) max_depth: usize,
     pub(crate) max_rank: usize,
-    /// `None`: unlimited for slices, which bound it themselves, [`Self::READER_ALLOC`] for readers.
+    /// `None` for the default: unlimited for slices, and [`Self::READER_ALLOC`] for readers.
     max_alloc: Option<u64>,
 }
 
@@ -107,53 +113,57 @@ impl Limits {
     pub const DEFAULT_RANK: usize = 64;
     const READER_ALLOC: u64 = 16 << 30;
 
-    /// For documents from strangers: 64 levels, rank 16, 64 MiB.
+    /// Limits for documents from untrusted sources: 64 levels of nesting, 16 dimensions, 64 MiB.
     #[must_use]
     pub fn strict() -> Self {
         Self { max_depth: 64, max_rank: 16, max_alloc: Some(64 << 20) }
     }
 
-    /// The deepest nesting of arrays, maps and tags that is read; 128 by default. Each level
-    /// takes stack: raise it only where the stack allows.
+    /// The deepest nesting of arrays, maps and tags that is read. 128 by default. Each level uses
+    /// stack, so only raise it if the stack is large enough.
     #[must_use]
     pub fn with_max_depth(mut self, levels: usize) -> Self {
         self.max_depth = levels;
         self
     }
 
-    /// The highest number of dimensions of a tensor; 64 by default, as in numpy.
+    /// The highest number of dimensions of a tensor. 64 by default, as in numpy.
     #[must_use]
     pub fn with_max_rank(mut self, dimensions: usize) -> Self {
         self.max_rank = dimensions;
         self
     }
 
-    /// How many bytes one document may make the decoder allocate for tensors, strings, byte
-    /// strings and the nodes of a [`Value`](crate::Value), added up. Not counted are the elements of collections, each of the size
-    /// of its type: see [above](Self). By default 16 GiB when
-    /// reading from an [`io::Read`](std::io::Read) or an archive, and unlimited when reading from a slice,
-    /// whose own length bounds it: there, what is copied or borrowed from one place of the slice as
-    /// it stands is not counted either.
+    /// The total number of bytes that one document may make the decoder allocate for tensors, strings,
+    /// byte strings and the nodes of a [`Value`](crate::Value). The elements of collections are not
+    /// counted: see [above](Self).
     ///
-    /// Of an archive that is read at positions, the first copy of each tensor is not counted, as the
-    /// file is there; further copies of one that several fields refer to are, and so is each header.
+    /// By default, the limit is 16 GiB when reading from an [`io::Read`](std::io::Read) or an archive.
+    /// There is no limit when reading from a slice, since the length of the slice limits the memory. If
+    /// you set a limit for a slice, data that is borrowed from the slice or copied from it in one piece
+    /// is not counted, except for tensors that are copied into memory of their own.
+    ///
+    /// When an archive is read at positions, the first copy of each tensor is not counted, because the
+    /// file has that many bytes. Further copies of a tensor to which several fields refer are counted,
+    /// and so is each header.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);
         self
     }
 
-    /// What [`with_max_depth`](Self::with_max_depth) set.
+    /// The limit set by [`with_max_depth`](Self::with_max_depth).
     pub fn max_depth(&self) -> usize {
         self.max_depth
     }
 
-    /// What [`with_max_rank`](Self::with_max_rank) set.
+    /// The limit set by [`with_max_rank`](Self::with_max_rank).
     pub fn max_rank(&self) -> usize {
         self.max_rank
     }
 
-    /// What [`with_max_alloc`](Self::with_max_alloc) set; `None` for its default, which depends on the input.
+    /// The limit set by [`with_max_alloc`](Self::with_max_alloc). `None` for the default, which depends
+    /// on the input.
     pub fn max_alloc(&self) -> Option<u64> {
         self.max_alloc
     }

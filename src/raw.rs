@@ -1,4 +1,4 @@
-//! Items kept as they are encoded.
+//! serde implementations and checks for [`RawValue`], an item in its encoded form.
 
 use std::fmt;
 
@@ -15,23 +15,25 @@ use crate::wire::reader::Wire;
 use crate::wire::tag;
 
 impl RawValue {
-    /// The item that `encoded` is.
+    /// Borrows the bytes of one encoded item as a `RawValue`.
     ///
     /// # Errors
-    /// Where `encoded` is not exactly one well-formed item.
+    /// If `encoded` is not exactly one well-formed item, or is nested deeper than 128 levels.
     pub fn from_bytes(encoded: &[u8]) -> Result<&Self> {
         let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
         wire.skip()?;
         match wire.peek()? {
             None => Ok(crate::mem::raw_value(encoded)),
-            Some(_) => Err(Error::syntax("expected one item, found more").at(wire.offset())),
+            Some(_) => {
+                Err(Error::syntax("expected exactly one item, found more bytes").at(wire.offset()))
+            }
         }
     }
 
-    /// The item's value as another type.
+    /// Decodes the item.
     ///
     /// # Errors
-    /// Where the item does not fit the type.
+    /// If the item does not fit the type.
     pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
         crate::from_slice(self.as_bytes())
     }
@@ -60,7 +62,8 @@ impl ToOwned for RawValue {
     }
 }
 
-/// Whether an option would be read as `None`, or as `Some` by its tag, from this item.
+/// Whether an option that is read from this item depends on `Some` tags: the item is null or undefined,
+/// or starts with a `Some` tag.
 pub fn reads_as_none(item: &[u8]) -> bool {
     match head::parse(item) {
         Parsed::Head(head, _) => {
@@ -71,10 +74,10 @@ pub fn reads_as_none(item: &[u8]) -> bool {
     }
 }
 
-/// Whether somewhere in a well-formed item there is a reference to a buffer, which means nothing
-/// elsewhere.
+/// Whether a well-formed item contains a reference to a buffer. Such a reference is only valid in the
+/// archive that the item comes from.
 pub fn holds_reference(item: &[u8]) -> bool {
-    // The content of strings apart, an item is one head after the other.
+    // Except for the content of strings, an item consists of one head after the other.
     let mut rest = item;
     while let Parsed::Head(head, len) = head::parse(rest) {
         let content = match head.major() {
@@ -88,7 +91,8 @@ pub fn holds_reference(item: &[u8]) -> bool {
     false
 }
 
-/// Whether an item nests deeper than `levels`, each of which takes a byte at least.
+/// Whether an item is nested deeper than `levels`. Each level takes at least one byte, so short items
+/// are not walked.
 pub fn is_deeper(item: &[u8], levels: usize) -> bool {
     let limits = Limits::default().with_max_depth(levels);
     item.len() > levels && Wire::new(SliceRead::new(item), limits).skip().is_err()

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// The dimensions of a tensor, slowest-changing first in row-major order; none for a single number.
+/// The dimensions of a tensor. A single number has none.
 ///
-/// Derefs to a slice of them. Up to four are held without an allocation.
+/// A `Shape` derefs to a slice of the dimensions. Up to four dimensions are stored without an
+/// allocation.
 ///
 /// ```
 /// use tenarc::tensor::Shape;
@@ -20,24 +21,25 @@ pub struct Shape(Dims);
 
 #[derive(Clone)]
 enum Dims {
-    /// The first so many of these; the others are 0.
+    /// The number of dimensions, and the dimensions. The unused entries are ignored.
     Inline(u8, [usize; Shape::INLINE]),
-    /// More than fit there.
+    /// More dimensions than fit inline.
     Boxed(Box<[usize]>),
 }
 
 impl Shape {
-    /// The number of dimensions that take no allocation.
+    /// The highest number of dimensions that are stored without an allocation.
     pub(crate) const INLINE: usize = 4;
 
-    /// The first `rank` of these dimensions; at most all of them.
+    /// The first `rank` of these dimensions, or all of them if `rank` is greater.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn inline(rank: usize, dims: [usize; Self::INLINE]) -> Self {
         Self(Dims::Inline(rank.min(Self::INLINE) as u8, dims))
     }
 
-    /// The number of elements, if that and the product of the dimensions other than 0 fit memory.
+    /// The number of elements: the product of the dimensions. `None` if the product of the dimensions
+    /// other than 0 exceeds `isize::MAX`, also if another dimension is 0.
     #[inline]
     pub fn element_count(&self) -> Option<usize> {
         let mut product = 1usize;
@@ -189,7 +191,7 @@ mod tests {
                 Shape::from(&dims[..]),
                 Shape::from(dims.clone()),
                 dims.iter().copied().collect(),
-                // Whose length is not known before.
+                // An iterator whose length is not known in advance.
                 dims.iter().copied().filter(|_| true).collect(),
             ];
             for shape in &shapes {

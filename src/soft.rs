@@ -1,4 +1,4 @@
-//! Types without `Serialize` where one is asked for.
+//! [`SoftFail`], a wrapper for types that do not implement `Serialize`.
 
 use std::any::type_name;
 use std::ops::{Deref, DerefMut};
@@ -6,12 +6,12 @@ use std::ops::{Deref, DerefMut};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-/// Lets a type that cannot be serialized stand where `Serialize` and `Deserialize` are asked for: to
-/// save or load one is an error at run time, that names the type, in place of one when the program is
-/// compiled.
+/// A wrapper that implements `Serialize` and `Deserialize` for a type that does not. Saving or loading
+/// it always fails at run time, with an error that names the type. Without the wrapper, the program
+/// would not compile.
 ///
-/// Generic containers need it, whose parameter must be serializable although not every instance is ever
-/// saved:
+/// It is useful for generic containers whose parameter must be serializable, although some instances
+/// are never saved:
 ///
 /// ```
 /// use serde::Serialize;
@@ -34,10 +34,10 @@ use serde::ser::{Error as _, Serialize, Serializer};
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// It refuses every type, those that could be serialized too: what a parameter can do is known where it is
-/// named, `Node<Vec<f32>>` here and `Node<SoftFail<Socket>>` there.
+/// It also fails for types that do implement `Serialize`. Use `Node<Vec<f32>>` for those and
+/// `Node<SoftFail<Socket>>` for the others.
 ///
-/// Without it, saving is refused by the compiler:
+/// Without `SoftFail`, the compiler rejects the call:
 ///
 /// ```compile_fail,E0277
 /// struct Socket;
@@ -45,7 +45,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 /// out.save(&Socket).unwrap(); // error: the trait `Serialize` is not implemented for `Socket`
 /// ```
 ///
-/// which takes the same lines once there is one:
+/// The same lines compile if the type implements `Serialize`:
 ///
 /// ```
 /// #[derive(serde::Serialize)]

@@ -1,14 +1,14 @@
-//! Elements that lie at regular distances along each axis.
+//! The positions of elements in memory that have a fixed distance, the stride, along each axis.
 
-/// An axis: how many indices it has, and how far the next one lies behind.
+/// An axis: its number of indices, and the distance from one index to the next, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     pub count: usize,
     pub stride: isize,
 }
 
-/// The positions of all elements, those along the last axis next to each other; the first element is at
-/// `first`. All positions must fit `usize`.
+/// The positions of all elements. The last axis changes fastest, and the first element is at `first`.
+/// All positions must fit in `usize`.
 pub fn positions(first: usize, axes: &[Axis]) -> impl Iterator<Item = usize> {
     let (outer, Axis { count, stride }) = match axes.split_last() {
         Some((&last, outer)) => (outer, last),
@@ -20,7 +20,7 @@ pub fn positions(first: usize, axes: &[Axis]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// As [`positions`].
+/// The same positions as [`positions`], without its fast loop over the last axis.
 pub fn starts(first: usize, axes: &[Axis]) -> impl Iterator<Item = usize> {
     let mut index = vec![0; axes.len()];
     let axes = axes.to_vec();
@@ -29,7 +29,7 @@ pub fn starts(first: usize, axes: &[Axis]) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let found = next?;
         let mut at = found;
-        // The last axis changes fastest; those that are through start again.
+        // The last axis changes fastest. An axis that has reached its end starts again at 0.
         next = index.iter_mut().zip(&axes).rev().find_map(|(index, axis)| {
             *index += 1;
             if *index < axis.count {

@@ -136,7 +136,7 @@ fn documents_that_do_not_fit_the_type() {
             Data, 0, "", "expected u64, found integer 18446744073709551616";
         "a bignum beyond all types",
             u128, "c2 51 010000000000000000000000000000000000",
-            Data, 1, "", "a bignum of 17 bytes does not fit 128 bits";
+            Data, 1, "", "a bignum of 17 bytes does not fit in 128 bits";
         "a bignum that is a text",
             u128, "c2 61 61",
             Data, 1, "", "expected the bytes of a bignum, found text string";
@@ -154,7 +154,7 @@ fn documents_that_do_not_fit_the_type() {
             Data, 0, "", "expected a string, found bignum";
         "a reference that is not followed",
             Vec<String>, "82 6161 d819 00",
-            Data, 5, "1", "tag 25 refers to another value, which is not followed";
+            Data, 5, "1", "tag 25 refers to another value, which is not supported";
         "a tuple too short",
             (u8, u8, u8), "82 01 02",
             Data, 0, "", "invalid length 2, expected a tuple of size 3";
@@ -166,7 +166,7 @@ fn documents_that_do_not_fit_the_type() {
             Data, 3, "", "expected the end of an array, found more";
         "a tagged value and more behind it",
             Value, "d819 00 00",
-            Syntax, 3, "", "expected the end of the input, found unsigned integer behind the value";
+            Syntax, 3, "", "expected the end of the input, found unsigned integer after the value";
     });
 }
 
@@ -307,10 +307,10 @@ fn documents_that_are_not_well_formed() {
             Syntax, 1, "", "expected a chunk of a byte string, found byte string";
         "trailing bytes",
             u8, "01 6161",
-            Syntax, 1, "", "expected the end of the input, found text string behind the value";
+            Syntax, 1, "", "expected the end of the input, found text string after the value";
         "a trailing break",
             Vec<u8>, "81 01 ff",
-            Syntax, 2, "", "expected the end of the input, found break behind the value";
+            Syntax, 2, "", "expected the end of the input, found break after the value";
     });
 }
 
@@ -458,6 +458,6 @@ fn limits_say_what_was_reached() {
     );
     assert_eq!(
         error.to_string(),
-        "3 more bytes to allocate, 2 left of the budget at `2` (byte 10)"
+        "cannot allocate 3 more bytes, 2 are left of the limit at `2` (byte 10)"
     );
 }

@@ -301,14 +301,14 @@ mod tests {
             name: None,
             alignment: 8,
             checked: false,
-            lengths: &[1; COUNT],
+            lengths: &[1; COUNT as usize],
             metadata: &metadata,
         };
         let mut out = OArchive::new(Vec::new()).unwrap();
         out.whole_segment(&content, |out| {
             for number in 0..COUNT {
                 out.begin(number.into(), 1)?;
-                out.put(&[(number % 251) as u8])?;
+                out.put(&[u8::try_from(number % 251).unwrap()])?;
                 out.end()?;
             }
             Ok(Vec::new())
@@ -317,7 +317,7 @@ mod tests {
         let bytes = out.finish().unwrap();
         LOOKS.set(0);
         let found: Vec<serde_bytes::ByteBuf> = IArchive::new(&bytes[..]).unwrap().load().unwrap();
-        let expected = (0..COUNT as u64).rev().map(|number| vec![(number % 251) as u8]);
+        let expected = (0..COUNT).rev().map(|number| vec![u8::try_from(number % 251).unwrap()]);
         assert!(found.into_iter().map(serde_bytes::ByteBuf::into_vec).eq(expected));
         // Put once, then found, read and taken.
         let looks = LOOKS.get();

@@ -1,4 +1,4 @@
-//! Elements, entries and variants, with their paths in errors.
+//! serde's access types for arrays, maps and enums. They add the path of the element to errors.
 
 use serde::Deserializer as _;
 use serde::de::{
@@ -76,7 +76,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        // The entry counts as taken when its value is.
+        // The entry is counted as taken when its value is read.
         if !self.de.wire.any_left(self.left)? {
             return Ok(None);
         }
@@ -109,10 +109,10 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for Map<'_, 'de, R> {
 
 #[cold]
 fn no_value(at: u64) -> Error {
-    Error::data("a value behind the end of a map was asked for").at(at)
+    Error::data("the visitor asked for a map value after the end of the map").at(at)
 }
 
-/// How a key reads in a path: as text, or in diagnostic notation.
+/// A map key as a part of a path: texts and integers as they are, and of others the type.
 pub fn key_text(encoded: &[u8]) -> String {
     let Parsed::Head(head, len) = head::parse(encoded) else { return "?".into() };
     match head.major() {
@@ -132,9 +132,10 @@ pub fn key_text(encoded: &[u8]) -> String {
     }
 }
 
+/// How many bytes of a key are shown.
 const MAX_KEY: usize = 256;
 
-/// Bytes of an encoded key that is a text or a number; behind them stands the value.
+/// The length of an encoded key that is a text or an integer. Its value follows. 0 for other keys.
 fn key_len(encoded: &[u8]) -> u64 {
     match head::parse(encoded) {
         Parsed::Head(head, len) if head.major() == head::TEXT => head.arg + len as u64,
@@ -143,7 +144,7 @@ fn key_len(encoded: &[u8]) -> u64 {
     }
 }
 
-/// An enum variant that is all of its enum: a text.
+/// An enum value without content, which is encoded as the name of its variant.
 pub struct UnitVariant<D>(D);
 
 impl<'de> UnitVariant<BorrowedStrDeserializer<'de, Error>> {
@@ -167,6 +168,7 @@ impl<'de, D: serde::Deserializer<'de, Error = Error>> de::EnumAccess<'de> for Un
     }
 }
 
+/// The content of a [`UnitVariant`]: an error for all but unit variants.
 pub struct NoContent;
 
 impl<'de> de::VariantAccess<'de> for NoContent {
@@ -189,7 +191,8 @@ impl<'de> de::VariantAccess<'de> for NoContent {
     }
 }
 
-/// An enum variant with content: the one entry of a map.
+/// An enum value with content, which is encoded as a map of one entry: the name of the variant and its
+/// content.
 pub struct EnumAccess<'a, 'de, R: Read<'de>> {
     de: &'a mut Deserializer<R>,
     name: Option<R::Mark>,
@@ -197,12 +200,12 @@ pub struct EnumAccess<'a, 'de, R: Read<'de>> {
 }
 
 impl<'a, 'de, R: Read<'de>> EnumAccess<'a, 'de, R> {
-    /// Sets `taken` when the content is taken: only then the input stands behind it.
+    /// Sets `taken` when the content is read. Otherwise the input is still in front of the content.
     pub fn new(de: &'a mut Deserializer<R>, taken: &'a mut bool) -> Self {
         Self { de, name: None, taken }
     }
 
-    /// Reads the content, with the variant's name in the path of errors.
+    /// Reads the content, and adds the name of the variant to the path of errors.
     fn content<T>(self, read: impl FnOnce(&mut Deserializer<R>) -> Result<T>) -> Result<T> {
         let at = self.de.wire.offset();
         *self.taken = true;

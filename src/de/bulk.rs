@@ -1,11 +1,13 @@
-//! Plain `Vec`s of numbers filled by one copy.
+//! Fills a `Vec` of numbers with one copy.
 //!
-//! serde gives a format no way to know that a sequence goes into a `Vec<f32>`: it sees a visitor,
-//! and hands it element after element. But serde's own visitor for `Vec<f32>` can be told apart from
-//! all others by its type, and what it makes of a typed array of `f32` is known. So this asks serde
-//! once for each number type which visitor it uses, by deserializing a `Vec` from a deserializer
-//! that only looks, and does that visitor's work in one copy wherever it shows up again. Every
-//! other visitor gets its elements one by one.
+//! In serde, a format cannot know that a sequence goes into a `Vec<f32>`: it gets a visitor and passes
+//! it one element after the other. But serde's own visitor for `Vec<f32>` has a type of its own, and it
+//! is known what it makes of a typed array of `f32`.
+//!
+//! So for each number type, this module finds out once which visitor serde uses: it deserializes a
+//! `Vec` from a deserializer that only looks at the type of the visitor. When that visitor appears
+//! again, the format fills the `Vec` with one copy instead. All other visitors get their elements one
+//! by one.
 
 use std::any::TypeId;
 use std::fmt;
@@ -16,7 +18,7 @@ use serde::forward_to_deserialize_any;
 
 use crate::dtype::DType;
 
-/// The visitors of `Vec<u8>` and so on, as far as serde uses one.
+/// The types of serde's visitors for `Vec<u8>` and so on. `None` if none was found.
 struct Visitors([Option<TypeId>; 10]);
 
 macro_rules! visitors {
@@ -49,8 +51,8 @@ visitors! {
     F64 f64, 9;
 }
 
-/// Whether `V` is serde's visitor for a `Vec` of the elements of this dtype, which takes them all
-/// and does nothing else.
+/// Whether `V` is serde's visitor for a `Vec` of elements of this dtype. That visitor collects all
+/// elements and does nothing else.
 #[inline]
 pub fn is_vec_of<'de, V: Visitor<'de>>(dtype: &DType) -> bool {
     static VISITORS: OnceLock<Visitors> = OnceLock::new();
@@ -62,7 +64,7 @@ fn visitor_of<'de, T: Deserialize<'de>>() -> Option<TypeId> {
     T::deserialize(Look).err()?.0
 }
 
-/// Fails with the visitor it is given for a sequence.
+/// A deserializer that always fails. For a sequence, the error contains the type of the visitor.
 struct Look;
 
 #[derive(Debug)]

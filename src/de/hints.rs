@@ -1,4 +1,4 @@
-//! One method for each type that a value can ask for.
+//! The methods of serde's `Deserializer`: one for each type that a value can ask for.
 
 use serde::de::{self, Unexpected, Visitor};
 
@@ -115,7 +115,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 }
                 self.buffer_bytes(item, visitor)
             }
-            // A typed array of bytes is those bytes (RFC 8746, section 2.1).
+            // A typed array of u8 has the same bytes as a byte string (RFC 8746, section 2.1).
             Item::Tag(64 | 68) => {
                 let head = self.wire.head()?;
                 if head.major() == head::BYTES {
@@ -241,7 +241,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
         let at = self.wire.offset();
         match self.wire.item()? {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
-            // Structs written as tuples, as other encoders do.
+            // Some other encoders write structs as arrays.
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
@@ -289,7 +289,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     }
 }
 
-/// Whether a tag stands for something that can be read as a sequence.
+/// Whether a tag that [`Wire::item`] returned marks something that can be read as a sequence.
 fn is_array_tag(tag: u64) -> bool {
     !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
 }

@@ -1,4 +1,4 @@
-//! Items of each kind, as visitors take them.
+//! Reads items of each type and passes them to visitors.
 
 use serde::de::{self, Unexpected, Visitor};
 
@@ -40,7 +40,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A number of any width, bignums included.
+    /// Reads a number of any width, also a bignum.
     #[inline(never)]
     pub(super) fn number(&mut self, expected: &dyn de::Expected) -> Result<Numeric> {
         let at = self.wire.offset();
@@ -54,7 +54,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A long text, or one with tags or in chunks.
+    /// Reads a text that the fast path did not: a long one, or one with tags or in chunks.
     #[inline(never)]
     pub(super) fn other_str<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
@@ -66,7 +66,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A single-precision float from a float of another width, or from an integer.
+    /// Reads an `f32` from a float of another width, or from an integer.
     #[inline(never)]
     pub(super) fn other_single<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
@@ -77,7 +77,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A double-precision float of another width, or an integer.
+    /// Reads an `f64` from a float of another width, or from an integer.
     #[inline(never)]
     pub(super) fn other_double<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
@@ -88,7 +88,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// The head of an item that no tag changes; that of null for `Some` of null.
+    /// Reads the head of an item without a tag that changes its content. The tag `TSOM` is skipped.
     #[inline(always)]
     pub(super) fn plain(&mut self, expected: &dyn de::Expected) -> Result<Head> {
         let at = self.wire.offset();
@@ -139,7 +139,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         Ok(value)
     }
 
-    /// Checks that a visitor took everything.
+    /// Checks that the visitor has taken all elements, and takes the break of an indefinite length.
     #[inline(always)]
     pub(super) fn close(&mut self, left: Left, what: &str) -> Result<()> {
         match left.known() {
@@ -175,7 +175,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A bare typed array, or a tensor of one dimension, as a sequence.
+    /// Reads a typed array, or a tensor of one dimension, as a sequence. Its tag was read.
     pub(super) fn typed_seq<V: Visitor<'de>>(&mut self, tag: u64, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
@@ -206,7 +206,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         Ok(value)
     }
 
-    /// A tensor for this crate's own visitor: see [`handoff`].
+    /// Reads a tensor for this crate's own visitor: see [`handoff`].
     pub(super) fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         if let Some((meta, len)) = self.wire.common_tensor() {
@@ -221,11 +221,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             return self.hand_over(item, visitor).map_err(|error| error.at(at));
         }
         if self.wire.initial()? >> 5 == head::MAP {
-            // As other serde formats write a tensor.
+            // The form that other serde formats write for a tensor.
             return visitor.visit_newtype_struct(self);
         }
         let mut next = self.wire.item()?;
-        // As around any other value that cannot be null, the tag says nothing.
+        // The tag `TSOM` has no meaning around a value that cannot be null.
         for _ in 0..self.wire.max_depth() {
             match next {
                 Item::Tag(tag::SOME) => next = self.wire.item()?,
@@ -251,7 +251,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     ) -> Result<V::Value> {
         let stated = item.stated;
         let unclosed = item.unclosed();
-        if item.is_small_block(SMALL) || self.wire.is_at_hand(&item) {
+        if item.is_small_block(SMALL) || self.wire.can_borrow(&item) {
             let held = self.wire.shared(&item).map_or(Held::Nothing, Held::Shared);
             let (meta, bytes) = self.wire.payload_bytes(item)?;
             let value = show(meta, stated, held, bytes, visitor)?;
@@ -263,7 +263,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         handoff::offer(incoming, || visitor.visit_unit())
     }
 
-    /// A tensor for any visitor: a map of dtype, shape, order and data.
+    /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
     pub(super) fn shown_tensor<V: Visitor<'de>>(
         &mut self,
         tag: u64,
@@ -274,7 +274,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         self.show_map(item, at, visitor)
     }
 
-    /// Bytes that stand in a buffer.
+    /// Reads a byte string that is in a buffer.
     pub(super) fn buffer_bytes<V: Visitor<'de>>(
         &mut self,
         item: TensorItem,
@@ -299,8 +299,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         Ok(value)
     }
 
-    /// Counts options entered at one place of the input: a recursive type must not recurse on
-    /// nothing.
+    /// Counts how many options were entered at one position of the input. A recursive type such as
+    /// `struct A(Option<Box<A>>)` could otherwise recurse forever without reading a byte.
     #[inline]
     pub(super) fn enter_some(&mut self) -> Result<()> {
         let at = self.wire.offset();
@@ -316,7 +316,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         Ok(())
     }
 
-    /// Whether the next item is tag `TSOM`, which then is left behind.
+    /// Whether the next item is the tag `TSOM`. If it is, it is taken.
     pub(super) fn some_tag(&mut self) -> Result<bool> {
         match self.wire.peek_head()? {
             Some((head, len)) if head.major() == head::TAG && head.arg == tag::SOME => {
@@ -327,7 +327,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// A variant with content: a map of one entry, whose head was read.
+    /// Reads an enum value with content: a map of one entry, whose head was read.
     #[inline(always)]
     pub(super) fn variant<V: Visitor<'de>>(&mut self, at: u64, visitor: V) -> Result<V::Value> {
         self.wire.enter()?;
@@ -336,13 +336,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         self.wire.leave();
         let value = result?;
         if !taken {
-            let what = "expected the content of a variant to be taken, found it left";
+            let what = "the visitor of an enum did not read the content of its variant";
             return Err(Error::data(what).at(at));
         }
         Ok(value)
     }
 
-    /// An enum with a long name, with tags, of indefinite length, or none.
+    /// Reads an enum that the fast path did not: with a long name, with tags, or of indefinite length.
     #[inline(never)]
     pub(super) fn unusual_enum<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
@@ -374,12 +374,12 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         match head.major() {
             head::TEXT => self.text(head, visitor),
             head::BYTES => self.bytes(head, visitor),
-            // serde takes a number for the position of a field, which no encoder writes here.
+            // serde would read a number as the index of a field. tenarc does not write such numbers.
             _ => Err(Self::wrong(at, head, &visitor)),
         }
     }
 
-    /// Null where a unit is expected; an empty array too, which other encoders write.
+    /// Reads a unit: null, or an empty array, which some other encoders write.
     pub(super) fn unit(&mut self, expected: &dyn de::Expected) -> Result<()> {
         let at = self.wire.offset();
         let head = self.plain(expected)?;
@@ -464,7 +464,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 }
 
-/// Shows a tensor's bytes to this crate's own visitor.
+/// Passes the bytes of a tensor to this crate's own visitor.
 #[inline]
 fn show<'de, V: Visitor<'de>>(
     meta: TensorMeta,
@@ -480,7 +480,7 @@ fn show<'de, V: Visitor<'de>>(
     })
 }
 
-/// Tensors up to this size are read through the reader's buffer.
+/// Tensors of at most this many bytes are read through the reader's buffer.
 const SMALL: usize = 32 << 10;
 
 fn tag_name(tag: u64) -> &'static str {

@@ -1,4 +1,4 @@
-//! serde's [`Deserializer`](serde::Deserializer) over CBOR.
+//! Decoding: serde's [`Deserializer`](serde::Deserializer) for CBOR.
 
 mod access;
 mod bulk;
@@ -23,21 +23,22 @@ pub use crate::options::{DecodeOptions, Limits};
 use crate::wire::head;
 use crate::wire::reader::Wire;
 
-/// Decodes the one value that `slice` holds. Strings, byte strings and views may borrow from it.
+/// Decodes the value in `slice`, which must contain exactly one. Strings, byte strings and views can
+/// borrow from the slice.
 ///
 /// # Errors
-/// Where the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has bytes
-/// left behind the value.
+/// If the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has more bytes
+/// after the value.
 ///
 /// [`Limits`]: crate::de::Limits
 pub fn from_slice<'de, T: Deserialize<'de>>(slice: &'de [u8]) -> Result<T> {
     from_slice_with(slice, DecodeOptions::default())
 }
 
-/// As [`from_slice`], with options.
+/// Like [`from_slice`], with options.
 ///
 /// # Errors
-/// As [`from_slice`].
+/// The same errors as [`from_slice`].
 pub fn from_slice_with<'de, T: Deserialize<'de>>(
     slice: &'de [u8],
     options: DecodeOptions,
@@ -45,26 +46,27 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(
     Deserializer::over(SliceRead::new(slice), options).message(slice.starts_with(&MAGIC))
 }
 
-/// Decodes the one value that `reader` gives, to the end of its input. Tensors are read straight
-/// into their memory. The reader needs no buffer of its own.
+/// Decodes a value from `reader`, whose input must contain exactly one. Tensors are read directly into
+/// their memory. The reader does not need a buffer of its own.
 ///
-/// For one value of several on a stream see [`Deserializer::into_iter`].
+/// To read one of several values on a stream, see [`Deserializer::into_iter`].
 ///
 /// # Errors
-/// As [`from_slice`], and where the reader fails.
+/// If the input is not well-formed, does not fit the type, exceeds the [`Limits`], or has more bytes
+/// after the value, or if the reader fails.
 pub fn from_reader<R: io::Read, T: DeserializeOwned>(reader: R) -> Result<T> {
     from_reader_with(reader, DecodeOptions::default())
 }
 
-/// As [`from_reader`], with options.
+/// Like [`from_reader`], with options.
 ///
 /// # Errors
-/// As [`from_reader`].
+/// The same errors as [`from_reader`].
 pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
     mut reader: R,
     options: DecodeOptions,
 ) -> Result<T> {
-    // One instance of the decoder serves all readers.
+    // A trait object, so that the decoder is compiled once and not for each type of reader.
     let reader: &mut dyn io::Read = &mut reader;
     let mut read = IoRead::new(reader);
     read.fill(MAGIC.len())?;
@@ -86,7 +88,8 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
 #[derive(Debug)]
 pub struct Deserializer<R> {
     pub(crate) wire: Wire<R>,
-    /// Where the last option was entered without a byte consumed, and how many in a row.
+    /// The offset at which the last option was entered, and how many were entered at that offset. See
+    /// `enter_some`.
     some_at: u64,
     some_count: usize,
 }
@@ -114,7 +117,7 @@ impl<R: io::Read> Deserializer<IoRead<R>> {
         Self::over(IoRead::new(reader), options)
     }
 
-    /// The reader, and the bytes that were taken from it beyond the last value.
+    /// Returns the reader, and the bytes that were read from it beyond the last value.
     pub fn into_inner(self) -> (R, Vec<u8>) {
         self.wire.src.into_inner()
     }
@@ -125,27 +128,27 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         Self { wire: Wire::new(src, options.limits), some_at: u64::MAX, some_count: 0 }
     }
 
-    /// Position in the input, behind what was decoded.
+    /// The position in the input after the last decoded value, in bytes from its start.
     pub fn byte_offset(&self) -> u64 {
         self.wire.offset()
     }
 
-    /// Expects the end of the input.
+    /// Checks that the input has ended.
     ///
     /// # Errors
-    /// Where bytes are left, and where the reader fails.
+    /// If there are more bytes, or if the reader fails.
     pub fn end(&mut self) -> Result<()> {
         match self.wire.peek()? {
             None => Ok(()),
             Some(byte) => {
                 let found = head::name(byte);
-                let what = format!("expected the end of the input, found {found} behind the value");
+                let what = format!("expected the end of the input, found {found} after the value");
                 Err(Error::syntax(what).at(self.wire.offset()))
             }
         }
     }
 
-    /// The values of the input, one after the other (a CBOR sequence, RFC 8742).
+    /// Iterates over the values of the input, which is a CBOR sequence (RFC 8742).
     #[allow(clippy::should_implement_trait)]
     pub fn into_iter<T: Deserialize<'de>>(self) -> StreamDeserializer<'de, R, T> {
         StreamDeserializer::new(self)

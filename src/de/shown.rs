@@ -1,4 +1,4 @@
-//! A tensor as visitors that know nothing of tensors see it: a map of dtype, shape, order, data.
+//! Presents a tensor to visitors of other types, which see a map of dtype, shape, order and data.
 
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -29,7 +29,7 @@ impl<'a, R> ShownTensor<'a, R> {
         R: Read<'de>,
     {
         if self.item.is_some() {
-            return Err(Error::data("expected all of a tensor to be taken, found data left"));
+            return Err(Error::data("the visitor did not read the data of a tensor"));
         }
         self.de.wire.close(self.unclosed)
     }
@@ -48,7 +48,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         self.next += 1;
         let Some(item) = &self.item else {
-            return Err(Error::data("a tensor has four fields"));
+            return Err(Error::data("the visitor asked for more than the four fields of a tensor"));
         };
         match self.next {
             1 => seed.deserialize(item.meta.dtype.name().into_deserializer()),
@@ -72,7 +72,7 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
 struct ShownData<'a, R> {
     de: &'a mut Deserializer<R>,
     item: Option<TensorItem>,
-    /// Options entered: a recursive type must not recurse on nothing.
+    /// How many options were entered: see [`one_more`].
     somes: usize,
 }
 
@@ -81,7 +81,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for ShownData<'_, R> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let Some(item) = self.item else {
-            return Err(Error::data("the data of a tensor was taken before"));
+            return Err(Error::data("the visitor asked for the data of a tensor twice"));
         };
         match self.de.wire.payload_bytes(item)?.1 {
             Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),

@@ -1,4 +1,4 @@
-//! Many values on one stream.
+//! Iterating over the values of a stream.
 
 use std::marker::PhantomData;
 
@@ -8,18 +8,11 @@ use super::Deserializer;
 use crate::error::Result;
 use crate::io::source::Read;
 
-/// The values of a CBOR sequence (RFC 8742), decoded one at a time; made by
+/// An iterator that decodes the values of a CBOR sequence (RFC 8742) one at a time. It is made by
 /// [`Deserializer::into_iter`].
 ///
-/// Ends at the end of the input between two values, and after the first error: behind that,
-/// nothing tells where a value starts.
-///
-/// ```
-/// let bytes = [0x01, 0x02, 0x18, 0x2a];
-/// let stream = tenarc::Deserializer::from_slice(&bytes).into_iter::<u8>();
-/// assert_eq!(stream.collect::<Result<Vec<_>, _>>()?, [1, 2, 42]);
-/// # Ok::<(), tenarc::Error>(())
-/// ```
+/// It ends when the input ends between two values. It also ends after the first error, because then it
+/// is unknown where the next value starts.
 #[derive(Debug)]
 pub struct StreamDeserializer<'de, R, T> {
     de: Deserializer<R>,
@@ -33,12 +26,12 @@ impl<'de, R: Read<'de>, T> StreamDeserializer<'de, R, T> {
         Self { de, failed: false, input: PhantomData, values: PhantomData }
     }
 
-    /// Position in the input, behind the last value.
+    /// The position in the input after the last decoded value, in bytes from its start.
     pub fn byte_offset(&self) -> u64 {
         self.de.byte_offset()
     }
 
-    /// The deserializer, to go on with values of another type.
+    /// Returns the deserializer, to read values of another type next.
     pub fn into_inner(self) -> Deserializer<R> {
         self.de
     }

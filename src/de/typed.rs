@@ -1,4 +1,4 @@
-//! The numbers of a typed array as a sequence.
+//! Presents the elements of a typed array to visitors as a sequence of numbers.
 
 use std::cell::Cell;
 
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::options::Limits;
 use crate::wire::{self, number::Numeric};
 
+/// The type of the elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Bool,
@@ -29,12 +30,12 @@ enum Kind {
     F64,
 }
 
-/// How doubles are read into `f32`s.
+/// How an `f64` is converted if the visitor asks for an `f32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Narrowing {
-    /// Rounded to the nearest single, as plain numbers are.
+    /// Rounded to the nearest `f32`, like plain numbers.
     Nearest,
-    /// Only where no bit is lost, as the elements of tensors are.
+    /// Only if the conversion is exact, like the elements of tensors.
     Exact,
 }
 
@@ -47,7 +48,7 @@ impl From<wire::tensor::Kind> for Narrowing {
     }
 }
 
-/// Shows the elements in `bytes`, which are little-endian, to a visitor that must take them all.
+/// Passes the little-endian elements in `bytes` to a visitor, which must take all of them.
 pub fn visit_numbers<'de, V: Visitor<'de>>(
     dtype: &DType,
     narrowing: Narrowing,
@@ -55,7 +56,7 @@ pub fn visit_numbers<'de, V: Visitor<'de>>(
     visitor: V,
 ) -> Result<V::Value> {
     let (kind, size) = match dtype {
-        // Instances of their own, as most sequences are of these.
+        // Compiled separately for these two, since most sequences have them.
         DType::F32 => return visit::<SINGLE, V>(Kind::F32, 4, narrowing, bytes, visitor),
         DType::F64 => return visit::<DOUBLE, V>(Kind::F64, 8, narrowing, bytes, visitor),
         DType::Bool => (Kind::Bool, 1),
@@ -95,13 +96,14 @@ fn visit<'de, const KIND: u8, V: Visitor<'de>>(
     }
 }
 
-/// Kinds known when this is compiled.
+/// Values of the const parameter `KIND`: an element type that is only known at run time, or one that
+/// is known at compile time.
 const ANY: u8 = 0;
 const SINGLE: u8 = 1;
 const DOUBLE: u8 = 2;
 
-/// A sequence of elements. The visitor owns it, so that its loop keeps it in registers; what is
-/// left is told when it is dropped.
+/// A sequence of elements. The visitor owns it, so that the compiler can keep it in registers during
+/// the visitor's loop. When it is dropped, it stores in `left` how many elements were not taken.
 struct TypedSeq<'a, const KIND: u8> {
     kind: Kind,
     size: usize,
@@ -145,7 +147,8 @@ impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     }
 }
 
-/// Counts an option entered without taking anything.
+/// Adds one to the number of options that were entered around one value. Fails if there are too many: a
+/// recursive type such as `struct A(Option<Box<A>>)` could otherwise recurse forever.
 pub fn one_more(somes: usize) -> Result<usize> {
     if somes < Limits::DEFAULT_DEPTH {
         return Ok(somes + 1);
@@ -157,9 +160,9 @@ pub fn one_more(somes: usize) -> Result<usize> {
 struct Element<'a, const KIND: u8> {
     kind: Kind,
     narrowing: Narrowing,
-    /// As many as the kind takes.
+    /// The bytes of the element.
     bytes: &'a [u8],
-    /// Options entered: a recursive type must not recurse on nothing.
+    /// How many options were entered: see [`one_more`].
     somes: usize,
 }
 
@@ -200,7 +203,7 @@ impl<const KIND: u8> Element<'_, KIND> {
         }
     }
 
-    /// Numbers only: a bool is none.
+    /// The element as a number. An error for a bool.
     fn checked_number(self, expected: &dyn de::Expected) -> Result<Numeric> {
         if self.kind() == Kind::Bool {
             return Err(invalid(Unexpected::Other("bool"), expected));

@@ -1,16 +1,17 @@
-//! Elements as little-endian bytes, and back.
+//! Conversions between elements and little-endian bytes.
 
 use super::Element;
 use crate::error::{Error, Result};
 use crate::mem;
 
-/// The elements' bytes, if memory order is document order.
+/// The bytes of the elements, if they are little-endian in memory. `None` on big-endian machines,
+/// unless the elements consist of single bytes.
 #[inline]
 pub fn le_bytes<A: Element>(values: &[A]) -> Option<&[u8]> {
     (cfg!(target_endian = "little") || A::DTYPE.word() == 1).then(|| mem::bytes_of(values))
 }
 
-/// A copy of elements in little-endian bytes.
+/// Copies little-endian bytes into a vector of elements.
 #[inline]
 pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
     let values = if cfg!(target_endian = "little") || A::DTYPE.word() == 1 {
@@ -23,7 +24,7 @@ pub fn copied<A: Element>(bytes: &[u8]) -> Result<Vec<A>> {
     values.ok_or_else(|| not_elements::<A>(bytes))
 }
 
-/// Elements of bit patterns that are in memory.
+/// Converts bit patterns, in the byte order of this machine, to elements.
 pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Vec<A>> {
     mem::checked::values(bits).map_err(|bits| not_elements::<A>(bytemuck::cast_slice(&bits)))
 }
@@ -35,18 +36,20 @@ fn not_elements<A: Element>(bytes: &[u8]) -> Error {
     {
         return Error::data(format!("byte {byte} is no {}", A::DTYPE));
     }
-    Error::data(format!("{} bytes are no whole number of {} elements", bytes.len(), A::DTYPE))
+    Error::data(format!("{} bytes are not a whole number of {} elements", bytes.len(), A::DTYPE))
 }
 
-/// A view of little-endian elements, where they lie as they must in memory.
+/// Borrows little-endian bytes as elements, without a copy. An error if the bytes are not aligned, or if
+/// this machine is big-endian.
 pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
     if bytes.is_empty() {
-        // No elements lie nowhere, so any address will do.
+        // An empty slice may have any address.
         return Ok(&[]);
     }
     if A::DTYPE.word() > 1 && cfg!(target_endian = "big") {
         return Err(Error::data(
-            "a little-endian tensor cannot be borrowed here; read it into an owned array",
+            "a little-endian tensor cannot be viewed on a big-endian machine; read it into an \
+             owned array",
         ));
     }
     mem::checked::viewed(bytes).ok_or_else(|| not_viewable::<A>(bytes))

@@ -1,4 +1,4 @@
-//! Rust types of elements.
+//! [`Element`], the Rust types that tensor elements can have.
 
 use std::fmt;
 
@@ -21,17 +21,17 @@ mod sealed {
 
     pub trait Convert: Scalar {
         fn to_number(self) -> Number;
-        /// The element that holds the number exactly.
+        /// The number as an element, if that is exact.
         fn from_number(number: Number) -> Option<Self>;
     }
 }
 
 pub(super) use sealed::{Convert, Sealed};
 
-/// A Rust type that tensors can have as elements: `bool`, `u8` to `u64`, `i8` to `i64`,
+/// A Rust type that elements of tensors can have: `bool`, `u8` to `u64`, `i8` to `i64`,
 /// [`half::f16`], [`half::bf16`], `f32`, `f64`, and [`Complex`] of `f32` and `f64`.
 ///
-/// This trait is sealed. Element types without a Rust type, such as FP8, pass through
+/// This trait is sealed. Elements without a Rust type, such as FP8, can be read and written with
 /// [`DynTensor`](crate::DynTensor).
 pub trait Element: sealed::Sealed + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The dtype of this element type.
@@ -72,7 +72,7 @@ macro_rules! elements {
 
 for_each_dtype!(elements {});
 
-/// Conversions of elements to numbers and back, which must be exact.
+/// Implements the conversions from elements to numbers, and back if that is exact.
 macro_rules! conversions {
     ($($type:ty, |$value:ident| $to:expr, |$number:ident| $from:expr;)*) => {$(
         impl Convert for $type {

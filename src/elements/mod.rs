@@ -1,4 +1,4 @@
-//! Elements of any dtype in typed memory.
+//! [`Elements`], a typed vector of the elements of a tensor whose dtype is known at run time.
 
 mod bytes;
 mod element;
@@ -27,11 +27,11 @@ macro_rules! define {
         typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
         untyped $others:tt
     ) => {
-        /// Elements of a dtype that is known at run time.
+        /// The elements of a tensor whose dtype is known at run time.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Elements {
             $($variant(Vec<$type>),)*
-            /// Little-endian bytes of a dtype without a Rust type.
+            /// Little-endian bytes, for a dtype without a Rust type.
             Raw(DType, Vec<u8>),
         }
     };
@@ -39,7 +39,7 @@ macro_rules! define {
 
 for_each_dtype!(define {});
 
-/// Does `$do` with the typed vector, or `$raw` with dtype and bytes.
+/// Evaluates `$do` with the typed vector, or `$raw` with dtype and bytes.
 macro_rules! each {
     ($($given:tt)*) => {
         crate::dtype::for_each_dtype!(crate::elements::each_variant { $($given)* })
@@ -59,7 +59,7 @@ macro_rules! each_variant {
     };
 }
 
-/// Does `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
+/// Evaluates `$do` with `$alias` as the Rust type of the dtype, or `$raw` if there is none.
 macro_rules! with_type {
     ($($given:tt)*) => {
         crate::dtype::for_each_dtype!(crate::elements::each_type { $($given)* })
@@ -93,7 +93,7 @@ impl Elements {
         each!(self, values => of(values), (dtype, _bytes) => dtype.clone())
     }
 
-    /// The number of elements; of bytes, for a dtype of unknown size.
+    /// The number of elements. For a dtype of unknown size, the number of bytes.
     pub fn len(&self) -> usize {
         each!(self, values => values.len(), (dtype, bytes) => {
             bytes.len().saturating_mul(8) / dtype.bits().unwrap_or(8)
@@ -104,7 +104,7 @@ impl Elements {
         each!(self, values => size_of_val(values.as_slice()), (_dtype, bytes) => bytes.len())
     }
 
-    /// The bytes in memory, if they are in document order.
+    /// The bytes in memory, if they are little-endian.
     pub fn as_le_bytes(&self) -> Option<&[u8]> {
         fn of<A: Element>(values: &[A]) -> Option<&[u8]> {
             le_bytes(values)
@@ -136,7 +136,7 @@ impl Elements {
         )
     }
 
-    /// As [`Elements::copied_from_le`], without a copy where the bytes are the elements.
+    /// Like [`Elements::copied_from_le`], but keeps the vector if it can be used as it is.
     pub fn from_le_bytes(dtype: &DType, bytes: Vec<u8>) -> Result<Self> {
         match dtype {
             DType::U8 => Ok(Self::U8(bytes)),
@@ -148,12 +148,13 @@ impl Elements {
         }
     }
 
-    /// Elements of the bit patterns that are in memory.
+    /// Converts bit patterns, in the byte order of this machine, to elements.
     pub fn from_bits<A: Element>(bits: Vec<A::Bits>) -> Result<Self> {
         from_bits(bits).map(A::into_elements)
     }
 
-    /// The narrowest of bool, i64, u64, f64 and c128 that holds all numbers exactly.
+    /// The numbers as elements of the first of bool, i64, u64, f64 and c128 that can represent all of
+    /// them exactly. `None` if none can.
     pub fn holding(numbers: &[Number]) -> Option<Self> {
         fn all<A: Element>(numbers: &[Number]) -> Option<Elements> {
             let values = numbers.iter().map(|&number| A::from_number(number));
@@ -168,10 +169,10 @@ impl Elements {
             .or_else(|| all::<Complex<f64>>(numbers))
     }
 
-    /// Numbers as a format for people holds them: floats are rounded to the dtype, which prints
-    /// as many digits as tell its values apart.
+    /// Converts numbers that were read from a human-readable format. Floats are rounded to the dtype:
+    /// such formats only contain as many digits as are needed to distinguish its values.
     pub fn from_plain(dtype: &DType, numbers: &[Number]) -> Result<Self> {
-        /// The nearest value; a finite number is not rounded to an infinite one.
+        /// The nearest value. `None` if a finite number would become infinite.
         fn near(value: f64, nearest: f64) -> Option<f64> {
             (nearest.is_finite() || !value.is_finite()).then_some(nearest)
         }
@@ -211,7 +212,7 @@ impl Elements {
         )
     }
 
-    /// The elements as another type, if all are held exactly.
+    /// Converts the elements to another type. An error if a conversion is not exact.
     pub fn cast<A: Element>(self) -> Result<Vec<A>> {
         fn each_of<B: Element, A: Element>(values: &[B]) -> Result<Vec<A>> {
             let cast = |&value: &B| {
@@ -229,8 +230,8 @@ impl Elements {
         })
     }
 
-    /// Column-major elements of a shape in row-major order; an error for packed and unknown dtypes, and
-    /// where there are fewer than the shape tells.
+    /// Changes elements of this shape from column-major to row-major order. An error for packed and
+    /// unknown dtypes, and if the number of elements does not match the shape.
     pub fn row_major(self, shape: &Shape) -> Result<Self> {
         fn turned<T: Copy>(values: &[T], shape: &Shape) -> Result<Vec<T>> {
             let mut stride = 1;
@@ -260,7 +261,7 @@ impl Elements {
         })
     }
 
-    /// The vector as a `T`, if that is what it is.
+    /// Returns the vector as a `T` if `T` is the type of the vector.
     pub fn into_vec_as<T>(self) -> Option<T> {
         each!(self, values => mem::vec_as(values).ok(), (_dtype, _bytes) => None)
     }
@@ -275,5 +276,5 @@ fn does_not_fit(number: Number, dtype: &DType) -> Error {
         Number::Float(value) => value.to_string(),
         Number::Complex(re, im) => format!("{re}{im:+}i"),
     };
-    Error::data(format!("element {number} is no exact {dtype}"))
+    Error::data(format!("element {number} cannot be represented exactly as {dtype}"))
 }

@@ -1,4 +1,4 @@
-//! Elements one by one, for formats meant for people.
+//! Serializes elements one by one, for human-readable formats.
 
 use serde::ser::{Serialize, SerializeSeq};
 
@@ -7,8 +7,8 @@ use crate::dtype::DType;
 use crate::number::Number;
 
 impl Elements {
-    /// Writes the elements one by one, for formats meant for people.
-    /// A dtype without a Rust type gives its bytes.
+    /// Writes the elements one by one, for human-readable formats. For a dtype without a Rust type,
+    /// writes the bytes.
     pub fn serialize_plain<S: SerializeSeq>(&self, seq: &mut S) -> Result<(), S::Error> {
         each!(self, values => {
             for &value in values {
@@ -41,14 +41,14 @@ impl<A: Element> Serialize for Plain<A> {
     }
 }
 
-/// A float and whether it is a double.
+/// A float, and whether its type is `f64`.
 struct PlainFloat(f64, bool);
 
 impl Serialize for PlainFloat {
     #[allow(clippy::cast_possible_truncation)]
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(value, double) = *self;
-        // JSON has no such numbers; the names are those that `str::parse` takes.
+        // JSON has no infinities and NaNs. They are written as strings that `str::parse` accepts.
         if !value.is_finite() && serializer.is_human_readable() {
             return serializer.collect_str(&value);
         }

@@ -1,4 +1,4 @@
-//! Input that can be read at any position.
+//! [`ReadAt`], input that can be read at any position.
 
 use std::fs::File;
 use std::io;
@@ -11,24 +11,25 @@ use crate::io::shared::SharedBytes;
 use crate::io::source::read_some;
 use crate::mem::MappedFile;
 
-/// Where an [`Archive`](crate::Archive) is read from: a file, bytes in memory, or anything else that
-/// reads at a position, such as an object store.
+/// The source of an [`Archive`](crate::Archive): a file, bytes in memory, or anything else that can be
+/// read at a position, such as an object store.
 ///
-/// Reads take `&self`, so that several threads can read at once.
+/// Reads take `&self`, so several threads can read at the same time.
 pub trait ReadAt {
-    /// Reads up to `out.len()` bytes from `offset` on; how many it were. Zero only at the end.
+    /// Reads up to `out.len()` bytes, starting `offset` bytes from the start of the source. Returns the
+    /// number of bytes read. For a non-empty `out`, this is zero only at the end of the source.
     ///
     /// # Errors
-    /// Where reading fails.
+    /// If reading fails.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// The number of bytes there are.
+    /// The length of the source in bytes.
     ///
     /// # Errors
-    /// Where that cannot be found out.
+    /// If the length cannot be determined.
     fn size(&self) -> io::Result<u64>;
 
-    /// All bytes, if they lie in memory: then nothing is copied that need not be.
+    /// All bytes of the source, if they are in memory. Then tensors can be borrowed from them.
     fn contents(&self) -> Option<&[u8]> {
         None
     }
@@ -57,7 +58,7 @@ impl ReadAt for File {
         std::os::windows::fs::FileExt::seek_read(self, out, offset)
     }
 
-    /// One reader at a time: the position is shared.
+    /// Locks, because all readers share the position of the file.
     #[cfg(not(any(unix, windows)))]
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         use std::io::{Read, Seek};
@@ -168,7 +169,7 @@ impl ReadAt for MappedFile {
     }
 }
 
-/// Fills `out` from `offset` on, or up to the end, however little each read gives; how many bytes it were.
+/// Reads from `offset` until `out` is full or the source ends. Returns the number of bytes read.
 pub fn read_up_to<S: ReadAt + ?Sized>(
     source: &S,
     out: &mut [u8],
@@ -184,7 +185,7 @@ pub fn read_up_to<S: ReadAt + ?Sized>(
     Ok(done)
 }
 
-/// The first `len` bytes, or all where there are fewer, however little each read gives.
+/// The first `len` bytes of the source, or all of them if there are fewer.
 pub fn first_bytes<S: ReadAt + ?Sized>(source: &S, len: usize) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; len];
     let there = read_up_to(source, &mut piece, 0)?;
@@ -192,18 +193,20 @@ pub fn first_bytes<S: ReadAt + ?Sized>(source: &S, len: usize) -> io::Result<Vec
     Ok(piece)
 }
 
-/// Opens a file for reading, if it is a regular one, and says how long it is. Others may never end, or
-/// never start: so that no pipe is waited for, opening does not block where that can be asked for.
+/// Opens a regular file for reading, and returns it with its length in bytes.
+///
+/// Other kinds of files, such as pipes and devices, are rejected because they may never end. On Unix,
+/// opening does not block: a pipe without a writer is rejected immediately.
 ///
 /// # Errors
-/// Where the file cannot be opened, or is no regular file.
+/// If the file cannot be opened, or is not a regular file.
 pub fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::io_at(error, "cannot open", path);
     let refused = |found: &std::fs::Metadata| {
         let what = if found.is_dir() {
             "it is a directory"
         } else {
-            "it is no regular file: read it as a stream"
+            "it is not a regular file: read it as a stream"
         };
         failed(io::Error::new(io::ErrorKind::InvalidInput, what))
     };
@@ -230,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives a byte at a time, and is interrupted before each.
+    /// Returns one byte per call, and is interrupted before each.
     struct Slow(Vec<u8>, Cell<bool>);
 
     impl ReadAt for Slow {

@@ -1,9 +1,10 @@
-//! Files that appear whole or not at all.
+//! Writes files atomically: the new file appears completely or not at all.
 //!
-//! A temporary file beside the target is written, synced and renamed over it. Beside it stands a guard,
-//! an empty file that is locked as long as the writer lives: so [`sweep`] tells leftovers of dead
-//! processes from files that are being written. The temporary file itself is not locked, as it would
-//! still be for a moment after the rename.
+//! The content is written to a temporary file in the same directory. When it is complete and synced,
+//! the temporary file is renamed to the target. Next to the temporary file there is a guard, an empty
+//! file that the writer keeps locked while it lives. By this lock, [`sweep`] can tell the leftovers of
+//! dead processes from files that are being written. The temporary file itself is not locked, because
+//! the lock would still exist for a moment after the rename.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,57 +17,48 @@ use std::path::{Path, PathBuf};
 use super::lock::Locked;
 use crate::error::{Error, Result};
 
-/// How far a save goes to survive a crash.
+/// What a save does so that the file survives a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyncLevel {
-    /// A crash of the process leaves the old file or the new one, whole. After a crash of the
-    /// machine or a loss of power the file may be empty or torn.
+    /// Nothing is synced. After a crash of the process, the target is the complete old file or the
+    /// complete new one. After a crash of the machine or a power failure, it may be empty or truncated.
     Off,
-    /// File and directory are synced before the save returns: a crash of the machine, too, leaves
-    /// the old file or the new one, and the new one once the save has returned.
+    /// The file and its directory are synced before the save returns. Also after a crash of the
+    /// machine, the target is the complete old file or the complete new one. After the save has
+    /// returned, it is the new one.
     #[default]
     Full,
 }
 
-/// How the name of every temporary file ends.
+/// The end of the name of every temporary file.
 const SUFFIX: &str = ".tenarc-tmp";
 
-/// How the name of its guard ends, which is the same otherwise.
+/// The end of the name of its guard. The rest of the name is the same.
 const GUARD_SUFFIX: &str = ".tenarc-lock";
 
-/// Bytes of the target's name that appear in the temporary one; some file systems take no more than
-/// 143 for a name.
+/// How many bytes of the target's name the temporary name contains at most. Some file systems limit
+/// names to 143 bytes.
 const MAX_STEM: usize = 100;
 
-/// Characters that tell temporary files of one target apart.
+/// How many random characters the name of a temporary file contains.
 const UNIQUE: usize = 8;
 
-/// A name is taken only if another one of 2^40 is the same, or if a sweep was faster.
+/// How many names are tried. A name fails only if it collides with another one of 2^40, or if a sweep
+/// has locked the new guard first.
 const ATTEMPTS: usize = 100;
 
-/// A file that takes its place when it is [committed](Self::commit), and leaves nothing behind when
-/// it is dropped.
+/// A file that appears at its path when it is [committed](Self::commit). Dropping it without a commit
+/// removes what was written.
 ///
-/// What stands at the target is replaced, not changed: a symbolic link becomes a file, other hard
-/// links keep the old content. The mode of the file replaced is kept (of the file a link leads to,
-/// if there is one); owner, group and extended attributes are those of a new file. Until it is
-/// committed, a file that replaces another one is readable by its owner only.
+/// A commit replaces the file at the target and does not change it. A symbolic link becomes a regular
+/// file, and other hard links keep the old content. The new file gets the permission bits of the
+/// replaced file (or of the file that a link leads to, if there is one). Owner, group and extended
+/// attributes are those of a new file. If a file is replaced, only the owner can read the temporary
+/// file before the commit.
 ///
-/// So [`save`](crate::save) and all conversions write files; here it is for files of other kinds.
-///
-/// ```
-/// use std::io::Write;
-/// use tenarc::io::{AtomicFile, SyncLevel};
-///
-/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-atomic-{}", std::process::id()));
-/// # std::fs::create_dir_all(&dir)?;
-/// let mut file = AtomicFile::replacing(&dir.join("notes.txt"))?;
-/// file.write_all(b"whole")?;
-/// file.commit(SyncLevel::Full)?;
-/// # std::fs::remove_dir_all(&dir)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// [`save`](crate::save) and all conversions write their files in this way. It is public so that you can
+/// write other files like this.
 pub struct AtomicFile {
     file: File,
     temp: Temp,
@@ -82,23 +74,25 @@ impl fmt::Debug for AtomicFile {
 }
 
 impl AtomicFile {
-    /// As [`create`](Self::create), and removes what saves to this target left behind that were killed.
+    /// Like [`create`](Self::create), but first removes the temporary files that killed processes have
+    /// left behind for this target.
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create).
+    /// If `target` has no file name, if something other than a regular file is there, or if no file can
+    /// be created in its directory.
     pub fn replacing(target: &Path) -> Result<Self> {
-        // Not worth failing for.
+        // A leftover does no harm, so errors are ignored.
         let _ = sweep(parent(target), target.file_name());
         Self::create(target)
     }
 
-    /// Opens a temporary file beside `target`.
+    /// Creates a temporary file in the directory of `target`.
     ///
     /// # Errors
     ///
-    /// If `target` has no file name, is or leads to something other than a regular file, or if no
-    /// file can be created beside it.
+    /// If `target` has no file name, if it is or links to something other than a regular file, or if no
+    /// file can be created in its directory.
     pub fn create(target: &Path) -> Result<Self> {
         let name = name_of(target)?;
         let replaced = regular_file_at(target)?;
@@ -117,7 +111,7 @@ impl AtomicFile {
                 Err(error) => return Err(failed(error)),
             }
         }
-        Err(failed(io::Error::new(ErrorKind::AlreadyExists, "every name tried was taken")))
+        Err(failed(io::Error::new(ErrorKind::AlreadyExists, "all names that were tried exist")))
     }
 
     /// The temporary file.
@@ -125,27 +119,28 @@ impl AtomicFile {
         &self.file
     }
 
-    /// Locks the file, so that nobody else appends to it once it is committed.
+    /// Locks the file, so that no other process appends to it after the commit.
     pub(crate) fn lock(&self) -> Result<Locked> {
         let lock = || Locked::before_move(self.file.try_clone()?, &self.target);
         lock().map_err(|error| self.failed(error, "cannot lock a temporary file beside"))
     }
 
-    /// Puts the file where the target is.
+    /// Moves the file to the target.
     ///
     /// # Errors
     ///
-    /// If it cannot be synced or renamed: then the target is as it was. If the directory cannot be
-    /// synced the target is the new file, but may not survive a crash of the machine.
+    /// If the file cannot be synced or renamed. Then the target is unchanged. Also if the directory
+    /// cannot be synced. Then the target is the new file, but may not survive a crash of the machine.
     pub fn commit(self, sync: SyncLevel) -> Result<()> {
         self.keep_mode()?;
         let Self { file, temp, target, .. } = self;
         let failed = |error, attempt| Error::io_at(error, attempt, &target);
         let mut dir = None;
         if sync == SyncLevel::Full {
-            // A second try would report success for pages that the first has dropped.
+            // Not repeated after an error: the first call may have dropped the dirty pages, and a
+            // second call would report success.
             file.sync_all().map_err(|error| failed(error, "cannot sync"))?;
-            // Before the rename: where it cannot be opened, nothing has happened yet.
+            // Opened before the rename, so that the target is unchanged if this fails.
             dir = Some(Directory::open(parent(&target))?);
         }
         temp.move_to(&target).map_err(|error| failed(error, "cannot move a temporary file to"))?;
@@ -157,10 +152,10 @@ impl AtomicFile {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
         let Some(replaced) = &self.replaced else { return Ok(()) };
-        // Not setuid and its like, which no change of the content would have kept either.
+        // The setuid, setgid and sticky bits are not copied.
         let mode = replaced.mode() & 0o777;
         let failed = |error| self.failed(error, "cannot keep the mode of");
-        // File systems without modes refuse to set what all their files have.
+        // File systems without modes fail even if the mode would not change, so it is compared first.
         if retried(|| self.file.metadata()).map_err(failed)?.mode() & 0o777 != mode {
             let permissions = fs::Permissions::from_mode(mode);
             self.file.set_permissions(permissions).map_err(failed)?;
@@ -179,7 +174,8 @@ impl AtomicFile {
         Error::io_at(error, attempt, &self.target)
     }
 
-    /// For callers that know only the I/O error: the kind stays, for those that retry.
+    /// Adds the path to an I/O error. `Interrupted` errors are returned as they are, for callers that
+    /// retry.
     #[cold]
     fn write_failed(&self, error: io::Error) -> io::Error {
         match error.kind() {
@@ -203,17 +199,17 @@ impl Write for AtomicFile {
     }
 }
 
-/// The name of a temporary file, which is removed when this is dropped.
+/// The path of a temporary file. Dropping this removes the file, unless it was moved.
 struct Temp {
     path: PathBuf,
     moved: bool,
-    // Dropped last.
+    // The last field, so that it is dropped last: the guard must exist as long as the file.
     _guard: Guard,
 }
 
 impl Temp {
-    /// The guard is there before the file and is removed after it: a temporary file without a guard is
-    /// a leftover.
+    /// Creates the guard and then the file. The guard is removed after the file. So a temporary file
+    /// without a guard is always a leftover.
     fn create(target: &Path, name: &OsStr, private: bool) -> io::Result<(Self, File)> {
         let base = temp_name(name);
         let guard = Guard::create(&target.with_file_name(format!("{base}{GUARD_SUFFIX}")))?;
@@ -232,20 +228,20 @@ impl Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         if !self.moved {
-            // Whatever made the save fail is told already; a leftover is swept.
+            // The caller reports why the save failed. If removing fails, a later sweep does it.
             let _ = retried(|| fs::remove_file(&self.path));
         }
     }
 }
 
-/// A locked file that says that a writer lives. It is removed when this is dropped, and unlocked then.
+/// A locked file that shows that the writer lives. Dropping this removes the file and then unlocks it.
 struct Guard(Locked);
 
 impl Guard {
     fn create(path: &Path) -> io::Result<Self> {
         let created = Locked::try_new(path).map(Self);
         created.inspect_err(|error| {
-            // Otherwise the file is another writer's.
+            // If it existed already, it belongs to another writer.
             if error.kind() != ErrorKind::AlreadyExists {
                 let _ = retried(|| fs::remove_file(path));
             }
@@ -255,15 +251,16 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // A leftover is swept.
+        // If this fails, a later sweep removes the file.
         let _ = retried(|| fs::remove_file(self.0.path()));
     }
 }
 
-/// Removes temporary files in `dir` whose writers are dead, of the target called `of` or of all, and
-/// their guards. Returns of how many saves it removed leftovers.
+/// Removes the temporary files and guards of dead writers in `dir`: those for the target named `of`, or
+/// for all targets if it is `None`. Returns the number of saves whose leftovers were removed.
 ///
-/// Files that cannot be removed are left alone, as are all where the file system has no locks.
+/// Files that cannot be removed are left alone. If the file system has no locks, a file that has a
+/// guard is left alone too.
 ///
 /// # Errors
 ///
@@ -296,7 +293,7 @@ fn remove_stale(dir: &Path, base: &str) -> bool {
     removed | (lock.is_some() && fs::remove_file(&guard).is_ok())
 }
 
-/// Runs a call until no signal interrupts it.
+/// Repeats a call as long as a signal interrupts it.
 pub fn retried<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -319,9 +316,9 @@ fn open_new(temp: &Path, private: bool) -> io::Result<File> {
     options.open(temp)
 }
 
-/// The last part of a path that can name a file.
+/// The file name of a path. An error if the path ends without one.
 fn name_of(target: &Path) -> Result<&OsStr> {
-    // `file_name` sees a name in `a/` and in `a/.`, too.
+    // `file_name` also returns a name for `a/` and `a/.`, which are not paths of files.
     let ends_with =
         |name: &&OsStr| target.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes());
     target.file_name().filter(ends_with).ok_or_else(|| {
@@ -330,7 +327,8 @@ fn name_of(target: &Path) -> Result<&OsStr> {
     })
 }
 
-/// What is known about the file at `target`, or where the link there leads; `None` if there is none.
+/// The metadata of the regular file at `target`, or of the file that a link there leads to. `None` if
+/// there is no file.
 fn regular_file_at(target: &Path) -> Result<Option<Metadata>> {
     let found = match retried(|| fs::symlink_metadata(target)) {
         Ok(link) if link.is_symlink() => fs::metadata(target).ok(),
@@ -365,13 +363,13 @@ pub struct Directory<'a> {
 impl<'a> Directory<'a> {
     pub fn open(path: &'a Path) -> Result<Self> {
         let handle = File::open(path)
-            .map_err(|error| Error::io_at(error, "cannot open, to sync it, the directory", path))?;
+            .map_err(|error| Error::io_at(error, "cannot open for syncing the directory", path))?;
         Ok(Self { path, handle })
     }
 
     pub fn sync(&self) -> Result<()> {
         match self.handle.sync_all() {
-            // Some network file systems cannot: their servers keep the entries.
+            // Some network file systems cannot sync directories. Their servers store the entries.
             Err(error)
                 if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) =>
             {
@@ -384,7 +382,7 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// Elsewhere directories cannot be synced, and the file system's journal keeps their entries.
+/// On other systems, directories cannot be synced. The journal of the file system keeps their entries.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps)]
 impl<'a> Directory<'a> {
@@ -398,16 +396,17 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// `.{name}.{eight characters}`: hidden, and recognised by [`parse_temp_name`] with a suffix.
+/// A hidden name of the form `.{name}.{eight characters}`. With a suffix, [`parse_temp_name`] recognises
+/// it.
 fn temp_name(target: &OsStr) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    // Seeded by the system for every thread, and another number every time.
+    // Every `RandomState` gives a different number. The system seeds them once per thread.
     let random: [u8; UNIQUE] = RandomState::new().build_hasher().finish().to_le_bytes();
     let unique = random.map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
     format!(".{}.{}", stem(target), String::from_iter(unique))
 }
 
-/// As much of the target's name as fits, for people.
+/// The start of the target's name, so that people can see what a temporary file belongs to.
 fn stem(target: &OsStr) -> String {
     let mut stem = target.to_string_lossy().into_owned();
     let end = (0..=MAX_STEM).rfind(|&at| stem.is_char_boundary(at)).unwrap_or(0);
@@ -415,8 +414,8 @@ fn stem(target: &OsStr) -> String {
     stem
 }
 
-/// The name of a temporary file or a guard without its suffix, and the stem in it; `None` for other
-/// names.
+/// Splits the name of a temporary file or guard: returns the name without its suffix, and the part of
+/// the target's name in it. `None` for other names.
 fn parse_temp_name(name: &str) -> Option<(&str, &str)> {
     let base = name.strip_suffix(SUFFIX).or_else(|| name.strip_suffix(GUARD_SUFFIX))?;
     let (stem, unique) = base.strip_prefix('.')?.rsplit_once('.')?;

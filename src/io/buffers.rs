@@ -1,38 +1,39 @@
-//! Bytes that stand apart from what refers to them, in buffers with numbers: in the body of an archive's
-//! segment, or wherever parts are.
+//! Access to buffers: numbered blocks of bytes that are stored separately from the metadata that refers
+//! to them. They are in the body of an archive's segment, or in memory with [`crate::parts`].
 
 use crate::error::Result;
 use crate::io::shared::SharedBytes;
 
-/// Gives payloads while a value is read. Buffers are numbered from zero.
+/// The buffers that a value refers to while it is read. They are numbered from zero.
 pub trait Buffers<'de> {
-    /// The length of a buffer, if there is one of this number.
+    /// The length of a buffer in bytes. `None` if no buffer has this number.
     fn len_of(&self, number: u64) -> Option<u64>;
 
-    /// How many there are.
+    /// The number of buffers.
     fn count(&self) -> u64;
 
-    /// How many bytes of the budget an owned copy takes. Each that is read by is backed by input
-    /// once; further copies are mere claims.
+    /// How many bytes of the allocation limit are used up if this buffer of `len` bytes is copied.
+    /// The first copy of a buffer can be free, because as many bytes of input exist. Further
+    /// references to the same buffer must cost their length.
     fn cost(&mut self, number: u64, len: u64) -> u64;
 
-    /// How their contents are had.
+    /// How to get the contents of the buffers.
     fn contents(&mut self) -> Contents<'_, 'de>;
 
     /// The bytes of a small tensor inside the metadata, which end at `end`, aligned to 16 bytes if that can
     /// be had.
-    fn settle(&self, _end: u64, bytes: &'de [u8]) -> &'de [u8] {
+    fn aligned(&self, _end: u64, bytes: &'de [u8]) -> &'de [u8] {
         bytes
     }
 }
 
-/// How the contents of buffers are had.
+/// How to get the contents of buffers.
 pub enum Contents<'b, 'de> {
-    /// They lie in memory for as long as the input.
+    /// The buffers are in memory and live as long as the input.
     Lent(&'b mut dyn Lend<'de>),
-    /// They are read when they are asked for.
+    /// The buffers are read on demand.
     Read(&'b mut dyn ReadBuffer),
-    /// Only their lengths are known.
+    /// Only the lengths are known.
     Unknown,
 }
 
@@ -41,23 +42,24 @@ pub trait Lend<'de> {
     /// The content of a buffer.
     fn lend(&mut self, number: u64) -> Result<&'de [u8]>;
 
-    /// The content of a buffer together with what keeps it alive, where that can be had.
+    /// The content of a buffer with shared ownership, if the implementation supports it.
     fn share(&self, _number: u64) -> Option<SharedBytes> {
         None
     }
 }
 
-/// Buffers read from front to end, one at a time.
+/// Reads buffers one at a time, each from start to end.
 pub trait ReadBuffer {
-    /// For so many bytes memory may be asked for at once, as there is, or was, input to back them.
+    /// How many bytes of memory may be allocated at once, because at least that much input is known to
+    /// exist.
     fn proven(&self) -> usize;
 
-    /// Starts to read a buffer that is referred to right before `at`.
+    /// Starts to read a buffer. `at` is the offset just after the reference to it, for errors.
     fn start(&mut self, number: u64, at: u64) -> Result<()>;
 
-    /// Fills `out` with what comes next in the buffer.
+    /// Fills `out` with the next bytes of the buffer.
     fn read(&mut self, out: &mut [u8]) -> Result<()>;
 
-    /// All of the buffer was read.
+    /// Ends the buffer after all of it was read.
     fn finish(&mut self) -> Result<()>;
 }

@@ -1,26 +1,28 @@
-//! XXH3: 64 bits for what is stored, 128 bits under a random seed for telling contents apart.
+//! XXH3 hashes: 64 bits for the checksums in files, and 128 bits with a random seed to find out whether
+//! two contents are the same.
 
 use std::hash::Hasher as _;
 
 use twox_hash::xxhash3_64::{DEFAULT_SECRET_LENGTH, RawHasher, SecretBuffer};
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-/// Hashes are stored in their canonical form, big-endian.
+/// The length of a stored hash in bytes. Hashes are stored in their canonical form, big-endian.
 pub const LEN: usize = 8;
 
-/// How much is read and hashed at once: it stays in cache in between.
+/// How many bytes are read and hashed at once. They fit in the cache.
 pub const STEP: usize = 256 << 10;
 
-/// How much is hashed and then written at once. File systems take long writes with less work than
-/// short ones; the last cache still holds so much.
+/// How many bytes are hashed and then written at once. File systems handle a few long writes faster
+/// than many short ones, and this amount still fits in the last-level cache.
 pub const WRITE_STEP: usize = 4 << 20;
 
-/// XXH3-64 of `bytes`. A seed binds the hash to what the seed stands for: a place, or a hash.
+/// XXH3-64 of `bytes` with a seed. The seed makes the hash depend on something else as well, such as
+/// the position of the bytes or another hash.
 pub fn of(bytes: &[u8], seed: u64) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
-/// XXH3-64 of pieces that are one, under a seed.
+/// XXH3-64 with a seed, of the concatenation of the pieces.
 pub fn of_pieces(pieces: &[&[u8]], seed: u64) -> u64 {
     let mut hasher = XxHash3_64::with_seed(seed);
     for piece in pieces {
@@ -29,7 +31,7 @@ pub fn of_pieces(pieces: &[&[u8]], seed: u64) -> u64 {
     hasher.finish()
 }
 
-/// XXH3-64 without a seed, piece by piece, without allocating.
+/// XXH3-64 without a seed, of data that arrives in pieces. It does not allocate.
 pub struct Hasher(RawHasher<&'static [u8; DEFAULT_SECRET_LENGTH]>);
 
 impl Hasher {
@@ -46,11 +48,11 @@ impl Hasher {
     }
 }
 
-/// Tells contents apart, within this process.
+/// A 128-bit hash that identifies contents within this process.
 pub struct Identity(XxHash3_128);
 
 impl Identity {
-    /// `seed` must be random: then nobody can have made two contents that look the same.
+    /// `seed` must be random, so that nobody can prepare two contents with the same hash.
     pub fn new(seed: u64) -> Self {
         Self(XxHash3_128::with_seed(seed))
     }

@@ -9,29 +9,29 @@
 //! | a save | the guard beside its temporary file | exclusive | takes another name |
 //! | the sweep of leftovers | each guard | exclusive | the writer lives: leaves the file alone |
 //! | a save or removal in a directory of checkpoints | `.tenarc-saving.lock` there | exclusive | waits |
-//! | a check of the manifest of such a directory | the same | shared | waits |
+//! | a check of the manifest of such a directory | the same file | shared | waits |
 //!
-//! Readers of archives take no lock. A save does not lock the file that it writes, so that whoever
-//! finds the file at its path can append to it at once. There is one exception: a new archive that
-//! goes on after its first commit is locked before it is moved to its path, as if it were opened
-//! for appending then.
+//! Readers of archives take no lock. A save does not lock the file that it writes, so that another
+//! process that finds the file at its path can append to it immediately. There is one exception: if
+//! the writer of a new archive continues after its first commit, it locks the file before the file is
+//! moved to its path, as if it had opened the file for appending.
 //!
-//! **Waiting.** Only processes that hold a lock for the time of one save are waited for. An archive
-//! can be open for appending for hours; whoever comes second is told at once, by
+//! **Waiting.** A process only waits for locks that are held for the duration of one save. An archive
+//! can be open for appending for hours, so a second writer does not wait and gets an error with
 //! [`ErrorKind::ResourceBusy`].
 //!
-//! **Files that are replaced.** A file is opened first and locked second. In between another one can
-//! be renamed to its path, or it can be removed. So after locking, the path is looked up again: if it
-//! leads to another file, all is done again with that one. Outside Unix, where files cannot be told
-//! apart by a number, only a removal is noticed. Only regular files are opened, and links are not
-//! followed.
+//! **Files that are replaced.** A file is first opened and then locked. In between, another process can
+//! rename another file to its path, or remove it. So after locking, the path is looked up again. If it
+//! leads to another file, everything is repeated with that file. Outside Unix, files have no number by
+//! which they can be compared, so only a removal is noticed. Only regular files are opened, and links
+//! are not followed.
 //!
-//! **File systems without locks** (some network file systems). The work goes on without a lock, and
-//! only one process may write at a time. Nothing is swept there. Any other failure to lock is an
-//! error.
+//! **File systems without locks** (some network file systems). Writers continue without a lock, so only
+//! one process may write at a time. The sweep removes nothing that has a guard. Any other failure to
+//! lock is an error.
 //!
-//! **Children.** A forked process shares the locks of its parent. So a lock is released explicitly
-//! when it is dropped: closing the file would leave it to the child.
+//! **Children.** A forked process shares the locks of its parent. So dropping a lock releases it
+//! explicitly. If it only closed the file, the child would keep the lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use super::atomic::retried;
 
-/// An open file that is locked until this is dropped, if its file system has locks.
+/// An open file. If its file system has locks, the file is locked until this is dropped.
 #[derive(Debug)]
 pub struct Locked {
     pub file: File,
@@ -48,25 +48,25 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Locks a file that is there; fails if it is locked.
+    /// Locks an existing file. Fails if it is locked already.
     pub fn try_existing(path: &Path) -> io::Result<Self> {
         Self::acquire(path, open_existing, try_exclusive)
     }
 
-    /// Creates a file and locks it; fails if there is one, or if a sweep has locked the new file.
+    /// Creates a file and locks it. Fails if the file exists, or if a sweep has locked it first.
     pub fn try_new(path: &Path) -> io::Result<Self> {
         Self::acquire(path, create, try_exclusive)
     }
 
-    /// Waits for an exclusive lock on a file, which is created if it is not there.
+    /// Waits for an exclusive lock on a file. Creates the file if it does not exist.
     pub fn wait(path: &Path) -> io::Result<Self> {
         Self::acquire(path, open_or_create, File::lock)
     }
 
-    /// Waits for a shared lock on a file that is there.
+    /// Waits for a shared lock on an existing file.
     #[cfg(feature = "sha256")]
     pub fn wait_shared(path: &Path) -> io::Result<Self> {
-        // Opened for reading only: the medium may be read-only.
+        // Opened only for reading, because the file system may be read-only.
         let open = |path: &Path| open_regular(path, OpenOptions::new().read(true));
         Self::acquire(path, open, File::lock_shared)
     }
@@ -92,7 +92,7 @@ impl Locked {
         }
     }
 
-    /// Whether there is a lock; `false` where the file system has none.
+    /// Whether the file is locked. `false` if the file system has no locks.
     pub fn is_held(&self) -> bool {
         self.held
     }
@@ -114,7 +114,7 @@ impl Locked {
 impl Drop for Locked {
     fn drop(&mut self) {
         if self.held {
-            // Where this fails, closing the file is left.
+            // If this fails, closing the file releases the lock, unless a child has it too.
             let _ = self.file.unlock();
         }
     }
@@ -129,7 +129,8 @@ fn try_exclusive(file: &File) -> io::Result<()> {
     })
 }
 
-/// Whether a lock was had, or none can be had; other errors are passed on.
+/// Returns true if locking succeeded, and false if the file system has no locks. Other errors are
+/// returned.
 fn or_without(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -139,7 +140,7 @@ fn or_without(result: io::Result<()>) -> io::Result<bool> {
 }
 
 fn means_no_locks(error: &io::Error) -> bool {
-    // NFS without its lock service says that no locks are available.
+    // NFS without its lock service reports `ENOLCK`.
     #[cfg(unix)]
     if matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EOPNOTSUPP)) {
         return true;
@@ -147,13 +148,13 @@ fn means_no_locks(error: &io::Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }
 
-/// Opens a regular file, and follows no link.
+/// Opens a regular file. Does not follow links.
 fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Before it is opened: opening a device can have effects.
+    // Checked before opening, because opening a device can have side effects.
     if !retried(|| fs::symlink_metadata(path))?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    // It may have become a link or a pipe in between.
+    // The file may have been replaced by a link or a pipe since the check.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
     retried(|| options.open(path))
@@ -167,7 +168,7 @@ fn create(path: &Path) -> io::Result<File> {
     retried(|| OpenOptions::new().read(true).write(true).create_new(true).open(path))
 }
 
-/// Opens a regular file for reading and writing, or creates it; follows no link.
+/// Opens a regular file for reading and writing, or creates it. Does not follow links.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
     loop {
         match open_existing(path) {
@@ -219,7 +220,7 @@ mod tests {
         Locked::try_existing(&path).unwrap();
     }
 
-    /// A child has the same open file, as after a fork.
+    /// A clone of the handle acts like the handle of a forked child.
     #[test]
     fn a_lock_ends_although_another_handle_is_open() {
         let (_dir, path) = file();
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::ResourceBusy);
     }
 
-    /// The lock that was had first is one on a file that nobody finds any more.
+    /// The first lock is on a file that is no longer at the path.
     #[cfg(unix)]
     #[test]
     fn a_file_that_is_replaced_before_it_is_locked_is_noticed() {

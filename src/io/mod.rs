@@ -1,4 +1,4 @@
-//! Where bytes come from and go to: sources that are read at positions, files that appear whole.
+//! Reading and writing bytes: sources that are read at positions, and files that are written atomically.
 
 pub(crate) mod at;
 pub(crate) mod atomic;

@@ -1,19 +1,19 @@
-//! Bytes that are kept alive by whoever holds them.
+//! Bytes with shared ownership.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Bytes that live as long as anybody holds them: what a [`SharedTensor`](crate::tensor::SharedTensor)
-/// keeps of the buffer it was made from.
+/// Bytes with shared ownership. They live until the last clone is dropped. A
+/// [`SharedTensor`](crate::tensor::SharedTensor) uses them to keep its buffer alive.
 ///
-/// Made of anything that owns bytes, such as `bytes::Bytes`, `Arc<[u8]>`, a memory map or
-/// [`Buffer`](crate::parts::Buffer). Cloning counts a reference.
+/// Any owner of bytes can be converted, such as `bytes::Bytes`, `Arc<[u8]>`, a memory map or a
+/// [`Buffer`](crate::parts::Buffer). A clone only increments a reference count.
 #[derive(Clone)]
 pub struct SharedBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl SharedBytes {
-    /// Bytes that keep their owner alive.
+    /// The bytes of `owner`, which is dropped with the last clone.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
         Self(Arc::new(owner))
     }

@@ -1,26 +1,27 @@
-//! Output: a buffer that fills up, and what happens when it is full.
+//! [`Sink`], the output of the encoder: a buffer, and an [`Overflow`] that handles a full buffer.
 //!
-//! All small pieces are appended to one `Vec<u8>`; only when its capacity does not suffice does
-//! the [`Overflow`] decide: grow the vector, count instead of writing, or hand the contents to an
-//! [`io::Write`]. So the fast path is the same for all, one comparison and a copy.
+//! All small pieces are appended to one `Vec<u8>`. Only if a piece does not fit into its capacity, the
+//! [`Overflow`] decides what to do: let the vector grow, only count the bytes, or write the contents to
+//! an [`io::Write`]. So the fast path is the same for all destinations: one comparison and a copy.
 
 use std::io;
 
 use crate::error::{Error, Result};
 use crate::mem;
 
-/// What to do with bytes that do not fit the buffer's capacity.
+/// Handles bytes that do not fit into the buffer's capacity. `buf` is the buffer, and `base` is the
+/// number of bytes that have left it.
 pub trait Overflow {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()>;
 
-    /// A buffer to append to without looking for overflows: the sink's own, where that holds all
-    /// that was written.
+    /// Returns a buffer that the caller can append to directly. If the sink's buffer contains
+    /// everything that was written, it is that buffer. Otherwise it is an empty one.
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8>;
 
-    /// Takes a lent buffer back, whose contents from `start` on are new.
+    /// Takes back a buffer that was lent, with what the caller has appended.
     fn give_back(&mut self, buf: &mut Vec<u8>, base: &mut u64, lent: Vec<u8>) -> Result<()>;
 
-    /// Hands everything on.
+    /// Writes the contents of the buffer to the destination.
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()>;
 }
 
@@ -36,7 +37,7 @@ impl<O: Overflow> Sink<O> {
         Self { buf, base: 0, over }
     }
 
-    /// Bytes written so far, those that stood in the buffer at first included.
+    /// The number of bytes written so far, including those that were in the buffer at the start.
     #[inline]
     pub fn position(&self) -> u64 {
         self.base + self.buf.len() as u64
@@ -52,7 +53,7 @@ impl<O: Overflow> Sink<O> {
         if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
-    /// As [`Sink::put_slice`], for what is rather long than short.
+    /// Like [`Sink::put_slice`], for slices that are usually long.
     #[inline]
     pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {
         if self.buf.capacity() - self.buf.len() < bytes.len() {
@@ -62,7 +63,7 @@ impl<O: Overflow> Sink<O> {
         Ok(())
     }
 
-    /// A head and what follows it.
+    /// Writes a head and the bytes that follow it.
     #[inline(always)]
     pub fn put_headed<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<()> {
         if mem::append(&mut self.buf, head, bytes) {
@@ -78,7 +79,8 @@ impl<O: Overflow> Sink<O> {
         self.over.overflow(&mut self.buf, &mut self.base, bytes)
     }
 
-    /// A buffer whose contents so far must be kept; see [`Sink::give_back`].
+    /// Lends a buffer to append to. The caller must keep its contents and return it to
+    /// [`Sink::give_back`].
     pub fn lend(&mut self) -> Vec<u8> {
         self.over.lend(&mut self.buf)
     }
@@ -91,7 +93,7 @@ impl<O: Overflow> Sink<O> {
         self.over.flush(&mut self.buf, &mut self.base)
     }
 
-    /// What was written and not handed on, and the overflow.
+    /// The bytes that are still in the buffer, and the overflow.
     #[inline(always)]
     pub fn pending(&mut self) -> (&[u8], &mut O) {
         (&self.buf, &mut self.over)
@@ -101,7 +103,7 @@ impl<O: Overflow> Sink<O> {
         (self.buf, self.base, self.over)
     }
 
-    /// Forgets what was not handed on, and counts on from `base`.
+    /// Discards the bytes in the buffer, and sets the position to `base`.
     pub fn restart_at(&mut self, base: u64) {
         self.buf.clear();
         self.base = base;
@@ -117,16 +119,17 @@ impl<O: Overflow> Sink<O> {
     }
 }
 
-/// Into memory. Small growth is left to `Vec`; the first large block that does not fit turns
-/// writing into counting, so that the caller can allocate once, to the byte, and write again.
+/// Writes into memory. For small pieces the vector grows as usual. If measuring is on, the first large
+/// block that does not fit turns writing into counting. The caller can then allocate the exact size
+/// once and write the value again.
 pub struct Memory {
     measure: bool,
     /// The buffer as it was when counting began.
     stash: Option<Vec<u8>>,
 }
 
-/// From this block size on a second walk over the value is cheaper than growing by doubling,
-/// which on a fresh 200 MB costs a third more than writing it.
+/// For blocks of this size or more, encoding the value twice is cheaper than growing by doubling. For
+/// 200 MB in fresh memory, growing takes a third more time than writing.
 const MEASURE_FROM: usize = 1 << 20;
 
 impl Memory {
@@ -138,15 +141,16 @@ impl Memory {
         Self { measure: true, stash: None }
     }
 
-    /// The buffer from before counting, if the bytes were only counted.
+    /// If bytes were only counted: the buffer as it was before that.
     pub fn take_stash(&mut self) -> Option<Vec<u8>> {
         self.stash.take()
     }
 }
 
 pub fn reserve(buf: &mut Vec<u8>, additional: usize) -> Result<()> {
-    buf.try_reserve(additional)
-        .map_err(|_| Error::limit(format!("out of memory: {additional} more bytes to write")))
+    buf.try_reserve(additional).map_err(|_| {
+        Error::limit(format!("out of memory: cannot allocate {additional} bytes to write"))
+    })
 }
 
 impl Overflow for Memory {
@@ -156,7 +160,7 @@ impl Overflow for Memory {
             return Ok(());
         }
         if self.measure && bytes.len() >= MEASURE_FROM {
-            // A vector without capacity sends every further byte here.
+            // An empty vector has no capacity, so all further bytes overflow and come here.
             let stash = std::mem::take(buf);
             *base = (stash.len() + bytes.len()) as u64;
             self.stash = Some(stash);
@@ -185,12 +189,14 @@ impl Overflow for Memory {
     }
 }
 
-/// Into an [`io::Write`], through a staging buffer; blocks larger than that go past it.
+/// Writes to an [`io::Write`]. Small pieces are collected in a buffer. Blocks that are larger than the
+/// buffer are written directly.
 pub struct Stage<W> {
     writer: W,
     scratch: Vec<u8>,
 }
 
+/// The size of the buffer in bytes.
 const STAGE: usize = 16 << 10;
 
 impl<W: io::Write> Stage<W> {
@@ -198,7 +204,7 @@ impl<W: io::Write> Stage<W> {
         Self::sink_at(writer, 0)
     }
 
-    /// A sink whose positions count on from `base`.
+    /// A sink whose position starts at `base`.
     pub fn sink_at(writer: W, base: u64) -> Sink<Self> {
         let over = Self { writer, scratch: Vec::new() };
         Sink { buf: Vec::with_capacity(STAGE), base, over }
@@ -217,19 +223,21 @@ impl<W: io::Write> Stage<W> {
     }
 }
 
-/// Bytes of the longest slice handed to a writer: on Windows, [`io::IoSlice`] panics beyond 4 GiB.
+/// The length in bytes of the longest slice that a writer gets. On Windows, [`io::IoSlice`] panics for
+/// slices longer than 4 GiB.
 pub const MAX_SLICE: usize = 1 << 30;
 
-/// Writes all slices, in as few calls as the writer takes; `base` counts the bytes.
+/// Writes all slices, with as few calls as the writer allows. Adds the number of bytes to `base`.
 ///
-/// [`io::Write::write_all`] would do for one, but panics where a writer claims more than it was given.
+/// For a single slice [`io::Write::write_all`] would do, but it panics if a writer claims to have
+/// written more bytes than it was given.
 pub fn write_slices<W: io::Write + ?Sized>(
     writer: &mut W,
     mut slices: &mut [io::IoSlice<'_>],
     base: &mut u64,
 ) -> Result<()> {
     let mut left = slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
-    // Those in front that are empty.
+    // Removes empty slices at the front.
     io::IoSlice::advance_slices(&mut slices, 0);
     while left > 0 {
         let written = match slices {
@@ -252,7 +260,7 @@ pub fn write_slices<W: io::Write + ?Sized>(
     Ok(())
 }
 
-/// The number of bytes that a writer says it has written, of so many that it was given.
+/// Checks the number of bytes that a writer claims to have written of the bytes that it was given.
 pub fn checked(written: usize, given: u64) -> io::Result<usize> {
     if written as u64 <= given {
         return Ok(written);

@@ -1,7 +1,7 @@
-//! Input: a slice that can be borrowed from, or a reader with a buffer.
+//! The input of the decoder: a slice that values can borrow from, or a reader with a buffer.
 //!
-//! Both show the decoder a window of bytes that need no I/O; heads are parsed from the window,
-//! and payloads are borrowed, copied out of the window, or read straight to their destination.
+//! Both provide a window: the next bytes that are available without I/O. Heads are parsed from the
+//! window. Payloads are borrowed, copied from the window, or read directly into their destination.
 
 use std::io;
 
@@ -14,11 +14,11 @@ pub(crate) mod sealed {
 
 /// Bytes taken from a source.
 pub enum Bytes<'de, 's> {
-    /// They live as long as the input.
+    /// Borrowed from the input. They live as long as the input.
     Borrowed(&'de [u8]),
-    /// They live until the source is used again.
+    /// In the buffer of the source. They live until the source is used again.
     Copied(&'s [u8]),
-    /// They were assembled from several reads or chunks.
+    /// Owned, because they come from several reads or chunks.
     Owned(Vec<u8>),
 }
 
@@ -32,28 +32,29 @@ impl Bytes<'_, '_> {
     }
 }
 
-/// Where a [`Deserializer`](crate::Deserializer) reads from: [`SliceRead`] or [`IoRead`].
+/// The input of a [`Deserializer`](crate::Deserializer): [`SliceRead`] or [`IoRead`].
 ///
-/// This trait is sealed: its methods are no part of the interface.
+/// This trait is sealed, and its methods are not part of the public interface.
 pub trait Read<'de>: sealed::Sealed {
-    /// The bytes at hand without I/O.
+    /// The next bytes that are available without I/O.
     #[doc(hidden)]
     fn window(&self) -> &[u8];
 
-    /// Tries to have `need` bytes in the window, no more than a head takes; fewer are there at the
-    /// end of the input.
+    /// Reads until the window has `need` bytes or the input ends. `need` is at most the length of a
+    /// head.
     #[doc(hidden)]
     fn fill(&mut self, need: usize) -> Result<()>;
 
-    /// Leaves behind `n` bytes of the window.
+    /// Moves past the first `n` bytes of the window.
     #[doc(hidden)]
     fn advance(&mut self, n: usize);
 
-    /// Takes `len` bytes that stand behind `skip` bytes of the window, if they are there.
+    /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them.
     #[doc(hidden)]
     fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>>;
 
-    /// Takes the `N` bytes that stand behind the byte `initial` in the window, if they are there.
+    /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
+    /// these `N` bytes. Otherwise, or if the window is too short, takes nothing.
     #[doc(hidden)]
     #[inline(always)]
     fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
@@ -66,63 +67,67 @@ pub trait Read<'de>: sealed::Sealed {
         Some(bytes)
     }
 
-    /// Position in the input.
+    /// The position in the input, in bytes from its start.
     #[doc(hidden)]
     fn offset(&self) -> u64;
 
-    /// All bytes to come, where they are known: then a length up to it is no mere claim.
+    /// The number of bytes left in the input, if it is known. A length in the document of at most this
+    /// number is backed by input.
     #[doc(hidden)]
     fn remaining(&self) -> Option<usize>;
 
-    /// Whether the input's own length bounds what a document can ask for.
+    /// Whether the length of the input limits how much memory a document can ask for.
     #[doc(hidden)]
     fn bounds_itself(&self) -> bool {
         self.remaining().is_some()
     }
 
-    /// Exactly `len` bytes.
+    /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
     #[doc(hidden)]
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
 
-    /// Fills `out`.
+    /// Fills `out` from the input. `what` names the bytes in the error if the input is too short.
     #[doc(hidden)]
     fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()>;
 
-    /// A way to find again, in an error, the bytes that were left behind from offset `from` on.
+    /// Remembers bytes that were read, for use in error messages.
     #[doc(hidden)]
     type Mark;
 
+    /// Marks the bytes from offset `from` to the current position.
     #[doc(hidden)]
     fn mark(&self, from: u64) -> Self::Mark;
 
-    /// The offset and the bytes marked, or the first of them.
+    /// The offset of the marked bytes, and a slice that starts with them. A reader only keeps the
+    /// first bytes.
     #[doc(hidden)]
     fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]);
 
-    /// Starts to keep what is left behind.
+    /// Starts to record the bytes that are read.
     #[doc(hidden)]
     fn record(&mut self);
 
-    /// What was left behind since [`Read::record`].
+    /// Ends the recording and returns the bytes read since [`Read::record`].
     #[doc(hidden)]
     fn recorded(&mut self) -> Bytes<'de, 'static>;
 
-    /// The payloads that stand apart from what is read here, if it may refer to any.
+    /// The buffers that the input may refer to. `None` for a message, which has no buffers.
     #[doc(hidden)]
     #[inline(always)]
     fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
         None
     }
 
-    /// The bytes of a tensor, moved to aligned memory where that can be had and is needed.
+    /// Returns the bytes of a tensor: as they are, or as an aligned copy if they are not aligned to
+    /// `_align` and the source has an arena.
     #[doc(hidden)]
     #[inline(always)]
-    fn settle(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
+    fn aligned(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
         bytes
     }
 }
 
-/// Reading from a slice of bytes; strings, byte strings and views are borrowed from it.
+/// Reads from a slice of bytes. Strings, byte strings and views are borrowed from it.
 #[derive(Debug)]
 pub struct SliceRead<'de> {
     rest: &'de [u8],
@@ -194,7 +199,8 @@ impl<'de> Read<'de> for SliceRead<'de> {
 
     type Mark = u64;
 
-    /// Counted from the end, which is where `rest` is counted from as well.
+    /// The mark is a distance from the end of the slice, which is cheap to compute because the length
+    /// of `rest` is one too.
     #[inline(always)]
     fn mark(&self, from: u64) -> u64 {
         self.whole.len() as u64 - from
@@ -221,7 +227,8 @@ pub(crate) fn too_short(expected: u64, found: u64, what: &str) -> Error {
     Error::eof(&format!("{expected} bytes of {what}, found {found}"))
 }
 
-/// Where one step of several met the end of the input: what all of them miss.
+/// Corrects the error of one step of a longer read: if the input ended, the message gives the total
+/// number of bytes that were expected and found.
 #[cold]
 pub(crate) fn of_whole(error: Error, expected: usize, found: u64, what: &str) -> Error {
     match error.category() {
@@ -230,10 +237,11 @@ pub(crate) fn of_whole(error: Error, expected: usize, found: u64, what: &str) ->
     }
 }
 
-/// Reading from an [`io::Read`], through a buffer of 64 KiB.
+/// Reads from an [`io::Read`], with a buffer of 64 KiB.
 ///
-/// Reads as much as the reader gives at once, but never waits for more than the value needs. What
-/// is read beyond one value serves the next; [`Deserializer::into_inner`] gives it back.
+/// It takes as much as the reader returns from one call, but never waits for more bytes than the value
+/// needs. Bytes that were read beyond one value are used for the next one.
+/// [`Deserializer::into_inner`] returns them.
 ///
 /// [`Deserializer::into_inner`]: crate::Deserializer::into_inner
 #[derive(Debug)]
@@ -242,17 +250,18 @@ pub struct IoRead<R> {
     buf: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Input position of `buf[start]`.
+    /// The position of `buf[start]` in the input.
     offset: u64,
     recording: Option<Vec<u8>>,
 }
 
 const BUFFER: usize = 64 << 10;
-/// Bytes kept of a map key, for the path in errors: the buffer may move on while its value is read.
+/// How many bytes of a map key are stored for the path in errors. The buffer may be overwritten while
+/// the value of the key is read.
 const KEY: usize = 32;
-/// An initial byte that starts no item.
+/// A byte that no well-formed item starts with.
 const LOST: u8 = 0xfc;
-/// Memory asked for at once for bytes that are only claimed.
+/// How many bytes are allocated at once if the length in the document may be false.
 pub(crate) const STEP: usize = 256 << 10;
 
 impl<R: io::Read> IoRead<R> {
@@ -270,13 +279,13 @@ impl<R: io::Read> IoRead<R> {
         self.buf.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Has `need` bytes in the window, at most `BUFFER`, unless the input ends before.
+    /// Reads until the window has `need` bytes, at most `BUFFER`, or the input ends.
     fn fill_up(&mut self, need: usize) -> Result<()> {
         if self.end - self.start >= need {
             return Ok(());
         }
         if self.buf.len() - self.start < need || self.start == self.end {
-            // The head of a map key may lie right before: see `mark`.
+            // The last bytes before the window are kept, since they may be a map key: see `mark`.
             let kept = self.start.min(KEY).min(self.buf.len().saturating_sub(need));
             self.buf.copy_within(self.start - kept..self.end, 0);
             self.end -= self.start - kept;
@@ -296,6 +305,7 @@ impl<R: io::Read> IoRead<R> {
         Ok(())
     }
 
+    /// Moves past `n` bytes of the window, and records them if a recording is running.
     fn leave(&mut self, n: usize) {
         if let Some(record) = &mut self.recording {
             let end = (self.start + n).min(self.end);
@@ -352,7 +362,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
             }
             let start = self.start;
             if self.recording.is_none() {
-                // `leave` may move the window to the front of the buffer, but not its bytes.
+                // `leave` only moves the start of the window. The bytes stay in the buffer.
                 self.leave(len);
                 return Ok(Bytes::Copied(self.buf.get(start..start + len).unwrap_or_default()));
             }
@@ -364,7 +374,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
             let step = (len - done).min(STEP.max(done));
             reserve(&mut bytes, step)?;
             bytes.resize(done + step, 0);
-            // Never empty: `step` is at least one.
+            // Not empty, because `step` is at least one.
             let result = self.read_exact(bytes.get_mut(done..).unwrap_or_default(), what);
             result.map_err(|error| of_whole(error, len, self.offset - at, what).at(at))?;
         }
@@ -402,7 +412,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
 
     #[inline]
     fn mark(&self, from: u64) -> Self::Mark {
-        // Where the key is gone, a head that is none: it shows as `?`.
+        // If the key is no longer in the buffer, these bytes remain, which errors show as `?`.
         let mut key = [LOST; KEY];
         let len = usize::try_from(self.offset - from).unwrap_or(usize::MAX);
         let bytes = self.start.checked_sub(len).and_then(|at| self.buf.get(at..self.start));
@@ -426,7 +436,7 @@ impl<'de, R: io::Read> Read<'de> for IoRead<R> {
     }
 }
 
-/// Leaves `len` bytes behind, window by window; how many of them the input does not have.
+/// Skips `len` bytes. Returns how many of them are missing because the input has ended.
 pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u64> {
     let mut left = len;
     while left > 0 {
@@ -442,7 +452,8 @@ pub(crate) fn pass_over<'de, R: Read<'de>>(source: &mut R, len: u64) -> Result<u
     Ok(left)
 }
 
-/// One successful call of a reader: again where it was interrupted, and no more than there is room for.
+/// Calls a reader until it is not interrupted. Returns an error if the reader claims to have read more
+/// bytes than `out` has room for.
 pub(crate) fn read_some(
     out: &mut [u8],
     mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
@@ -460,7 +471,7 @@ pub(crate) fn read_some(
     }
 }
 
-/// Fills `out`, or as much of it as there is.
+/// Reads until `out` is full or the input ends. Returns the number of bytes read.
 pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -475,6 +486,6 @@ pub(crate) fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> 
 pub(crate) fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values.try_reserve(additional).map_err(|_| {
         let bytes = additional.saturating_mul(size_of::<T>());
-        Error::limit(format!("out of memory: {bytes} more bytes to read"))
+        Error::limit(format!("out of memory: cannot allocate {bytes} bytes to read into"))
     })
 }

@@ -1,9 +1,9 @@
-//! Aligned copies that live as long as their owner.
+//! An arena for aligned copies of byte slices. The copies live as long as the arena.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Copies of bytes in memory aligned to 16, kept until the arena is dropped.
+/// Stores copies of byte slices at addresses that are multiples of 16, until the arena is dropped.
 #[derive(Debug, Default)]
 pub struct Arena {
     /// By where in the input the bytes end, and their number, so that they are copied once.
@@ -12,19 +12,20 @@ pub struct Arena {
 
 type Copied = Box<[Block]>;
 
-/// A `u128` is not aligned to its size on every target.
+/// 16 bytes, aligned to 16. `u128` would not do: on some targets its alignment is 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 struct Block([u8; 16]);
 
-// SAFETY: an array of bytes as wide as its alignment: zeros are a value of it.
+// SAFETY: the only field is an array of bytes, so all zeros are a valid value.
 unsafe impl bytemuck::Zeroable for Block {}
-// SAFETY: as above, so that it has no padding, and every byte pattern is a value.
+// SAFETY: size and alignment are both 16, so there is no padding, and every byte pattern is a valid
+// value of a byte array.
 unsafe impl bytemuck::Pod for Block {}
 
 impl Arena {
     /// The aligned copy of `bytes`, which end at `end` in the input that this arena is for.
-    pub fn settle<'a>(&'a self, end: u64, bytes: &[u8]) -> &'a [u8] {
+    pub fn aligned_copy<'a>(&'a self, end: u64, bytes: &[u8]) -> &'a [u8] {
         let key = (end, bytes.len());
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = copies.entry(key).or_insert_with(|| {
@@ -53,16 +54,16 @@ mod tests {
     fn copies_once_and_aligned() {
         let arena = Arena::default();
         let bytes: Vec<u8> = (0..200).collect();
-        let settle = |at: usize| {
+        let copy_of = |at: usize| {
             let end = at + 100 - at % 7;
-            arena.settle(end as u64, &bytes[at..end])
+            arena.aligned_copy(end as u64, &bytes[at..end])
         };
-        let copies: Vec<&[u8]> = (0..100).map(settle).collect();
+        let copies: Vec<&[u8]> = (0..100).map(copy_of).collect();
         for (at, copy) in copies.iter().enumerate() {
             assert_eq!(*copy, &bytes[at..at + 100 - at % 7]);
             assert!((copy.as_ptr() as usize).is_multiple_of(16));
-            assert_eq!(settle(at).as_ptr(), copy.as_ptr());
+            assert_eq!(copy_of(at).as_ptr(), copy.as_ptr());
         }
-        assert!(arena.settle(0, &[]).is_empty());
+        assert!(arena.aligned_copy(0, &[]).is_empty());
     }
 }

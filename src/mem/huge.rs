@@ -1,11 +1,15 @@
-//! Large pages for large memory.
+//! Large memory pages for large allocations.
 
-/// From this size on memory is fresh from the system, and zero already, more often than not.
+/// For allocations of this size or more, allocators usually get fresh pages from the operating
+/// system. These are zero already.
 pub const LARGE: usize = 1 << 20;
 
-/// Asks the system to back fresh memory that is about to be filled by large pages, as far as it
-/// holds any whole: they take a five hundredth of the page faults, which cost more than the copies
-/// do. What does not support it goes without.
+/// Asks the operating system to back `memory` with pages of 2 MiB, for fresh memory that is about to
+/// be filled.
+///
+/// Large pages cause about a five hundredth of the page faults, and page faults cost more time than
+/// the copies that fill the memory. Only the part of `memory` that covers whole large pages is
+/// affected. On systems without this feature the function does nothing.
 pub fn prefer_large_pages(memory: &mut [u8]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -15,8 +19,8 @@ pub fn prefer_large_pages(memory: &mut [u8]) {
             return;
         };
         let len = inner.len() & !(PAGE - 1);
-        // SAFETY: the range lies within memory that is borrowed mutably; the advice changes how
-        // it is backed, not what is in it.
+        // SAFETY: the range is inside memory that is borrowed mutably. The advice changes how the
+        // system backs the memory, not its contents.
         unsafe { libc::madvise(inner.as_mut_ptr().cast(), len, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]

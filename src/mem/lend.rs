@@ -1,9 +1,10 @@
-//! A value on the stack of a caller, for a callee further down that nothing else connects to it.
+//! Passes a value from a caller to a callee further down the stack when no function argument can
+//! carry it, for example because serde's calls are in between.
 
 use std::cell::Cell;
 use std::ptr;
 
-/// Where the value lies that is on offer, if one is.
+/// A pointer to the value that is currently on offer, or null.
 pub struct Lent<T>(Cell<*mut T>);
 
 impl<T: Default> Lent<T> {
@@ -11,7 +12,8 @@ impl<T: Default> Lent<T> {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// Offers `value` to [`Lent::take`] while `during` runs; then again what was on offer before.
+    /// Runs `during`. Meanwhile [`Lent::take`] returns `value`. Afterwards the value that was on offer
+    /// before is on offer again.
     #[inline]
     pub fn offer<R>(&self, value: T, during: impl FnOnce() -> R) -> R {
         struct Restore<'a, T>(&'a Cell<*mut T>, *mut T);
@@ -23,22 +25,24 @@ impl<T: Default> Lent<T> {
         }
 
         let mut value = value;
-        // Dropped before `value`, by a panic too: the pointer never outlives what it points to.
+        // Dropped before `value`, also if `during` panics. So the pointer never outlives `value`.
         let _restore = Restore(&self.0, self.0.replace(&raw mut value));
         during()
     }
 
-    /// Takes the value on offer, and leaves the default.
+    /// Takes the value on offer and leaves the default in its place. Returns the default if nothing is
+    /// on offer.
     #[inline]
     pub fn take(&self) -> T {
         let on_offer = self.0.get();
         if on_offer.is_null() {
             return T::default();
         }
-        // SAFETY: the pointer is to the local of a call of `offer` that is still running on this
-        // thread, as `Self` is not `Sync` and the call removes the pointer before it ends. Nothing
-        // else refers to that local in the meantime: `offer` does not touch it, and this reference
-        // is gone before any other code runs, as `mem::take` calls only `T::default`.
+        // SAFETY: the pointer points to a local variable of a call of `offer`. That call is still
+        // running, on this thread: `Self` is not `Sync`, and `offer` removes the pointer before it
+        // returns. Nothing else refers to the variable in the meantime: `offer` does not touch it,
+        // and the reference made here ends before other code runs, as `mem::take` only calls
+        // `T::default`.
         unsafe { std::mem::take(&mut *on_offer) }
     }
 }

@@ -1,4 +1,4 @@
-//! Mapped files.
+//! Memory-mapped files.
 
 use std::fmt;
 use std::fs::File;
@@ -23,9 +23,10 @@ impl MappedFile {
     /// While the map or bytes shared from it live, nobody may change those bytes or cut the file shorter, in
     /// this process or another.
     pub(crate) unsafe fn new(file: &File, len: u64, start: Vec<u8>) -> io::Result<Self> {
-        let len = usize::try_from(len)
-            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "it does not fit memory"))?;
-        // SAFETY: the caller vouches for what this asks: that the file does not change.
+        let len = usize::try_from(len).map_err(|_| {
+            io::Error::new(io::ErrorKind::FileTooLarge, "it does not fit in memory")
+        })?;
+        // SAFETY: the caller guarantees that the file does not change.
         let map = unsafe { memmap2::MmapOptions::new().len(len).map(file)? };
         Ok(Self { map: SharedBytes::from_owner(map), start })
     }

@@ -1,9 +1,9 @@
-//! The unsafe code of the crate, but for one call of it in [`Map::open`](crate::Map::open): copies
-//! between bytes and typed memory, and mapped files.
+//! The unsafe code of the crate: copies between bytes and typed memory, and memory-mapped files. The
+//! only `unsafe` block elsewhere is in [`Map::open`](crate::Map::open), which calls into this module.
 //!
-//! Everything here is safe to call with any argument. What the standard library or bytemuck
-//! offers safely is used from there; unsafe is only what would otherwise zero memory that is
-//! written over at once.
+//! Every function here that is not marked `unsafe` is safe to call with any argument. Where the
+//! standard library or bytemuck has a safe function, this module uses it. Most of the unsafe code
+//! avoids zeroing memory that is overwritten immediately.
 #![allow(unsafe_code)]
 
 mod arena;
@@ -22,14 +22,14 @@ pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 
 use crate::dtype::for_each_dtype;
 
-/// The bytes of typed values, as they lie in memory.
+/// The bytes of typed values, in the byte order of this machine.
 #[inline]
 pub fn bytes_of<A: NoUninit>(values: &[A]) -> &[u8] {
     bytemuck::must_cast_slice(values)
 }
 
-/// Reverses the bytes of each `width`-byte word: from one byte order to the other. Trailing bytes
-/// that fill no word stay.
+/// Changes the byte order of each word of `width` bytes by reversing its bytes. Bytes at the end that
+/// do not fill a word stay as they are.
 pub fn swap_words(bytes: &mut [u8], width: usize) {
     if width > 1 {
         for word in bytes.chunks_exact_mut(width) {
@@ -38,21 +38,22 @@ pub fn swap_words(bytes: &mut [u8], width: usize) {
     }
 }
 
-/// Appends bytes to a vector if they fit its capacity; if not, does nothing and says so.
+/// Appends `head` and then `tail` to a vector and returns `true`. If they do not fit into the
+/// vector's capacity, it changes nothing and returns `false`.
 ///
-/// Short slices, such as field names, are copied without a call; where their length is known when
-/// this is compiled, by one or two moves.
+/// It copies short slices, such as field names, without calling `memcpy`. If the compiler knows the
+/// length of the slice, the copy takes one or two move instructions.
 #[inline(always)]
 #[must_use]
 pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> bool {
     let (len, spare) = (buf.len(), buf.capacity() - buf.len());
-    // `tail` is at most `isize::MAX` long and `N` an array in memory: no overflow.
+    // No overflow: both are lengths of objects in memory, so each is at most `isize::MAX`.
     if spare < N + tail.len() {
         return false;
     }
-    // SAFETY: from `len` on, the allocation has at least `N + tail.len()` bytes, which belong to
-    // nobody else, as `buf` is borrowed mutably and its spare capacity is no part of any slice;
-    // all of them are written before the length covers them.
+    // SAFETY: behind the first `len` bytes, the allocation has room for at least `N + tail.len()`
+    // bytes. No slice covers that spare capacity, and `buf` is borrowed mutably, so nobody else uses
+    // it. All of these bytes are written before the length is changed to include them.
     unsafe {
         let end = buf.as_mut_ptr().add(len);
         end.cast::<[u8; N]>().write_unaligned(head);
@@ -62,10 +63,12 @@ pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> 
     true
 }
 
-/// Appends words as long as `next` gives them, at most `max`; how many it were.
+/// Appends the words that `next` returns, until it returns `None` or `max` words were appended.
+/// Returns the number of words appended.
 ///
 /// # Panics
-/// Where memory runs out, as `Vec` does, and where `next` panics; then nothing is appended.
+/// If the memory for `max` words cannot be reserved, as with `Vec::reserve`, or if `next` panics. In
+/// both cases nothing is appended.
 #[inline(always)]
 pub fn append_words<const N: usize>(
     buf: &mut Vec<u8>,
@@ -79,26 +82,28 @@ pub fn append_words<const N: usize>(
     while count < max
         && let Some(word) = next()
     {
-        // SAFETY: `max * N` bytes were reserved behind `len` without overflow, or `reserve` would
-        // have panicked, and `count < max`: so this word lies in the allocation, which nothing
-        // else refers to, as `buf` is borrowed mutably and `next` cannot reach it.
+        // SAFETY: `reserve` has made room for `max * N` bytes behind the first `len`; it would have
+        // panicked on overflow. As `count < max`, this word is inside that room. Nothing else
+        // refers to it: `buf` is borrowed mutably, and `next` cannot reach it.
         unsafe { end.add(count * N).cast::<[u8; N]>().write_unaligned(word) };
         count += 1;
     }
-    // SAFETY: the first `count` words behind `len` were written.
+    // SAFETY: the loop has written the first `count` words behind `len`.
     unsafe { buf.set_len(len + count * N) };
     count
 }
 
-/// Copies a slice, in moves that may overlap where it is short.
+/// Copies a slice. For up to 32 bytes it uses two moves, which may overlap: one for the start of the
+/// slice and one for its end.
 ///
 /// # Safety
 /// `to` must be valid for writes of `from.len()` bytes and not overlap `from`.
 #[inline(always)]
 unsafe fn copy_short(from: &[u8], to: *mut u8) {
     let (start, len) = (from.as_ptr(), from.len());
-    // SAFETY: each arm reads and writes within the first `len` bytes of either side, as the width
-    // of its moves is at most `len`; the caller vouches for both sides. Unaligned access is used.
+    // SAFETY: each arm only reads and writes the first `len` bytes of `from` and `to`, because the
+    // width of its moves is at most `len`. The caller guarantees that these bytes are valid. The
+    // moves allow any alignment.
     unsafe {
         macro_rules! two {
             ($word:ty) => {{
@@ -121,17 +126,19 @@ unsafe fn copy_short(from: &[u8], to: *mut u8) {
     }
 }
 
-/// The text that bytes are; the check is inlined for the short ASCII of field names.
+/// Converts UTF-8 bytes to a string slice. For up to 16 bytes of ASCII, such as most field names, the
+/// check is inlined.
 #[inline(always)]
 pub fn text(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     if bytes.len() <= 16 && short_is_ascii(bytes) {
-        // SAFETY: every byte is below 0x80, and a sequence of such bytes is UTF-8.
+        // SAFETY: every byte is below 0x80, and any sequence of such bytes is valid UTF-8.
         return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     std::str::from_utf8(bytes)
 }
 
-/// Whether at most 16 bytes are all below 0x80.
+/// Whether all of these bytes are below 0x80. For at most 16 bytes: of a longer slice it only checks
+/// the first 8 and the last 8.
 #[inline(always)]
 fn short_is_ascii(bytes: &[u8]) -> bool {
     let high = match bytes.len() {
@@ -150,10 +157,10 @@ fn short_is_ascii(bytes: &[u8]) -> bool {
     high & 0x8080_8080_8080_8080 == 0
 }
 
-/// The types of elements: plain values without lifetimes.
+/// The Rust types that tensor elements can have: plain values without lifetimes.
 ///
 /// # Safety
-/// No lifetime may be part of the type.
+/// The type must not contain a lifetime parameter.
 pub unsafe trait Scalar: NoUninit + CheckedBitPattern<Bits: Pod> {}
 
 macro_rules! scalars {
@@ -162,31 +169,32 @@ macro_rules! scalars {
         typed { $($(#[$doc:meta])* $variant:ident: $type:ty { $($row:tt)* })* }
         untyped $others:tt
     ) => {$(
-        // SAFETY: the table of dtypes names primitive types and complex numbers of such.
+        // SAFETY: the table of dtypes lists only number types, `bool`, and complex numbers of floats.
+        // None of them has a lifetime.
         unsafe impl Scalar for $type {}
     )*};
 }
 
 for_each_dtype!(scalars {});
 
-/// The vector as a `T`, if that is what it is; else the vector.
+/// Returns the vector as a `T` if `T` is `Vec<A>`. Otherwise returns the vector in `Err`.
 pub fn vec_as<A: Scalar, T>(values: Vec<A>) -> Result<T, Vec<A>> {
     if typeid::of::<T>() != std::any::TypeId::of::<Vec<A>>() {
         return Err(values);
     }
     let values = std::mem::ManuallyDrop::new(values);
-    // SAFETY: the types are equal but for lifetimes, and `Vec<A>` has none, as a `Scalar` has
-    // none: so `T` is `Vec<A>`. The vector is moved, as the original is
-    // not dropped.
+    // SAFETY: `typeid::of` ignores lifetimes, so `T` and `Vec<A>` are the same type except for
+    // lifetimes. A `Scalar` has no lifetimes, so `Vec<A>` has none, and `T` is `Vec<A>`. This moves
+    // the vector: the original is not dropped.
     Ok(unsafe { std::mem::transmute_copy::<Vec<A>, T>(&values) })
 }
 
-/// Types for which every byte pattern is a value.
+/// Conversions to types for which every byte pattern is a valid value.
 pub mod plain {
     use super::AnyBitPattern;
 
-    /// A copy of the values that lie in `bytes`, which need not be aligned; `None` where the
-    /// length is no multiple of the size of `A`.
+    /// Copies `bytes` into a vector of values. `bytes` may have any alignment. Returns `None` if
+    /// the length is not a multiple of the size of `A`.
     #[inline]
     pub fn copied<A: AnyBitPattern>(bytes: &[u8]) -> Option<Vec<A>> {
         const { assert!(size_of::<A>() != 0) };
@@ -195,10 +203,10 @@ pub mod plain {
         }
         let count = bytes.len() / size_of::<A>();
         let mut values: Vec<A> = Vec::with_capacity(count);
-        // SAFETY: the allocation holds at least `count` values of `A`, which is `bytes.len()`
-        // bytes, and is new, so it does not overlap `bytes`; bytes have no alignment. `A:
-        // AnyBitPattern` makes every byte pattern a value of `A`, so the first `count` values are
-        // initialised when the length is set.
+        // SAFETY: the allocation has room for at least `count` values of `A`, which take
+        // `bytes.len()` bytes. It is new, so it does not overlap `bytes`. The copy goes byte by
+        // byte, so alignment does not matter. `A: AnyBitPattern` says that every byte pattern is a
+        // valid value of `A`, so the first `count` values are initialised when the length is set.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 bytes.as_ptr(),
@@ -211,26 +219,28 @@ pub mod plain {
     }
 }
 
-/// Types for which some byte patterns may be no value, as for `bool`.
+/// Conversions to types for which some byte patterns are invalid, such as `bool`.
 pub mod checked {
     use bytemuck::CheckedBitPattern;
 
     use super::plain;
 
-    /// As [`plain::copied`], and `None` where a byte pattern is no value.
+    /// Like [`plain::copied`], but also returns `None` if a byte pattern is not a valid value.
     #[inline]
     pub fn copied<A: CheckedBitPattern>(bytes: &[u8]) -> Option<Vec<A>> {
         values(plain::copied(bytes)?).ok()
     }
 
-    /// The values that lie in `bytes`; `None` where the length or the address does not fit, or a byte
-    /// pattern is no value.
+    /// Borrows `bytes` as a slice of values, without a copy. Returns `None` if the length is not a
+    /// multiple of the size of `A`, if the address is not aligned for `A`, or if a byte pattern is
+    /// not a valid value.
     #[inline]
     pub fn viewed<A: CheckedBitPattern>(bytes: &[u8]) -> Option<&[A]> {
         bytemuck::checked::try_cast_slice(bytes).ok()
     }
 
-    /// The values that bit patterns are, if each is one; else the bit patterns.
+    /// Converts bit patterns to values in place. Returns the bit patterns in `Err` if one of them is
+    /// not a valid value.
     #[inline]
     pub fn values<A: CheckedBitPattern>(bits: Vec<A::Bits>) -> Result<Vec<A>, Vec<A::Bits>> {
         if !bits.iter().all(A::is_valid_bit_pattern) {
@@ -240,8 +250,9 @@ pub mod checked {
         const { assert!(align_of::<A>() == align_of::<A::Bits>()) };
         let mut bits = std::mem::ManuallyDrop::new(bits);
         let (start, len, capacity) = (bits.as_mut_ptr(), bits.len(), bits.capacity());
-        // SAFETY: the allocation is a vector's, which is not dropped, and size and alignment of its
-        // elements stay the same. The first `len` of them were checked to be values of `A`.
+        // SAFETY: pointer, length and capacity come from a vector that is not dropped. Its elements
+        // keep their size and alignment. The first `len` of them were checked to be valid values of
+        // `A`.
         Ok(unsafe { Vec::from_raw_parts(start.cast::<A>(), len, capacity) })
     }
 }

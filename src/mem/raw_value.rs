@@ -1,47 +1,32 @@
-//! Encoded items as a type of their own: references to bytes become references to it.
+//! [`RawValue`], a type for encoded items. It is a wrapper around `[u8]`, so that a reference to bytes
+//! can become a reference to a `RawValue` without a copy.
 
-/// One well-formed CBOR item, as it is encoded: to pass on what need not be understood, or to
-/// decode it later.
+/// The encoded bytes of one well-formed CBOR item. Use it to pass an item on without decoding it, or
+/// to decode it later.
 ///
-/// Borrowed as `&RawValue` when read from a slice, or owned as `Box<RawValue>`. Under other serde
-/// formats it is a byte string.
-///
-/// ```
-/// use serde::{Deserialize, Serialize};
-/// use tenarc::value::RawValue;
-///
-/// #[derive(Serialize, Deserialize)]
-/// struct Envelope<'a> {
-///     kind: &'a str,
-///     #[serde(borrow)]
-///     content: &'a RawValue,
-/// }
-///
-/// let bytes = tenarc::to_vec(&serde_json::json!({"kind": "point", "content": [1, 2]}))?;
-/// let envelope: Envelope = tenarc::from_slice(&bytes)?;
-/// assert_eq!(envelope.content.get::<(u8, u8)>()?, (1, 2));
-/// # Ok::<(), tenarc::Error>(())
-/// ```
+/// It is `&RawValue` when it is borrowed from a slice, and `Box<RawValue>` when it is owned. Other
+/// serde formats see a byte string.
 #[derive(PartialEq, Eq)]
 #[repr(transparent)]
 pub struct RawValue([u8]);
 
 impl RawValue {
-    /// The item as it is encoded.
+    /// The encoded bytes of the item.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Bytes as the encoded item that they are; the caller has checked that.
+/// Wraps bytes that the caller has checked to be one well-formed item.
 pub fn raw_value(bytes: &[u8]) -> &RawValue {
-    // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointers have the same
-    // address, length and validity; no byte pattern is invalid for it.
+    // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so both pointer types have the same
+    // address, length and validity, and every byte pattern is valid.
     unsafe { &*(std::ptr::from_ref::<[u8]>(bytes) as *const RawValue) }
 }
 
-/// As [`raw_value`], owned.
+/// Like [`raw_value`], for owned bytes.
 pub fn boxed_raw_value(bytes: Box<[u8]>) -> Box<RawValue> {
-    // SAFETY: as above, and the layout that the allocation is freed with is the same too.
+    // SAFETY: `RawValue` is a transparent wrapper around `[u8]`, so pointers to both have the same
+    // address, length and validity, and the allocation is freed with the same layout.
     unsafe { Box::from_raw(Box::into_raw(bytes) as *mut RawValue) }
 }

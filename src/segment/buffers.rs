@@ -65,9 +65,9 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
         Contents::Lent(self)
     }
 
-    fn settle(&self, end: u64, bytes: &'a [u8]) -> &'a [u8] {
+    fn aligned(&self, end: u64, bytes: &'a [u8]) -> &'a [u8] {
         match self.arena {
-            Some(arena) => arena.settle(end, bytes),
+            Some(arena) => arena.aligned_copy(end, bytes),
             None => bytes,
         }
     }

@@ -330,7 +330,7 @@ impl<'de, R: Read<'de>> Visit<'_, R> {
             Item::Tag(tag) => {
                 let item = self.wire.tensor(tag)?;
                 each(self.path.as_deref(), self.wire.offset(), &item);
-                self.wire.pass_payload(&item)
+                self.wire.skip_payload(&item)
             }
             Item::Head(head) if matches!(head.major(), head::ARRAY | head::MAP) => {
                 self.container(head, each)

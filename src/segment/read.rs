@@ -92,11 +92,11 @@ impl<'de> Read<'de> for SegmentRead<'de, '_> {
         Some(&mut *self.buffers)
     }
 
-    fn settle(&mut self, bytes: &'de [u8], align: usize) -> &'de [u8] {
+    fn aligned(&mut self, bytes: &'de [u8], align: usize) -> &'de [u8] {
         if (bytes.as_ptr() as usize).is_multiple_of(align) {
             return bytes;
         }
         // They were taken right before.
-        self.buffers.settle(self.offset(), bytes)
+        self.buffers.aligned(self.offset(), bytes)
     }
 }

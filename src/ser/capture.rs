@@ -1,4 +1,4 @@
-//! Serializers that take one kind of thing and refuse the rest.
+//! A serializer that only accepts bytes, and a macro for serializers that reject most types.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::ser::{self, Serializer};
 
 use crate::error::{Error, Result};
 
-/// Defines serializer methods that refuse what they are given with `$error`.
+/// Defines serializer methods that always return `$error`.
 macro_rules! refuse {
     ($error:expr; $($kind:ident)*) => {
         $(refuse!(@ $error, $kind);)*
@@ -147,7 +147,8 @@ macro_rules! refuse {
 
 pub(super) use refuse;
 
-/// Takes bytes, or a sequence of bytes, and hands each block to the function.
+/// A serializer that accepts a byte string, or a sequence of byte strings, and calls the function with
+/// each of them.
 pub struct Capture<F>(pub F);
 
 #[cold]
@@ -179,7 +180,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> ser::SerializeSeq for CaptureSeq<F> {
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        // A plain function type: capturing captures would never end for the compiler.
+        // A trait object, because generic types would nest without end: `Capture<Capture<..>>`.
         let put: &mut dyn FnMut(&[u8]) -> Result<()> = &mut self.0;
         value.serialize(CaptureBlock(put))
     }
@@ -189,7 +190,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> ser::SerializeSeq for CaptureSeq<F> {
     }
 }
 
-/// Takes one block of bytes.
+/// A serializer that accepts one byte string.
 struct CaptureBlock<'a>(&'a mut dyn FnMut(&[u8]) -> Result<()>);
 
 impl Serializer for CaptureBlock<'_> {

@@ -1,4 +1,4 @@
-//! Sequences, tuples, maps and structs being written.
+//! Writes sequences, tuples, maps and structs element by element.
 
 use serde::Serialize;
 use serde::ser;
@@ -10,16 +10,17 @@ use crate::value;
 use crate::wire::apart::Target;
 use crate::wire::head;
 
-/// An array or map being written, element by element.
+/// An array or map that is being written.
 pub struct Compound<'a, O> {
     pub(super) encoder: &'a mut Encoder<O>,
-    /// Elements or entries still to come; `None` for an indefinite length.
+    /// The number of elements or entries still to come. `None` for an indefinite length.
     left: Option<usize>,
     index: u64,
+    /// The levels of nesting that this took: two for an enum variant, otherwise one.
     levels: usize,
-    /// The enum variant around it, for paths.
+    /// The enum variant whose content this is, for paths in errors.
     variant: Option<&'static str>,
-    /// Whether a key stands there whose value is to come.
+    /// Whether a key was written whose value is still to come.
     keyed: bool,
 }
 
@@ -56,7 +57,7 @@ impl<'a, O: Target> Compound<'a, O> {
         })
     }
 
-    /// Counts an element or entry against the length that was announced.
+    /// Counts an element or entry. An error if there are more than the value announced.
     #[inline(always)]
     fn count(&mut self) -> Result<()> {
         match &mut self.left {
@@ -92,7 +93,7 @@ impl<'a, O: Target> Compound<'a, O> {
         Ok(())
     }
 
-    // Inlined for the key, whose length then is known.
+    // Inlined so that the compiler knows the length of the key.
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
@@ -111,7 +112,7 @@ impl<'a, O: Target> Compound<'a, O> {
         match self.left {
             Some(0) => {}
             Some(left) => {
-                let error = Error::data(format!("{left} elements fewer than were announced"));
+                let error = Error::data(format!("{left} fewer elements than were announced"));
                 return Err(self.locate(error));
             }
             None => self.encoder.sink.put([head::BREAK])?,
@@ -217,29 +218,29 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
     }
 }
 
-/// A sequence being written, which may turn out to be a typed array.
+/// A sequence that is being written, as a typed array if possible.
 pub struct Sequence<'a, O: Target>(State<'a, O>);
 
 enum State<'a, O: Target> {
     Plain(Compound<'a, O>),
-    /// Nothing is written yet: the first element decides.
+    /// Nothing is written yet. The first element decides whether to pack.
     Undecided {
         encoder: &'a mut Encoder<O>,
         len: usize,
     },
     Packing(Gathering<'a, O>),
-    /// Between states; stays only after an error.
+    /// The state during a change of state. It remains only after an error.
     Failed,
 }
 
-/// A typed array being gathered in a buffer that is lent, and goes back too where the value's own
-/// code ends half-way.
+/// A typed array whose elements are being collected in a buffer that the sink has lent. Dropping this
+/// returns the buffer, also if the value's own code stops half-way.
 struct Gathering<'a, O: Target>(Option<(&'a mut Encoder<O>, Packing)>);
 
 impl<O: Target> Drop for Gathering<'_, O> {
     fn drop(&mut self) {
         if let Some((encoder, packing)) = self.0.take() {
-            // There is an error already, and nothing to write that could fail.
+            // An error occurred already, and this writes nothing that could fail.
             let _ = packing.abandon(encoder);
         }
     }
@@ -261,7 +262,7 @@ impl<'a, O: Target> Sequence<'a, O> {
         Compound::begin(encoder, head::ARRAY, len).map(|compound| Self(State::Plain(compound)))
     }
 
-    /// An element that may be packed.
+    /// Writes an element in a state other than [`State::Plain`], and changes the state if needed.
     fn packed<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         match std::mem::replace(&mut self.0, State::Failed) {
             State::Undecided { encoder, len } => match value.serialize(Grab) {

@@ -1,4 +1,4 @@
-//! The serializer behind all entry points.
+//! [`Encoder`], the serializer that all functions of [`crate::ser`] use.
 
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
@@ -17,13 +17,14 @@ use crate::value;
 use crate::wire::apart::{Apart, Target};
 use crate::wire::{head, tag};
 
-/// The serializer behind all entry points.
+/// Writes values as CBOR to a sink.
 pub struct Encoder<O> {
     pub(crate) sink: Sink<O>,
     pub(super) options: EncodeOptions,
-    /// Levels that may still be opened.
+    /// How many more levels of nesting may be entered.
     depth: usize,
-    /// Where the last `Some` was announced, and how many in a row: see [`Encoder::null`].
+    /// The position of the last `Some`, and how many of them were at that position: see
+    /// [`Encoder::mark_some`].
     some_at: u64,
     some_count: usize,
 }
@@ -33,7 +34,7 @@ impl<O: Target> Encoder<O> {
         Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
     }
 
-    /// Ends a value that must be whole: everything goes to the writer.
+    /// Checks that the value is complete, and flushes everything to the writer.
     pub fn end(&mut self) -> Result<()> {
         if !self.at_top() {
             return Err(Error::data("the value left an array or map unfinished"));
@@ -56,7 +57,7 @@ impl<O: Target> Encoder<O> {
         }
     }
 
-    /// Checks that so many levels may be opened.
+    /// Checks that this many more levels may be entered.
     #[inline]
     pub(super) fn room(&self, levels: usize) -> Result<()> {
         if self.depth < levels { Err(self.too_deep()) } else { Ok(()) }
@@ -64,7 +65,7 @@ impl<O: Target> Encoder<O> {
 
     fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
         if u64::try_from(arg).is_err() {
-            // The tag of a bignum.
+            // A bignum has a tag, which is one level.
             self.room(1)?;
         }
         self.sink.wide(negative, arg)
@@ -76,20 +77,21 @@ impl<O: Target> Encoder<O> {
         Error::limit(format!("the value is nested deeper than {max} levels"))
     }
 
-    /// Ends a compound; at the top, everything goes to the writer.
+    /// Leaves the levels of an array or map. If it was the outermost one, flushes everything to the
+    /// writer.
     #[inline(always)]
     pub(super) fn leave(&mut self, levels: usize) -> Result<()> {
         let depth = self.depth + levels;
         if depth == self.options.max_depth {
-            // Where this fails the value stays open: see `Serializer::begin`.
+            // If this fails, the depth stays, so that `Serializer::begin` rejects further values.
             self.sink.flush()?;
         }
         self.depth = depth;
         Ok(())
     }
 
-    /// Null, or another item that an option is read from as `None`: the `Some`s around it must be
-    /// written, as nothing else tells them.
+    /// Comes before null and other items that an option reads as `None`. Writes a tag for each `Some`
+    /// around the item, because otherwise `Some(None)` would be read as `None`.
     #[inline]
     fn mark_some(&mut self) -> Result<()> {
         if self.some_at == self.sink.position() {
@@ -107,11 +109,12 @@ impl<O: Target> Encoder<O> {
         self.sink.put([head::NULL])
     }
 
-    /// A newtype of this crate.
+    /// Writes one of this crate's own types: see [`handoff`].
     fn ours<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<()> {
         match (name, handoff::take()) {
             (name::TENSOR, Slot::Outgoing(meta, len)) => self.tensor(&meta, len, value),
-            // Buffered by serde: the newtype's content is the struct that other formats see.
+            // Something between the tensor and this serializer has buffered the value, so its content
+            // is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
             (name::NUMBERS, Slot::Outgoing(meta, len)) => {
                 let takes = |apart: &mut dyn Apart, written: &[u8]| {
@@ -130,7 +133,9 @@ impl<O: Target> Encoder<O> {
                 match number {
                     22 | 23 => self.mark_some()?,
                     24..32 => {
-                        return Err(Error::data(format!("there is no simple value {number}")));
+                        let what =
+                            format!("simple value {number} does not exist: 24 to 31 are reserved");
+                        return Err(Error::data(what));
                     }
                     _ => {}
                 }
@@ -143,7 +148,8 @@ impl<O: Target> Encoder<O> {
                 if raw::is_deeper(item, self.depth) {
                     return Err(self.too_deep());
                 }
-                // In a message it means nothing, and whoever reads it is told.
+                // In a message, readers reject the reference. In an archive, it would refer to a
+                // buffer of another value.
                 if self.sink.apart().is_some() && raw::holds_reference(item) {
                     return Err(reserved());
                 }
@@ -153,7 +159,8 @@ impl<O: Target> Encoder<O> {
         }
     }
 
-    /// Apart from [`Encoder::ours`], as what is nested should take little stack.
+    /// Writes a tag and its content. Not a part of [`Encoder::ours`], so that nested tags use less
+    /// stack.
     fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
         match number {
@@ -177,22 +184,23 @@ impl<O: Target> Encoder<O> {
         let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, meta, len);
         if let Some(apart) = self.sink.apart_if(takes) {
             let number = buffer(apart, len, payload)?;
-            // Tag, array, shape.
+            // Three levels: tag, array and shape.
             self.room(3)?;
             return self.sink.tensor_reference(meta, number);
         }
-        // Tag, array, shape or typed-array tag, complex tag before that.
+        // Three levels: the tag, the array, and the shape or the tag of the typed array. Complex
+        // numbers have one more tag.
         self.room(3 + usize::from(meta.dtype.is_complex()))?;
         self.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len)?;
         self.blocks(len, payload)
     }
 
-    /// Exactly `len` bytes of payload.
+    /// Writes a payload of exactly `len` bytes.
     fn blocks<T: Serialize + ?Sized>(&mut self, len: usize, payload: &T) -> Result<()> {
         blocks(len, payload, |block| self.sink.put_block(block))
     }
 
-    /// A sequence that may become a typed array.
+    /// Writes a sequence, as a typed array if all elements are numbers of one type.
     fn packable<I>(&mut self, mut iter: I, len: usize) -> Result<()>
     where
         I: Iterator,
@@ -229,7 +237,7 @@ impl<O: Target> Encoder<O> {
     }
 }
 
-/// Exactly `len` bytes of payload, block by block.
+/// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.
 pub fn blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
@@ -238,18 +246,18 @@ pub fn blocks<T: Serialize + ?Sized>(
     let mut left = len;
     let put = Capture(|block: &[u8]| {
         left = left.checked_sub(block.len()).ok_or_else(|| {
-            Error::data(format!("a tensor of {len} bytes gives more bytes than that"))
+            Error::data(format!("a tensor of {len} bytes has written more bytes than that"))
         })?;
         put(block)
     });
     handoff::offer(Slot::Blocks, || payload.serialize(put))?;
     if left != 0 {
-        return Err(Error::data(format!("a tensor of {len} bytes gives {left} bytes fewer")));
+        return Err(Error::data(format!("a tensor of {len} bytes has written {left} bytes fewer")));
     }
     Ok(())
 }
 
-/// Writes a payload to a buffer of its own; the buffer's number.
+/// Writes a payload to a separate buffer. Returns the number of the buffer.
 #[inline(never)]
 fn buffer<T: Serialize + ?Sized>(apart: &mut dyn Apart, len: usize, payload: &T) -> Result<u64> {
     if apart.begin(len)? {
@@ -263,7 +271,7 @@ fn reserved() -> Error {
     Error::data("tag TBUF (1413633350) is reserved for references to buffers")
 }
 
-/// The length of an iterator that knows it.
+/// The length of an iterator, if its size hint is exact.
 fn exact_len<I: Iterator>(iter: &I) -> Option<usize> {
     match iter.size_hint() {
         (low, Some(high)) if low == high => Some(low),
@@ -372,7 +380,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
         let at = self.sink.position();
         if self.some_at == at {
             self.some_count += 1;
-            // Each takes stack, though nothing is written yet.
+            // Each `Some` uses stack, although nothing is written yet.
             if self.some_count > self.options.max_depth {
                 return Err(self.too_deep());
             }

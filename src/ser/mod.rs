@@ -1,4 +1,4 @@
-//! serde's [`Serializer`](serde::Serializer) over CBOR.
+//! Encoding: serde's [`Serializer`](serde::Serializer) for CBOR.
 
 mod capture;
 mod compound;
@@ -21,42 +21,43 @@ use crate::io::sink::{Memory, Sink, Stage};
 
 /// Encodes a value into a new vector.
 ///
-/// Where the value holds large tensors it is walked twice, so that the vector is allocated once,
-/// to the byte.
+/// If the value contains large tensors, it is serialized twice: the first pass only counts, so that the
+/// vector can be allocated with its exact size.
 ///
 /// # Errors
-/// Where the value's own `Serialize` fails, it is nested deeper than
-/// [`EncodeOptions::with_max_depth`], a sequence or map has another length than it announced, or
-/// the two walks give different lengths.
+/// If the value's own `Serialize` fails, if the value is nested deeper than
+/// [`EncodeOptions::with_max_depth`] allows, if a sequence or map has another length than it
+/// announced, if memory runs out, or if the value changes between the two passes so that its length
+/// differs.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     to_vec_with(value, EncodeOptions::default())
 }
 
-/// As [`to_vec`], with options.
+/// Like [`to_vec`], with options.
 ///
 /// # Errors
-/// As [`to_vec`].
+/// The same errors as [`to_vec`].
 pub fn to_vec_with<T: Serialize + ?Sized>(value: &T, options: EncodeOptions) -> Result<Vec<u8>> {
     let mut buffer = Vec::with_capacity(128);
     append_to_with(&mut buffer, value, options)?;
     Ok(buffer)
 }
 
-/// Encodes a value behind what `buffer` holds already.
+/// Encodes a value and appends it to `buffer`.
 ///
-/// On an error the buffer is as it was; should the value's own code panic, it is left empty. Clear and pass the same buffer again to encode without
-/// allocating.
+/// To encode many values without allocating, clear and pass the same buffer again. After an error the
+/// buffer is unchanged. If the value's own code panics, the buffer is left empty.
 ///
 /// # Errors
-/// As [`to_vec`].
+/// The same errors as [`to_vec`].
 pub fn append_to<T: Serialize + ?Sized>(buffer: &mut Vec<u8>, value: &T) -> Result<()> {
     append_to_with(buffer, value, EncodeOptions::default())
 }
 
-/// As [`append_to`], with options.
+/// Like [`append_to`], with options.
 ///
 /// # Errors
-/// As [`to_vec`].
+/// The same errors as [`to_vec`].
 pub fn append_to_with<T: Serialize + ?Sized>(
     buffer: &mut Vec<u8>,
     value: &T,
@@ -81,7 +82,7 @@ pub fn append_to_with<T: Serialize + ?Sized>(
     result
 }
 
-/// Writes a value again whose end was counted to be at `end`.
+/// The second pass: writes a value for which the first pass has counted that it ends at `end`.
 fn write_measured<T: Serialize + ?Sized>(
     mut out: Vec<u8>,
     end: u64,
@@ -90,7 +91,8 @@ fn write_measured<T: Serialize + ?Sized>(
 ) -> (Vec<u8>, Result<()>) {
     let len = usize::try_from(end).unwrap_or(usize::MAX) - out.len();
     if out.try_reserve_exact(len).is_err() {
-        return (out, Err(Error::limit(format!("out of memory: {len} bytes to write"))));
+        let what = format!("out of memory: cannot allocate {len} bytes to write");
+        return (out, Err(Error::limit(what)));
     }
     let mut second = Encoder::new(Sink::new(out, Memory::growing()), options);
     let result = value.serialize(&mut second);
@@ -101,7 +103,7 @@ fn write_measured<T: Serialize + ?Sized>(
             return Ok(());
         }
         Err(Error::data(format!(
-            "the value takes {end} bytes when walked first and {found} when walked again"
+            "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
         )))
     });
     (out, result)
@@ -109,45 +111,39 @@ fn write_measured<T: Serialize + ?Sized>(
 
 /// Encodes a value into a writer.
 ///
-/// Small pieces are gathered, payloads of tensors are handed over as they lie; the writer needs no
-/// buffer of its own, and is not flushed. A sequence that is written as a typed array
-/// ([`EncodeOptions::with_typed_arrays`]) is held in memory until its end, one at a time.
+/// Small pieces are collected in a buffer. The bytes of large tensors are written directly, without
+/// copying them. So the writer does not need a buffer of its own. The writer is not flushed.
+///
+/// With [`EncodeOptions::with_typed_arrays`], a sequence that may become a typed array is collected in
+/// memory before it is written.
 ///
 /// # Errors
-/// As [`to_vec`], and where the writer fails.
+/// If the value's own `Serialize` fails, if the value is nested deeper than
+/// [`EncodeOptions::with_max_depth`] allows, if a sequence or map has another length than it
+/// announced, or if the writer fails.
 pub fn to_writer<W: io::Write, T: Serialize + ?Sized>(writer: W, value: &T) -> Result<()> {
     to_writer_with(writer, value, EncodeOptions::default())
 }
 
-/// As [`to_writer`], with options.
+/// Like [`to_writer`], with options.
 ///
 /// # Errors
-/// As [`to_writer`].
+/// The same errors as [`to_writer`].
 pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
     mut writer: W,
     value: &T,
     options: EncodeOptions,
 ) -> Result<()> {
-    // One instance of the encoder serves all writers.
+    // A trait object, so that the encoder is compiled once and not for each type of writer.
     let writer: &mut dyn io::Write = &mut writer;
     let mut encoder = Encoder::new(Stage::sink(writer), options);
     value.serialize(&mut encoder)?;
     encoder.sink.flush()
 }
 
-/// Encodes values one after the other into a writer: a CBOR sequence (RFC 8742).
+/// Encodes values one after the other into a writer, as a CBOR sequence (RFC 8742).
 ///
-/// When a call returns, everything of that value has been handed to the writer.
-///
-/// ```
-/// use serde::Serialize;
-///
-/// let mut serializer = tenarc::Serializer::new(Vec::new());
-/// "first".serialize(&mut serializer)?;
-/// (2, [0.5f32]).serialize(&mut serializer)?;
-/// assert_eq!(serializer.into_inner(), b"\x65first\x82\x02\x81\xfa\x3f\x00\x00\x00");
-/// # Ok::<(), tenarc::Error>(())
-/// ```
+/// When a call returns, all bytes of its value have been passed to the writer.
 pub struct Serializer<W> {
     encoder: Encoder<Stage<W>>,
     broken: bool,
@@ -175,7 +171,7 @@ impl<W: io::Write> Serializer<W> {
         self.encoder.sink.overflow_ref().get_ref()
     }
 
-    /// The writer. What is written to it directly goes between values.
+    /// The writer. Bytes that you write to it directly appear between two values.
     pub fn get_mut(&mut self) -> &mut W {
         self.encoder.sink.overflow_mut().get_mut()
     }
@@ -185,19 +181,17 @@ impl<W: io::Write> Serializer<W> {
         self.encoder.sink.into_parts().2.into_inner()
     }
 
-    /// Starts a value: after one that failed part-way the stream is of no use.
+    /// Starts a value. An error if an earlier value was written only partly.
     fn begin(&mut self) -> Result<&mut Encoder<Stage<W>>> {
         if self.broken || !self.encoder.at_top() {
-            return Err(Error::data(
-                "an earlier value failed part-way; the stream is broken there",
-            ));
+            return Err(Error::data("an earlier value failed part-way, so the stream is broken"));
         }
         Ok(&mut self.encoder)
     }
 
     fn whole(&mut self, write: impl FnOnce(&mut Encoder<Stage<W>>) -> Result<()>) -> Result<()> {
         self.begin()?;
-        // Stays so where the value panics part-way.
+        // Stays true if the value's code panics.
         self.broken = true;
         let encoder = &mut self.encoder;
         let result = write(encoder).and_then(|()| encoder.sink.flush());
@@ -278,7 +272,7 @@ impl<'a, W: io::Write> ser::Serializer for &'a mut Serializer<W> {
         self.whole(|encoder| encoder.collect_seq(iter))
     }
 
-    // The compounds hand on what they wrote when they end at the top.
+    // When the outermost compound ends, it flushes everything to the writer.
 
     fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'a, Stage<W>>> {
         self.begin()?.serialize_seq(len)

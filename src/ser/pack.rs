@@ -1,4 +1,4 @@
-//! Sequences of one number type as bare typed arrays (RFC 8746, section 2).
+//! Packs sequences of numbers of one type into typed arrays without a shape (RFC 8746, section 2).
 
 use std::fmt;
 
@@ -14,13 +14,14 @@ use crate::io::sink::{Memory, Sink};
 use crate::mem;
 use crate::wire::apart::{Apart, Target};
 
-/// Shorter sequences of floats are not worth a tag and a byte string head.
+/// Sequences of floats with fewer bytes than this are not packed.
 const MIN_FLOAT_BYTES: usize = 32;
-/// Plain integers take one byte where they are small, so they are packed later.
+/// Sequences of integers with fewer bytes than this are not packed. The limit is higher than for floats
+/// because small integers take only one byte as plain items.
 const MIN_INT_BYTES: usize = 1024;
 
-/// A serializer that returns the number it is given and refuses all else. It inlines to nothing,
-/// so a loop over numbers stays one.
+/// A serializer that returns the number that it gets, and an error for everything else. All of it is
+/// inlined, so that a loop over numbers stays a simple loop.
 pub struct Grab;
 
 #[derive(Debug)]
@@ -40,10 +41,10 @@ impl serde::ser::Error for NotANumber {
     }
 }
 
-/// A typed array being gathered.
+/// A typed array whose elements are being collected.
 pub struct Packing {
     kind: Kind,
-    /// The elements, or those not handed on yet.
+    /// The elements that were collected and not passed on yet.
     buf: Vec<u8>,
     place: Place,
     count: usize,
@@ -52,30 +53,30 @@ pub struct Packing {
 
 /// Where the elements of a typed array go.
 enum Place {
-    /// To a buffer lent by the sink, behind room for the head.
+    /// To a buffer that the sink has lent, after the head of the typed array.
     Here {
-        /// Where the buffer's own contents ended.
+        /// The length of the buffer when it was lent.
         before: usize,
-        /// Where the elements start.
+        /// The index in the buffer at which the elements start.
         start: usize,
     },
-    /// To a buffer of an archive, window by window.
+    /// To a buffer of an archive, in pieces of [`WINDOW`] bytes.
     Apart {
         /// The number of this sequence among those that could be packed.
         sequence: usize,
-        /// Whether elements have been handed on: then they cannot be written in another form.
+        /// Whether elements were passed on. Then they can no longer be written in another form.
         started: bool,
-        /// Whether their bytes are of any use there.
+        /// Whether the receiver needs the bytes, as [`Apart::begin`] has returned.
         wanted: bool,
     },
 }
 
-/// An announced length reserves no more than this at once.
+/// The most bytes that are reserved at once for an announced length.
 const WINDOW: usize = 64 << 10;
 
 impl Packing {
     pub fn begin<O: Target>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
-        // A length that overflows belongs to a sequence that never gets there.
+        // No real sequence has a length that overflows.
         let bytes = len.saturating_mul(kind.size());
         let mut number = None;
         let asks = |apart: &mut dyn Apart, written: &[u8]| {
@@ -112,25 +113,26 @@ impl Packing {
             encoder.room(2)?;
             return encoder.sink.numbers_reference(&self.kind.dtype(), number);
         }
-        // Where that fails the value stays open.
+        // If a call below fails, the level stays entered, which marks the value as incomplete.
         encoder.enter(1)?;
         encoder.sink.give_back(self.buf)?;
         encoder.leave(1)
     }
 
-    /// Gives the buffer back as it was.
+    /// Returns the lent buffer without the elements.
     pub fn abandon<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
         match self.place {
             Place::Here { before, .. } => {
                 self.buf.truncate(before);
                 encoder.sink.give_back(self.buf)
             }
-            // What was handed on cannot be taken back; who takes it notices.
+            // Elements that were passed on cannot be taken back. The receiver notices that the
+            // buffer is incomplete.
             Place::Apart { .. } => Ok(()),
         }
     }
 
-    /// Gives up: what was gathered is written element by element, and the rest can follow.
+    /// Stops packing: writes the collected elements as a plain array, to which the rest can be added.
     #[cold]
     pub fn unpack<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<Sequence<'_, O>> {
         let packed = match self.place {
@@ -146,7 +148,7 @@ impl Packing {
                 }
                 if started {
                     return Err(Error::data(
-                        "a sequence of numbers of one type goes on with something else",
+                        "a sequence that started with numbers of one type continues with something else",
                     ));
                 }
                 self.buf
@@ -157,7 +159,7 @@ impl Packing {
         Ok(seq)
     }
 
-    /// Hands on a window of elements that go to a buffer.
+    /// If the elements go to a buffer of an archive, passes on those that were collected.
     fn hand_on<O: Target>(&mut self, encoder: &mut Encoder<O>) -> Result<()> {
         let Place::Apart { started, wanted, .. } = &mut self.place else { return Ok(()) };
         let Some(apart) = encoder.sink.apart() else { return Ok(()) };
@@ -172,7 +174,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Appends a number, unless it is of another type or beyond the announced length.
+    /// Appends a number and returns true. Returns false if the number has another type, or if the
+    /// announced length was reached.
     #[inline(always)]
     pub fn push<O: Target>(&mut self, encoder: &mut Encoder<O>, number: Primitive) -> Result<bool> {
         if !self.append(number) {
@@ -184,6 +187,8 @@ impl Packing {
         Ok(true)
     }
 
+    /// Appends items as long as `get` returns their bytes, up to the announced length. Returns the
+    /// first item for which it returns `None`.
     #[inline(always)]
     fn run<O, I, const N: usize>(
         &mut self,
@@ -219,7 +224,7 @@ impl Packing {
         Ok(None)
     }
 
-    /// As [`Packing::run`], where only the number and the type of the elements matter.
+    /// Like [`Packing::run`], but only counts the elements and checks their type.
     #[inline(always)]
     fn count_on<I, const N: usize>(
         &mut self,
@@ -249,7 +254,7 @@ macro_rules! numbers {
             $($kind,)*
         }
 
-        /// A primitive number as serde was given it.
+        /// A primitive number, with the type that serde was called with.
         #[derive(Clone, Copy, Debug)]
         pub enum Primitive {
             $($kind($type),)*
@@ -314,8 +319,8 @@ macro_rules! numbers {
                 true
             }
 
-            /// Appends numbers while they are of the type, as many as were announced; gives back
-            /// an item of another type.
+            /// Appends numbers as long as they have the type of this array, up to the announced
+            /// length. Returns the first item of another type.
             #[inline]
             pub fn fill<O, I>(
                 &mut self,
@@ -352,7 +357,7 @@ numbers! {
 }
 
 impl Kind {
-    /// Whether a sequence of `len` elements could be worth packing, whatever they are.
+    /// Whether a sequence of `len` elements is long enough for packing with at least one type.
     #[inline]
     pub fn may_pack(len: usize) -> bool {
         len >= MIN_FLOAT_BYTES / size_of::<f64>()

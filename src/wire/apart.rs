@@ -1,13 +1,18 @@
-//! Payloads that go apart from the metadata which refers to them, while a value is written.
+//! Writing payloads to separate buffers.
+//!
+//! In an archive, the bytes of large tensors are not written between the metadata but to buffers of
+//! their own, and the metadata refers to these buffers by number. A [`Target`] can have an [`Apart`]
+//! that decides which payloads go to a buffer, and that receives their bytes.
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::sink::{Memory, Overflow, Sink, Stage};
 use crate::meta::TensorMeta;
 
-/// What a value is written to.
+/// The destination of an encoded value.
 pub trait Target: Overflow {
-    /// Where large payloads go, if not into the same bytes as all else.
+    /// The receiver of payloads that go to separate buffers. `None` if everything goes into the same
+    /// stream of bytes, as in a message.
     #[inline(always)]
     fn apart(&mut self) -> Option<&mut dyn Apart> {
         None
@@ -18,42 +23,47 @@ impl Target for Memory {}
 
 impl<W: std::io::Write> Target for Stage<W> {}
 
-/// Takes payloads while a value is written; had from a [`Target`].
+/// Receives payloads for separate buffers while a value is written. See [`Target::apart`].
 ///
-/// Each question comes with what was written so far, which tells where in the value the payload
-/// stands.
+/// The `takes_` methods get `written`, the metadata written so far. From it, the implementation can
+/// find out where in the value the payload is.
 pub trait Apart {
-    /// Whether a tensor of so many bytes goes to a buffer.
+    /// Whether a tensor of `len` bytes goes to a buffer.
     fn takes_tensor(&mut self, written: &[u8], meta: &TensorMeta, len: usize) -> bool;
 
-    /// Whether bytes or numbers that are one block go to a buffer.
+    /// Whether `len` bytes of numbers, or of a byte string, that are available as one block go to a
+    /// buffer.
     fn takes_block(&mut self, written: &[u8], dtype: &DType, len: usize) -> bool;
 
-    /// Whether a sequence whose first element is a number, and which would take so many bytes if
-    /// all are of its type, goes to a buffer; then the number of this question.
+    /// Whether a sequence goes to a buffer whose first element is a number of type `dtype`. `len` is
+    /// its length in bytes if all elements have that type. If so, returns the number of this
+    /// sequence, for [`Apart::mixed`].
     fn takes_sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize>;
 
-    /// The sequence asked about has elements of several types: it must be written plainly.
+    /// Reports that the elements of this sequence have different types, so that it must be written
+    /// as a plain array.
     fn mixed(&mut self, sequence: usize);
 
-    /// Starts a buffer of so many bytes. Whether its content is wanted; if not,
-    /// [`Apart::end`] comes next.
+    /// Starts a buffer of `len` bytes. Returns whether its content is needed. If it is not, the
+    /// caller calls [`Apart::end`] without calling [`Apart::put`].
     fn begin(&mut self, len: usize) -> Result<bool>;
 
+    /// Appends bytes to the current buffer.
     fn put(&mut self, block: &[u8]) -> Result<()>;
 
-    /// Ends the buffer; its number.
+    /// Ends the current buffer and returns its number.
     fn end(&mut self) -> Result<u64>;
 }
 
 impl<T: Target> Sink<T> {
-    /// Where large payloads go, if not here.
+    /// The receiver of payloads that go to separate buffers, if there is one.
     #[inline(always)]
     pub fn apart(&mut self) -> Option<&mut dyn Apart> {
         self.overflow_mut().apart()
     }
 
-    /// Where a large payload goes, if `takes` says so when it is shown what was written so far.
+    /// The receiver of payloads, if there is one and `takes` returns true. `takes` gets the receiver
+    /// and the bytes written so far.
     #[inline(always)]
     pub fn apart_if(
         &mut self,

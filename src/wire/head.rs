@@ -1,4 +1,4 @@
-//! Heads of CBOR items as pure functions (RFC 8949, section 3).
+//! Parsing the heads of CBOR items (RFC 8949, section 3). These are pure functions on byte slices.
 
 use byteorder::{BigEndian, ByteOrder as _};
 
@@ -12,10 +12,10 @@ pub const MAP: u8 = 5;
 pub const TAG: u8 = 6;
 pub const SIMPLE: u8 = 7;
 
-/// Additional information that stands for an indefinite length, or for "break" in major type 7.
+/// The additional information that means an indefinite length or, in major type 7, a break.
 pub const INDEFINITE: u8 = 31;
 
-/// Initial bytes with a meaning of their own.
+/// Initial bytes of the simple values, floats and the break.
 pub const FALSE: u8 = 0xf4;
 pub const TRUE: u8 = 0xf5;
 pub const NULL: u8 = 0xf6;
@@ -30,7 +30,7 @@ pub const BREAK: u8 = 0xff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub initial: u8,
-    /// The value of the argument; 0 where it is indefinite.
+    /// The value of the argument, or 0 if the length is indefinite.
     pub arg: u64,
 }
 
@@ -52,14 +52,14 @@ impl Head {
     }
 }
 
-/// What a window of bytes starts with.
+/// The result of parsing the start of a byte slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A head of so many bytes.
+    /// A complete head, and its length in bytes.
     Head(Head, usize),
-    /// Fewer bytes than the head takes; so many are needed.
+    /// The slice ends inside the head. This many bytes are needed.
     Short(usize),
-    /// No head of a well-formed item (RFC 8949, Appendix F); why.
+    /// Not the head of a well-formed item (RFC 8949, Appendix F), and the reason.
     Malformed(&'static str),
 }
 
@@ -108,7 +108,7 @@ fn parse_long(window: &[u8], initial: u8, info: u8) -> Parsed {
     Parsed::Head(Head { initial, arg }, len)
 }
 
-/// What an initial byte starts, for messages.
+/// The name of the type of item that an initial byte starts, for error messages.
 pub fn name(initial: u8) -> &'static str {
     match initial >> 5 {
         UNSIGNED => "unsigned integer",
@@ -129,7 +129,8 @@ pub fn name(initial: u8) -> &'static str {
     }
 }
 
-/// Major type, argument and length of a head whose argument is definite.
+/// Major type, argument and length in bytes of the head at the start of `bytes`. `None` if the head is
+/// incomplete, or if it has an indefinite length or reserved additional information.
 #[inline(always)]
 pub fn definite(bytes: &[u8]) -> Option<(u8, u64, usize)> {
     let (&initial, rest) = bytes.split_first()?;
@@ -144,14 +145,17 @@ pub fn definite(bytes: &[u8]) -> Option<(u8, u64, usize)> {
     Some((initial >> 5, arg, len))
 }
 
-/// The length of the item that starts `bytes`, if that is well-formed up to its texts, all of it is
-/// there, and all its lengths are definite. Needs no stack, however deep the item is.
+/// The length in bytes of the item at the start of `bytes`. `None` if the item is incomplete, is not
+/// well-formed, or has an indefinite length anywhere inside.
+///
+/// It does not check that texts are UTF-8. It does not recurse, so deeply nested items need no stack.
 pub fn item_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0usize;
     let mut left = 1u64;
     while left > 0 {
         let initial = *bytes.get(at)?;
-        // What metadata is mostly made of: small numbers, short texts and arrays, tags.
+        // A fast path for the items that metadata mostly consists of: small numbers, short texts,
+        // short arrays, and tags.
         match initial {
             0x00..=0x17 | 0x20..=0x37 => {
                 at += 1;

@@ -1,4 +1,5 @@
-//! CBOR items (RFC 8949) without serde: heads, strings, numbers, tensors.
+//! Reads and writes CBOR items (RFC 8949): heads, strings, numbers and tensors. Nothing here uses
+//! serde.
 
 pub mod apart;
 pub mod head;

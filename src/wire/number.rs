@@ -1,13 +1,14 @@
-//! Numbers as they come off the wire.
+//! The numbers of a document, before they are converted to the type that is asked for.
 
 use super::head::{self, Head};
 use crate::number::{double_to_single, float_to_int, int_to_float};
 use half::f16;
 
-/// One number item.
+/// The value of one item that is a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Numeric {
-    /// Sign and magnitude as in the head or bignum: the value is `arg`, or `-1 - arg`.
+    /// An integer, in the form that heads and bignums use: the value is `arg`, or `-1 - arg` if
+    /// `negative`.
     Int {
         negative: bool,
         arg: u128,
@@ -31,7 +32,7 @@ impl Numeric {
         }
     }
 
-    /// The digits of an integer; `None` for a float.
+    /// The decimal digits of an integer, with a minus sign if it is negative. `None` for a float.
     pub fn integer_digits(self) -> Option<String> {
         let Self::Int { negative, arg } = self else { return None };
         Some(match (negative, arg.checked_add(1)) {
@@ -42,7 +43,7 @@ impl Numeric {
         })
     }
 
-    /// The integer this number is exactly; `None` beyond `i128` too.
+    /// The number as an integer. `None` if the number is not an integer or does not fit in `i128`.
     pub fn as_int(self) -> Option<i128> {
         match self {
             Self::Int { negative, arg } => {
@@ -69,7 +70,7 @@ impl Numeric {
         }
     }
 
-    /// The single that this number is exactly.
+    /// The number as an `f32`, if that is exact.
     pub fn as_single(self) -> Option<f32> {
         match self {
             Self::Single(value) => Some(value),
@@ -77,9 +78,9 @@ impl Numeric {
         }
     }
 
-    /// The single for a plain value: a double is rounded to the nearest one, as most other
-    /// writers have no singles. `None` for a finite double beyond the range of singles, and for
-    /// an integer that is no single exactly.
+    /// The number as an `f32`. A double is rounded to the nearest `f32`, because most other writers
+    /// never write single-precision floats. `None` for a finite double beyond the range of `f32`,
+    /// and for an integer that `f32` cannot represent exactly.
     #[allow(clippy::cast_possible_truncation)]
     pub fn to_single(self) -> Option<f32> {
         match self {
@@ -96,14 +97,14 @@ impl Numeric {
 fn half_to_single(bits: u64) -> f32 {
     let bits = bits as u16;
     if bits & 0x7c00 == 0x7c00 {
-        // Conversion by value may quiet a signalling NaN.
+        // A conversion by value may turn a signalling NaN into a quiet one, so the bits are moved.
         let sign = u32::from(bits & 0x8000) << 16;
         return f32::from_bits(sign | 0x7f80_0000 | u32::from(bits & 0x03ff) << 13);
     }
     f16::from_bits(bits).to_f32()
 }
 
-/// Widens without touching the payload of a NaN.
+/// Converts to `f64` and preserves the payload of a NaN.
 pub fn single_to_double(value: f32) -> f64 {
     if value.is_nan() {
         let bits = value.to_bits();

@@ -1,4 +1,4 @@
-//! Payloads of tensors: shown where they lie, or read into the memory of typed elements.
+//! Reading the payloads of tensors: either as borrowed bytes, or into a vector of typed elements.
 
 use bytemuck::Pod;
 
@@ -14,13 +14,15 @@ use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 
 impl<'de, R: Read<'de>> Wire<R> {
-    /// The bytes of a payload that is one block.
+    /// The next `len` bytes, which are a payload of this dtype in one block.
     #[inline]
     pub fn payload_block(&mut self, dtype: &DType, len: usize) -> Result<Bytes<'de, '_>> {
         if self.src.remaining().is_some() {
             return match self.src.take(len, "a tensor")? {
-                Bytes::Borrowed(bytes) => Ok(Bytes::Borrowed(self.src.settle(bytes, dtype.word()))),
-                // What is in memory can be borrowed.
+                Bytes::Borrowed(bytes) => {
+                    Ok(Bytes::Borrowed(self.src.aligned(bytes, dtype.word())))
+                }
+                // Does not happen: a source in memory returns borrowed bytes.
                 Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
                 Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
             };
@@ -29,7 +31,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         self.src.take(len, "a tensor")
     }
 
-    /// The payload as little-endian bytes, borrowed if it can be. [`Wire::close`] comes next.
+    /// The payload as little-endian bytes, borrowed from the input if possible. The caller must call
+    /// [`Wire::close`] next.
     #[inline]
     pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
         let bytes = match item.payload {
@@ -45,8 +48,9 @@ impl<'de, R: Read<'de>> Wire<R> {
             Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
             Payload::Buffer { number, len } => match self.lend_buffer(number)? {
                 Some(bytes) => {
-                    // Nothing tells here whether what is lent is copied. A buffer lent once is
-                    // backed by input as often.
+                    // The caller may copy the borrowed bytes, so they are charged like a copy.
+                    // `Buffers::cost` does not charge for the first use of a buffer, since that many
+                    // bytes of input exist.
                     let buffers = self.src.buffers();
                     let cost = buffers.map_or(0, |buffers| buffers.cost(number, len as u64));
                     self.charge(cost)?;
@@ -58,7 +62,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok((item.meta, bytes))
     }
 
-    /// The payload as typed elements: read straight into their memory.
+    /// The payload as typed elements, read directly into their vector.
     pub fn payload_elements(&mut self, item: TensorItem) -> Result<(TensorMeta, Elements)> {
         let TensorItem { meta, payload, unclosed, .. } = item;
         let at = self.offset();
@@ -78,15 +82,15 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok((meta, elements))
     }
 
-    /// Passes over the payload.
-    pub fn pass_payload(&mut self, item: &TensorItem) -> Result<()> {
+    /// Skips the payload.
+    pub fn skip_payload(&mut self, item: &TensorItem) -> Result<()> {
         if let Payload::Block { len, .. } = item.payload {
             self.src.take(len, "a tensor")?;
         }
         self.close(item.unclosed)
     }
 
-    /// Reads what stands behind the payload.
+    /// Ends a tensor after its payload: if `unclosed`, a break must follow.
     pub fn close(&mut self, unclosed: bool) -> Result<()> {
         if unclosed { self.end("a tensor") } else { Ok(()) }
     }
@@ -110,7 +114,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// A buffer's content, where it can be lent.
+    /// The content of a buffer, if it is in memory.
     fn lend_buffer(&mut self, number: u64) -> Result<Option<&'de [u8]>> {
         match self.src.buffers().map(Buffers::contents) {
             Some(Contents::Lent(contents)) => contents.lend(number).map(Some),
@@ -118,7 +122,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// A payload together with what keeps it alive, where that can be had.
+    /// A payload that is a buffer, as bytes with shared ownership. `None` if the payload is not in a
+    /// buffer or the buffer cannot be shared.
     pub fn shared(&mut self, item: &TensorItem) -> Option<SharedBytes> {
         let Payload::Buffer { number, .. } = item.payload else { return None };
         match self.src.buffers()?.contents() {
@@ -127,8 +132,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Whether a payload can be shown where it lies.
-    pub fn is_at_hand(&mut self, item: &TensorItem) -> bool {
+    /// Whether the payload is in memory as little-endian bytes, so that it can be borrowed.
+    pub fn can_borrow(&mut self, item: &TensorItem) -> bool {
         match item.payload {
             Payload::Block { big_endian: false, .. } => self.src.remaining().is_some(),
             Payload::Buffer { .. } => {
@@ -139,7 +144,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// A buffer's content, read straight into the memory of typed values.
+    /// Reads the content of a buffer directly into a vector of typed values.
     fn fill_buffer<A: Pod>(&mut self, number: u64, len: usize) -> Result<Vec<A>> {
         let at = self.offset();
         let size = size_of::<A>();
@@ -153,7 +158,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             return mem::plain::copied(bytes).ok_or_else(|| partial(len).at(at));
         }
         let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
-            return Err(Error::data("contents of buffers are not read here").at(at));
+            return Err(Error::data("the contents of buffers cannot be read here").at(at));
         };
         buffers.start(number, at)?;
         let values = filled(len, buffers.proven(), |step| buffers.read(step))?;
@@ -161,8 +166,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(values)
     }
 
-    /// `len` bytes of input as they lie, in the memory of typed values. A multiple of the size of
-    /// `A` is asked for; memory follows the bytes received where their number is only claimed.
+    /// Reads `len` bytes of input into a vector of typed values, without changing the byte order.
+    ///
+    /// If the length of the input is unknown, memory is allocated step by step as bytes arrive,
+    /// because `len` may be false.
     fn fill<A: Pod>(&mut self, len: usize) -> Result<Vec<A>> {
         self.charge(len as u64)?;
         if self.src.remaining().is_some() {
@@ -175,14 +182,15 @@ impl<'de, R: Read<'de>> Wire<R> {
             return Err(partial(len).at(self.offset()));
         }
         let at = self.offset();
-        // Whoever has sent so much can make us hold as much.
+        // The input has provided this many bytes so far, so it may cause an allocation of the same
+        // size.
         let proven = usize::try_from(at).unwrap_or(usize::MAX);
         filled(len, proven, |step| self.src.read_exact(step, "a tensor"))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
 }
 
-/// Makes vectors of typed values, each filled with the payload at hand.
+/// Reads a payload into a vector, whose type the caller chooses.
 trait Fill {
     fn fill<A: Pod>(&mut self) -> Result<Vec<A>>;
 }
@@ -199,7 +207,7 @@ impl<'de, R: Read<'de>> Fill for FromWire<'_, R> {
     }
 }
 
-/// The elements of a payload, in typed memory.
+/// Reads a payload as elements of this dtype, and converts them to the byte order of this machine.
 fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
     fn of<A: Element>(big_endian: bool, payload: &mut impl Fill) -> Result<Elements> {
         let mut bits = payload.fill::<A::Bits>()?;
@@ -217,8 +225,8 @@ fn typed(dtype: &DType, big_endian: bool, payload: &mut impl Fill) -> Result<Ele
     })
 }
 
-/// The elements of `len` bytes that `read` gives, in their order; so much memory is asked for at once as
-/// is `proven`.
+/// Reads `len` bytes of little-endian elements by calling `read` for one piece after the other. At most
+/// `proven` bytes of memory are allocated at once; beyond that, memory grows with the bytes received.
 pub fn read_elements(
     dtype: &DType,
     len: usize,
@@ -242,12 +250,13 @@ pub fn read_elements(
 /// Where a payload is read from.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// It stands next.
+    /// The next bytes of the input.
     Here,
+    /// The buffer of this number.
     Buffer(u64),
 }
 
-/// Zeros, which fresh memory need not be filled with.
+/// A vector of zeros. The allocator can take fresh memory from the system, which is zero already.
 fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
     match bytemuck::allocation::try_zeroed_slice_box(count) {
         Ok(mut values) => {
@@ -256,13 +265,13 @@ fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
         }
         Err(()) => {
             let bytes = count.saturating_mul(size_of::<A>());
-            Err(Error::limit(format!("out of memory: {bytes} more bytes to read")))
+            Err(Error::limit(format!("out of memory: cannot allocate {bytes} bytes to read into")))
         }
     }
 }
 
-/// `len` bytes, a multiple of the size of `A`. So much memory is asked for at once as is `proven`, the
-/// rest follows the bytes received.
+/// Reads `len` bytes, which must be a multiple of the size of `A`. At most `proven` bytes of memory are
+/// allocated at once (but at least one step); beyond that, memory grows with the bytes received.
 fn filled<A: Pod>(
     len: usize,
     proven: usize,
@@ -279,7 +288,8 @@ fn filled<A: Pod>(
     let mut values: Vec<A> = Vec::new();
     while values.len() < count {
         let done = values.len();
-        // Zeroing goes by steps that stay in cache; the allocation grows by doubling.
+        // Memory is zeroed and then read into in steps that fit in the cache. The allocation grows
+        // by doubling.
         let step = (count - done).min(STEP / size);
         if values.capacity() - done < step {
             let grown = (count - done).min(done.max(proven / size).max(step));
@@ -294,12 +304,12 @@ fn filled<A: Pod>(
 fn reserve_exact<A>(values: &mut Vec<A>, additional: usize) -> Result<()> {
     match values.try_reserve_exact(additional) {
         Ok(()) => Ok(()),
-        // The shared wording, with a request that fails the same way.
+        // Asks for memory again, to fail with the same message as all other reads.
         Err(_) => reserve(values, additional),
     }
 }
 
 #[cold]
 fn partial(len: usize) -> Error {
-    Error::data(format!("{len} bytes are no whole number of elements"))
+    Error::data(format!("{len} bytes are not a whole number of elements"))
 }

@@ -1,4 +1,4 @@
-//! Reading CBOR items from a source, within limits.
+//! Reads CBOR items from a source and enforces the limits on nesting and memory.
 
 use std::cell::Cell;
 use std::str;
@@ -12,52 +12,54 @@ use crate::mem;
 use crate::options::Limits;
 
 impl<'de> Wire<SliceRead<'de>> {
-    /// The bytes behind what was read.
+    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'de [u8] {
         self.src.rest()
     }
 
-    /// Leaves bytes behind that were read from [`Wire::rest`].
+    /// Skips bytes that the caller has read from [`Wire::rest`].
     pub fn pass(&mut self, bytes: usize) {
         self.src.advance(bytes);
     }
 
-    /// How many bytes there are behind what was read.
+    /// The number of bytes that were not read yet.
     pub fn bytes_left(&self) -> usize {
         self.src.remaining().unwrap_or(0)
     }
 }
 
-/// A source of CBOR items and what is left of the limits.
+/// A source of CBOR items, and how much of the limits is left.
 #[derive(Debug)]
 pub struct Wire<R> {
     pub src: R,
+    /// How many more levels may be entered.
     depth: usize,
     limits: Limits,
+    /// How many more bytes may be allocated.
     budget: u64,
-    /// Elements for which size hints were given: see [`Wire::size_hint`].
+    /// The sum of all size hints given so far: see [`Wire::size_hint`].
     hinted: Cell<u64>,
-    /// Whether what is passed over is kept, so that it must be charged.
+    /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
 }
 
-/// The next thing a typed reader has to do with: an item, or a tag that changes how its content
-/// is read. All other tags have been passed over.
+/// The next item, as a typed reader needs it: the head of an item, or a tag that changes how its
+/// content is read. All other tags are skipped.
 #[derive(Clone, Copy, Debug)]
 pub enum Item {
     Head(Head),
     Tag(u64),
 }
 
-/// How many items of a container are left: a number, or those up to a break.
+/// How many items of an array or map are left: a number, or unknown if a break ends the container.
 #[derive(Clone, Copy, Debug)]
 pub struct Left(u64);
 
 impl Left {
     const UNKNOWN: u64 = u64::MAX;
 
-    /// All items of the container with this head. No input has as many items as the largest length
-    /// says, so that one fewer is as good.
+    /// The number of items of the container with this head. The largest `u64` means an unknown
+    /// number, so that a length of this value is reduced by one. No input has that many items.
     #[inline(always)]
     pub fn of(head: Head) -> Self {
         Self(match head.length() {
@@ -66,11 +68,12 @@ impl Left {
         })
     }
 
-    /// Counts down by one; false if none are left.
+    /// Takes one item. Returns false if none are left.
     #[inline(always)]
     pub fn take_one(&mut self) -> bool {
         let fewer = self.0.wrapping_sub(1);
-        // One comparison tells both special numbers from all others.
+        // One comparison finds both special values: 0 wraps to `u64::MAX`, and `UNKNOWN` becomes
+        // `UNKNOWN - 1`.
         if fewer >= Self::UNKNOWN - 1 {
             return self.0 == Self::UNKNOWN;
         }
@@ -78,13 +81,14 @@ impl Left {
         true
     }
 
-    /// The number, unless a break tells the end.
+    /// The number of items left, or `None` if a break ends the container.
     #[inline(always)]
     pub fn known(self) -> Option<u64> {
         (self.0 != Self::UNKNOWN).then_some(self.0)
     }
 }
 
+/// The content of a text string. The variants are those of [`Bytes`].
 pub enum Text<'de, 's> {
     Borrowed(&'de str),
     Copied(&'s str),
@@ -114,7 +118,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Renews the limits: each value of a stream has its own.
+    /// Resets the limits. Each value of a stream gets the full limits.
     pub fn renew(&mut self) {
         self.depth = self.limits.max_depth;
         self.budget = self.limits.alloc_budget(self.src.bounds_itself());
@@ -137,8 +141,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         self.src.offset()
     }
 
-    /// Goes one level down; every call that returns `Ok` is answered by [`Wire::leave`], except
-    /// when an error ends the decoding.
+    /// Enters one level of nesting. After `Ok`, the caller must call [`Wire::leave`], unless an error
+    /// ends the decoding.
     #[inline(always)]
     pub fn enter(&mut self) -> Result<()> {
         match self.depth.checked_sub(1) {
@@ -155,8 +159,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         self.depth += 1;
     }
 
-    /// Reads what stands so many levels down. They are given back on errors, too: a visitor may
-    /// go on after one.
+    /// Runs `read` with `levels` more levels entered. Leaves them again also after an error, because a
+    /// visitor may continue after one.
     pub fn within<T>(
         &mut self,
         levels: usize,
@@ -180,7 +184,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Error::limit(format!("nesting is deeper than {max} levels")).at(self.offset())
     }
 
-    /// Takes bytes that are to be allocated from the document's budget.
+    /// Subtracts bytes that are about to be allocated from the document's budget.
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
         match self.budget.checked_sub(bytes) {
             Some(left) => {
@@ -188,15 +192,18 @@ impl<'de, R: Read<'de>> Wire<R> {
                 Ok(())
             }
             None => Err(Error::limit(format!(
-                "{bytes} more bytes to allocate, {} left of the budget",
+                "cannot allocate {bytes} more bytes, {} are left of the limit",
                 self.budget
             ))
             .at(self.offset())),
         }
     }
 
-    /// How many elements to make room for when `claimed` are announced. All hints of a document
-    /// together stay below its number of bytes, as each element takes one at least.
+    /// How many elements to reserve memory for if the container claims to have `claimed` elements.
+    ///
+    /// The claim may be false. Each element takes at least one byte of input, so the sum of all hints
+    /// of a document is kept below its number of bytes. If the length of the input is unknown, this
+    /// counts the bytes read so far plus 4096.
     #[inline]
     pub fn size_hint(&self, claimed: Left) -> Option<usize> {
         let ahead = self.src.remaining().unwrap_or(4096) as u64;
@@ -206,7 +213,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         usize::try_from(hint).ok()
     }
 
-    /// The next byte, which stays; `None` at the end of the input.
+    /// The next byte, without taking it. `None` at the end of the input.
     #[inline(always)]
     pub fn peek(&mut self) -> Result<Option<u8>> {
         if let Some(&byte) = self.src.window().first() {
@@ -221,7 +228,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(self.src.window().first().copied())
     }
 
-    /// The initial byte of the next item, which stays.
+    /// The initial byte of the next item, without taking it.
     #[inline(always)]
     pub fn initial(&mut self) -> Result<u8> {
         match self.peek()? {
@@ -262,7 +269,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// An unsigned integer, if that is next.
+    /// Reads an unsigned integer, if the next item is one.
     #[inline(always)]
     pub fn unsigned(&mut self) -> Result<Option<u64>> {
         match self.src.window().first() {
@@ -275,7 +282,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// The content of a text string of less than 256 bytes, if that is next and at hand.
+    /// Reads the next item if it is a text string of less than 256 bytes that is already in the
+    /// window. Otherwise reads nothing.
     #[inline(always)]
     pub fn short_text(&mut self) -> Option<Result<Text<'de, '_>>> {
         let window = self.src.window();
@@ -305,8 +313,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         })
     }
 
-    /// Parses again with more of the input in the window, if that was too short; gives the
-    /// window's length too.
+    /// If the window was too short for the head, reads more input and parses again. Also returns the
+    /// length of the window.
     fn refill(&mut self, mut parsed: Parsed) -> Result<(Parsed, usize)> {
         while let Parsed::Short(need) = parsed {
             self.src.fill(need)?;
@@ -318,7 +326,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok((parsed, self.src.window().len()))
     }
 
-    /// The next head and its length, which stay; `None` where there is none.
+    /// The next head and its length in bytes, without taking it. `None` if the input ends or the head is
+    /// malformed.
     pub fn peek_head(&mut self) -> Result<Option<(Head, usize)>> {
         let parsed = head::parse(self.src.window());
         Ok(match self.refill(parsed)?.0 {
@@ -327,7 +336,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         })
     }
 
-    /// Reads heads up to the first that is no tag, or a tag with a meaning here.
+    /// Reads the next head, and skips tags that have no meaning to this crate.
     #[inline(always)]
     pub fn item(&mut self) -> Result<Item> {
         let head = self.head()?;
@@ -347,7 +356,7 @@ impl<'de, R: Read<'de>> Wire<R> {
                 array if tag::is_array(array) => return Ok(Item::Tag(array)),
                 tag::STRING_REFERENCE | tag::SHARED_REFERENCE => {
                     let what =
-                        format!("tag {} refers to another value, which is not followed", head.arg);
+                        format!("tag {} refers to another value, which is not supported", head.arg);
                     return Err(Error::data(what).at(self.offset()));
                 }
                 _ => head = self.head()?,
@@ -355,8 +364,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Whether a container has one more item: counts down, or looks for the break. At the end,
-    /// none are left.
+    /// Whether a container has one more item, which is counted as taken. If the length is indefinite,
+    /// this looks for the break. After the last item, `left` is 0.
     #[inline(always)]
     pub fn more(&mut self, left: &mut Left) -> Result<bool> {
         match left.0 {
@@ -365,7 +374,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// As [`Wire::more`], for a container whose items are counted by [`Left::take_one`].
+    /// Like [`Wire::more`], but does not count the item. The caller counts it with
+    /// [`Left::take_one`].
     #[inline(always)]
     pub fn any_left(&mut self, left: &mut Left) -> Result<bool> {
         match left.0 {
@@ -383,7 +393,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(more)
     }
 
-    /// Whether the next byte is a break, which then is left behind.
+    /// Whether the next byte is a break. If it is, it is taken.
     pub fn at_break(&mut self) -> Result<bool> {
         let at_break = self.initial()? == head::BREAK;
         if at_break {
@@ -392,7 +402,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(at_break)
     }
 
-    /// Expects a break.
+    /// Takes a break. `what` is the item that it ends, for the error message.
     pub fn end(&mut self, what: &str) -> Result<()> {
         let at = self.offset();
         if self.at_break()? {
@@ -417,15 +427,14 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         match usize::try_from(len) {
             Ok(len) => self.src.take(len, what),
-            Err(_) => {
-                Err(Error::limit(format!("{len} bytes of {what} do not fit memory"))
-                    .at(self.offset()))
-            }
+            Err(_) => Err(Error::limit(format!("{len} bytes of {what} do not fit in memory"))
+                .at(self.offset())),
         }
     }
 
-    /// The head of the next chunk of a string of indefinite length; `None` at its end. Chunks are
-    /// of the string's own type and of definite length (RFC 8949, section 3.2.3).
+    /// Reads the head of the next chunk of a string of indefinite length. `None` at the end of the
+    /// string. Each chunk must have the type of the string and a definite length (RFC 8949, section
+    /// 3.2.3).
     pub fn next_chunk(&mut self, string: Head) -> Result<Option<Head>> {
         let at = self.offset();
         if self.at_break()? {
@@ -440,8 +449,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(Some(chunk))
     }
 
-    /// The content of a string of indefinite length, at most `max` bytes. Chunks of text are
-    /// checked one by one: no code point goes across (RFC 8949, section 3.2.3).
+    /// The content of a string of indefinite length, at most `max` bytes. Each chunk of a text must be
+    /// valid UTF-8 by itself: a code point cannot be split across chunks (RFC 8949, section 3.2.3).
     #[cold]
     pub fn chunks(&mut self, string: Head, max: usize) -> Result<Vec<u8>> {
         let mut all = Vec::new();
@@ -449,11 +458,11 @@ impl<'de, R: Read<'de>> Wire<R> {
             let at = self.offset();
             let Some(chunk) = self.next_chunk(string)? else { return Ok(all) };
             if chunk.arg > (max - all.len()) as u64 {
-                let what = format!("expected {max} bytes in chunks, found more");
+                let what = format!("expected at most {max} bytes in chunks, found more");
                 return Err(Error::data(what).at(at));
             }
             if self.src.remaining().is_some() {
-                // From a reader, `block` charges.
+                // Otherwise `block` charges.
                 self.charge(chunk.arg)?;
             }
             let bytes = self.block(chunk.arg, head::name(chunk.initial))?;
@@ -486,7 +495,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// The bignum whose tag was read.
+    /// The content of a bignum. Its tag, which is `tag`, was read.
     pub fn bignum(&mut self, tag: u64) -> Result<Numeric> {
         let at = self.offset();
         let head = self.head()?;
@@ -503,14 +512,14 @@ impl<'de, R: Read<'de>> Wire<R> {
         let mut arg = [0; 16];
         let Some(low) = 16usize.checked_sub(digits.len()).and_then(|skip| arg.get_mut(skip..))
         else {
-            let what = format!("a bignum of {} bytes does not fit 128 bits", digits.len());
+            let what = format!("a bignum of {} bytes does not fit in 128 bits", digits.len());
             return Err(Error::data(what).at(at));
         };
         low.copy_from_slice(digits);
         Ok(Numeric::Int { negative: tag == tag::NEGATIVE_BIGNUM, arg: u128::from_be_bytes(arg) })
     }
 
-    /// Passes over one item, checking that it is well-formed, and gives its encoding.
+    /// Skips one item, checks that it is well-formed, and returns its encoded bytes.
     pub fn capture(&mut self) -> Result<Bytes<'de, 'static>> {
         self.recording = self.src.remaining().is_none();
         self.src.record();
@@ -520,7 +529,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         result.map(|()| item)
     }
 
-    /// Passes over one item, checking that it is well-formed.
+    /// Skips one item and checks that it is well-formed.
     pub fn skip(&mut self) -> Result<()> {
         let at = self.offset();
         let head = self.head()?;
@@ -556,8 +565,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Passes over the rest of an item whose head was read, and which is neither array nor map. Texts
-    /// are checked.
+    /// Skips the rest of an item that is neither an array nor a map. Its head was read. Checks that
+    /// texts are UTF-8.
     pub fn skip_rest(&mut self, head: Head) -> Result<()> {
         match head.major() {
             head::BYTES | head::TEXT if head.is_indefinite() => self.skip_chunks(head),

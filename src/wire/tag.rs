@@ -1,31 +1,33 @@
 //! Tag numbers.
 //!
-//! Own tags are four ASCII letters read as a 32-bit big-endian number, in the first-come range of
-//! the registry (RFC 8949, section 9.2), as RFC 9277 does for file magic.
+//! The number of a tag that this crate defines is four ASCII letters, read as a 32-bit big-endian
+//! number. RFC 9277 makes numbers for file magic in the same way. They are in the range that the
+//! registry assigns first come, first served (RFC 8949, section 9.2).
 
 /// Unsigned bignum (RFC 8949, section 3.4.3).
 pub const BIGNUM: u64 = 2;
 /// Negative bignum (RFC 8949, section 3.4.3).
 pub const NEGATIVE_BIGNUM: u64 = 3;
-/// Reference to the n-th string before: needs what was read earlier, so it cannot be skipped.
+/// Reference to an earlier string, by its number. Such references are not supported, and ignoring the
+/// tag would give a wrong value.
 pub const STRING_REFERENCE: u64 = 25;
-/// Reference to a shared value before, as 25.
+/// Reference to an earlier value that was marked as shared. Not supported, like 25.
 pub const SHARED_REFERENCE: u64 = 29;
 /// Multi-dimensional array, row-major (RFC 8746, section 3.1.1).
 pub const ROW_MAJOR: u64 = 40;
 /// Multi-dimensional array, column-major (RFC 8746, section 3.1.2).
 pub const COLUMN_MAJOR: u64 = 1040;
-/// Complex numbers as interleaved parts in a typed array.
+/// Complex numbers, as a typed array of real and imaginary parts in turn.
 pub const COMPLEX: u64 = 43001;
-/// `[dtype name, shape, order, bytes]`.
+/// A tensor that RFC 8746 cannot express: `[dtype name, shape, order, bytes]`.
 pub const TENSOR: u64 = own(*b"TENS");
-/// `Some` of what would otherwise be read as `None`.
+/// `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
 pub const SOME: u64 = own(*b"TSOM");
-/// Reference to a buffer of an archive; nothing a message can hold.
+/// Reference to a buffer of an archive. Not allowed in messages.
 pub const BUFFER: u64 = own(*b"TBUF");
 
-/// Whether a tag stands for a tensor or a sequence of numbers: the own tags and those of RFC 8746, of
-/// which 76 is reserved.
+/// Whether the tag marks a tensor, a sequence of numbers or a reference to a buffer. Of the tags of
+/// RFC 8746 for typed arrays, 76 is reserved and has no meaning.
 pub const fn is_array(tag: u64) -> bool {
     matches!(tag, ROW_MAJOR | COLUMN_MAJOR | COMPLEX | TENSOR | BUFFER | 64..=75 | 77..=87)
 }

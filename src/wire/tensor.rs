@@ -1,4 +1,5 @@
-//! Reading tensors up to their payloads: RFC 8746 arrays, complex numbers, and the own tags.
+//! Reads everything of a tensor that comes before its payload: arrays of RFC 8746, complex numbers, and
+//! the tags that this crate defines.
 
 use super::head::{self, Head};
 use super::reader::{Item, Left, Wire};
@@ -13,43 +14,44 @@ use crate::number::Number;
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
 
-/// A tensor up to its payload, which stands next in the input if it is a block.
+/// A tensor, up to its payload. If the payload is a [`Payload::Block`], it is next in the input.
 pub struct TensorItem {
     pub meta: TensorMeta,
-    /// Whether the document names the dtype; if not, it was chosen to hold the numbers found.
+    /// Whether the document states the dtype. If not, the dtype was chosen to fit the numbers.
     pub stated: bool,
     pub payload: Payload,
     pub kind: Kind,
-    /// Whether a break must follow the payload.
+    /// Whether the array around the payload has an indefinite length, so that a break must follow.
     pub unclosed: bool,
 }
 
-/// What an item with a block of elements stands for.
+/// What an item with a block of elements represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Tensor,
-    /// A sequence of numbers: a bare typed array.
+    /// A sequence of numbers: a typed array without a shape.
     Numbers,
     /// A byte string.
     Bytes,
 }
 
+/// Where the elements of a tensor are.
 pub enum Payload {
-    /// Bytes of a definite-length byte string, in the byte order said.
+    /// The next `len` bytes of the input.
     Block { len: usize, big_endian: bool },
-    /// Little-endian bytes that stood in chunks.
+    /// Little-endian bytes, joined from the chunks of a byte string of indefinite length.
     Chunks(Vec<u8>),
-    /// Numbers that stood in a classical array.
+    /// Elements that were read from a plain CBOR array of numbers.
     Numbers(Elements),
-    /// Little-endian bytes that stand apart.
+    /// Little-endian bytes in the buffer of this number.
     Buffer { number: u64, len: usize },
 }
 
 impl<'de, R: Read<'de>> Wire<R> {
-    /// Reads a tensor up to its payload; its tag was read.
+    /// Reads a tensor up to its payload. Its tag, which is `tag`, was read.
     pub fn tensor(&mut self, tag: u64) -> Result<TensorItem> {
         match tag {
-            // The tag and the array.
+            // Two levels: the tag and the array.
             tag::ROW_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::C)),
             tag::COLUMN_MAJOR => self.within(2, |wire| wire.multi_dimensional(Order::F)),
             tag::TENSOR => self.within(2, Self::named),
@@ -63,24 +65,27 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Reads a tensor up to its payload if it is, and stands in the window, as this crate writes
-    /// the most common ones; else nothing is read.
+    /// A fast path for tensors in the form that this crate usually writes: reads the tensor up to its
+    /// payload, and returns its metadata and the length of the payload. If the tensor has another
+    /// form, or not all of it is in the window, reads nothing and returns `None`.
     #[inline]
     pub fn common_tensor(&mut self) -> Option<(TensorMeta, usize)> {
         let (meta, len, head_len) = common(self.src.window())?;
-        // Tag, array, and shape or typed-array tag.
+        // Three levels: the tag, the array, and the shape or the tag of the typed array.
         let fits = self.has_levels(3) && meta.shape.len() <= self.max_rank();
         fits.then(|| self.src.advance(head_len))?;
         Some((meta, len))
     }
 
-    /// What a typed-array tag, or the tag of complex numbers before one, stands for.
+    /// The dtype and byte order of a typed array, and whether it is big-endian. `tag` is the tag of the
+    /// typed array, or that of complex numbers, after which the tag of the parts is read.
     fn typed_dtype(&mut self, tag: u64) -> Result<(DType, bool)> {
         let at = self.offset();
         self.within(1 + usize::from(tag == tag::COMPLEX), |_| Ok(()))?;
         if tag != tag::COMPLEX {
-            return DType::from_typed_array_tag(tag)
-                .ok_or_else(|| Error::data(format!("tag {tag} is no typed array")).at(at));
+            return DType::from_typed_array_tag(tag).ok_or_else(|| {
+                Error::data(format!("tag {tag} is not the tag of a typed array")).at(at)
+            });
         }
         let head = self.head()?;
         let parts = DType::from_typed_array_tag(head.arg).filter(|_| head.major() == head::TAG);
@@ -96,7 +101,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// `[shape, elements]` (RFC 8746, section 3.1).
+    /// Reads `[shape, elements]` (RFC 8746, section 3.1).
     fn multi_dimensional(&mut self, order: Order) -> Result<TensorItem> {
         let unclosed = self.array_of(2, "shape and elements of a tensor")?;
         let (shape, count) = self.shape()?;
@@ -128,7 +133,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(TensorItem { meta, stated, payload, kind: Kind::Tensor, unclosed })
     }
 
-    /// `[dtype name, shape, order, bytes]`: the own tag.
+    /// Reads `[dtype name, shape, order, bytes]`, the content of [`tag::TENSOR`].
     fn named(&mut self) -> Result<TensorItem> {
         let unclosed = self.array_of(4, "dtype, shape, order and bytes of a tensor")?;
         let dtype = self.name_text("a dtype", DType::from_name)?;
@@ -139,19 +144,20 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(TensorItem { meta, stated: true, payload, kind: Kind::Tensor, unclosed })
     }
 
-    /// What a typed array of so many bytes is as a tensor.
+    /// The metadata of a typed array of `len` bytes, as a tensor of one dimension.
     fn row(&self, dtype: DType, len: usize) -> Result<TensorMeta> {
-        // Typed arrays are of whole-byte elements.
+        // Elements of typed arrays take whole bytes.
         let size = dtype.bits().unwrap_or(8) / 8;
         if !len.is_multiple_of(size) {
-            let what = format!("{len} bytes are no whole number of {dtype} elements");
+            let what = format!("{len} bytes are not a whole number of {dtype} elements");
             return Err(Error::data(what).at(self.offset()));
         }
         Ok(TensorMeta { dtype, shape: Shape::from([len / size]), order: Order::C })
     }
 
-    /// A reference to a buffer: `[dtype name, shape, order, number]` for a tensor, `[dtype name,
-    /// number]` for a sequence of numbers, `[number]` for a byte string.
+    /// Reads the content of [`tag::BUFFER`], a reference to a buffer: `[dtype name, shape, order,
+    /// number]` for a tensor, `[dtype name, number]` for a sequence of numbers, `[number]` for a byte
+    /// string.
     fn reference(&mut self) -> Result<TensorItem> {
         let at = self.offset();
         let head = self.head()?;
@@ -174,7 +180,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let dtype = self.name_text("a dtype", DType::from_name)?;
         if kind == Kind::Numbers {
             if dtype.typed_array_tag().is_none() {
-                return Err(Error::data(format!("there is no typed array of {dtype}")).at(at));
+                return Err(Error::data(format!("RFC 8746 has no typed array of {dtype}")).at(at));
             }
             let (number, len) = self.buffer_number()?;
             let meta = self.row(dtype, len)?;
@@ -186,7 +192,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let (number, len) = self.buffer_number()?;
         if dtype.bits().is_some() && dtype.byte_len(count) != Some(len) {
             return Err(Error::data(format!(
-                "a {dtype} tensor of shape {shape:?} does not take the {len} bytes of buffer {number}"
+                "buffer {number} has {len} bytes, which is not the length of a {dtype} tensor of shape {shape:?}"
             ))
             .at(at));
         }
@@ -195,7 +201,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(TensorItem { meta, stated: true, payload, kind, unclosed: false })
     }
 
-    /// The number of a buffer, and its length.
+    /// Reads the number of a buffer. Returns it with the length of that buffer in bytes.
     fn buffer_number(&mut self) -> Result<(u64, usize)> {
         let at = self.offset();
         let head = self.head()?;
@@ -206,29 +212,36 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         let number = head.arg;
         let Some(buffers) = self.src.buffers() else {
-            return Err(Error::data("reference to a buffer, but a message has none").at(at));
+            let what = "found a reference to a buffer, but a message has no buffers";
+            return Err(Error::data(what).at(at));
         };
         let Some(len) = buffers.len_of(number) else {
-            let what = format!("reference to buffer {number} of {}", buffers.count());
+            let count = buffers.count();
+            let what =
+                format!("found a reference to buffer {number}, but there are {count} buffers");
             return Err(Error::data(what).at(at));
         };
         match usize::try_from(len).ok().filter(|&len| isize::try_from(len).is_ok()) {
             Some(len) => Ok((number, len)),
             None => {
-                Err(Error::limit(format!("a buffer of {len} bytes does not fit memory")).at(at))
+                Err(Error::limit(format!("a buffer of {len} bytes does not fit in memory")).at(at))
             }
         }
     }
 
+    /// Reads the memory order. With fewer than two dimensions, both orders are the same: then it is
+    /// [`Order::C`].
     fn order(&mut self, shape: &Shape) -> Result<Order> {
         let at = self.offset();
-        let order = self
-            .name_text("a memory order", Order::from_name)?
-            .ok_or_else(|| Error::data("expected memory order C or F, found another").at(at))?;
+        let parse = |name: &str| Order::from_name(name).ok_or_else(|| name.to_owned());
+        let order = self.name_text("a memory order", parse)?.map_err(|name| {
+            Error::data(format!("expected memory order C or F, found {name:?}")).at(at)
+        })?;
         Ok(if shape.len() < 2 { Order::C } else { order })
     }
 
-    /// The head of an array of `len` items; whether a break must come behind them.
+    /// Reads the head of an array of `len` items. Returns whether its length is indefinite, so that a
+    /// break must follow the items.
     fn array_of(&mut self, len: u64, what: &str) -> Result<bool> {
         let at = self.offset();
         let head = self.head()?;
@@ -242,6 +255,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(head.is_indefinite())
     }
 
+    /// Reads a short text, the name of `what`, and parses it.
     fn name_text<T>(&mut self, what: &str, parse: impl Fn(&str) -> T) -> Result<T> {
         let at = self.offset();
         let head = self.head()?;
@@ -252,10 +266,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(parse(self.text(head)?.as_str()))
     }
 
-    /// The dimensions and their product.
+    /// Reads the dimensions. Returns them with their product, the number of elements.
     ///
-    /// A dimension may be zero, which makes a tensor without elements (RFC 8746 has no such
-    /// array, but others write it); the product of the other dimensions must fit all the same.
+    /// A dimension may be 0, so that the tensor has no elements. RFC 8746 does not allow such arrays,
+    /// but other encoders write them. The product of the other dimensions must fit in memory even then.
     fn shape(&mut self) -> Result<(Shape, usize)> {
         let at = self.offset();
         let head = self.head()?;
@@ -267,13 +281,13 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
         self.within(1, |_| Ok(()))?;
         let max = self.max_rank();
-        let too_many = || Error::limit(format!("tensor of more than {max} dimensions")).at(at);
+        let too_many = || Error::limit(format!("the tensor has more than {max} dimensions")).at(at);
         if head.length().is_some_and(|rank| rank > max as u64) {
             return Err(too_many());
         }
         let mut left = Left::of(head);
         let mut rank = 0;
-        // Memory is taken as dimensions come: their number is only claimed.
+        // The rank in the head may be false, so memory grows with the dimensions that are read.
         let dims = std::iter::from_fn(|| match self.more(&mut left) {
             Ok(true) if rank == max => Some(Err(too_many())),
             Ok(true) => {
@@ -286,7 +300,10 @@ impl<'de, R: Read<'de>> Wire<R> {
         let shape = dims.collect::<Result<Shape>>()?;
         match shape.element_count() {
             Some(count) => Ok((shape, count)),
-            None => Err(Error::data(format!("shape {shape:?} does not fit memory")).at(at)),
+            None => {
+                let what = format!("a tensor of shape {shape:?} does not fit in memory");
+                Err(Error::data(what).at(at))
+            }
         }
     }
 
@@ -296,13 +313,15 @@ impl<'de, R: Read<'de>> Wire<R> {
         let dim = usize::try_from(head.arg).ok().filter(|_| head.major() == head::UNSIGNED);
         dim.filter(|&dim| isize::try_from(dim).is_ok()).ok_or_else(|| {
             let (found, arg) = (head::name(head.initial), head.arg);
-            let what =
-                format!("expected a dimension that fits memory, found {found} with argument {arg}");
+            let what = format!(
+                "expected a dimension that fits in memory, found {found} with argument {arg}"
+            );
             Error::data(what).at(at)
         })
     }
 
-    /// The byte string of a typed array: its head, and its content if that is in chunks.
+    /// Reads the head of the byte string of a typed array, and checks its length against `claim`, the
+    /// shape and its number of elements. If the string is in chunks, also reads its content.
     fn payload(
         &mut self,
         dtype: &DType,
@@ -317,13 +336,15 @@ impl<'de, R: Read<'de>> Wire<R> {
                 Error::data(format!("expected the bytes of a tensor, found {found}")).at(at)
             );
         }
-        // A dtype of unknown size takes any length.
+        // If the size of the elements is unknown, any length is accepted.
         let expected = match claim {
             Some((shape, count)) if dtype.bits().is_some() => Some((
                 shape,
                 dtype.byte_len(count).ok_or_else(|| {
-                    Error::data(format!("a {dtype} tensor of shape {shape:?} fills no whole bytes"))
-                        .at(at)
+                    Error::data(format!(
+                        "a {dtype} tensor of shape {shape:?} does not fill a whole number of bytes"
+                    ))
+                    .at(at)
                 })?,
             )),
             _ => None,
@@ -339,7 +360,7 @@ impl<'de, R: Read<'de>> Wire<R> {
             Some(found) => {
                 check(found)?;
                 let len = usize::try_from(found).map_err(|_| {
-                    Error::limit(format!("a tensor of {found} bytes does not fit memory")).at(at)
+                    Error::limit(format!("a tensor of {found} bytes does not fit in memory")).at(at)
                 })?;
                 Ok(Payload::Block { len, big_endian })
             }
@@ -355,8 +376,8 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// The numbers of a classical array as the narrowest of bool, i64, u64 and f64 that holds
-    /// them all.
+    /// Reads `count` elements from a plain CBOR array of numbers, which RFC 8746 calls a classical
+    /// array. The dtype is the first of bool, i64, u64 and f64 that can represent all of them exactly.
     fn classical(&mut self, array: Head, count: usize) -> Result<Elements> {
         let at = self.offset();
         let elements = self.numbers(array)?;
@@ -368,7 +389,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         Ok(elements)
     }
 
-    /// A plain array of numbers as a tensor of one dimension; its head was read.
+    /// Reads a plain array of numbers as a tensor of one dimension. Its head was read.
     pub fn number_array(&mut self, array: Head) -> Result<TensorItem> {
         let elements = self.numbers(array)?;
         let shape = Shape::from([elements.len()]);
@@ -388,8 +409,9 @@ impl<'de, R: Read<'de>> Wire<R> {
             }
             Ok(())
         })?;
-        Elements::holding(&numbers)
-            .ok_or_else(|| Error::data("elements of one tensor are of different kinds").at(at))
+        Elements::holding(&numbers).ok_or_else(|| {
+            Error::data("no dtype can represent all elements of the tensor exactly").at(at)
+        })
     }
 
     fn element(&mut self) -> Result<Number> {
@@ -423,8 +445,9 @@ impl<'de, R: Read<'de>> Wire<R> {
     }
 }
 
-/// Meta, payload length and length of all that stands before the payload of a row-major typed array
-/// of up to four dimensions (as many as its shape holds without allocating), all lengths definite.
+/// Parses the start of a row-major tensor in the usual form: up to four dimensions (as many as a shape
+/// stores without an allocation), none of them 0, little-endian, and all lengths definite. Returns the
+/// metadata, the length of the payload, and the number of bytes before the payload.
 #[inline]
 fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
     let [0xd8, 40, 0x82, rank, rest @ ..] = window else { return None };
@@ -440,13 +463,14 @@ fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
     let (typed, rest) = argument(rest, head::TAG)?;
     let (dtype, big_endian) = DType::from_typed_array_tag(typed as u64)?;
     let (len, rest) = argument(rest, head::BYTES)?;
-    // Zero dimensions are left to the general case, as what else is unusual.
+    // Dimensions of 0 are unusual too: the general code reads them.
     let fits = !big_endian && count != 0 && dtype.byte_len(count) == Some(len);
     let head_len = window.len() - rest.len();
     fits.then_some((TensorMeta { dtype, shape, order: Order::C }, len, head_len))
 }
 
-/// The argument of a head of this major type, of definite length and below 2^32, and what follows.
+/// The argument of a head of this major type, and the bytes after the head. `None` if the head has
+/// another major type, an indefinite length, or an argument of 2^32 or more.
 #[inline(always)]
 fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
     let (initial, rest) = bytes.split_first()?;
@@ -466,7 +490,7 @@ fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
 }
 
 impl TensorItem {
-    /// What [`Wire::common_tensor`] read.
+    /// The tensor that [`Wire::common_tensor`] has read.
     pub fn common(meta: TensorMeta, len: usize) -> Self {
         let payload = Payload::Block { len, big_endian: false };
         Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }
@@ -476,7 +500,7 @@ impl TensorItem {
         self.unclosed
     }
 
-    /// Whether the payload is a block of so many bytes or fewer, as it goes into memory.
+    /// Whether the payload is a little-endian block of at most `max` bytes.
     pub fn is_small_block(&self, max: usize) -> bool {
         matches!(self.payload, Payload::Block { big_endian: false, len } if len <= max)
     }

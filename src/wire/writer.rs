@@ -1,4 +1,5 @@
-//! Writing CBOR items: shortest heads (RFC 8949, section 4.1), floats at their own width.
+//! Writes CBOR items. Heads have the shortest form (RFC 8949, section 4.1). Floats keep the width that
+//! they have in Rust.
 
 use super::{head, tag};
 use crate::dtype::DType;
@@ -7,14 +8,14 @@ use crate::io::sink::{Overflow, Sink};
 use crate::meta::{Order, TensorMeta};
 use crate::shape::Shape;
 
-/// Additional information that tells how wide the argument behind the initial byte is.
+/// The additional information for an argument of this width after the initial byte.
 const ONE_BYTE: u8 = 0x18;
 const TWO_BYTES: u8 = 0x19;
 const FOUR_BYTES: u8 = 0x1a;
 const EIGHT_BYTES: u8 = 0x1b;
 
 impl<O: Overflow> Sink<O> {
-    /// A head of major type `major` with its argument in the fewest bytes.
+    /// Writes a head of major type `major`, with its argument in the fewest bytes.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub fn head(&mut self, major: u8, arg: u64) -> Result<()> {
@@ -56,7 +57,8 @@ impl<O: Overflow> Sink<O> {
         }
     }
 
-    /// An integer of more than 64 bits: as a bignum where no head holds it.
+    /// Writes an integer of up to 128 bits: as a plain integer if its argument fits in 64 bits, otherwise
+    /// as a bignum. The value is `arg`, or `-1 - arg` if `negative`.
     pub fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
         if let Ok(arg) = u64::try_from(arg) {
             return self.head(if negative { head::NEGATIVE } else { head::UNSIGNED }, arg);
@@ -87,7 +89,7 @@ impl<O: Overflow> Sink<O> {
         self.put_slice(bytes)
     }
 
-    /// A sequence length, or the start of one that is not known.
+    /// Writes the head of an array or map of `len` items or entries, or of indefinite length.
     #[inline]
     pub fn container(&mut self, major: u8, len: Option<usize>) -> Result<()> {
         match len {
@@ -96,7 +98,8 @@ impl<O: Overflow> Sink<O> {
         }
     }
 
-    /// All of a tensor that stands before its `len` payload bytes, which must follow.
+    /// Writes the part of a tensor before its payload. The caller must write the `len` bytes of the
+    /// payload next.
     pub fn tensor_head(
         &mut self,
         dtype: &DType,
@@ -104,7 +107,7 @@ impl<O: Overflow> Sink<O> {
         order: Order,
         len: usize,
     ) -> Result<()> {
-        // RFC 8746, section 3.1.1: dimensions are distinct from zero.
+        // RFC 8746, section 3.1.1, does not allow a dimension of 0.
         match dtype.typed_array_tag() {
             Some(typed) if !shape.contains(&0) => {
                 let multi = match order {
@@ -130,7 +133,7 @@ impl<O: Overflow> Sink<O> {
         self.head(head::BYTES, len as u64)
     }
 
-    /// A tensor whose payload is the buffer of this number.
+    /// Writes a tensor whose payload is the buffer of this number.
     pub fn tensor_reference(&mut self, meta: &TensorMeta, number: u64) -> Result<()> {
         self.head(head::TAG, tag::BUFFER)?;
         self.head(head::ARRAY, 4)?;
@@ -140,7 +143,7 @@ impl<O: Overflow> Sink<O> {
         self.head(head::UNSIGNED, number)
     }
 
-    /// A bare typed array whose payload is the buffer of this number.
+    /// Writes a sequence of numbers whose payload is the buffer of this number.
     pub fn numbers_reference(&mut self, dtype: &DType, number: u64) -> Result<()> {
         self.head(head::TAG, tag::BUFFER)?;
         self.head(head::ARRAY, 2)?;
@@ -148,7 +151,7 @@ impl<O: Overflow> Sink<O> {
         self.head(head::UNSIGNED, number)
     }
 
-    /// A byte string that is the buffer of this number.
+    /// Writes a byte string whose content is the buffer of this number.
     pub fn bytes_reference(&mut self, number: u64) -> Result<()> {
         self.head(head::TAG, tag::BUFFER)?;
         self.head(head::ARRAY, 1)?;
@@ -160,10 +163,10 @@ impl<O: Overflow> Sink<O> {
         dims.iter().try_for_each(|&dim| self.head(head::UNSIGNED, dim as u64))
     }
 
-    /// The head of a bare typed array of `len` bytes.
+    /// Writes the head of a typed array of `len` bytes without a shape.
     pub fn typed_array_head(&mut self, dtype: &DType, len: usize) -> Result<()> {
         let Some(typed) = dtype.typed_array_tag() else {
-            return Err(Error::data(format!("there is no typed array of {dtype}")));
+            return Err(Error::data(format!("RFC 8746 has no typed array of {dtype}")));
         };
         if dtype.is_complex() {
             self.head(head::TAG, tag::COMPLEX)?;

@@ -448,7 +448,7 @@ fn a_value_that_changes_between_two_walks_is_an_error() {
         let error = tenarc::to_vec(&value).unwrap_err();
         assert_eq!(value.walks.get(), 2, "large tensors are measured first");
         assert_eq!(error.category(), Category::Data);
-        assert!(error.to_string().contains("when walked again"), "{error}");
+        assert!(error.to_string().contains("between the two passes"), "{error}");
 
         let mut buffer = b"kept".to_vec();
         assert!(tenarc::append_to(&mut buffer, &changing(first, second, None)).is_err());

@@ -72,5 +72,5 @@ fn what_does_not_fit_is_refused() {
     refused(r#"{"v":1,"dim":[1,1],"data":[2]}"#, "expected a tensor of 1 dimensions");
     refused(r#"{"v":1,"dim":[1],"data":[2],"data":[2]}"#, "twice");
     refused(r#"{"v":1,"dim":[1],"data":["x"]}"#, "");
-    refused(r#"{"v":1,"dim":[4294967296,4294967296],"data":[]}"#, "does not fit memory");
+    refused(r#"{"v":1,"dim":[4294967296,4294967296],"data":[]}"#, "does not fit in memory");
 }
