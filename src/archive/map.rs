@@ -78,8 +78,9 @@ impl Map {
     /// Where the file cannot be mapped, or is no archive, a damaged one, or one without an end mark.
     ///
     /// # Safety
-    /// While the map lives, and so any view of it or tensor [shared](Self::share) from it, nobody may change the file's contents or cut it short, in
-    /// this process or another: views would change under their readers, text would cease to be UTF-8,
+    /// While the map, any view of it or any tensor [shared](Self::share) from it lives, nobody may change the
+    /// file's contents or cut it short, in this process or another: views would change under their readers, text
+    /// would cease to be UTF-8,
     /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
     /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
     /// on until it is unmapped. So is [`OArchive::append`], which changes nothing before the last end mark. Where that
@@ -106,7 +107,8 @@ impl Map {
         Self(self.0.with_options(options))
     }
 
-    /// The whole value with tensors that keep the file mapped; see [`Segment::load_shared`](super::Segment::load_shared).
+    /// The whole value with tensors that keep the file mapped; see
+    /// [`Segment::load_shared`](super::Segment::load_shared).
     ///
     /// # Errors
     /// Where not exactly one value was saved, and as [`Segment::load_shared`](super::Segment::load_shared).
