@@ -25,10 +25,10 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents};
+use crate::io::segment_read::SegmentRead;
 use crate::io::source::SliceRead;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
-use crate::segment::read::SegmentRead;
 use crate::segment::spelling;
 use crate::wire::head::{self, Head};
 use crate::wire::reader::{Left, Wire, unexpected_break};

@@ -5,6 +5,7 @@ pub(crate) mod atomic;
 pub(crate) mod buffers;
 pub(crate) mod checksum;
 pub(crate) mod lock;
+pub(crate) mod segment_read;
 pub(crate) mod shared;
 pub(crate) mod sink;
 pub(crate) mod source;

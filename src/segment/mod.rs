@@ -9,14 +9,13 @@ pub mod format;
 pub mod header;
 pub mod options;
 pub mod path;
-pub mod read;
 pub mod spelling;
 mod trail;
 pub mod walk;
 
 use serde::de::DeserializeSeed;
 
-use read::SegmentRead;
+use crate::io::segment_read::SegmentRead;
 
 use crate::de::Deserializer;
 use crate::error::Result;

@@ -58,7 +58,7 @@ fn the_nearest_path_is_suggested() {
     ] {
         let question = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         let expected = format!("there is no value at `{path}`{question}");
-        assert_eq!(archive.info(path).unwrap_err().to_string(), expected);
+        assert_eq!(archive.only().unwrap().info(path).unwrap_err().to_string(), expected);
         if let Some(meant) = meant {
             archive.get::<Value>(meant).unwrap();
         }
@@ -66,7 +66,7 @@ fn the_nearest_path_is_suggested() {
         assert_eq!(archive.slice::<Vec<u8>>(path, s![..]).unwrap_err().to_string(), expected);
         assert_eq!(archive.get::<Value>(path).unwrap_err().to_string(), expected);
         assert_eq!(archive.view_at::<&[u8]>(path).unwrap_err().to_string(), expected);
-        assert_eq!(archive.keys(path).unwrap_err().to_string(), expected);
+        assert_eq!(archive.only().unwrap().keys(path).unwrap_err().to_string(), expected);
     }
 }
 
@@ -74,14 +74,15 @@ fn the_nearest_path_is_suggested() {
 fn keys_of_flat_maps_are_suggested_whole() {
     let keys = ["model.layers.0.mlp.up_proj.weight", "model.layers.10.mlp.up_proj.weight"];
     let archive = archive_of(&keys.into_iter().map(|key| (key, tensor())).collect());
-    let error = archive.info("model.layers.0.mlp.up_porj.weight").unwrap_err().to_string();
+    let error =
+        archive.only().unwrap().info("model.layers.0.mlp.up_porj.weight").unwrap_err().to_string();
     assert!(error.ends_with(&format!("; did you mean `{}`?", keys[0])), "{error}");
 }
 
 #[test]
 fn control_characters_of_suggestions_are_escaped() {
     let archive = archive_of(&Value::from_iter([("wei\u{1b}ght", tensor())]));
-    let error = archive.info("weight").unwrap_err().to_string();
+    let error = archive.only().unwrap().info("weight").unwrap_err().to_string();
     assert!(error.ends_with("; did you mean `wei\\u{1b}ght`?"), "{error}");
 }
 
@@ -90,11 +91,12 @@ fn a_bounded_number_of_keys_is_compared() {
     let key = |n: usize| format!("{n:04}{}", "x".repeat(200));
     let keys: BTreeMap<String, u8> = (0..5000).map(|n| (key(n), 0)).collect();
     let archive = archive_of(&tenarc::to_value(&keys).unwrap());
-    let suggests = |n| archive.info(&format!("{}y", key(n))).unwrap_err().to_string();
+    let suggests =
+        |n| archive.only().unwrap().info(&format!("{}y", key(n))).unwrap_err().to_string();
     assert!(suggests(10).contains("did you mean"), "{}", suggests(10));
     let long = BTreeMap::from([("x".repeat(10_000), 0)]);
     let archive = archive_of(&tenarc::to_value(&long).unwrap());
-    let error = archive.info(&"x".repeat(9_999)).unwrap_err().to_string();
+    let error = archive.only().unwrap().info(&"x".repeat(9_999)).unwrap_err().to_string();
     assert!(!error.contains("did you mean"));
 }
 
