@@ -8,8 +8,8 @@
 //! Names from a document are never compared with these names.
 
 use crate::elements::Elements;
-use crate::io::shared::SharedBytes;
 use crate::mem::Lent;
+use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;
 use crate::value::Value;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What contradicts the table, and is to go: the module and what it uses.
-const EXCEPTIONS: &[(&str, &str)] = &[("mem", "raw"), ("tensor", "segment")];
+const EXCEPTIONS: &[(&str, &str)] = &[("tensor", "segment")];
 
 #[test]
 fn modules_use_only_those_above_them() {

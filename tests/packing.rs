@@ -439,15 +439,18 @@ fn fails<T: Serialize>(value: &T, text: &str) {
 #[test]
 fn wrong_lengths_are_errors_packed_or_not() {
     for len in [1, 3, 4, 8, 2000] {
-        fails(&announced(Some(len), vec![0.5f64; len - 1]), "fewer than were announced");
+        fails(&announced(Some(len), vec![0.5f64; len - 1]), "fewer elements than were announced");
         fails(&announced(Some(len), vec![0.5f64; len + 1]), "more elements than were announced");
-        fails(&announced(Some(len), vec![1u8; len - 1]), "fewer than were announced");
+        fails(&announced(Some(len), vec![1u8; len - 1]), "fewer elements than were announced");
         fails(&announced(Some(len), vec![1u8; len + 1]), "more elements than were announced");
     }
-    fails(&announced(Some(8), Vec::<f64>::new()), "fewer than were announced");
-    fails(&announced(Some(usize::MAX), vec![0.5f64; 10]), "fewer than were announced");
-    fails(&announced(Some(usize::MAX / 8 + 1), vec![1u64; 10]), "fewer than were announced");
-    fails(&vec![announced(Some(9), vec![0.5f64; 8])], "fewer than were announced");
+    fails(&announced(Some(8), Vec::<f64>::new()), "fewer elements than were announced");
+    fails(&announced(Some(usize::MAX), vec![0.5f64; 10]), "fewer elements than were announced");
+    fails(
+        &announced(Some(usize::MAX / 8 + 1), vec![1u64; 10]),
+        "fewer elements than were announced",
+    );
+    fails(&vec![announced(Some(9), vec![0.5f64; 8])], "fewer elements than were announced");
 }
 
 /// An iterator whose size hint is wrong.
@@ -477,7 +480,7 @@ impl Serialize for Hinted {
 #[test]
 fn wrong_size_hints_are_errors_packed_or_not() {
     for (hint, len) in [(8, 7), (5000, 4000), (8, 0), (usize::MAX, 10)] {
-        fails(&Hinted(hint, len), "fewer than were announced");
+        fails(&Hinted(hint, len), "fewer elements than were announced");
     }
     for (hint, len) in [(8, 9), (4000, 5000), (0, 10), (3, 10)] {
         fails(&Hinted(hint, len), "more elements than were announced");

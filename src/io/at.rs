@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::io::shared::SharedBytes;
 use crate::io::source::read_some;
 use crate::mem::MappedFile;
+use crate::mem::shared_bytes::SharedBytes;
 
 /// The source of an [`Archive`](crate::Archive): a file, bytes in memory, or anything else that can be
 /// read at a position, such as an object store.

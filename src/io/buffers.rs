@@ -2,7 +2,7 @@
 //! to them. They are in the body of an archive's segment, or in memory with [`crate::parts`].
 
 use crate::error::Result;
-use crate::io::shared::SharedBytes;
+use crate::mem::shared_bytes::SharedBytes;
 
 /// The buffers that a value refers to while it is read. They are numbered from zero.
 pub trait Buffers<'de> {

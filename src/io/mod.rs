@@ -6,12 +6,11 @@ pub(crate) mod buffers;
 pub(crate) mod checksum;
 pub(crate) mod lock;
 pub(crate) mod segment_read;
-pub(crate) mod shared;
 pub(crate) mod sink;
 pub(crate) mod source;
 
+pub use crate::mem::shared_bytes::SharedBytes;
 pub use at::{ReadAt, open_file};
 pub use atomic::{AtomicFile, SyncLevel};
-pub use shared::SharedBytes;
 
 pub use crate::mem::MappedFile;

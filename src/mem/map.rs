@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use crate::io::shared::SharedBytes;
+use crate::mem::shared_bytes::SharedBytes;
 
 /// A file's contents in memory, shared with other processes that map it: what a [`Map`](crate::Map) is
 /// read from.

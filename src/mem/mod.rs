@@ -11,6 +11,7 @@ mod huge;
 mod lend;
 mod map;
 mod raw_value;
+pub mod shared_bytes;
 
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 

@@ -4,8 +4,8 @@ use super::header::Header;
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
-use crate::io::shared::SharedBytes;
 use crate::mem::Arena;
+use crate::mem::shared_bytes::SharedBytes;
 
 #[cold]
 pub fn wrong_checksum(number: u64, computed: u64, stored: u64, at: u64) -> Error {

@@ -6,8 +6,8 @@ use super::{DynTensor, Order, TensorMeta};
 use crate::dtype::DType;
 use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
-use crate::io::shared::SharedBytes;
 use crate::mem;
+use crate::mem::shared_bytes::SharedBytes;
 use crate::number::Number;
 
 /// A decoded tensor, from which [`FromTensor`](super::FromTensor) makes an array.

@@ -7,7 +7,7 @@ use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor, dyn_v
 use crate::dtype::DType;
 use crate::elements::Element;
 use crate::error::Result;
-use crate::io::shared::SharedBytes;
+use crate::mem::shared_bytes::SharedBytes;
 
 /// A tensor that keeps the buffer alive which holds its elements, and is had without copying them: see
 /// [`Map::load_shared`](crate::Map::load_shared) and

@@ -8,8 +8,8 @@ use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents};
-use crate::io::shared::SharedBytes;
 use crate::io::source::{Bytes, Read, STEP, of_whole, reserve};
+use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 

@@ -49,7 +49,7 @@ fn hints(bytes: &[u8]) -> Vec<bool> {
         .map(|result| {
             let error = result.unwrap_err();
             assert_eq!(error.category(), Category::Syntax);
-            assert!(error.to_string().contains("no tenarc archive"), "{error}");
+            assert!(error.to_string().contains("not a tenarc archive"), "{error}");
             error.to_string().contains(hint)
         })
         .collect()

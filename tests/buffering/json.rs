@@ -179,12 +179,12 @@ fn plain_arrays_are_no_tensors() {
 fn what_does_not_fit_is_refused() {
     fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[2],"data":[1]}"#, "shape [2]");
     fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[2],"data":[1,2,3]}"#, "shape [2]");
-    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[256]}"#, "no exact u8");
-    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[0.5]}"#, "no exact u8");
-    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[true]}"#, "no exact u8");
+    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[256]}"#, "exactly as u8");
+    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[0.5]}"#, "exactly as u8");
+    fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[true]}"#, "exactly as u8");
     fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","shape":[-1],"data":[]}"#, "integer `-1`");
     fails::<Tensor<Vec<u8>>>(r#"{"dtype":"i8","shape":[1],"data":[1]}"#, "found one of i8");
-    fails::<Tensor<Vec<bool>>>(r#"{"dtype":"bool","shape":[1],"data":[1]}"#, "no exact bool");
+    fails::<Tensor<Vec<bool>>>(r#"{"dtype":"bool","shape":[1],"data":[1]}"#, "exactly as bool");
     fails::<Tensor<Array2<u8>>>(r#"{"dtype":"u8","shape":[1],"data":[1]}"#, "2 dimensions");
     fails::<Tensor<Vec<u8>>>(r#"{"shape":[1],"data":[1]}"#, "dtype");
     fails::<Tensor<Vec<u8>>>(r#"{"dtype":"u8","data":[1]}"#, "shape");

@@ -123,7 +123,7 @@ fn buffers_of_length_zero() {
         read.unwrap_or_else(|error| panic!("{way}: {error}"));
     }
     let error = refused(&Seg::new(nested(tensor_ref("f32", &[], 0)), &[b""]), Category::Data);
-    assert!(error.to_string().contains("the 0 bytes of buffer 0"), "{error}");
+    assert!(error.to_string().contains("buffer 0 has 0 bytes"), "{error}");
 }
 
 #[test]

@@ -166,11 +166,11 @@ fn classical_arrays_of_integers_take_any_dtype_that_holds_them() {
     assert_reads(&column_major, &Tensor(array![[1u8, 3, 5], [2, 4, 6]]));
     let negative = unhex("d828 82 8102 82 20 3903e7");
     assert_reads(&negative, &Tensor(array![-1i16, -1000]));
-    assert_fails::<Tensor<Vec<u8>>>(&negative, &["-1", "no exact u8"]);
+    assert_fails::<Tensor<Vec<u8>>>(&negative, &["-1", "exactly as u8"]);
     let huge = unhex("d828 82 8102 82 00 1bffffffffffffffff");
     assert_reads(&huge, &Tensor(vec![0, u64::MAX]));
     assert_reads(&huge, &Tensor(DynTensor::from(array![0, u64::MAX])));
-    assert_fails::<Tensor<Vec<f64>>>(&huge, &["no exact f64"]);
+    assert_fails::<Tensor<Vec<f64>>>(&huge, &["exactly as f64"]);
 }
 
 #[test]
@@ -181,10 +181,10 @@ fn classical_arrays_of_floats_bools_and_both_number_kinds() {
     assert_reads(&floats, &Tensor(DynTensor::from(array![1.5f64, 0.5, 0.25])));
     let mixed = unhex("d828 82 8102 82 01 f93e00");
     assert_reads(&mixed, &Tensor(vec![1.0f32, 1.5]));
-    assert_fails::<Tensor<Vec<u8>>>(&mixed, &["1.5", "no exact u8"]);
+    assert_fails::<Tensor<Vec<u8>>>(&mixed, &["1.5", "exactly as u8"]);
     let bools = unhex("d828 82 8102 82 f5f4");
     assert_reads(&bools, &Tensor(vec![true, false]));
-    assert_fails::<Tensor<Vec<u8>>>(&bools, &["no exact u8"]);
+    assert_fails::<Tensor<Vec<u8>>>(&bools, &["exactly as u8"]);
     assert_fails::<Tensor<DynTensor>>(&unhex("d828 82 8102 82 f501"), &["no dtype can represent"]);
     let indefinite = unhex("d828 9f 9f 01 02 ff 9f 05 1800 ff ff");
     assert_reads(&indefinite, &Tensor(array![[5u8, 0]]));
@@ -218,7 +218,7 @@ fn plain_arrays_are_tensors_of_one_dimension() {
     let bytes = tenarc::to_vec(&(1, 2, 255)).unwrap();
     assert_reads(&bytes, &Tensor(vec![1u8, 2, 255]));
     assert_reads(&bytes, &Tensor(ArrayD::from_shape_vec(vec![3], vec![1i16, 2, 255]).unwrap()));
-    assert_fails::<Tensor<Vec<i8>>>(&bytes, &["255", "no exact i8"]);
+    assert_fails::<Tensor<Vec<i8>>>(&bytes, &["255", "exactly as i8"]);
     assert_fails::<Tensor<Array2<u8>>>(&bytes, &["of 2 dimensions", "[3]"]);
     assert_reads(&tenarc::to_vec(&[true, false]).unwrap(), &Tensor([true, false]));
     for empty in ["80", "9fff"] {

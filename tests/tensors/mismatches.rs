@@ -191,7 +191,7 @@ fn tensors_of_another_form_are_refused() {
         ("da54454e53 83 627538 8101 6143", "dtype, shape, order and bytes"),
         ("da54454e53 84 01 8101 6143 4100", "name of a dtype"),
         ("da54454e53 84 627538 8101 6158 4100", "memory order"),
-        ("da54454e53 84 626634 8103 6143 420000", "whole bytes"),
+        ("da54454e53 84 626634 8103 6143 420000", "whole number of bytes"),
         ("da54425546 84 627538 8101 6143 00", "reference to a buffer"),
     ] {
         let bytes = unhex(bytes);
