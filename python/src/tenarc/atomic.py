@@ -24,8 +24,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 #: The end of the names of temporary files.
 _SUFFIX = ".tenarc-tmp"
 #: The end of the names of guard files. Each temporary file has a guard, with the same name otherwise. The writer
-#: locks the guard as long as it lives, so a temporary file with an unlocked guard can be removed. The temporary file
-#: itself is not locked, because the lock would still be there after the rename.
+#: locks the guard as long as it lives, so a temporary file with an unlocked guard can be removed. The temporary
+#: file itself is not locked, because the lock would still be there after the rename.
 _GUARD_SUFFIX = ".tenarc-lock"
 #: Some file systems limit a name to 143 bytes.
 _MAX_STEM = 100

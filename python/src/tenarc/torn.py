@@ -122,7 +122,7 @@ def last_commit(source: Source, limits: Limits) -> tuple[Directory, int, int]:
         mark = found.end + len(found.missing)
         tail = tail_behind(source, found.end, mark - 1)
         if tail is not None:
-            what = f"the archive is damaged at byte {found.end}, but has a later end mark, with its tail at byte {tail}"
+            what = f"the archive is damaged at byte {found.end}, but a later end mark has its tail at byte {tail}"
             raise Damaged(f"{what}; `open(path, torn=True)` reads the values before the damage", offset=found.end)
     end = read_end(source, found.vouched)
     if end is None:

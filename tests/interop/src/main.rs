@@ -82,7 +82,8 @@ fn main() -> ExitCode {
         ["arrow-read", dir] => columns::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
         ["recover", dir] => copies(Path::new(dir), "torn", |from, to| {
-            tenarc::archive::recover_to(from, to).map(drop).map_err(|error| error.to_string())
+            std::fs::copy(from, to).map_err(|error| error.to_string())?;
+            tenarc::archive::recover(to).map(drop).map_err(|error| error.to_string())
         }),
         ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
