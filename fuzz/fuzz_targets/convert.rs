@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
+use tenarc::de::Limits;
+use tenarc::{DynTensor, OArchive};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
 use tenarc_convert::{npy, safetensors, tenbin, torch};
-use tenarc::{DynTensor, OArchive};
-use tenarc::de::Limits;
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {

@@ -9,9 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use ndarray::{Array2, ArrayD};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-use tenarc::{Deserializer, DynTensor, Tensor, Value};
 use tenarc::error::Category;
 use tenarc::value::RawValue;
+use tenarc::{Deserializer, DynTensor, Tensor, Value};
 
 #[derive(Serialize, Deserialize)]
 struct Model {

@@ -5,9 +5,9 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
-use tenarc::{IArchive, OArchive, Result, Tensor, Value};
 use tenarc::parts::{Parts, PartsInfo};
 use tenarc::tensor::SharedTensor;
+use tenarc::{IArchive, OArchive, Result, Tensor, Value};
 use twox_hash::XxHash3_64;
 
 #[derive(Deserialize)]

@@ -7,10 +7,10 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use tenarc::{DType, DynTensor, Tensor, Value};
 use tenarc::error::Category;
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
 
 #[derive(Arbitrary, Serialize, Deserialize, Debug)]
 enum Item {
@@ -147,7 +147,8 @@ fuzz_target!(|item: Item| {
     check(tenarc::from_slice(&bytes).expect("from a slice"), "slice");
     check(tenarc::from_reader(&bytes[..]).expect("from a reader"), "reader");
 
-    let typed = tenarc::ser::to_vec_with(&item, plain.with_typed_arrays(true)).expect("typed arrays");
+    let typed =
+        tenarc::ser::to_vec_with(&item, plain.with_typed_arrays(true)).expect("typed arrays");
     check(tenarc::from_slice(&typed).expect("typed, from a slice"), "typed, slice");
     check(tenarc::from_reader(&typed[..]).expect("typed, from a reader"), "typed, reader");
 

@@ -18,7 +18,7 @@
 //! | JSON | [`Value`] |
 //! |---|---|
 //! | null, true, false, a string, an array | the same |
-//! | a number without fraction and exponent | [`Integer`](Value::Integer), or what [`to_value`](crate::to_value) makes of a `u128` |
+//! | a number without fraction and exponent | [`Integer`](Value::Integer), or what [`to_value`](tenarc::to_value) makes of a `u128` |
 //! | another number, and `-0` | [`F64`](Value::F64) |
 //! | a map | a tensor, where its fields are `dtype` (of one that tenarc knows), `shape` and `data`, perhaps `order`, and nothing else; else a map |
 //!
