@@ -80,6 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn counts_edits_up_to_a_third() {
         for (wanted, name, expected) in [
             ("weight", "weight", None),

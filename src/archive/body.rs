@@ -288,6 +288,7 @@ mod tests {
 
     /// They once were searched for one by one, which took 30 seconds for 4 MB.
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn buffers_referred_to_in_reverse_are_found_without_looking_at_others() {
         const COUNT: u16 = 2000;
         let mut items = Items::new();

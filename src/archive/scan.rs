@@ -394,6 +394,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn tails_at_every_place_are_found_across_windows_too() {
         const LEN: usize = 2500;
         for from in [0, 1, 17] {
@@ -412,6 +413,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn tails_are_found_however_short_the_last_window_is() {
         for len in TAIL..2500 {
             let mut bytes = vec![0; len + 1];

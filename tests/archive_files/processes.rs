@@ -99,7 +99,7 @@ fn nothing_is_lost_that_a_killed_process_reported() {
 #[test]
 #[ignore = "slow: many rounds"]
 fn nothing_is_lost_that_any_of_many_killed_processes_reported() {
-    killed_appenders(25);
+    killed_appenders(8);
 }
 
 #[test]
