@@ -3,7 +3,7 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::UnitVariant;
-use super::{Deserializer, Narrowing, invalid, visit_numbers, wrong_number};
+use super::{Deserializer, Narrowing, invalid, runs, visit_numbers, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -45,6 +45,10 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if let Some(&initial @ (head::FALSE | head::TRUE)) = self.wire.src.window().first() {
+            self.wire.src.advance(1);
+            return visitor.visit_bool(initial == head::TRUE);
+        }
         let at = self.wire.offset();
         let head = self.plain(&visitor)?;
         match head.initial {
@@ -193,7 +197,12 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
         match self.wire.item()? {
-            Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Head(head) if head.major() == head::ARRAY => {
+                match runs::plain_numbers::<V, R>(&mut self.wire, head) {
+                    Some(numbers) => Ok(numbers),
+                    None => self.seq(head, visitor),
+                }
+            }
             Item::Head(head) if head.major() == head::BYTES => {
                 let bytes = self.wire.string(head)?;
                 visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)

@@ -4,6 +4,7 @@ use serde::de::{self, Unexpected, Visitor};
 
 use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::ShownTensor;
+use super::whole::WholeTensor;
 use super::{Deserializer, bulk, visit_numbers};
 use crate::error::{Category, Error, Result};
 use crate::handoff::{self, Held, Slot};
@@ -13,7 +14,7 @@ use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 use crate::wire::reader::{Item, Left, Text, unexpected_break};
 use crate::wire::tag;
-use crate::wire::tensor::{Kind, TensorItem};
+use crate::wire::tensor::{Common, Kind, TensorItem};
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     #[cold]
@@ -209,16 +210,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a tensor for this crate's own visitor: see [`handoff`].
     pub(super) fn tensor<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let at = self.wire.offset();
-        if let Some((meta, len)) = self.wire.common_tensor() {
-            let item = match self.wire.src.remaining() {
-                Some(_) => {
-                    let bytes = self.wire.payload_block(&meta.dtype, len)?;
-                    return show(meta, true, Held::Nothing, bytes, visitor)
-                        .map_err(|error| error.at(at));
-                }
-                None => TensorItem::common(meta, len),
-            };
-            return self.hand_over(item, visitor).map_err(|error| error.at(at));
+        if let Some(common) = self.wire.common_tensor() {
+            return self.common_tensor(common, visitor).map_err(|error| error.at(at));
         }
         if self.wire.initial()? >> 5 == head::MAP {
             // The form that other serde formats write for a tensor.
@@ -241,6 +234,17 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             item @ Item::Head(_) => return Err(Self::wrong_item(at, item, &visitor)),
         };
         self.hand_over(item, visitor).map_err(|error| error.at(at))
+    }
+
+    #[inline(always)]
+    fn common_tensor<V: Visitor<'de>>(&mut self, common: Common, visitor: V) -> Result<V::Value> {
+        if self.wire.src.remaining().is_none() {
+            return self.hand_over(TensorItem::common(&common, common.meta()?), visitor);
+        }
+        match self.wire.payload_block(common.word, common.len)? {
+            Bytes::Borrowed(bytes) => visitor.visit_enum(WholeTensor::new(common, bytes)),
+            bytes => show(common.meta()?, true, Held::Nothing, bytes, visitor),
+        }
     }
 
     #[inline]

@@ -4,9 +4,11 @@ mod access;
 mod bulk;
 mod hints;
 mod items;
+mod runs;
 mod shown;
 mod stream;
 mod typed;
+mod whole;
 
 use std::io;
 use std::marker::PhantomData;

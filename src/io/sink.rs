@@ -14,6 +14,10 @@ use crate::mem;
 pub trait Overflow {
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()>;
 
+    /// Makes room in the buffer for `bytes` more bytes, at most [`MAX_ROOM`]. Returns `false` if that is not
+    /// possible, because bytes are only counted.
+    fn make_room(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: usize) -> Result<bool>;
+
     /// Returns a buffer that the caller can append to directly. If the sink's buffer contains
     /// everything that was written, it is that buffer. Otherwise it is an empty one.
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8>;
@@ -24,6 +28,9 @@ pub trait Overflow {
     /// Writes the contents of the buffer to the destination.
     fn flush(&mut self, buf: &mut Vec<u8>, base: &mut u64) -> Result<()>;
 }
+
+/// The most bytes for which [`Overflow::make_room`] makes room.
+pub const MAX_ROOM: usize = 8 << 10;
 
 pub struct Sink<O> {
     buf: Vec<u8>,
@@ -45,7 +52,14 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
-        if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.overflow(&bytes) }
+        if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
+    }
+
+    /// Takes the bytes by value: a reference to them would force the caller to keep them in memory.
+    #[cold]
+    #[inline(never)]
+    fn last_put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
+        self.over.overflow(&mut self.buf, &mut self.base, &bytes)
     }
 
     #[inline(always)]
@@ -71,6 +85,72 @@ impl<O: Overflow> Sink<O> {
         }
         self.overflow(&head)?;
         self.put_slice(bytes)
+    }
+
+    /// Like [`mem::append_word`]: `false` if that does not fit into the buffer.
+    #[inline(always)]
+    #[must_use]
+    pub fn fit_word<const N: usize, const M: usize>(
+        &mut self,
+        head: [u8; N],
+        middle: &[u8],
+        initial: u8,
+        word: [u8; M],
+    ) -> bool {
+        mem::append_word(&mut self.buf, head, middle, initial, word)
+    }
+
+    /// Like [`mem::append_head`]: `false` if that might not fit into the buffer.
+    #[inline(always)]
+    #[must_use]
+    pub fn fit_head<const N: usize>(
+        &mut self,
+        head: [u8; N],
+        middle: &[u8],
+        major: u8,
+        arg: u64,
+    ) -> bool {
+        mem::append_head(&mut self.buf, head, middle, major, arg)
+    }
+
+    /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
+    /// `next` was not called.
+    #[inline(always)]
+    pub fn put_run<const N: usize>(
+        &mut self,
+        initial: u8,
+        max: usize,
+        next: impl FnMut() -> Option<[u8; N]>,
+    ) -> Result<Option<usize>> {
+        if !self.has_room(max * (1 + N))? {
+            return Ok(None);
+        }
+        Ok(Some(mem::append_run(&mut self.buf, initial, max, next)))
+    }
+
+    /// Like [`mem::append_heads`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
+    /// `next` was not called.
+    #[inline(always)]
+    pub fn put_heads(
+        &mut self,
+        max: usize,
+        next: impl FnMut() -> Option<(u8, u64)>,
+    ) -> Result<Option<usize>> {
+        if !self.has_room(max * mem::MAX_HEAD)? {
+            return Ok(None);
+        }
+        Ok(Some(mem::append_heads(&mut self.buf, max, next)))
+    }
+
+    #[inline(always)]
+    fn has_room(&mut self, bytes: usize) -> Result<bool> {
+        if self.buf.capacity() - self.buf.len() >= bytes { Ok(true) } else { self.make_room(bytes) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, bytes: usize) -> Result<bool> {
+        self.over.make_room(&mut self.buf, &mut self.base, bytes)
     }
 
     #[cold]
@@ -169,6 +249,14 @@ impl Overflow for Memory {
         reserve(buf, bytes.len())?;
         buf.extend_from_slice(bytes);
         Ok(())
+    }
+
+    fn make_room(&mut self, buf: &mut Vec<u8>, _: &mut u64, bytes: usize) -> Result<bool> {
+        if self.stash.is_some() {
+            return Ok(false);
+        }
+        reserve(buf, bytes)?;
+        Ok(true)
     }
 
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8> {
@@ -282,6 +370,11 @@ impl<W: io::Write> Overflow for Stage<W> {
         self.flush(buf, base)?;
         buf.extend_from_slice(bytes);
         Ok(())
+    }
+
+    fn make_room(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: usize) -> Result<bool> {
+        self.flush(buf, base)?;
+        Ok(buf.capacity() >= bytes)
     }
 
     fn lend(&mut self, _: &mut Vec<u8>) -> Vec<u8> {

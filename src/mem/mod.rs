@@ -6,6 +6,7 @@
 //! avoids zeroing memory that is overwritten immediately.
 #![allow(unsafe_code)]
 
+mod append;
 mod arena;
 mod huge;
 mod lend;
@@ -15,6 +16,9 @@ pub mod shared_bytes;
 
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
+pub use append::{
+    MAX_HEAD, append, append_head, append_heads, append_run, append_word, append_words,
+};
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
 pub use lend::Lent;
@@ -39,103 +43,30 @@ pub fn swap_words(bytes: &mut [u8], width: usize) {
     }
 }
 
-/// Appends `head` and then `tail` to a vector and returns `true`. If they do not fit into the
-/// vector's capacity, it changes nothing and returns `false`.
-///
-/// It copies short slices, such as field names, without calling `memcpy`. If the compiler knows the
-/// length of the slice, the copy takes one or two move instructions.
-#[inline(always)]
-#[must_use]
-pub fn append<const N: usize>(buf: &mut Vec<u8>, head: [u8; N], tail: &[u8]) -> bool {
-    let (len, spare) = (buf.len(), buf.capacity() - buf.len());
-    // No overflow: both are lengths of objects in memory, so each is at most `isize::MAX`.
-    if spare < N + tail.len() {
-        return false;
-    }
-    // SAFETY: behind the first `len` bytes, the allocation has room for at least `N + tail.len()`
-    // bytes. No slice covers that spare capacity, and `buf` is borrowed mutably, so nobody else uses
-    // it. All of these bytes are written before the length is changed to include them.
-    unsafe {
-        let end = buf.as_mut_ptr().add(len);
-        end.cast::<[u8; N]>().write_unaligned(head);
-        copy_short(tail, end.add(N));
-        buf.set_len(len + N + tail.len());
-    }
-    true
-}
-
-/// Appends the words that `next` returns, until it returns `None` or `max` words were appended.
-/// Returns the number of words appended.
-///
-/// # Panics
-/// If the memory for `max` words cannot be reserved, as with `Vec::reserve`, or if `next` panics. In
-/// both cases nothing is appended.
-#[inline(always)]
-pub fn append_words<const N: usize>(
-    buf: &mut Vec<u8>,
-    max: usize,
-    mut next: impl FnMut() -> Option<[u8; N]>,
-) -> usize {
-    let len = buf.len();
-    buf.reserve(max.saturating_mul(N));
-    let end = buf.as_mut_ptr().wrapping_add(len);
-    let mut count = 0;
-    while count < max
-        && let Some(word) = next()
-    {
-        // SAFETY: `reserve` has made room for `max * N` bytes behind the first `len`; it would have
-        // panicked on overflow. As `count < max`, this word is inside that room. Nothing else
-        // refers to it: `buf` is borrowed mutably, and `next` cannot reach it.
-        unsafe { end.add(count * N).cast::<[u8; N]>().write_unaligned(word) };
-        count += 1;
-    }
-    // SAFETY: the loop has written the first `count` words behind `len`.
-    unsafe { buf.set_len(len + count * N) };
-    count
-}
-
-/// Copies a slice. For up to 32 bytes it uses two moves, which may overlap: one for the start of the
-/// slice and one for its end.
-///
-/// # Safety
-/// `to` must be valid for writes of `from.len()` bytes and not overlap `from`.
-#[inline(always)]
-unsafe fn copy_short(from: &[u8], to: *mut u8) {
-    let (start, len) = (from.as_ptr(), from.len());
-    // SAFETY: each arm only reads and writes the first `len` bytes of `from` and `to`, because the
-    // width of its moves is at most `len`. The caller guarantees that these bytes are valid. The
-    // moves allow any alignment.
-    unsafe {
-        macro_rules! two {
-            ($word:ty) => {{
-                let behind = len - size_of::<$word>();
-                let first = start.cast::<$word>().read_unaligned();
-                let last = start.add(behind).cast::<$word>().read_unaligned();
-                to.cast::<$word>().write_unaligned(first);
-                to.add(behind).cast::<$word>().write_unaligned(last);
-            }};
-        }
-        match len {
-            0 => {}
-            1 => *to = *start,
-            2..4 => two!(u16),
-            4..8 => two!(u32),
-            8..=16 => two!(u64),
-            17..=32 => two!(u128),
-            _ => std::ptr::copy_nonoverlapping(start, to, len),
-        }
-    }
-}
-
-/// Converts UTF-8 bytes to a string slice. For up to 16 bytes of ASCII, such as most field names, the
-/// check is inlined.
+/// Converts UTF-8 bytes to a string slice. For up to 256 bytes of ASCII, such as field names and most
+/// short texts, the check is inlined.
 #[inline(always)]
 pub fn text(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
-    if bytes.len() <= 16 && short_is_ascii(bytes) {
+    let is_ascii = match bytes.len() {
+        0..=16 => short_is_ascii(bytes),
+        17..=256 => words_are_ascii(bytes),
+        _ => false,
+    };
+    if is_ascii {
         // SAFETY: every byte is below 0x80, and any sequence of such bytes is valid UTF-8.
         return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     std::str::from_utf8(bytes)
+}
+
+/// Whether all of these bytes are below 0x80. For at least 8 bytes: the last 8 bytes are checked as
+/// one word, which may overlap the word before it.
+#[inline(always)]
+fn words_are_ascii(bytes: &[u8]) -> bool {
+    let (words, _) = bytes.as_chunks::<8>();
+    let Some(last) = bytes.last_chunk::<8>() else { return false };
+    let any = |all: u64, word: &[u8; 8]| all | u64::from_ne_bytes(*word);
+    words.iter().fold(u64::from_ne_bytes(*last), any) & 0x8080_8080_8080_8080 == 0
 }
 
 /// Whether all of these bytes are below 0x80. For at most 16 bytes: of a longer slice it only checks
@@ -292,17 +223,6 @@ mod tests {
     }
 
     #[test]
-    fn appends_words_until_they_end() {
-        for (max, given) in [(0, 5), (3, 5), (5, 3), (4, 4)] {
-            let mut buf = vec![9];
-            let mut words = (0..given).map(u32::to_le_bytes);
-            let count = append_words(&mut buf, max, || words.next());
-            let expected: Vec<u8> = (0..given).take(max).flat_map(u32::to_le_bytes).collect();
-            assert_eq!((count, &buf[1..]), (max.min(given as usize), &expected[..]));
-        }
-    }
-
-    #[test]
     fn a_vector_is_only_what_it_is() {
         assert_eq!(vec_as::<f32, Vec<f32>>(vec![1.0, 2.0]), Ok(vec![1.0, 2.0]));
         assert_eq!(vec_as::<f32, Vec<u32>>(vec![1.0]), Err(vec![1.0]));
@@ -310,22 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn appends_what_fits() {
-        let bytes: Vec<u8> = (0..80).collect();
-        for len in 0..bytes.len() {
-            let mut buf = Vec::with_capacity(len + 3);
-            buf.push(9);
-            assert!(append(&mut buf, [7, 8], &bytes[..len]));
-            assert_eq!((&buf[..3], &buf[3..]), (&[9, 7, 8][..], &bytes[..len]));
-            let (before, spare) = (buf.clone(), buf.capacity() - buf.len());
-            assert!(!append(&mut buf, [], &vec![0; spare + 1]));
-            assert_eq!(buf, before);
-        }
-    }
-
-    #[test]
     fn text_is_utf8_at_every_length() {
-        for len in 0..40 {
+        for len in (0..40).chain([63, 64, 65, 255, 256, 257]) {
             let mut bytes = vec![b'a'; len];
             assert_eq!(text(&bytes).unwrap().len(), len);
             for at in 0..len {

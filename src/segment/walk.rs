@@ -204,6 +204,15 @@ impl Overflow for Walk<'_> {
         Ok(())
     }
 
+    fn make_room(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: usize) -> Result<bool> {
+        if self.expected.is_some() {
+            self.flush(buf, base)?;
+            return Ok(buf.capacity() >= bytes);
+        }
+        reserve(buf, bytes)?;
+        Ok(true)
+    }
+
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8> {
         std::mem::take(if self.expected.is_some() { &mut self.scratch } else { buf })
     }

@@ -166,6 +166,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Serializer for Capture<F> {
         (self.0)(bytes)
     }
 
+    #[inline]
     fn serialize_seq(self, _: Option<usize>) -> Result<CaptureSeq<F>> {
         Ok(CaptureSeq(self.0))
     }
@@ -179,12 +180,14 @@ impl<F: FnMut(&[u8]) -> Result<()>> ser::SerializeSeq for CaptureSeq<F> {
     type Ok = ();
     type Error = Error;
 
+    #[inline]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         // A trait object, because generic types would nest without end: `Capture<Capture<..>>`.
         let put: &mut dyn FnMut(&[u8]) -> Result<()> = &mut self.0;
         value.serialize(CaptureBlock(put))
     }
 
+    #[inline]
     fn end(self) -> Result<()> {
         Ok(())
     }
@@ -197,6 +200,7 @@ impl Serializer for CaptureBlock<'_> {
     type Ok = ();
     type Error = Error;
 
+    #[inline]
     fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
         (self.0)(bytes)
     }

@@ -4,18 +4,29 @@ use serde::Serialize;
 use serde::ser;
 
 use super::encoder::Encoder;
-use super::pack::{Grab, Kind, Packing};
+use super::pack::{Grab, Kind, Packing, Primitive, number};
 use crate::error::{Error, Result};
+use crate::io::sink::MAX_ROOM;
+use crate::mem::MAX_HEAD;
 use crate::value;
 use crate::wire::apart::Target;
 use crate::wire::head;
+use crate::wire::writer::Plain;
+
+/// The most numbers that are written together.
+const RUN: usize = 512;
 
 /// An array or map that is being written.
+///
+/// Errors are made by functions that get copies of the fields. If they got a reference to the whole, the
+/// compiler would have to keep it in memory during a loop over the elements.
 pub struct Compound<'a, O> {
     pub(super) encoder: &'a mut Encoder<O>,
-    /// The number of elements or entries still to come. `None` for an indefinite length.
-    left: Option<usize>,
-    index: u64,
+    /// The number of elements or entries that was announced. `None` for an indefinite length.
+    total: Option<usize>,
+    /// The number of elements or entries still to come. For an indefinite length it starts with
+    /// `usize::MAX`.
+    left: usize,
     /// The levels of nesting that this took: two for an enum variant, otherwise one.
     levels: usize,
     /// The enum variant whose content this is, for paths in errors.
@@ -25,7 +36,7 @@ pub struct Compound<'a, O> {
 }
 
 impl<'a, O: Target> Compound<'a, O> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(
         encoder: &'a mut Encoder<O>,
         major: u8,
@@ -33,7 +44,14 @@ impl<'a, O: Target> Compound<'a, O> {
     ) -> Result<Self> {
         encoder.enter(1)?;
         encoder.sink.container(major, len)?;
-        Ok(Self { encoder, left: len, index: 0, levels: 1, variant: None, keyed: false })
+        Ok(Self::unwritten(encoder, len))
+    }
+
+    /// An array or map whose head is not written yet.
+    #[inline(always)]
+    fn unwritten(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Self {
+        let left = len.unwrap_or(usize::MAX);
+        Self { encoder, total: len, left, levels: 1, variant: None, keyed: false }
     }
 
     #[inline]
@@ -47,49 +65,78 @@ impl<'a, O: Target> Compound<'a, O> {
         encoder.sink.head(head::MAP, 1)?;
         encoder.sink.text(variant)?;
         encoder.sink.head(major, len as u64)?;
-        Ok(Self {
-            encoder,
-            left: Some(len),
-            index: 0,
-            levels: 2,
-            variant: Some(variant),
-            keyed: false,
-        })
+        Ok(Self { levels: 2, variant: Some(variant), ..Self::unwritten(encoder, Some(len)) })
     }
 
     /// Counts an element or entry. An error if there are more than the value announced.
     #[inline(always)]
     fn count(&mut self) -> Result<()> {
-        match &mut self.left {
-            Some(0) => Err(self.too_many()),
+        match self.left.checked_sub(1) {
             Some(left) => {
-                *left -= 1;
+                self.left = left;
                 Ok(())
             }
-            None => Ok(()),
+            None => Err(too_many(self.variant, self.total)),
         }
     }
 
-    #[cold]
-    fn too_many(&self) -> Error {
-        self.locate(Error::data("more elements than were announced").in_index(self.index))
-    }
-
-    #[cold]
-    fn locate(&self, error: Error) -> Error {
-        match self.variant {
-            Some(variant) => error.in_field(variant),
-            None => error,
-        }
-    }
-
-    #[inline]
-    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+    #[inline(always)]
+    pub(super) fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         self.count()?;
-        if let Err(error) = value.serialize(&mut *self.encoder) {
-            return Err(self.locate(error.in_index(self.index)));
+        match value.serialize(&mut *self.encoder) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(in_element(error, self.variant, self.total, self.left)),
         }
-        self.index += 1;
+    }
+
+    /// Writes the floats of `items` in large steps, each as `initial` and the word that `get` returns.
+    /// Stops early if the sink only counts bytes. What it did not write stays in `items`.
+    #[inline(always)]
+    pub(super) fn run<I, const N: usize>(
+        &mut self,
+        initial: u8,
+        items: &mut I,
+        get: impl Fn(Primitive) -> Option<[u8; N]>,
+    ) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        const { assert!((1 + N) * RUN <= MAX_ROOM) };
+        while self.left > 0 {
+            let step = self.left.min(RUN);
+            let next = || items.next()?.serialize(Grab).ok().and_then(&get);
+            let Some(done) = self.encoder.sink.put_run(initial, step, next)? else {
+                return Ok(());
+            };
+            self.left -= done;
+            if done < step {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Compound::run`], for integers.
+    #[inline(always)]
+    pub(super) fn run_of_heads<I>(&mut self, items: &mut I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        const { assert!(MAX_HEAD * RUN <= MAX_ROOM) };
+        while self.left > 0 {
+            let step = self.left.min(RUN);
+            let next = || match items.next()?.serialize(Grab).ok()?.plain() {
+                Plain::Head(major, arg) => Some((major << 5, arg)),
+                _ => None,
+            };
+            let Some(done) = self.encoder.sink.put_heads(step, next)? else { return Ok(()) };
+            self.left -= done;
+            if done < step {
+                return Ok(());
+            }
+        }
         Ok(())
     }
 
@@ -97,27 +144,78 @@ impl<'a, O: Target> Compound<'a, O> {
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
-        self.encoder.sink.text(key)?;
-        match value.serialize(&mut *self.encoder) {
+        let result = match number(value) {
+            Some(number) => self.encoder.sink.keyed(key, number.plain()),
+            None => {
+                self.encoder.sink.text(key)?;
+                value.serialize(&mut *self.encoder)
+            }
+        };
+        match result {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.locate(error.in_field(key))),
+            Err(error) => Err(in_field(error, self.variant, key)),
         }
     }
 
-    #[inline]
-    fn finish(self) -> Result<()> {
-        if self.keyed {
-            return Err(self.locate(unpaired()));
-        }
-        match self.left {
-            Some(0) => {}
-            Some(left) => {
-                let error = Error::data(format!("{left} fewer elements than were announced"));
-                return Err(self.locate(error));
-            }
-            None => self.encoder.sink.put([head::BREAK])?,
+    #[inline(always)]
+    pub(super) fn finish(self) -> Result<()> {
+        if self.keyed || self.left != 0 {
+            let left = self.total.map(|_| self.left);
+            finish_unusual(self.encoder, self.keyed, left, self.variant)?;
         }
         self.encoder.leave(self.levels)
+    }
+}
+
+/// Ends an array or map of indefinite length, or one that has another length than was announced.
+#[inline(never)]
+fn finish_unusual<O: Target>(
+    encoder: &mut Encoder<O>,
+    keyed: bool,
+    left: Option<usize>,
+    variant: Option<&'static str>,
+) -> Result<()> {
+    match left {
+        _ if keyed => Err(locate(unpaired(), variant)),
+        None => encoder.sink.put([head::BREAK]),
+        Some(left) => {
+            let error = Error::data(format!("{left} fewer elements than were announced"));
+            Err(locate(error, variant))
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many(variant: Option<&'static str>, total: Option<usize>) -> Error {
+    let index = total.unwrap_or(usize::MAX) as u64;
+    locate(Error::data("more elements than were announced").in_index(index), variant)
+}
+
+/// Adds the index of an element to its error. `left` no longer counts the element.
+#[cold]
+#[inline(never)]
+fn in_element(
+    error: Error,
+    variant: Option<&'static str>,
+    total: Option<usize>,
+    left: usize,
+) -> Error {
+    let index = (total.unwrap_or(usize::MAX) - left - 1) as u64;
+    locate(error.in_index(index), variant)
+}
+
+#[cold]
+#[inline(never)]
+fn in_field(error: Error, variant: Option<&'static str>, key: &'static str) -> Error {
+    locate(error.in_field(key), variant)
+}
+
+#[cold]
+fn locate(error: Error, variant: Option<&'static str>) -> Error {
+    match variant {
+        Some(variant) => error.in_field(variant),
+        None => error,
     }
 }
 
@@ -132,12 +230,12 @@ macro_rules! elements {
             type Ok = ();
             type Error = Error;
 
-            #[inline]
+            #[inline(always)]
             fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
                 self.element(value)
             }
 
-            #[inline]
+            #[inline(always)]
             fn end(self) -> Result<()> {
                 self.finish()
             }
@@ -166,7 +264,7 @@ macro_rules! fields {
                 self.field(key, value)
             }
 
-            #[inline]
+            #[inline(always)]
             fn end(self) -> Result<()> {
                 self.finish()
             }
@@ -183,7 +281,7 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
     #[inline]
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
         if self.keyed {
-            return Err(self.locate(unpaired()));
+            return Err(locate(unpaired(), self.variant));
         }
         self.count()?;
         self.keyed = true;
@@ -193,7 +291,7 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
     #[inline]
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         if !self.keyed {
-            return Err(self.locate(unpaired()));
+            return Err(locate(unpaired(), self.variant));
         }
         self.keyed = false;
         value.serialize(&mut *self.encoder)
@@ -208,7 +306,7 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
         self.serialize_key(key)?;
         match self.serialize_value(value) {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.locate(error.in_field(value::key_text(key)))),
+            Err(error) => Err(locate(error.in_field(value::key_text(key)), self.variant)),
         }
     }
 
@@ -219,108 +317,155 @@ impl<O: Target> ser::SerializeMap for Compound<'_, O> {
 }
 
 /// A sequence that is being written, as a typed array if possible.
-pub struct Sequence<'a, O: Target>(State<'a, O>);
+///
+/// Functions that are not inlined get its parts by value and return them, so that the parts can stay in
+/// registers during a loop over the elements.
+pub struct Sequence<'a, O: Target> {
+    compound: Compound<'a, O>,
+    mode: Mode,
+    /// The typed array whose elements are being collected, in [`Mode::Packing`]. Its buffer was lent by
+    /// the sink.
+    packing: Option<Packing>,
+}
 
-enum State<'a, O: Target> {
-    Plain(Compound<'a, O>),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Plain,
     /// Nothing is written yet. The first element decides whether to pack.
-    Undecided {
-        encoder: &'a mut Encoder<O>,
-        len: usize,
-    },
-    Packing(Gathering<'a, O>),
-    /// The state during a change of state. It remains only after an error.
+    Undecided,
+    Packing,
+    /// The mode after an error.
     Failed,
 }
 
-/// A typed array whose elements are being collected in a buffer that the sink has lent. Dropping this
-/// returns the buffer, also if the value's own code stops half-way.
-struct Gathering<'a, O: Target>(Option<(&'a mut Encoder<O>, Packing)>);
-
-impl<O: Target> Drop for Gathering<'_, O> {
+/// Returns the lent buffer, also if the value's own code stops half-way.
+impl<O: Target> Drop for Sequence<'_, O> {
+    #[inline(always)]
     fn drop(&mut self) {
-        if let Some((encoder, packing)) = self.0.take() {
-            // An error occurred already, and this writes nothing that could fail.
-            let _ = packing.abandon(encoder);
+        if let Some(packing) = self.packing.take() {
+            abandon(self.compound.encoder, packing);
         }
     }
 }
 
+#[cold]
+#[inline(never)]
+fn abandon<O: Target>(encoder: &mut Encoder<O>, packing: Packing) {
+    // An error occurred already, and this writes nothing that could fail.
+    let _ = packing.abandon(encoder);
+}
+
 impl<'a, O: Target> Sequence<'a, O> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
-        match len {
+        let (compound, mode) = match len {
             Some(len) if encoder.options.typed_arrays && Kind::may_pack(len) => {
-                Ok(Self(State::Undecided { encoder, len }))
+                (Compound::unwritten(encoder, Some(len)), Mode::Undecided)
             }
-            _ => Self::plain(encoder, len),
-        }
+            _ => (Compound::begin(encoder, head::ARRAY, len)?, Mode::Plain),
+        };
+        Ok(Self { compound, mode, packing: None })
     }
+}
 
-    #[inline]
-    pub(super) fn plain(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
-        Compound::begin(encoder, head::ARRAY, len).map(|compound| Self(State::Plain(compound)))
-    }
+/// The parts of a [`Sequence`] that an element can change.
+struct Parts {
+    mode: Mode,
+    packing: Option<Packing>,
+    total: Option<usize>,
+    left: usize,
+}
 
-    /// Writes an element in a state other than [`State::Plain`], and changes the state if needed.
-    fn packed<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        match std::mem::replace(&mut self.0, State::Failed) {
-            State::Undecided { encoder, len } => match value.serialize(Grab) {
-                Ok(number) if number.kind().worth_packing(len) => {
-                    let mut packing = Packing::begin(encoder, number.kind(), len)?;
-                    packing.push(encoder, number)?;
-                    self.0 = State::Packing(Gathering(Some((encoder, packing))));
-                    return Ok(());
-                }
-                _ => *self = Self::plain(encoder, Some(len))?,
-            },
-            State::Packing(mut gathering) => {
-                if let Some((encoder, packing)) = gathering.0.take() {
-                    *self = packing.unpack(encoder)?;
-                }
+/// Writes an element in a mode other than [`Mode::Plain`], and changes the mode if needed.
+#[inline(never)]
+fn packed<O: Target, T: Serialize + ?Sized>(
+    encoder: &mut Encoder<O>,
+    mut parts: Parts,
+    value: &T,
+) -> (Parts, Result<()>) {
+    let mode = std::mem::replace(&mut parts.mode, Mode::Failed);
+    let result = decide(encoder, mode, &mut parts, value);
+    (parts, result)
+}
+
+fn decide<O: Target, T: Serialize + ?Sized>(
+    encoder: &mut Encoder<O>,
+    mode: Mode,
+    parts: &mut Parts,
+    value: &T,
+) -> Result<()> {
+    let mut compound = match (mode, parts.packing.take(), parts.total) {
+        (Mode::Undecided, _, Some(len)) => match value.serialize(Grab) {
+            Ok(number) if number.kind().worth_packing(len) => {
+                let mut packing = Packing::begin(encoder, number.kind(), len)?;
+                packing.push(encoder, number)?;
+                parts.packing = Some(packing);
+                parts.mode = Mode::Packing;
+                return Ok(());
             }
-            other => self.0 = other,
+            _ => Compound::begin(encoder, head::ARRAY, Some(len))?,
+        },
+        (Mode::Packing, Some(mut packing), _) => {
+            if let Ok(number) = value.serialize(Grab)
+                && packing.push(encoder, number)?
+            {
+                parts.packing = Some(packing);
+                parts.mode = Mode::Packing;
+                return Ok(());
+            }
+            packing.unpack(encoder)?
         }
-        ser::SerializeSeq::serialize_element(self, value)
-    }
+        _ => return Err(failed()),
+    };
+    parts.mode = Mode::Plain;
+    let result = compound.element(value);
+    parts.left = compound.left;
+    result
 }
 
 impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
     type Ok = ();
     type Error = Error;
 
-    #[inline]
+    #[inline(always)]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        match &mut self.0 {
-            State::Plain(compound) => compound.element(value),
-            State::Packing(gathering) => {
-                if let Ok(number) = value.serialize(Grab)
-                    && let Some((encoder, packing)) = &mut gathering.0
-                    && packing.push(encoder, number)?
-                {
-                    return Ok(());
-                }
-                self.packed(value)
-            }
-            State::Undecided { .. } => self.packed(value),
-            State::Failed => Err(failed()),
+        if self.mode == Mode::Plain {
+            return self.compound.element(value);
         }
+        if let Some(number) = number(value)
+            && let Some(packing) = &mut self.packing
+            && packing.push_here(number)
+        {
+            return Ok(());
+        }
+        let (total, left) = (self.compound.total, self.compound.left);
+        let parts = Parts { mode: self.mode, packing: self.packing.take(), total, left };
+        let (parts, result) = packed(self.compound.encoder, parts, value);
+        self.mode = parts.mode;
+        self.packing = parts.packing;
+        self.compound.left = parts.left;
+        result
     }
 
-    #[inline]
-    fn end(self) -> Result<()> {
-        match self.0 {
-            State::Plain(compound) => compound.finish(),
-            State::Packing(mut gathering) => match gathering.0.take() {
-                Some((encoder, packing)) if packing.is_full() => packing.finish(encoder),
-                Some((encoder, packing)) => ser::SerializeSeq::end(packing.unpack(encoder)?),
-                None => Err(failed()),
-            },
-            State::Undecided { encoder, len } => {
-                ser::SerializeSeq::end(Self::plain(encoder, Some(len))?)
-            }
-            State::Failed => Err(failed()),
+    #[inline(always)]
+    fn end(mut self) -> Result<()> {
+        let packing = self.packing.take();
+        let Compound { total, left, levels, variant, keyed, .. } = self.compound;
+        let encoder = &mut *self.compound.encoder;
+        match self.mode {
+            Mode::Plain => Compound { encoder, total, left, levels, variant, keyed }.finish(),
+            mode => end_packed(encoder, Parts { mode, packing, total, left }),
         }
+    }
+}
+
+#[inline(never)]
+fn end_packed<O: Target>(encoder: &mut Encoder<O>, parts: Parts) -> Result<()> {
+    match (parts.mode, parts.packing) {
+        (Mode::Packing, Some(packing)) if packing.is_full() => packing.finish(encoder),
+        (Mode::Packing, Some(packing)) => packing.unpack(encoder)?.finish(),
+        (Mode::Undecided, _) => Compound::begin(encoder, head::ARRAY, parts.total)?.finish(),
+        _ => Err(failed()),
     }
 }
 

@@ -1,20 +1,24 @@
 //! [`Encoder`], the serializer that all functions of [`crate::ser`] use.
 
+use std::any::TypeId;
+use std::io;
+
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::capture::Capture;
 use super::compound::{Compound, Sequence};
-use super::pack::{Grab, Kind, Packing};
+use super::pack::{Grab, Kind, Packing, Primitive, is_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::sink::Sink;
+use crate::io::sink::{Memory, Sink, Stage};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::raw;
 use crate::value;
 use crate::wire::apart::{Apart, Target};
+use crate::wire::writer::ArrayHead;
 use crate::wire::{head, tag};
 
 /// Writes values as CBOR to a sink.
@@ -94,11 +98,15 @@ impl<O: Target> Encoder<O> {
     /// around the item, because otherwise `Some(None)` would be read as `None`.
     #[inline]
     fn mark_some(&mut self) -> Result<()> {
-        if self.some_at == self.sink.position() {
-            self.room(self.some_count)?;
-            for _ in 0..self.some_count {
-                self.sink.head(head::TAG, tag::SOME)?;
-            }
+        if self.some_at == self.sink.position() { self.write_somes() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_somes(&mut self) -> Result<()> {
+        self.room(self.some_count)?;
+        for _ in 0..self.some_count {
+            self.sink.head(head::TAG, tag::SOME)?;
         }
         Ok(())
     }
@@ -220,8 +228,37 @@ impl<O: Target> Encoder<O> {
             return packing.finish(self);
         }
         let mut seq = packing.unpack(self)?;
-        rest.into_iter().chain(iter).try_for_each(|item| seq.serialize_element(&item))?;
-        seq.end()
+        rest.into_iter().chain(iter).try_for_each(|item| seq.element(&item))?;
+        seq.finish()
+    }
+
+    /// Writes a sequence of primitive numbers as a plain array.
+    #[inline(always)]
+    fn plain_numbers<I>(&mut self, len: usize, mut iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
+        let id = typeid::of::<I::Item>();
+        if id == TypeId::of::<f32>() || id == TypeId::of::<&'static f32>() {
+            seq.run(head::SINGLE, &mut iter, |number| match number {
+                Primitive::F32(value) => Some(value.to_bits().to_be_bytes()),
+                _ => None,
+            })?;
+        } else if id == TypeId::of::<f64>() || id == TypeId::of::<&'static f64>() {
+            seq.run(head::DOUBLE, &mut iter, |number| match number {
+                Primitive::F64(value) => Some(value.to_bits().to_be_bytes()),
+                _ => None,
+            })?;
+        } else {
+            seq.run_of_heads(&mut iter)?;
+        }
+        // What is left if the sink only counts, or if there are more elements than were announced.
+        for item in iter {
+            seq.element(&item)?;
+        }
+        seq.finish()
     }
 
     fn plain_seq<I>(&mut self, len: Option<usize>, iter: I) -> Result<()>
@@ -231,10 +268,17 @@ impl<O: Target> Encoder<O> {
     {
         let mut seq = Compound::begin(self, head::ARRAY, len)?;
         for item in iter {
-            ser::SerializeTuple::serialize_element(&mut seq, &item)?;
+            seq.element(&item)?;
         }
-        ser::SerializeTuple::end(seq)
+        seq.finish()
     }
+}
+
+/// Whether `S` is an encoder that writes tensors in place, and not to buffers of an archive.
+#[inline(always)]
+pub fn writes_in_place<S>() -> bool {
+    typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Memory>>()
+        || typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Stage<&'static mut dyn io::Write>>>()
 }
 
 /// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.
@@ -414,6 +458,10 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
     ) -> Result<()> {
         match name {
             name if !name::is_ours(name) => value.serialize(self),
+            name::WHOLE_TENSOR if self.sink.apart().is_none() => {
+                self.room(ArrayHead::LEVELS)?;
+                value.serialize(Capture(|block: &[u8]| self.sink.put_slice(block)))
+            }
             name::TAGGED => self.tagged(value),
             name => self.ours(name, value),
         }
@@ -446,6 +494,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
             Some(len) if self.options.typed_arrays && Kind::may_pack(len) => {
                 self.packable(iter, len)
             }
+            Some(len) if is_number::<I::Item>() => self.plain_numbers(len, iter),
             len => self.plain_seq(len, iter),
         }
     }

@@ -15,7 +15,7 @@ pub use crate::soft::SoftFail;
 
 pub(crate) use self::capture::Capture;
 use self::compound::{Compound, Sequence};
-pub(crate) use self::encoder::{Encoder, blocks};
+pub(crate) use self::encoder::{Encoder, blocks, writes_in_place};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink, Stage};
 

@@ -1,17 +1,20 @@
 //! Packs sequences of numbers of one type into typed arrays without a shape (RFC 8746, section 2).
 
+use std::any::TypeId;
 use std::fmt;
 
 use serde::Serialize;
-use serde::ser::{SerializeSeq as _, Serializer};
+use serde::ser::Serializer;
 
 use super::capture::refuse;
-use super::compound::Sequence;
+use super::compound::Compound;
 use super::encoder::Encoder;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
+use crate::wire::head;
+use crate::wire::writer::{Plain, signed};
 use crate::wire::apart::{Apart, Target};
 
 /// Sequences of floats with fewer bytes than this are not packed.
@@ -134,7 +137,7 @@ impl Packing {
 
     /// Stops packing: writes the collected elements as a plain array, to which the rest can be added.
     #[cold]
-    pub fn unpack<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<Sequence<'_, O>> {
+    pub fn unpack<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<Compound<'_, O>> {
         let packed = match self.place {
             Place::Here { before, start } => {
                 let packed = self.buf.split_off(start);
@@ -154,7 +157,7 @@ impl Packing {
                 self.buf
             }
         };
-        let mut seq = Sequence::plain(encoder, Some(self.len))?;
+        let mut seq = Compound::begin(encoder, head::ARRAY, Some(self.len))?;
         self.kind.write_plain(&packed, &mut seq)?;
         Ok(seq)
     }
@@ -174,17 +177,25 @@ impl Packing {
         Ok(())
     }
 
+    /// Like [`Packing::push`], but also returns false if the buffer is full.
+    #[inline(always)]
+    pub fn push_here(&mut self, number: Primitive) -> bool {
+        if number.kind() != self.kind || self.count == self.len {
+            return false;
+        }
+        let done = self.append_here(number);
+        self.count += usize::from(done);
+        done
+    }
+
     /// Appends a number and returns true. Returns false if the number has another type, or if the
     /// announced length was reached.
     #[inline(always)]
     pub fn push<O: Target>(&mut self, encoder: &mut Encoder<O>, number: Primitive) -> Result<bool> {
-        if !self.append(number) {
-            return Ok(false);
-        }
-        if self.buf.len() >= WINDOW {
+        if self.buf.capacity() - self.buf.len() < self.kind.size() {
             self.hand_on(encoder)?;
         }
-        Ok(true)
+        Ok(self.append(number))
     }
 
     /// Appends items as long as `get` returns their bytes, up to the announced length. Returns the
@@ -283,13 +294,21 @@ macro_rules! numbers {
                 }
             }
 
-            fn write_plain<O: Target>(self, packed: &[u8], seq: &mut Sequence<'_, O>) -> Result<()> {
+            fn write_plain<O: Target>(self, packed: &[u8], seq: &mut Compound<'_, O>) -> Result<()> {
                 match self {
                     $(Self::$kind => packed.as_chunks().0.iter().try_for_each(|bytes| {
-                        seq.serialize_element(&<$type>::from_le_bytes(*bytes))
+                        seq.element(&<$type>::from_le_bytes(*bytes))
                     }),)*
                 }
             }
+        }
+
+        /// Whether `T` is a primitive number or a reference to one. Then serializing it only calls the
+        /// serializer's method for that number. The compiler knows the answer.
+        #[inline(always)]
+        pub fn is_number<T: ?Sized>() -> bool {
+            let id = typeid::of::<T>();
+            $(id == TypeId::of::<$type>() || id == TypeId::of::<&'static $type>())||*
         }
 
         impl Serializer for Grab {
@@ -305,6 +324,13 @@ macro_rules! numbers {
         }
 
         impl Packing {
+            #[inline(always)]
+            fn append_here(&mut self, number: Primitive) -> bool {
+                match number {
+                    $(Primitive::$kind(value) => mem::append(&mut self.buf, value.to_le_bytes(), &[]),)*
+                }
+            }
+
             #[inline(always)]
             fn append(&mut self, number: Primitive) -> bool {
                 if number.kind() != self.kind || self.count == self.len {
@@ -354,6 +380,32 @@ numbers! {
     I64 i64, serialize_i64;
     F32 f32, serialize_f32;
     F64 f64, serialize_f64;
+}
+
+/// The number that `value` is, if `T` is a number type.
+#[inline(always)]
+pub fn number<T: Serialize + ?Sized>(value: &T) -> Option<Primitive> {
+    if is_number::<T>() { value.serialize(Grab).ok() } else { None }
+}
+
+impl Primitive {
+    /// The number as it is written outside of a typed array.
+    #[inline(always)]
+    pub fn plain(self) -> Plain {
+        let (major, arg) = match self {
+            Self::U8(value) => (head::UNSIGNED, value.into()),
+            Self::U16(value) => (head::UNSIGNED, value.into()),
+            Self::U32(value) => (head::UNSIGNED, value.into()),
+            Self::U64(value) => (head::UNSIGNED, value),
+            Self::I8(value) => signed(value.into()),
+            Self::I16(value) => signed(value.into()),
+            Self::I32(value) => signed(value.into()),
+            Self::I64(value) => signed(value),
+            Self::F32(value) => return Plain::Single(value.to_bits()),
+            Self::F64(value) => return Plain::Double(value.to_bits()),
+        };
+        Plain::Head(major, arg)
+    }
 }
 
 impl Kind {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected,
-    Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
 };
 
 use super::raw_tensor::{Data, different_kinds};
@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::handoff::{self, Held, Slot, name};
 use crate::number::Number;
 use crate::options::Limits;
+use crate::shape::Shape;
 
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -86,6 +87,23 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<T, E> {
         self.announced(Unexpected::Unit, None)
+    }
+
+    /// Called by this crate's deserializer for the most common tensors: the variant is the tag of the typed
+    /// array, and its content are the dimensions and the payload.
+    #[inline]
+    fn visit_enum<E: EnumAccess<'de>>(self, data: E) -> Result<T, E::Error> {
+        let (tag, content) = data.variant::<u8>()?;
+        let (shape, payload) = content.tuple_variant(0, WholeVisitor)?;
+        // Another format may call this too, so nothing is taken for granted.
+        let Some((dtype, false)) = DType::from_typed_array_tag(tag.into()) else {
+            return Err(E::Error::invalid_type(Unexpected::Enum, &self));
+        };
+        let meta = TensorMeta { dtype, shape, order: Order::C };
+        if meta.byte_len() != Some(payload.len()) {
+            return Err(E::Error::invalid_length(payload.len(), &self));
+        }
+        self.make(meta, true, Data::Borrowed(payload))
     }
 
     /// Called by other formats, and by serde's own buffer.
@@ -210,6 +228,31 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         };
         meta.check_len(len).map_err(E::custom)?;
         self.make(meta, true, data)
+    }
+}
+
+/// Reads dimensions and then a payload.
+struct WholeVisitor;
+
+impl<'de> Visitor<'de> for WholeVisitor {
+    type Value = (Shape, &'de [u8]);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the dimensions and the payload of a tensor")
+    }
+
+    #[inline]
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
+        let wrong = |at: usize| S::Error::invalid_length(at, &"dimensions and a payload");
+        let mut dims = [0; Shape::INLINE];
+        let mut rank = 0;
+        while seq.size_hint().is_some_and(|left| left > 1) {
+            let dim = dims.get_mut(rank).ok_or_else(|| wrong(rank))?;
+            *dim = seq.next_element()?.ok_or_else(|| wrong(rank))?;
+            rank += 1;
+        }
+        let payload = seq.next_element()?.ok_or_else(|| wrong(rank))?;
+        Ok((Shape::inline(rank, dims), payload))
     }
 }
 

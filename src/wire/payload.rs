@@ -14,13 +14,14 @@ use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 
 impl<'de, R: Read<'de>> Wire<R> {
-    /// The next `len` bytes, which are a payload of this dtype in one block.
+    /// The next `len` bytes, which are a payload in one block. `word` is the size in bytes to which views
+    /// of it are aligned.
     #[inline]
-    pub fn payload_block(&mut self, dtype: &DType, len: usize) -> Result<Bytes<'de, '_>> {
+    pub fn payload_block(&mut self, word: usize, len: usize) -> Result<Bytes<'de, '_>> {
         if self.src.remaining().is_some() {
             return match self.src.take(len, "a tensor")? {
                 Bytes::Borrowed(bytes) => {
-                    Ok(Bytes::Borrowed(self.src.aligned(bytes, dtype.word())))
+                    Ok(Bytes::Borrowed(self.src.aligned(bytes, word)))
                 }
                 // Does not happen: a source in memory returns borrowed bytes.
                 Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
@@ -37,7 +38,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
         let bytes = match item.payload {
             Payload::Block { len, big_endian: false } => {
-                self.payload_block(&item.meta.dtype, len)?
+                self.payload_block(item.meta.dtype.word(), len)?
             }
             Payload::Block { len, big_endian: true } => {
                 let mut bytes = self.fill::<u8>(len)?;

@@ -252,6 +252,22 @@ impl<'de, R: Read<'de>> Wire<R> {
 
     #[inline(never)]
     fn long_head(&mut self) -> Result<Head> {
+        // If nine bytes are there, an argument of any width is read as one word of eight bytes. The
+        // two-byte form of simple values has a rule of its own.
+        if let Some(&[initial, ref word @ ..]) = self.src.window().first_chunk::<9>() {
+            let class = (initial & 0x1f).wrapping_sub(24);
+            if class < 4 && initial != head::SIMPLE_BYTE {
+                let width = 1usize << class;
+                let arg = u64::from_be_bytes(*word) >> (64 - 8 * width);
+                self.src.advance(1 + width);
+                return Ok(Head { initial, arg });
+            }
+        }
+        self.unusual_head()
+    }
+
+    #[inline(never)]
+    fn unusual_head(&mut self) -> Result<Head> {
         let at = self.offset();
         let parsed = head::parse(self.src.window());
         if let Parsed::Head(head, len) = parsed {

@@ -69,12 +69,14 @@ impl<'de, R: Read<'de>> Wire<R> {
     /// payload, and returns its metadata and the length of the payload. If the tensor has another
     /// form, or not all of it is in the window, reads nothing and returns `None`.
     #[inline]
-    pub fn common_tensor(&mut self) -> Option<(TensorMeta, usize)> {
-        let (meta, len, head_len) = common(self.src.window())?;
+    pub fn common_tensor(&mut self) -> Option<Common> {
+        let (common, head_len) = common(self.src.window())?;
         // Three levels: the tag, the array, and the shape or the tag of the typed array.
-        let fits = self.has_levels(3) && meta.shape.len() <= self.max_rank();
-        fits.then(|| self.src.advance(head_len))?;
-        Some((meta, len))
+        if !self.has_levels(3) || common.rank > self.max_rank() {
+            return None;
+        }
+        self.src.advance(head_len);
+        Some(common)
     }
 
     /// The dtype and byte order of a typed array, and whether it is big-endian. `tag` is the tag of the
@@ -449,7 +451,7 @@ impl<'de, R: Read<'de>> Wire<R> {
 /// stores without an allocation), none of them 0, little-endian, and all lengths definite. Returns the
 /// metadata, the length of the payload, and the number of bytes before the payload.
 #[inline]
-fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
+fn common(window: &[u8]) -> Option<(Common, usize)> {
     let [0xd8, 40, 0x82, rank, rest @ ..] = window else { return None };
     let rank = usize::from(rank ^ head::ARRAY << 5);
     let mut rest = rest;
@@ -459,14 +461,13 @@ fn common(window: &[u8]) -> Option<(TensorMeta, usize, usize)> {
         (*dim, rest) = argument(rest, head::UNSIGNED)?;
         count = count.checked_mul(*dim)?;
     }
-    let shape = Shape::inline(rank, dims);
-    let (typed, rest) = argument(rest, head::TAG)?;
-    let (dtype, big_endian) = DType::from_typed_array_tag(typed as u64)?;
+    let &[0xd8, tag, ref rest @ ..] = rest else { return None };
     let (len, rest) = argument(rest, head::BYTES)?;
+    let (dtype, big_endian) = DType::from_typed_array_tag(tag.into())?;
     // Dimensions of 0 are unusual too: the general code reads them.
     let fits = !big_endian && count != 0 && dtype.byte_len(count) == Some(len);
-    let head_len = window.len() - rest.len();
-    fits.then_some((TensorMeta { dtype, shape, order: Order::C }, len, head_len))
+    let common = Common { tag, rank, dims, len, word: dtype.word() };
+    fits.then_some((common, window.len() - rest.len()))
 }
 
 /// The argument of a head of this major type, and the bytes after the head. `None` if the head has
@@ -489,10 +490,35 @@ fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
     }
 }
 
+/// A tensor of the form that this crate writes most: see [`Wire::common_tensor`].
+#[derive(Clone, Copy, Debug)]
+pub struct Common {
+    /// The tag of the typed array.
+    pub tag: u8,
+    pub rank: usize,
+    /// The dimensions. Only the first `rank` count.
+    pub dims: [usize; Shape::INLINE],
+    /// The length of the payload in bytes.
+    pub len: usize,
+    /// The size in bytes of the unit that byte order and alignment apply to.
+    pub word: usize,
+}
+
+impl Common {
+    /// Dtype, shape and order.
+    pub fn meta(&self) -> Result<TensorMeta> {
+        let tag = self.tag;
+        let Some((dtype, _)) = DType::from_typed_array_tag(tag.into()) else {
+            return Err(Error::data(format!("tag {tag} is not the tag of a typed array")));
+        };
+        Ok(TensorMeta { dtype, shape: Shape::inline(self.rank, self.dims), order: Order::C })
+    }
+}
+
 impl TensorItem {
     /// The tensor that [`Wire::common_tensor`] has read.
-    pub fn common(meta: TensorMeta, len: usize) -> Self {
-        let payload = Payload::Block { len, big_endian: false };
+    pub fn common(common: &Common, meta: TensorMeta) -> Self {
+        let payload = Payload::Block { len: common.len, big_endian: false };
         Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }
     }
 
