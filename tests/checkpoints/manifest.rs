@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use tenarc_test_support::needed;
+
 use super::*;
 
 const MANIFEST: &str = "SHA256SUMS";
