@@ -1,6 +1,7 @@
 //! One module for each defect that was once here.
 
 mod append_right_after_a_save;
+mod byte_strings_of_cut_segments;
 mod checkpoints_of_another_type;
 mod cut_segments;
 mod item_len_overflow;
