@@ -412,7 +412,7 @@ def test_complete_tensors_of_a_cut_value_are_read_and_kept(path, tmp_path, check
         found = archive["w1"]
         assert found.tolist() == [1] * 5000 and not found.flags.writeable
         for name, there in ("w2", 5000), ("w3", 0):
-            with pytest.raises(tenarc.Torn, match=f"it has {there} of the buffer's 10000 bytes"):
+            with pytest.raises(tenarc.Torn, match=f"it has {there} of the buffer's 10000 bytes at `{name}`"):
                 archive[name]
         for read in archive.load, archive.view, archive.verify:
             with pytest.raises(tenarc.Torn):

@@ -64,7 +64,7 @@ class Archive:
         self._directory, self._mark = Directory(len(entries), entries), source.length
 
     @classmethod
-    def map(cls, file: FileSource, **options: Any) -> Archive:
+    def _mapped(cls, file: FileSource, **options: Any) -> Archive:
         """Opens an archive in a file, and maps the committed part of it.
 
         While the headers are read, and afterwards, a writer may cut off what it has not committed. Access to a
@@ -213,7 +213,7 @@ def open_archive(
     `OSError` if the file cannot be read, `Torn` if it has no end mark, `Damaged` if it is not an archive or is
     damaged.
     """
-    return _opened(path, Archive.map, torn=torn, verify=verify, limits=limits)
+    return _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
 
 
 def load(path: str | os.PathLike[str], *, cls: Any = None, limits: Limits = DEFAULT_LIMITS) -> Any:

@@ -33,6 +33,9 @@ from .walk import Input, read_body
 
 T = TypeVar("T")
 
+# Many records are shorter than this, so that one read gets all of one.
+_NEAR = 256
+
 
 class TensorInfo(NamedTuple):
     """A description of a tensor, or of a sequence of numbers, in a segment. Its elements are not read."""
@@ -218,9 +221,13 @@ class Segment:
             if found is not None and found.buffer is not None:
                 yield place, found
 
+    @cached_property
+    def _describer(self) -> Resolver:
+        return Resolver(self, owned=False, limits=self._limits)
+
     def _describe(self, node: Tag, path: Callable[[], str]) -> Described | None:
         try:
-            return Resolver(self, owned=False, limits=self._limits).describe(node)
+            return self._describer.describe(node)
         except Fault as fault:
             raise fault.kind(fault.message, offset=self._metadata_at, path=path()) from None
 
@@ -240,6 +247,10 @@ class Segment:
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
+        except (Damaged, Torn) as error:
+            # A buffer is wrong or missing.
+            error.path = error.path or prefix or None
+            raise
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -269,11 +280,11 @@ def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
     """Reads the record at an offset, with its hash. It must end at position `before` or earlier."""
     if not len(MAGIC) <= at < before:
         raise Damaged(f"expected the offset of a record before byte {before}, found {at}", offset=at)
-    start = source.read(at, min(MAX_RECORD_HEAD, before - at))
+    start = source.read(at, min(_NEAR, before - at))
     try:
-        _, total = record_length(start, at)
+        _, total = record_length(start[:MAX_RECORD_HEAD], at)
     except Damaged:
-        if len(start) == MAX_RECORD_HEAD:
+        if len(start) >= MAX_RECORD_HEAD:
             raise
         raise Torn("the archive ends inside a record", offset=at) from None
     if total > before - at:
@@ -281,4 +292,4 @@ def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
     # A sparse file can be larger than the memory.
     if total > limits.max_alloc:
         raise Limit(f"a record of {total} bytes, more than the limit of {limits.max_alloc}", offset=at)
-    return source.read(at, total)
+    return start[:total] if total <= len(start) else source.read(at, total)
