@@ -298,7 +298,8 @@ fn reads_the_complete_tensors_of_a_cut_value() {
     assert_eq!(ran.status, 0, "{ran:?}");
     let whole = run(&dir, &["get", "a.tenarc", "one", "-o", "whole.npy"]);
     assert_eq!(whole.status, 0, "{whole:?}");
-    let [found, expected] = ["one.npy", "whole.npy"].map(|name| std::fs::read(dir.file(name)).unwrap());
+    let [found, expected] =
+        ["one.npy", "whole.npy"].map(|name| std::fs::read(dir.file(name)).unwrap());
     assert!(found == expected);
     let missing = run(&dir, &["get", "torn.tenarc", "two", "--torn", "--no-verify"]);
     missing.failed(1, "2800 bytes");
