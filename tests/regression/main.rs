@@ -1,6 +1,7 @@
 //! Defects that were fixed stay fixed: one module for each.
 
 mod append_right_after_a_save;
+mod byte_strings_of_cut_segments;
 mod checkpoints_of_another_type;
 mod cut_segments;
 mod item_len_overflow;

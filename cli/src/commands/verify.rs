@@ -40,7 +40,7 @@ struct Report {
 pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
     let mut reports = Vec::new();
     for input in &args.inputs {
-        let report = verified(input, &Reading { from: args.from, torn: false }, quiet);
+        let report = verified(input, &Reading { from: args.from, ..Reading::default() }, quiet);
         if !args.json.json {
             print(&report, out)?;
         }

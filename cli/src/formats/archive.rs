@@ -1,6 +1,7 @@
 //! tenarc archives.
 
 use tenarc::Archive;
+use tenarc::de::DecodeOptions;
 
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
@@ -33,7 +34,7 @@ impl Codec for Archives {
                     "{name}: {error}; reading the complete values and the header of the one that is cut"
                 ));
             }
-            archive
+            archive.with_options(DecodeOptions::default().with_checksums(!reading.no_verify))
         } else {
             let archive = Archive::new(Source::new(file))?;
             if let Some(unfinished) = unfinished(&archive) {
