@@ -1,4 +1,4 @@
-//! A [`Value`] as text.
+//! Formats a [`Value`] as text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,8 @@ use crate::diag;
 use crate::dtype::DType;
 use crate::wire::number::Numeric;
 
-/// The diagnostic notation of the value (RFC 8949, section 8), as [`diag`](mod@crate::diag) writes it. Integers
-/// are in decimal. Of tensors and typed arrays only dtype and shape are shown, as in `f32[2, 3]`.
+/// Writes diagnostic notation (RFC 8949, section 8), like [`diag`](mod@crate::diag). Integers are decimal. Tensors
+/// and typed arrays are shown as dtype and shape, without elements: `f32[2, 3]`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +54,7 @@ fn elements(f: &mut fmt::Formatter<'_>, dtype: &DType, shape: &[usize]) -> fmt::
 }
 
 impl Value {
-    /// The value as a step of a path, where it is a map key: a text as it is, any other key in diagnostic notation.
+    /// The value as a step of a path, if it is a map key: a text unchanged, any other key in diagnostic notation.
     pub fn to_step(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
