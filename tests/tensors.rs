@@ -9,6 +9,8 @@ mod common;
 mod casts;
 #[path = "tensors/containers.rs"]
 mod containers;
+#[path = "tensors/debug_output.rs"]
+mod debug_output;
 #[path = "tensors/dynamic.rs"]
 mod dynamic;
 #[path = "tensors/foreign.rs"]

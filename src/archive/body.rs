@@ -5,7 +5,7 @@ use std::io;
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
-use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
+use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::Limits;
 use crate::segment::header::Header;
 use crate::segment::path;

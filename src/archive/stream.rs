@@ -10,7 +10,7 @@ use super::body::{Body, cut, discard, last_uses, received, skip_to_body, take};
 use super::directory::{Directory, Entry};
 use crate::error::{Category, Error, Result};
 use crate::io::checksum::Hasher;
-use crate::io::source::{IoRead, Read as _};
+use crate::io::source::{IoRead, Source as _};
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};

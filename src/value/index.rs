@@ -2,31 +2,33 @@
 
 use std::ops;
 
+use self::sealed::Positions;
 use super::Value;
 
 /// An index into a [`Value`]: a `usize` for arrays, a text for maps.
 ///
-/// This trait is sealed.
-pub trait Index: sealed::Sealed {
-    /// The position among the elements of an array or the entries of a map.
-    #[doc(hidden)]
-    fn position(&self, value: &Value) -> Option<usize>;
+/// This trait is sealed: other crates cannot implement it.
+pub trait Index: sealed::Positions {}
 
-    /// Like [`position`](Self::position), but adds a missing key. Panics if `value` has no such position.
-    #[doc(hidden)]
-    fn position_or_insert(&self, value: &mut Value) -> usize;
-}
+impl Index for usize {}
+impl Index for str {}
+impl Index for String {}
+impl<T: Index + ?Sized> Index for &T {}
 
 mod sealed {
-    pub trait Sealed {}
+    use super::Value;
 
-    impl Sealed for usize {}
-    impl Sealed for str {}
-    impl Sealed for String {}
-    impl<T: Sealed + ?Sized> Sealed for &T {}
+    /// The methods of [`Index`](super::Index). Other crates cannot name this trait.
+    pub trait Positions {
+        /// The position among the elements of an array or the entries of a map.
+        fn position(&self, value: &Value) -> Option<usize>;
+
+        /// Like [`position`](Self::position), but adds a missing key. Panics if `value` has no such position.
+        fn position_or_insert(&self, value: &mut Value) -> usize;
+    }
 }
 
-impl Index for usize {
+impl Positions for usize {
     fn position(&self, value: &Value) -> Option<usize> {
         value.as_array().filter(|items| *self < items.len()).map(|_| *self)
     }
@@ -42,7 +44,7 @@ impl Index for usize {
     }
 }
 
-impl Index for str {
+impl Positions for str {
     fn position(&self, value: &Value) -> Option<usize> {
         value.as_map()?.iter().position(|(key, _)| key.as_str() == Some(self))
     }
@@ -62,7 +64,7 @@ impl Index for str {
     }
 }
 
-impl Index for String {
+impl Positions for String {
     fn position(&self, value: &Value) -> Option<usize> {
         self.as_str().position(value)
     }
@@ -72,7 +74,7 @@ impl Index for String {
     }
 }
 
-impl<T: Index + ?Sized> Index for &T {
+impl<T: Positions + ?Sized> Positions for &T {
     fn position(&self, value: &Value) -> Option<usize> {
         (**self).position(value)
     }

@@ -65,7 +65,7 @@ use crate::wire::tensor::Kind;
 /// );
 /// # Ok::<(), tenarc::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub enum Value {
     /// Null: `None` or `()`.
     #[default]
