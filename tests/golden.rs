@@ -1,4 +1,4 @@
-//! Files that every later version must read: see `golden/README.md`.
+//! Files that every version must read: see `golden/README.md`.
 
 mod common;
 mod samples;
