@@ -63,7 +63,9 @@ pub fn save<T: Serialize + ?Sized>(path: impl AsRef<Path>, value: &T) -> Result<
 /// Like [`save`], with options.
 ///
 /// # Errors
-/// The same errors as [`save`], and if the alignment is not a power of two from 8 to 65,536.
+/// - The alignment is not a power of two from 8 to 65,536.
+/// - The value's `Serialize` fails, or the value changed between the two passes; see [`save`].
+/// - The file cannot be written.
 pub fn save_with<T: Serialize + ?Sized>(
     path: impl AsRef<Path>,
     value: &T,

@@ -217,7 +217,7 @@ pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
     check_magic_of(source, len, len)
 }
 
-/// As [`check_magic`], of a stream of which these are the first bytes.
+/// Like [`check_magic`], for a stream that starts with these bytes.
 pub fn check_magic_of_stream(start: &[u8]) -> Result<()> {
     check_magic_of(start, start.len() as u64, message::LONGEST)
 }

@@ -131,7 +131,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// implements [`FromTensor`].
     ///
     /// # Errors
-    /// The same errors as [`get`](Self::get), and if the type cannot hold the stored dtype or shape.
+    /// If there is no tensor at `path`, it cannot be read or is damaged, or the type cannot hold its dtype or shape.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
         self.get::<Tensor<T>>(path).map(Tensor::into_inner)
     }
@@ -139,7 +139,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Loads the tensor at `path`, whatever its dtype.
     ///
     /// # Errors
-    /// The same errors as [`get`](Self::get).
+    /// If there is no tensor at `path`, or it cannot be read or is damaged.
     pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
         self.tensor(path)
     }
@@ -147,7 +147,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Loads many tensors with `threads` threads. Returns them in the order of the paths.
     ///
     /// # Errors
-    /// The first error of [`dyn_tensor`](Self::dyn_tensor), in the order of the paths.
+    /// If there is no tensor at a path, or it cannot be read or is damaged. If there are several errors, the one of the
+    /// first such path.
     pub fn dyn_tensors<P: AsRef<str> + Sync>(
         &self,
         paths: &[P],
@@ -188,7 +189,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// whole tensor.
     ///
     /// # Errors
-    /// - The same errors as [`tensor`](Self::tensor).
+    /// - There is no tensor at `path`, it cannot be read, or the type cannot hold its dtype or the shape of the slice.
     /// - The slice does not fit the shape.
     /// - The elements are not whole bytes, or their size is unknown.
     pub fn slice<T: for<'de> FromTensor<'de>>(
@@ -364,7 +365,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Like [`view`](Self::view), for the value at `path`.
     ///
     /// # Errors
-    /// The same errors as [`view`](Self::view), and if there is no such value.
+    /// If the archive is not in memory, there is no such value, a tensor is not aligned as its elements require, or the
+    /// value does not fit the type.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.lend(range, None).map_err(|error| under(error, path))

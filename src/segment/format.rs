@@ -151,7 +151,7 @@ pub struct RecordLen {
     pub total: u64,
 }
 
-/// A record whose hash was verified. `wire` stands after the version, at the record's first field.
+/// A record whose hash was verified. `wire` is positioned after the version, at the record's first field.
 pub struct Record<'a> {
     pub kind: RecordKind,
     /// The record's own hash. It is the seed of the hash over the buffer checksums, so that these

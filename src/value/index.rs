@@ -193,7 +193,7 @@ impl Value {
         }
     }
 
-    /// What the value is, for messages.
+    /// The kind of value, as a noun for messages.
     fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -52,7 +52,7 @@ pub fn items(bytes: &[u8]) -> Result<Vec<Range<usize>>> {
 
 fn next<'a>(items: &mut Items<'a>) -> Result<Item<'a>> {
     let item = items.next().transpose()?;
-    item.ok_or_else(|| Failure::new("expected a value, found the end of the input"))
+    item.ok_or_else(|| Failure::new("input ended, expected a value"))
 }
 
 struct Parser<'a> {
