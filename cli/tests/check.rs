@@ -255,7 +255,7 @@ fn unfinished_bytes_are_told() {
     assert!(listed.err.contains("300 B follow the last end mark"), "{listed:?}");
     let verified = run(&dir, &["verify", "a.tenarc"]);
     assert_eq!(verified.status, 1, "{verified:?}");
-    assert!(verified.out().contains("300 B unfinished"), "{verified:?}");
+    assert!(verified.out().contains("300 B follow the last end mark"), "{verified:?}");
 }
 
 #[test]
