@@ -30,7 +30,7 @@ impl Codec for Archives {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
                 say(&format!(
-                    "{name}: {error}; reads the complete values, and the header of the incomplete one"
+                    "{name}: {error}; reading the complete values, and the header of the incomplete one"
                 ));
             }
             archive
