@@ -11,9 +11,10 @@ pub struct Start<'a, T>(pub &'a T);
 impl<T: fmt::Debug> fmt::Debug for Start<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut start = Limited { text: String::new(), is_full: false };
-        let formatted = match f.alternate() {
-            true => write!(start, "{:#?}", self.0),
-            false => write!(start, "{:?}", self.0),
+        let formatted = if f.alternate() {
+            write!(start, "{:#?}", self.0)
+        } else {
+            write!(start, "{:?}", self.0)
         };
         if formatted.is_ok() || !start.is_full {
             // The value is formatted again, because `f` may have more options, such as a precision.

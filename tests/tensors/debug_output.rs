@@ -83,7 +83,7 @@ fn values_show_long_byte_strings_and_tensors_in_part() {
             r#"Map([(Text("bytes"), Bytes([{sevens}..])), (Text("tensor"), Tensor({:?})), "#,
             rows(1000, Order::C)
         ) + r#"(Text("tag"), Tag(1, Simple(23))), (Text("list"), Array([Null, Bool(true), "#
-            + r#"Integer(1), F32(0.5), F64(0.5)]))])"#
+            + "Integer(1), F32(0.5), F64(0.5)]))])"
     );
     assert_eq!(format!("{:?}", Value::Bytes(vec![1, 2])), "Bytes([1, 2])");
 }
