@@ -254,10 +254,10 @@ fn unfinished_bytes_are_told() {
     dir.write("a.tenarc", &bytes);
     let listed = run(&dir, &["ls", "a.tenarc"]);
     assert_eq!((listed.status, listed.out().lines().count()), (0, 3), "{listed:?}");
-    assert!(listed.err.contains("300 B unfinished behind the last end mark"), "{listed:?}");
+    assert!(listed.err.contains("300 B follow the last end mark"), "{listed:?}");
     let verified = run(&dir, &["verify", "a.tenarc"]);
     assert_eq!(verified.status, 1, "{verified:?}");
-    assert!(verified.out().contains("300 B unfinished"), "{verified:?}");
+    assert!(verified.out().contains("300 B follow the last end mark"), "{verified:?}");
 }
 
 #[test]

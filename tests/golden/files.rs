@@ -1,4 +1,4 @@
-//! The golden files are read to the values that they were written from.
+//! Files that every version must read: see `README.md` in this folder.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};

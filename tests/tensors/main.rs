@@ -6,6 +6,7 @@
 
 mod casts;
 mod containers;
+mod debug_output;
 mod deferred;
 mod dynamic;
 mod foreign;

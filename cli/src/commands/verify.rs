@@ -130,7 +130,7 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
         } else if let Some(unfinished) = unfinished(archive) {
-            // A copy that was cut looks the same, so that it does not count as good.
+            // A truncated copy of an archive looks the same, so this is not reported as good.
             report.offset = Some(len);
             report.error = Some(unfinished);
         }
