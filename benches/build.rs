@@ -1,4 +1,4 @@
-//! Tells the benchmarks which compiler builds them: it belongs to the results.
+//! Passes the compiler's version to the benchmarks, which save it with the results.
 
 use std::process::Command;
 
@@ -7,6 +7,6 @@ fn main() {
     let output = Command::new(rustc).arg("--version").output().expect("rustc runs");
     let version = String::from_utf8(output.stdout).expect("rustc prints UTF-8");
     println!("cargo:rustc-env=RUSTC_VERSION={}", version.trim());
-    // Cargo runs this again for another compiler; nothing else matters.
+    // Cargo always runs this again for another compiler. No file needs to be watched.
     println!("cargo:rerun-if-changed=build.rs");
 }

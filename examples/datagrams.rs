@@ -103,7 +103,7 @@ pub(crate) fn receive(socket: &UdpSocket) -> io::Result<(u32, Record)> {
     Ok((number, record))
 }
 
-#[allow(dead_code)] // `tests/transports.rs` includes this file, and does not call `main`.
+#[allow(dead_code)] // `tests/streams/transports/mod.rs` includes this file, and does not call `main`.
 fn main() -> Result<(), Box<dyn Error>> {
     if let Some(address) = std::env::args().nth(1) {
         return send(&address);

@@ -90,7 +90,7 @@ impl<N: AsRef<str>, T: ToTensor> Serialize for Named<'_, N, T> {
 pub fn load_multi<R: io::Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
     let mut input = IArchive::new(reader)?;
     let tensors = input.load_multi()?;
-    input.settle()?;
+    input.confirm()?;
     Ok(tensors)
 }
 
@@ -206,7 +206,7 @@ pub fn load_multi_onto<R: io::Read, N: AsRef<str>>(
 ) -> Result<Unmatched> {
     let mut input = IArchive::new(reader)?;
     let unmatched = input.load_multi_onto(variables, mode)?;
-    input.settle()?;
+    input.confirm()?;
     Ok(unmatched)
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use crate::elements::FirstOf;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::SliceRead;
@@ -39,12 +40,22 @@ impl RawValue {
     }
 }
 
+/// The maximum length of an item whose content `Debug` shows.
+const SHOWN: usize = 1024;
+
+/// Shows an item of up to 1,024 bytes in diagnostic notation, and of a longer one the length and the first 8 bytes.
 impl fmt::Debug for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match crate::diag::to_string(self.as_bytes()) {
-            Ok(notation) => write!(f, "RawValue({notation})"),
-            Err(_) => write!(f, "RawValue({:02x?})", self.as_bytes()),
+        let bytes = self.as_bytes();
+        if bytes.len() <= SHOWN
+            && let Ok(notation) = crate::diag::to_string(bytes)
+        {
+            return write!(f, "RawValue({notation})");
         }
+        f.debug_struct("RawValue")
+            .field("len", &bytes.len())
+            .field("bytes", &FirstOf::<_>(bytes))
+            .finish()
     }
 }
 

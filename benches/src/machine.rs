@@ -1,11 +1,11 @@
-//! What is told about the machine and the crates of a run: nothing that names the machine itself.
+//! Describes the machine and the crates of a run. Nothing in it identifies the individual machine.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenarc_benches_report::results::Machine;
 
-/// This machine. Outside Linux most of it is unknown.
+/// Describes this machine. On systems other than Linux, most fields are unknown.
 pub fn this() -> Machine {
     let cpuinfo = read("/proc/cpuinfo");
     let field = |name: &str| {
@@ -23,12 +23,13 @@ pub fn this() -> Machine {
     }
 }
 
-/// A file of the system's, or nothing where there is none.
+/// Reads a file of the system. Empty if there is no such file.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The distribution, and the kernel's first two numbers: the rest may be somebody's own.
+/// The distribution and the first two numbers of the kernel's version. The rest of the version could identify a
+/// custom kernel.
 fn os() -> String {
     let release = read("/etc/os-release");
     let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
@@ -49,18 +50,18 @@ fn file_system() -> String {
         let (mount, kind) = (fields.next()?, fields.next()?);
         directory.starts_with(mount).then(|| (mount.len(), kind.to_string()))
     };
-    // Of several mounts at the same place the last one counts.
+    // If several file systems are mounted at the same place, the last one is used.
     let closest = mounts.lines().filter_map(of_line).max_by_key(|(len, _)| *len);
     closest.map_or_else(|| "an unknown file system".to_string(), |(_, kind)| kind)
 }
 
-/// The date in UTC, as in 2026-01-31.
+/// The date in UTC, such as 2026-01-31.
 pub fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     date(since.as_secs() / 86_400)
 }
 
-/// The date that is so many days after 1970-01-01.
+/// The date that is `days` days after 1970-01-01.
 fn date(mut days: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -101,7 +102,7 @@ const CRATES: [&str; 15] = [
     "zip",
 ];
 
-/// The measured crates with their versions, by the lock file that this program was built with.
+/// The measured crates with their versions, from the lock file that this program was built with.
 pub fn crates() -> Vec<String> {
     versions(include_str!("../../Cargo.lock"))
 }
@@ -114,7 +115,7 @@ fn versions(lock: &str) -> Vec<String> {
     };
     let is = |package: &str, name: &str| field(package, "name").as_deref() == Some(name);
     let this = packages().find(|package| is(package, "tenarc-benches")).unwrap_or_default();
-    // As in ` "rkyv",`, or in ` "bincode 1.3.3",` if there are several of a name.
+    // Lines such as ` "rkyv",`, or ` "bincode 1.3.3",` if there are several versions.
     let dependencies =
         this.lines().filter_map(|line| line.strip_prefix(" \"")?.strip_suffix("\","));
     let measured = dependencies.filter(|dependency| {

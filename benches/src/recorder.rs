@@ -1,4 +1,4 @@
-//! What is kept of a run for `--save`.
+//! Collects the results of a run for `--save`.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn nanoseconds(seconds: f64) -> u64 {
 }
 
 impl Recorder {
-    /// For a run that starts now.
+    /// A recorder for a run that starts now.
     pub fn new(effort: Effort) -> Self {
         Self(Results {
             date: machine::today(),
@@ -27,7 +27,7 @@ impl Recorder {
         })
     }
 
-    /// Keeps what a case has measured, under a name of its own.
+    /// Adds the results of a case, under a unique name.
     pub fn keep(&mut self, name: &str, report: &Report) {
         let rows = report.rows.iter().map(|row| {
             let figures = COLUMNS.into_iter().filter_map(|column| {
@@ -56,7 +56,7 @@ impl Recorder {
         });
     }
 
-    /// Keeps the sizes of files: of each the peer, the form, and the length.
+    /// Adds the sizes of files: peer, form and length of each.
     pub fn keep_sizes(
         &mut self,
         name: &str,
@@ -85,14 +85,14 @@ impl Recorder {
     }
 }
 
-/// A file that gets the results when all of them are there. Until then it stays as it is.
+/// The file for the results. It is unchanged until all results are known.
 pub struct Destination {
     path: PathBuf,
     unfinished: PathBuf,
 }
 
 impl Destination {
-    /// Fails before anything was measured if the file could not be written later.
+    /// Checks that the file can be written, before anything is measured.
     pub fn new(path: String) -> Result<Self, String> {
         let path = PathBuf::from(path);
         let unfinished = path.with_extension("unfinished");
@@ -102,7 +102,7 @@ impl Destination {
         }
     }
 
-    /// Writes the file, and says if the run was noisy.
+    /// Writes the file, and warns if the run was noisy.
     pub fn write(&self, Recorder(results): &Recorder) -> Result<(), String> {
         let written = fs::write(&self.unfinished, results.to_json());
         written

@@ -208,7 +208,7 @@ impl Store for Burnpack {
 }
 
 impl Viewer for Burnpack {
-    /// Not strictly a view: the bytes are read later, when they are needed, and this is not timed.
+    /// Not a real view: the bytes are read later, when they are needed. That time is not measured.
     fn view(wanted: &Wanted<'_>) -> Duration {
         let start = Instant::now();
         let tensors = burn_pack::Reader::from_file_exact(wanted.path).unwrap().into_tensors();

@@ -94,6 +94,9 @@ pub struct Read {
     /// Read the complete values of a truncated archive
     #[arg(long)]
     pub torn: bool,
+    /// With --torn: also read the complete tensors of the value that is cut off; its checksums are missing
+    #[arg(long, requires = "torn")]
+    pub no_verify: bool,
 }
 
 #[derive(Args, Debug)]
@@ -122,7 +125,7 @@ pub struct Output {
 
 impl Read {
     pub fn reading(&self) -> Reading {
-        Reading { from: self.from, torn: self.torn }
+        Reading { from: self.from, torn: self.torn, no_verify: self.no_verify }
     }
 }
 

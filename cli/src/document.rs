@@ -23,6 +23,8 @@ pub struct Reading {
     pub from: Option<Format>,
     /// Whether to read the complete values of a truncated archive.
     pub torn: bool,
+    /// Whether not to verify the tensors of a truncated archive.
+    pub no_verify: bool,
 }
 
 /// An opened input.

@@ -1,4 +1,4 @@
-//! The elements of tensors as numbers: of every dtype whose elements take whole bytes.
+//! Converts the elements of tensors to numbers, for all known dtypes whose elements take whole bytes.
 
 mod cast;
 mod small;
@@ -13,17 +13,17 @@ pub use cast::Cast;
 pub enum Element {
     Bool(bool),
     Int(i128),
-    /// With the width in bits in which it is printed shortest.
+    /// A float, and the width of its type in bits, which decides how many digits are printed.
     Float(f64, u8),
     Complex(f64, f64, u8),
 }
 
-/// Bytes that an element takes, where that is a whole number and known.
+/// The number of bytes of an element. `None` if the elements are not whole bytes, or of unknown size.
 pub fn size(dtype: &DType) -> Option<usize> {
     dtype.bits().filter(|bits| bits % 8 == 0).map(|bits| bits / 8)
 }
 
-/// Whether the elements can be told as numbers.
+/// Whether the elements can be decoded to numbers.
 pub fn is_decoded(dtype: &DType) -> bool {
     size(dtype).is_some_and(|size| decode(dtype, &[0; 16][..size.min(16)]).is_some())
 }
@@ -34,7 +34,7 @@ pub fn is_integer(dtype: &DType) -> bool {
     matches!(dtype, Bool | U8 | U16 | U32 | U64 | I8 | I16 | I32 | I64)
 }
 
-/// The element that `bytes` are, which must be as many as it takes.
+/// Decodes one element. `None` if `bytes` have the wrong length or the dtype cannot be decoded.
 pub fn decode(dtype: &DType, bytes: &[u8]) -> Option<Element> {
     macro_rules! from {
         ($type:ty) => {
@@ -70,7 +70,7 @@ pub fn decode(dtype: &DType, bytes: &[u8]) -> Option<Element> {
     })
 }
 
-/// Adds the numbers in `bytes`, whole elements, to `numbers`; of complex ones both parts.
+/// Decodes the whole elements in `bytes` and appends them to `numbers`. A complex element gives two numbers.
 pub fn widen(dtype: &DType, bytes: &[u8], numbers: &mut Vec<f64>) {
     macro_rules! each {
         ($type:ty, $widen:expr) => {
@@ -100,7 +100,7 @@ pub fn widen(dtype: &DType, bytes: &[u8], numbers: &mut Vec<f64>) {
 }
 
 impl Element {
-    /// The number exactly, in as few digits as tell it from its neighbours.
+    /// The number in the fewest digits that identify it exactly.
     pub fn text(self) -> String {
         match self {
             Self::Bool(value) => value.to_string(),
@@ -114,7 +114,7 @@ impl Element {
         }
     }
 
-    /// As JSON: numbers, complex ones as pairs, and texts for what JSON has no numbers for.
+    /// The element as JSON. Complex numbers are pairs. Numbers that JSON does not have, such as NaN, are texts.
     pub fn json(self) -> serde_json::Value {
         let number = |value: f64| match serde_json::Number::from_f64(value) {
             Some(number) => serde_json::Value::Number(number),
@@ -129,7 +129,7 @@ impl Element {
     }
 }
 
-/// An integer as a JSON number, or as text where it has more than 64 bits.
+/// An integer as a JSON number, or as a text if it has more than 64 bits.
 pub fn integer_json(value: i128) -> serde_json::Value {
     match (i64::try_from(value), u64::try_from(value)) {
         (Ok(value), _) => value.into(),

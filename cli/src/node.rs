@@ -1,5 +1,4 @@
-//! The structure of a value: what there is in its metadata, with tensors known by dtype, shape and
-//! place, not by their elements.
+//! The structure of a value as a tree of nodes. Of tensors it has dtype, shape and place, but not the elements.
 
 mod parse;
 
@@ -11,17 +10,17 @@ use tenarc::tensor::Order;
 
 pub use parse::{items, parse};
 
-/// An item of CBOR.
+/// A CBOR item.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it stands in the metadata or message.
+    /// The range of its bytes in the metadata or message.
     pub range: Range<usize>,
     pub kind: Kind,
 }
 
 #[derive(Debug)]
 pub enum Kind {
-    /// A number, a text, a byte string, or another item that holds none.
+    /// A number, a text, a short byte string, or another item without items inside it.
     Leaf,
     Array(Vec<Node>),
     Map(Vec<(Key, Node)>),
@@ -33,11 +32,11 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Key {
     pub range: Range<usize>,
-    /// As a step of a path.
+    /// The key as a step of a path.
     pub step: String,
 }
 
-/// A tensor, or another block of bytes.
+/// A tensor, a typed array or a byte string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub form: Form,
@@ -45,31 +44,31 @@ pub struct Payload {
     pub shape: Vec<usize>,
     pub order: Order,
     pub byte_len: u64,
-    /// The buffer that it is the content of; otherwise it stands in the metadata.
+    /// The number of its buffer. `None` if its bytes are in the metadata.
     pub buffer: Option<usize>,
 }
 
 impl Payload {
-    /// Whether it is listed as a tensor.
+    /// Whether it is listed as a tensor; byte strings are not.
     pub fn is_listed(&self) -> bool {
         self.form != Form::Bytes
     }
 
-    /// `f32 [64, 64]`
+    /// Dtype, shape and order for display: `f32 [64, 64]`.
     pub fn label(&self) -> String {
         let order = if self.order == Order::F { " F" } else { "" };
         let dtype = crate::text::escaped(self.dtype.name());
         format!("{dtype} {}{order}", crate::text::shape(&self.shape))
     }
 
-    /// How many elements the shape has, if memory could hold so many.
+    /// The number of elements. `None` if it does not fit in a `usize`.
     pub fn count(&self) -> Option<usize> {
         self.shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))
     }
 }
 
 impl Node {
-    /// Inside of tags, that change nothing of what a value holds.
+    /// The node inside the tags, which do not change the structure of the value.
     pub fn untagged(&self) -> &Node {
         let mut node = self;
         while let Kind::Tag(_, inner) = &node.kind {
@@ -85,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Whether a payload is somewhere in it.
+    /// Whether it contains a payload.
     pub fn holds_payload(&self) -> bool {
         match &self.kind {
             Kind::Leaf => false,

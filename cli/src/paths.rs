@@ -1,7 +1,7 @@
-//! Paths: how what is in a value is named, and found again.
+//! Paths, which name the parts of a value.
 //!
-//! As the library has them: keys and positions joined by dots, or, where that could mean several
-//! values, a JSON Pointer (RFC 6901).
+//! They are the paths of the library: keys and positions joined by dots. If such a path could mean several parts, a
+//! JSON Pointer (RFC 6901) is used instead.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ use crate::text::quoted;
 #[derive(Debug)]
 pub struct Named<'a> {
     pub path: String,
-    /// Whether the path leads to nothing else.
+    /// Whether the path leads to this payload only.
     pub is_unique: bool,
     pub node: &'a Node,
     pub payload: &'a Payload,
 }
 
-/// All payloads of a value, in order.
+/// All payloads of a value, in the order of the value.
 pub fn payloads(root: &Node) -> Vec<Named<'_>> {
     let pointers = Ambiguous::of(root);
     let mut found = Vec::new();
@@ -36,17 +36,17 @@ pub fn payloads(root: &Node) -> Vec<Named<'_>> {
     found
 }
 
-/// As [`payloads`], of those that are listed as tensors.
+/// Like [`payloads`], but only those that are listed as tensors.
 ///
 /// # Errors
-/// If no path leads to one of them.
+/// If no path leads to one of them only.
 pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
     let mut found = payloads(root);
     found.retain(|named| named.payload.is_listed());
     match found.iter().find(|named| !named.is_unique) {
         None => Ok(found),
         Some(named) => Err(Failure::new(format!(
-            "no path leads to the tensor at {}, as a key on the way stands twice in its map",
+            "no path leads to the tensor at {}: a key on the way occurs twice in its map",
             quoted(&named.path)
         ))),
     }
@@ -79,18 +79,20 @@ pub fn walk<'a>(
     }
 }
 
-/// That the paths of all payloads together are not much longer than the value: a long key stands in the
-/// paths of all that is under it.
+/// Checks that the paths of all payloads together are not much longer than the value. They could be, because a long
+/// key is repeated in the path of everything under it.
 ///
 /// # Errors
-/// Where they are.
+/// If they are.
 pub fn check(root: &Node) -> Result<()> {
     let most = root.range.len().saturating_mul(16).max(1 << 20);
     let mut left = Some(most);
     measure(root, 0, &mut left);
     match left {
         Some(_) => Ok(()),
-        None => Err(Failure::new(format!("paths of tensors take more than {most} bytes"))),
+        None => Err(Failure::new(format!(
+            "the paths of the tensors have more than {most} bytes in total"
+        ))),
     }
 }
 
@@ -99,7 +101,7 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
         Kind::Leaf => {}
         Kind::Payload(_) => *left = left.and_then(|left| left.checked_sub(len)),
         Kind::Tag(_, inner) => measure(inner, len, left),
-        // Positions have few digits.
+        // A position has few digits, so 8 characters are assumed for it and the dot.
         Kind::Array(items) => items.iter().for_each(|item| measure(item, len + 8, left)),
         Kind::Map(entries) => {
             for (key, value) in entries {
@@ -109,17 +111,17 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     }
 }
 
-/// The paths of a value that lead to several places, by their hashes.
+/// The paths that lead to several places of a value, as hashes.
 pub struct Ambiguous {
     dotted: HashSet<u64>,
-    /// JSON Pointers are ambiguous only if a map has two keys with one component.
+    /// A JSON Pointer is ambiguous only if two keys of a map are the same step.
     pointers: HashSet<u64>,
     empty: DefaultHasher,
 }
 
 impl Ambiguous {
     pub fn of(root: &Node) -> Self {
-        // Nobody can prepare keys whose hashes under a random seed are the same.
+        // The seed is random, so that nobody can prepare keys with equal hashes.
         let empty = RandomState::new().build_hasher();
         let mut found = Self { dotted: HashSet::new(), pointers: HashSet::new(), empty };
         if has_odd_keys(root) {
@@ -131,12 +133,12 @@ impl Ambiguous {
         found
     }
 
-    /// Dotted, or as a JSON Pointer.
+    /// The path with dots, or a JSON Pointer if that path is ambiguous.
     pub fn path(&self, steps: &[String]) -> String {
         self.written(steps).0
     }
 
-    /// As [`path`](Self::path), and whether the path leads to one place only.
+    /// Like [`path`](Self::path). Also returns whether the path leads to one place only.
     fn written(&self, steps: &[String]) -> (String, bool) {
         let dotted = steps.join(".");
         if !self.has(&self.dotted, &dotted) && !dotted.starts_with('/') {
@@ -166,7 +168,7 @@ enum Form {
     Pointer,
 }
 
-/// Adds the hashes of paths that were seen before.
+/// Adds the hash of every path that occurs more than once to `paths`.
 fn repeated(
     node: &Node,
     form: Form,
@@ -175,7 +177,7 @@ fn repeated(
     seen: &mut HashSet<u64>,
     paths: &mut HashSet<u64>,
 ) {
-    // A tag and what it stands around have one path.
+    // A tag has the same path as its content.
     let node = node.untagged();
     let hash = path.finish();
     if !seen.insert(hash) {
@@ -196,14 +198,14 @@ fn repeated(
     }
 }
 
-/// A JSON Pointer.
+/// The steps as a JSON Pointer.
 fn pointer(steps: &[String]) -> String {
     steps
         .iter()
         .fold(String::new(), |path, step| path + "/" + &step.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Whether there are keys that could make two paths one: with dots, empty, or twice in one map.
+/// Whether two places could have the same path: if a key is empty, contains a dot, or occurs twice in its map.
 fn has_odd_keys(node: &Node) -> bool {
     match &node.kind {
         Kind::Leaf | Kind::Payload(_) => false,
@@ -222,7 +224,7 @@ fn has_odd_keys(node: &Node) -> bool {
 /// The node at `path`.
 ///
 /// # Errors
-/// Where there is none, or several could be meant.
+/// If there is no such node, or the path could mean several.
 pub fn find<'a>(root: &'a Node, path: &str) -> Result<&'a Node> {
     let mut found = Vec::new();
     if let Some(steps) = path.strip_prefix('/') {
@@ -239,7 +241,7 @@ pub fn find<'a>(root: &'a Node, path: &str) -> Result<&'a Node> {
         [node] => Ok(node),
         [] => Err(Failure::new(format!("there is no value at {}", quoted(path)))),
         _ => Err(Failure::new(format!(
-            "{} could mean several values: name one by a JSON Pointer, as in /a/b",
+            "{} could mean several values: choose one with a JSON Pointer, such as /a/b",
             quoted(path)
         ))),
     }
@@ -284,19 +286,19 @@ fn by_dots<'a>(node: &'a Node, path: &str, found: &mut Vec<&'a Node>) {
     }
 }
 
-/// Patterns for paths: `*` any run of characters, dots included, `?` one, `[a-z]` one of several,
-/// `{a,b}` one of several texts. None given means every path.
+/// Patterns for paths. `*` matches any characters, including dots; `?` matches one character, `[a-z]` one of several
+/// characters, and `{a,b}` one of several texts.
 #[derive(Debug)]
 pub struct Globs {
     compiled: Vec<GlobMatcher>,
     patterns: Vec<String>,
-    /// Whether something was matched.
+    /// Whether any path has matched so far.
     used: Cell<bool>,
 }
 
 impl Globs {
     /// # Errors
-    /// Where a pattern is none.
+    /// If a pattern is invalid.
     pub fn new(patterns: &[String]) -> Result<Self> {
         let compiled = patterns.iter().map(|pattern| {
             let glob = GlobBuilder::new(pattern).literal_separator(false).build();
@@ -311,10 +313,10 @@ impl Globs {
         self.compiled.is_empty()
     }
 
-    /// That there was something to match.
+    /// Checks that any path has matched. If none has, the patterns are probably mistyped.
     ///
     /// # Errors
-    /// Where there was not, which a mistyped pattern is the most likely reason for.
+    /// If there are patterns, and no path has matched.
     pub fn check(&self) -> Result<()> {
         if self.is_empty() || self.used.get() {
             return Ok(());
@@ -330,7 +332,7 @@ impl Globs {
         found
     }
 
-    /// As [`any`](Self::any), and everything where there are no patterns.
+    /// Like [`any`](Self::any), but without patterns every path is admitted.
     pub fn admits(&self, path: &str) -> bool {
         self.is_empty() || self.any(path)
     }

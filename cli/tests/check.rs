@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use support::{Dir, Layer, flat, flip, model, ramp, run, run_with};
 use tenarc::tensor::Order;
@@ -252,10 +254,10 @@ fn unfinished_bytes_are_told() {
     dir.write("a.tenarc", &bytes);
     let listed = run(&dir, &["ls", "a.tenarc"]);
     assert_eq!((listed.status, listed.out().lines().count()), (0, 3), "{listed:?}");
-    assert!(listed.err.contains("300 B unfinished behind the last end mark"), "{listed:?}");
+    assert!(listed.err.contains("300 B follow the last end mark"), "{listed:?}");
     let verified = run(&dir, &["verify", "a.tenarc"]);
     assert_eq!(verified.status, 1, "{verified:?}");
-    assert!(verified.out().contains("300 B unfinished"), "{verified:?}");
+    assert!(verified.out().contains("300 B follow the last end mark"), "{verified:?}");
 }
 
 #[test]
@@ -281,6 +283,27 @@ fn recovers_the_complete_values() {
         assert_eq!(run(&dir, &["ls", name]).good().lines().count(), 3);
     }
     run(&dir, &["recover", "none"]).failed(2, "none");
+}
+
+#[test]
+fn reads_the_complete_tensors_of_a_cut_value() {
+    let dir = Dir::new();
+    let value = BTreeMap::from([("one", ramp(&[600])), ("two", ramp(&[700]))]);
+    let path = dir.save("a.tenarc", &value);
+    let (second, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[1];
+    let bytes = std::fs::read(&path).unwrap();
+    dir.write("torn.tenarc", &bytes[..usize::try_from(second).unwrap() + 100]);
+    run(&dir, &["get", "torn.tenarc", "one", "--torn"]).failed(1, "checksums");
+    let ran = run(&dir, &["get", "torn.tenarc", "one", "--torn", "--no-verify", "-o", "one.npy"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let whole = run(&dir, &["get", "a.tenarc", "one", "-o", "whole.npy"]);
+    assert_eq!(whole.status, 0, "{whole:?}");
+    let [found, expected] =
+        ["one.npy", "whole.npy"].map(|name| std::fs::read(dir.file(name)).unwrap());
+    assert!(found == expected);
+    let missing = run(&dir, &["get", "torn.tenarc", "two", "--torn", "--no-verify"]);
+    missing.failed(1, "2800 bytes");
+    run(&dir, &["get", "torn.tenarc", "one", "--no-verify"]).failed(2, "--torn");
 }
 
 #[test]

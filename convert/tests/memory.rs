@@ -1,8 +1,5 @@
 //! How much memory the conversions of `MessagePack`, JSON and ONNX take.
 
-#[path = "../../tests/common/peak.rs"]
-mod peak;
-
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -11,7 +8,10 @@ use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
 use tenarc_convert::{json, msgpack, onnx};
 
-use peak::peak;
+use tenarc_test_support::alloc::peak_of;
+
+#[global_allocator]
+static ALLOCATOR: tenarc_test_support::alloc::Counting = tenarc_test_support::alloc::Counting;
 
 const MIB: usize = 1 << 20;
 
@@ -47,15 +47,15 @@ fn messagepack_and_json_go_over_tensor_by_tensor() {
             file.write_all(&zeros).unwrap();
         }
     }
-    let (result, most) = peak(|| msgpack::to_archive(&from, &archive, SaveOptions::default()));
+    let (result, most) = peak_of(|| msgpack::to_archive(&from, &archive, SaveOptions::default()));
     result.unwrap();
     assert!(most < MIB, "{most} bytes to archive 16 MiB of MessagePack");
     let (result, most) =
-        peak(|| msgpack::from_archive(&archive, &to, &msgpack::Options::default()));
+        peak_of(|| msgpack::from_archive(&archive, &to, &msgpack::Options::default()));
     result.unwrap();
     assert!(fs::metadata(&to).unwrap().len() > 16 << 20);
     assert!(most < 3 * MIB, "{most} bytes to write tensors of 1 MiB as MessagePack");
-    let (result, most) = peak(|| json::from_archive(&archive, &to, &json::Options::default()));
+    let (result, most) = peak_of(|| json::from_archive(&archive, &to, &json::Options::default()));
     result.unwrap();
     assert!(most < 3 * MIB, "{most} bytes to write tensors of 1 MiB as JSON");
 }
@@ -66,7 +66,7 @@ fn json_lines_go_over_line_by_line() {
     let (from, archive) = (dir.path().join("in"), dir.path().join("a"));
     let line = format!("{{\"a\":{:?}}}\n", vec![0.5; 1000]);
     write(&from, &[line.as_bytes()], 500);
-    let (result, most) = peak(|| json::to_archive(&from, &archive, SaveOptions::default()));
+    let (result, most) = peak_of(|| json::to_archive(&from, &archive, SaveOptions::default()));
     result.unwrap();
     assert!(most < MIB, "{most} bytes for lines of {} bytes", line.len());
 }
@@ -87,7 +87,8 @@ fn models_go_over_in_steps() {
         len[0] |= u8::try_from(front.len() + 5).unwrap();
         let head = [&[7 << 3 | 2][..], &len, &tensor].concat();
         write(&from, &[&head, &vec![1; 8 * MIB]], 1);
-        let (result, most) = peak(|| onnx::to_archive(&from, &archive, &onnx::Options::default()));
+        let (result, most) =
+            peak_of(|| onnx::to_archive(&from, &archive, &onnx::Options::default()));
         result.unwrap();
         assert!(most < MIB, "{most} bytes to archive a model of 8 MiB");
         assert_eq!(
@@ -104,7 +105,7 @@ fn memory_follows_the_bytes_received() {
     for given in [0, 100, MIB] {
         for claim in &claims {
             let bytes = [&claim[..], &vec![b'a'; given]].concat();
-            let (error, most) = peak(|| msgpack::read(&bytes[..]).unwrap_err());
+            let (error, most) = peak_of(|| msgpack::read(&bytes[..]).unwrap_err());
             // A map has a key only once.
             let twice = claim[0] == 0xdf && given > 0;
             let expected = if twice { Category::Data } else { Category::Eof };
@@ -112,11 +113,11 @@ fn memory_follows_the_bytes_received() {
             assert!(most < 200 * given + MIB, "{most} bytes for {given}");
         }
         let bytes = [&b"\""[..], &vec![b'a'; given]].concat();
-        let (error, most) = peak(|| json::read(&bytes[..]).unwrap_err());
+        let (error, most) = peak_of(|| json::read(&bytes[..]).unwrap_err());
         assert_eq!(error.category(), Category::Eof, "{error}");
         assert!(most < 4 * given + MIB, "{most} bytes for {given}");
     }
     let numbers = format!("[{}", "1,".repeat(MIB / 2));
-    let (_, most) = peak(|| json::read(numbers.as_bytes()).unwrap_err());
+    let (_, most) = peak_of(|| json::read(numbers.as_bytes()).unwrap_err());
     assert!(most < 64 * MIB, "{most} bytes for 1 MiB of numbers");
 }

@@ -41,7 +41,7 @@ def test_paths_find_values(path):
                 archive[missing]
         with pytest.raises(tenarc.Mismatch):
             archive.tensor("7")
-        with pytest.raises(TypeError, match="path is text"):
+        with pytest.raises(TypeError, match="expected a path as text"):
             archive[0]
         found = [(info.path, info.dtype, info.shape, info.order, info.nbytes) for info in archive.tensors()]
     assert found == [

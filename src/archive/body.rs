@@ -5,7 +5,7 @@ use std::io;
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
-use crate::io::source::{Bytes, IoRead, Read as _, STEP, pass_over};
+use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::Limits;
 use crate::segment::header::Header;
 use crate::segment::path;
@@ -86,7 +86,7 @@ pub struct Body<'a, R> {
     /// How many more bytes may be kept.
     budget: u64,
     /// The buffer that is being read by the decoder.
-    open: Option<Source>,
+    current: Option<Source>,
     hashes: Vec<(u64, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl<'a, R: io::Read> Body<'a, R> {
         budget: u64,
     ) -> Self {
         let (kept, hashes) = (Kept::new(header.count()), Vec::new());
-        Self { read, header, uses, checksums, next: 0, kept, budget, open: None, hashes }
+        Self { read, header, uses, checksums, next: 0, kept, budget, current: None, hashes }
     }
 
     /// Skips to the start of buffer `number`.
@@ -217,7 +217,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             self.next += 1;
             let (_, left) = self.header.buffer(number).unwrap_or_default();
             let hasher = self.checksums.then(|| Box::new(Hasher::new()));
-            self.open = Some(Source::Stream { number, left, hasher });
+            self.current = Some(Source::Stream { number, left, hasher });
             return Ok(());
         }
         if self.kept.get(wanted).is_none() {
@@ -225,12 +225,12 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 "buffer {number} was skipped and cannot be read again"
             )));
         }
-        self.open = Some(Source::Kept { number: wanted, position: 0, last: !used_again });
+        self.current = Some(Source::Kept { number: wanted, position: 0, last: !used_again });
         Ok(())
     }
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
-        match &mut self.open {
+        match &mut self.current {
             Some(Source::Stream { left, hasher, .. }) => {
                 // Small steps: the bytes are still in the cache when they are hashed.
                 for step in out.chunks_mut(STEP) {
@@ -254,7 +254,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        match self.open.take() {
+        match self.current.take() {
             Some(Source::Stream { number, left: 0, hasher: Some(hasher) }) => {
                 self.hashes.push((number, hasher.finish()));
             }

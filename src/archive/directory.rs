@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
-use crate::segment::format::{self, Items, Kind, Record};
+use crate::segment::format::{self, Items, Record, RecordKind};
 use crate::segment::header;
 use crate::wire::head;
 use crate::wire::reader::Wire;
@@ -75,7 +75,7 @@ impl Directory {
             return Ok(());
         }
         let mut block = Items::new();
-        start(&mut block, Kind::Directory, 3)?.head(head::UNSIGNED, 0)?;
+        start(&mut block, RecordKind::Directory, 3)?.head(head::UNSIGNED, 0)?;
         put_entries(&mut block, &self.entries)?;
         self.entries.clear();
         let mut level = 0;
@@ -93,7 +93,7 @@ impl Directory {
                 return Ok(());
             }
             block = Items::new();
-            start(&mut block, Kind::Directory, 3)?.head(head::UNSIGNED, level as u64)?;
+            start(&mut block, RecordKind::Directory, 3)?.head(head::UNSIGNED, level as u64)?;
             put_offsets(&mut block, offsets)?;
             offsets.clear();
         }
@@ -102,7 +102,7 @@ impl Directory {
     /// The end mark with its tail, to be written at `offset`.
     pub fn end_mark(&self, offset: u64) -> Result<Vec<u8>> {
         let mut items = Items::new();
-        start(&mut items, Kind::End, 4)?.head(head::UNSIGNED, self.count)?;
+        start(&mut items, RecordKind::End, 4)?.head(head::UNSIGNED, self.count)?;
         put_entries(&mut items, &self.entries)?;
         items.head(head::ARRAY, self.levels.len() as u64)?;
         for offsets in &self.levels {
@@ -117,7 +117,7 @@ impl Directory {
     /// Reads the root from the end mark at `offset`.
     pub fn parse(mut record: Record<'_>, offset: u64) -> Result<Self> {
         let fault = |what: &str| Error::data(format!("end mark: {what}")).at(offset);
-        if record.kind != Kind::End || record.fields != 3 {
+        if record.kind != RecordKind::End || record.fields != 3 {
             return Err(fault("expected an end mark of 4 items, found another record"));
         }
         let wire = &mut record.wire;
@@ -216,7 +216,7 @@ pub enum Block {
 /// its own, and its segments must fit before it.
 pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<Block> {
     let fault = |what: &str| Error::data(format!("directory: {what}")).at(offset);
-    if record.kind != Kind::Directory || record.fields != 2 {
+    if record.kind != RecordKind::Directory || record.fields != 2 {
         return Err(fault("expected a block of the directory, found another record"));
     }
     let wire = &mut record.wire;
@@ -247,7 +247,7 @@ pub fn parse_block(mut record: Record<'_>, level: usize, offset: u64) -> Result<
 }
 
 /// Starts a record. `len` is the number of its items, including the version.
-fn start(items: &mut Items, kind: Kind, len: u64) -> Result<&mut Items> {
+fn start(items: &mut Items, kind: RecordKind, len: u64) -> Result<&mut Items> {
     items.head(head::TAG, kind.tag())?;
     items.head(head::ARRAY, len)?.head(head::UNSIGNED, format::VERSION)
 }

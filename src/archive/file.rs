@@ -22,14 +22,13 @@ use crate::segment::path::TensorInfo;
 use crate::tensor::{FromTensor, Slices};
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
-/// memory, or anything else that is [`ReadAt`].
+/// memory, or anything else that implements [`ReadAt`].
 ///
-/// Opening reads the end mark and the headers asked for; tensors are read when they are asked for,
-/// into their final memory, and only those. All methods take `&self`, so that several threads can
-/// read at once.
+/// Opening reads the end mark. Headers and tensors are read only when they are needed, tensors directly into
+/// their final memory. All methods take `&self`, so several threads can read at once.
 ///
-/// If the archive is one saved value, its parts are read by the methods here, and by those of
-/// [`only`](Self::only); if it is several, by those of a [`segment`](Self::segment).
+/// If the archive holds one value, the methods here read it. If it holds several, choose one with
+/// [`segment`](Self::segment) or [`named`](Self::named) first.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -55,33 +54,33 @@ use crate::tensor::{FromTensor, Slices};
 /// ```
 pub struct Archive<S> {
     source: S,
-    /// Where the archive ends: behind its last end mark, unless it is read beyond.
+    /// The length of the archive: up to its last end mark, or of the whole source if it was opened as torn.
     len: u64,
-    /// How many bytes stand behind the last end mark.
+    /// The number of bytes after the last end mark.
     unfinished: u64,
     index: Index,
     options: DecodeOptions,
-    /// The header of the only segment, once it was read.
+    /// The only segment, after its header was read.
     sole: OnceLock<Arc<Loaded>>,
-    /// Where the small tensors of views go that are not aligned.
+    /// Memory for small tensors that views need and that are not aligned in the archive.
     arena: Arena,
 }
 
-/// More bytes than a block of the directory takes.
+/// The maximum length of a block of the directory in bytes.
 const MAX_BLOCK: u64 = 128 << 10;
 
 /// Where the segments are.
 enum Index {
-    /// As the end mark says, which stands at the offset.
+    /// The directory, and the offset of the end mark that it was read from.
     Tree(Directory, u64),
-    /// As a walk over a torn archive found them.
+    /// The segments that a scan of a torn archive found.
     List(List),
 }
 
 /// The segments of a torn archive.
 struct List {
-    whole: Vec<Entry>,
-    /// The one that the archive ends in.
+    complete: Vec<Entry>,
+    /// The last segment, if the end of the input cut it off.
     cut: Option<Entry>,
     /// What is wrong with the archive.
     error: Error,
@@ -89,45 +88,45 @@ struct List {
 
 impl List {
     fn len(&self) -> u64 {
-        self.whole.len() as u64 + u64::from(self.cut.is_some())
+        self.complete.len() as u64 + u64::from(self.cut.is_some())
     }
 
     fn get(&self, index: u64) -> Option<&Entry> {
         let index = usize::try_from(index).ok()?;
-        self.whole.iter().chain(&self.cut).nth(index)
+        self.complete.iter().chain(&self.cut).nth(index)
     }
 }
 
-/// What opening an archive finds out.
+/// What is known about an archive after opening it.
 pub(super) struct Opened {
-    /// As that of an [`Archive`].
+    /// The length of the archive in bytes; see the field of [`Archive`].
     pub len: u64,
     unfinished: u64,
     index: Index,
 }
 
 impl Opened {
-    /// The state of the last end mark of what is `len` bytes long.
+    /// Reads the last end mark of a source of `len` bytes.
     pub fn committed<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
         let Committed { directory, mark, end } = scan::last_commit(source, len)?;
         Ok(Self { len: end, unfinished: len - end, index: Index::Tree(directory, mark) })
     }
 
-    /// As [`committed`](Self::committed), if nothing stands behind the end mark; otherwise all segments.
+    /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
     pub fn torn<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
         if let Some(Committed { directory, mark, end }) = scan::finished(source, len)? {
             return Ok(Self { len: end, unfinished: 0, index: Index::Tree(directory, mark) });
         }
-        let mut whole = Vec::new();
+        let mut complete = Vec::new();
         let scan = scan::scan(source, len, |segment| {
             segment.hashes(source)?;
-            whole.push(segment.entry());
+            complete.push(segment.entry());
             Ok(())
         })?;
         let cut = scan.cut.as_ref().map(Loaded::entry);
         let unfinished = len - scan.vouched.unwrap_or(MAGIC.len() as u64);
         let error = scan::torn(&scan, len);
-        Ok(Self { len, unfinished, index: Index::List(List { whole, cut, error }) })
+        Ok(Self { len, unfinished, index: Index::List(List { complete, cut, error }) })
     }
 }
 
@@ -141,15 +140,15 @@ impl<S> fmt::Debug for Archive<S> {
 }
 
 impl Archive<File> {
-    /// Opens an archive file: see [`tenarc::open`](crate::open), which is the same.
+    /// Opens an archive file. This is the same as [`tenarc::open`](crate::open).
     ///
     /// # Errors
-    /// As [`tenarc::open`](crate::open).
+    /// The same errors as [`tenarc::open`](crate::open).
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_as(path.as_ref(), Opened::committed)
     }
 
-    /// Opens an archive file, of which `look` finds out what it holds.
+    /// Opens an archive file. `look` is [`Opened::committed`] or [`Opened::torn`].
     pub(super) fn open_as(path: &Path, look: fn(&File, u64) -> Result<Opened>) -> Result<Self> {
         let (file, len) = open_file(path)?;
         let opened = look(&file, len).map_err(|error| error.in_file(path))?;
@@ -158,30 +157,30 @@ impl Archive<File> {
 }
 
 impl<S: ReadAt> Archive<S> {
-    /// Opens an archive, of which only the first and the last bytes are read.
+    /// Opens an archive. Usually only its first and last bytes are read.
     ///
-    /// Where more bytes follow the last end mark, of an append that is under way or was cut short, the
-    /// archive is what that end mark vouches for, and [`unfinished_bytes`](Self::unfinished_bytes) says
-    /// how many follow. To find the end mark then, all headers are walked over.
+    /// If bytes follow the last end mark, an append is in progress or was interrupted. The archive then is what was
+    /// complete at that end mark, and [`unfinished_bytes`](Self::unfinished_bytes) counts the bytes after it.
+    /// To find the end mark in this case, all headers are read.
     ///
     /// # Errors
-    /// Where reading fails, the source is no archive or a damaged one, and with
-    /// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: the error says where the last whole
-    /// segment ends.
+    /// - Reading fails, or the source is not an archive, or is damaged.
+    /// - The source has no end mark. The category is [`Category::Torn`](crate::error::Category::Torn), and the
+    ///   message says where the last complete segment ends.
     pub fn new(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
         let opened = Opened::committed(&source, len)?;
         Ok(Self::opened(source, opened))
     }
 
-    /// As [`new`](Self::new), and reads what stands behind the last end mark too, or what there is of an
-    /// archive without any: all headers then are walked over. [`torn`](Self::torn) says what is wrong.
+    /// Like [`new`](Self::new), but also reads the segments after the last end mark, and archives without an end
+    /// mark. All headers are read then, and [`torn`](Self::torn) says what is wrong.
     ///
-    /// The segments are those that are whole, and as the last one that which the archive ends in, if its header
-    /// is whole: see [`Segment::missing_bytes`].
+    /// The archive then consists of its complete segments. If the input ends inside one more segment whose header
+    /// is complete, that segment is the last one: see [`Segment::missing_bytes`].
     ///
     /// # Errors
-    /// Where reading fails, or the source is no archive.
+    /// If reading fails, or the source is not an archive.
     pub fn new_torn(source: S) -> Result<Self> {
         let len = source.size().map_err(Error::io)?;
         let opened = Opened::torn(&source, len)?;
@@ -195,14 +194,14 @@ impl<S: ReadAt> Archive<S> {
         Self { source, len, unfinished, index, options, sole, arena }
     }
 
-    /// Sets how values are read.
+    /// Sets the limits, and whether checksums are verified, for everything that is read from now on.
     #[must_use]
     pub fn with_options(mut self, options: DecodeOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// What is wrong with a torn archive.
+    /// What is wrong with the archive, if it was opened as torn and does not end with an end mark.
     pub fn torn(&self) -> Option<&Error> {
         match &self.index {
             Index::Tree(..) => None,
@@ -210,25 +209,25 @@ impl<S: ReadAt> Archive<S> {
         }
     }
 
-    /// How many bytes stand behind the last end mark: an append is under way, or was cut short. What they
-    /// hold is no part of the archive, but for [`open_torn`](crate::archive::open_torn). The next
+    /// The number of bytes after the last end mark. They belong to an append that is in progress or was
+    /// interrupted. Only [`open_torn`](crate::archive::open_torn) reads them. The next
     /// [`append`](crate::OArchive::append) cuts them off.
     pub fn unfinished_bytes(&self) -> u64 {
         self.unfinished
     }
 
-    /// The number of bytes of the archive: up to its last end mark, or all, where
-    /// [`torn`](Self::torn) gives an error.
+    /// The length of the archive in bytes: up to its last end mark, or of the whole source if
+    /// [`torn`](Self::torn) returns an error.
     pub fn byte_len(&self) -> u64 {
         self.len
     }
 
-    /// What the archive is read from.
+    /// The source that the archive is read from.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// How many values were saved.
+    /// The number of saved values.
     pub fn len(&self) -> u64 {
         match &self.index {
             Index::Tree(directory, _) => directory.count(),
@@ -236,33 +235,38 @@ impl<S: ReadAt> Archive<S> {
         }
     }
 
-    /// Whether nothing was saved.
+    /// Whether the archive holds no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value saved as number `index`, counted from zero. Costs as much for the last of a million
-    /// as for the first.
+    /// The saved value with this number, counted from 0. The last of a million values is found as quickly as the
+    /// first.
     ///
     /// # Errors
-    /// Where there are fewer, or the archive is damaged.
+    /// If there is no such value, or the archive is damaged.
     pub fn segment(&self, index: u64) -> Result<Segment<'_, S>> {
         let entry = self.entry(index)?.ok_or_else(|| {
-            Error::data(format!("the archive has {} segments, none of number {index}", self.len()))
+            Error::data(format!(
+                "the archive has {} segments, there is no segment {index}",
+                self.len()
+            ))
         })?;
         self.at(&entry)
     }
 
-    /// The value saved last under a name. Names are looked for from the end, 64 at a time. One that was cut is
-    /// given only where no whole one has the name.
+    /// The value with this name. If several have it, the one that was saved last. An incomplete segment of a torn
+    /// archive is returned only if no complete one has the name.
+    ///
+    /// The search starts at the end of the archive and reads blocks of 64 names.
     ///
     /// # Errors
-    /// Where there is no such name, or the archive is damaged.
+    /// If there is no such name, or the archive is damaged.
     pub fn named(&self, name: &str) -> Result<Segment<'_, S>> {
         let is = |entry: &&Entry| entry.name.as_deref() == Some(name);
         let found = match &self.index {
             Index::List(list) => {
-                list.whole.iter().rfind(is).or(list.cut.as_ref().filter(is)).cloned()
+                list.complete.iter().rfind(is).or(list.cut.as_ref().filter(is)).cloned()
             }
             Index::Tree(directory, _) => match directory.entries().iter().rfind(is) {
                 Some(entry) => Some(entry.clone()),
@@ -276,14 +280,14 @@ impl<S: ReadAt> Archive<S> {
     #[cold]
     fn no_such(&self, name: &str) -> Error {
         let mut nearest = Nearest::default();
-        // Ends at the entry behind which no more are looked at.
+        // `look_at` returns `true` when it has seen enough names, which ends the search.
         let mut look_at =
             |entry: &&Entry| nearest.look_at(name, entry.name.as_deref().unwrap_or_default());
         match &self.index {
-            Index::List(list) => drop(list.whole.iter().chain(&list.cut).rfind(look_at)),
+            Index::List(list) => drop(list.complete.iter().chain(&list.cut).rfind(look_at)),
             Index::Tree(directory, _) => {
                 if directory.entries().iter().rfind(&mut look_at).is_none() {
-                    // What cannot be read suggests nothing.
+                    // This only helps to suggest a name, so a block that cannot be read is ignored.
                     drop(self.in_blocks(directory, look_at));
                 }
             }
@@ -292,10 +296,10 @@ impl<S: ReadAt> Archive<S> {
         Error::data(format!("the archive has no segment named `{name}`{meant}"))
     }
 
-    /// Every segment, in order.
+    /// All segments, in the order in which they were saved.
     ///
     /// # Errors
-    /// An item is an error where the directory or the segment's header is damaged, or cannot be read.
+    /// An item is an error if the directory or the segment's header is damaged or cannot be read.
     pub fn segments(&self) -> impl Iterator<Item = Result<Segment<'_, S>>> {
         let mut before = 0;
         (0..self.len()).map(move |index| {
@@ -303,7 +307,7 @@ impl<S: ReadAt> Archive<S> {
             let offset = segment.offset();
             if offset <= before {
                 let what = format!(
-                    "directory: segment {index} stands at byte {offset}, the one before it at {before}"
+                    "directory: expected segment {index} after byte {before}, found it at byte {offset}"
                 );
                 return Err(Error::damaged(what).at(offset));
             }
@@ -326,7 +330,7 @@ impl<S: ReadAt> Archive<S> {
             return Err(loaded.cut_error());
         }
         if loaded.header.name != entry.name {
-            let what = "the directory has another name than the segment";
+            let what = "the name in the directory is not the name of the segment";
             return Err(Error::damaged(what).at(entry.offset));
         }
         Ok(self.with_loaded(loaded))
@@ -336,7 +340,7 @@ impl<S: ReadAt> Archive<S> {
         Segment { source: &self.source, arena: Some(&self.arena), loaded, options: self.options }
     }
 
-    /// Whether a segment is the one that a torn archive ends in.
+    /// Whether the end of a torn archive cuts off this segment.
     fn is_cut(&self, entry: &Entry) -> bool {
         matches!(&self.index, Index::List(list) if list.cut.as_ref() == Some(entry))
     }
@@ -357,11 +361,11 @@ impl<S: ReadAt> Archive<S> {
                     return Ok(usize::try_from(rest).ok().and_then(|at| entries.get(at)).cloned());
                 }
                 Block::Blocks(blocks) => {
-                    // A block of entries is one of level 0.
+                    // Blocks of level 0 hold entries, so the level is at least 1 here.
                     level = level.saturating_sub(1);
                     let at = usize::try_from(rest / span(level)).unwrap_or(usize::MAX);
                     offset = blocks.get(at).copied().ok_or_else(|| {
-                        Error::damaged("directory: a block that leads nowhere").at(offset)
+                        Error::damaged("directory: the block has too few offsets").at(offset)
                     })?;
                     rest %= span(level);
                 }
@@ -374,21 +378,21 @@ impl<S: ReadAt> Archive<S> {
         parse_block(format::open_record(&record, offset)?, level, offset)
     }
 
-    /// The latest entry in a block that is the one looked for.
+    /// Searches the blocks of the directory, latest first, for an entry for which `is` returns `true`.
     fn in_blocks(
         &self,
         directory: &Directory,
         mut is: impl FnMut(&&Entry) -> bool,
     ) -> Result<Option<Entry>> {
-        // Latest last: levels are few, and so are the blocks of each.
+        // The latest block is last, where `pop` takes it.
         let mut blocks: Vec<(usize, u64)> = directory.blocks().collect();
         blocks.reverse();
         let mut before = self.len;
         while let Some((level, offset)) = blocks.pop() {
-            // A block stands behind all it leads to, so that from the latest on they go down. Those
-            // that share what they lead to would be looked into by every way there is.
+            // A block comes after everything it refers to, so the offsets decrease. A damaged directory in which
+            // several blocks refer to the same block is refused: the search would read it many times.
             if offset >= before {
-                return Err(Error::damaged("directory: blocks out of order").at(offset));
+                return Err(Error::damaged("directory: the blocks are not in order").at(offset));
             }
             before = offset;
             match self.block(offset, level)? {
@@ -406,8 +410,8 @@ impl<S: ReadAt> Archive<S> {
         Ok(None)
     }
 
-    /// The value saved, if it is the only one: [`load`](Self::load), [`tensor`](Self::tensor) and the
-    /// other methods here that read values read from it, and it has more of them.
+    /// The saved value of an archive that holds exactly one. [`load`](Self::load), [`tensor`](Self::tensor) and
+    /// other methods of `Archive` are short forms for the methods of this segment, which has more.
     ///
     /// ```
     /// # let bytes = tenarc::OArchive::new(Vec::new()).and_then(|mut out| {
@@ -422,7 +426,7 @@ impl<S: ReadAt> Archive<S> {
     /// ```
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and where the archive is torn or damaged.
+    /// If the archive does not hold exactly one value, is torn, or is damaged.
     pub fn only(&self) -> Result<Segment<'_, S>> {
         if let Some(loaded) = self.sole.get() {
             return Ok(self.with_loaded(loaded.clone()));
@@ -432,7 +436,7 @@ impl<S: ReadAt> Archive<S> {
         }
         if self.len() != 1 {
             return Err(Error::data(format!(
-                "the archive has {} segments: choose one by segment(index) or named(name)",
+                "the archive has {} segments: choose one with segment(index) or named(name)",
                 self.len()
             )));
         }
@@ -441,10 +445,10 @@ impl<S: ReadAt> Archive<S> {
         Ok(Segment { loaded, ..segment })
     }
 
-    /// The whole value, where only one was saved; see [`Segment::load`].
+    /// Loads the only value; see [`Segment::load`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::load`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::load`].
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
         self.only()?.load()
     }
@@ -452,7 +456,7 @@ impl<S: ReadAt> Archive<S> {
     /// The value at `path`; see [`Segment::get`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::get`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::get`].
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.only()?.get(path)
     }
@@ -460,7 +464,7 @@ impl<S: ReadAt> Archive<S> {
     /// The tensor at `path`; see [`Segment::tensor`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::tensor`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::tensor`].
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
         self.only()?.tensor(path)
     }
@@ -468,7 +472,7 @@ impl<S: ReadAt> Archive<S> {
     /// Part of the tensor at `path`; see [`Segment::slice`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::slice`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::slice`].
     pub fn slice<T: for<'de> FromTensor<'de>>(
         &self,
         path: &str,
@@ -480,42 +484,42 @@ impl<S: ReadAt> Archive<S> {
     /// All tensors; see [`Segment::tensors`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::tensors`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::tensors`].
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         self.only()?.tensors()
     }
 
-    /// Views of the value, where the archive lies in memory; see [`Segment::view`].
+    /// The only value, borrowed from an archive in memory; see [`Segment::view`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::view`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::view`].
     pub fn view<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         self.view_at("")
     }
 
-    /// Views of the value at `path`; see [`Segment::view_at`].
+    /// The value at `path`, borrowed from an archive in memory; see [`Segment::view_at`].
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::view_at`].
+    /// If the archive does not hold exactly one value; also the errors of [`Segment::view_at`].
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
         self.only()?.view_at(path)
     }
 
-    /// Reads the whole archive and checks every byte of it: all checksums, paddings, the directory,
-    /// and that every buffer is referred to. [Unfinished bytes](Self::unfinished_bytes) are no part of it.
+    /// Reads the whole archive and checks every byte: all checksums, the padding, the directory, and that the
+    /// metadata refers to every buffer. [Unfinished bytes](Self::unfinished_bytes) are not checked.
     ///
     /// # Errors
-    /// The first fault, with [`Category::Damaged`](crate::error::Category::Damaged) or
-    /// [`Category::Torn`](crate::error::Category::Torn), and its place.
+    /// The first fault and its offset, with [`Category::Damaged`](crate::error::Category::Damaged) or
+    /// [`Category::Torn`](crate::error::Category::Torn).
     pub fn verify(&self) -> Result<()> {
         self.verify_with(|_, _| {})
     }
 
-    /// As [`verify`](Self::verify); tells `progress` from time to time how many bytes were checked, and
-    /// how many there are.
+    /// Like [`verify`](Self::verify). Calls `progress` from time to time with the number of bytes checked so far
+    /// and the length of the archive.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify).
+    /// The same errors as [`verify`](Self::verify).
     pub fn verify_with(&self, progress: impl FnMut(u64, u64)) -> Result<()> {
         super::verify::verify(&self.source, self.len, self.options.limits, progress)
     }

@@ -1,4 +1,4 @@
-//! What is kept of a segment that was looked at.
+//! A segment whose header has been read.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -9,22 +9,22 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::no_such;
-use crate::segment::format::{self, Kind};
+use crate::segment::format::{self, RecordKind};
 use crate::segment::header::Header;
 
-/// A segment's header, verified, and what is read of the segment later.
+/// The verified header of a segment. Keeps the checksums of the buffers after they were first read.
 #[derive(Debug)]
 pub struct Loaded {
     pub header: Header,
-    /// The record, where the source does not hold it in memory itself.
+    /// The header's record. `None` if the source is in memory and has it.
     record: Option<Vec<u8>>,
-    /// Where the archive ends, or the part of it that is read.
+    /// The end of the archive, or of the part of it that may be read.
     archive_end: u64,
     hashes: OnceLock<Vec<u64>>,
 }
 
 impl Loaded {
-    /// Reads the header at `offset`, which must end where `end` is or before. The segment may be cut there:
+    /// Reads the header at `offset`, which must not extend beyond `end`. The rest of the segment may:
     /// see [`missing_bytes`](Self::missing_bytes).
     pub fn read<S: ReadAt + ?Sized>(
         source: &S,
@@ -34,7 +34,7 @@ impl Loaded {
     ) -> Result<Self> {
         let record = source::record(source, offset, end, limits.alloc_budget(false))?;
         let opened = format::open_record(&record, offset)?;
-        if opened.kind != Kind::Segment {
+        if opened.kind != RecordKind::Segment {
             return Err(Error::data("expected a segment, found another record").at(offset));
         }
         let header = Header::parse(opened, record.len() as u64, offset)?;
@@ -45,15 +45,15 @@ impl Loaded {
         Ok(Self { header, record, archive_end: end, hashes: OnceLock::new() })
     }
 
-    /// How many bytes of the segment the archive is too short for.
+    /// The number of bytes of the segment after the end of the archive.
     pub fn missing_bytes(&self) -> u64 {
         self.header.layout.end.saturating_sub(self.archive_end)
     }
 
-    /// That bytes are missing, as an error.
+    /// The error for a segment that is not complete.
     pub fn cut_error(&self) -> Error {
         let missing = self.missing_bytes();
-        let what = format!("a segment of which the last {missing} bytes are missing");
+        let what = format!("the archive ends {missing} bytes before the end of a segment");
         Error::torn(what).at(self.header.offset)
     }
 
@@ -61,18 +61,20 @@ impl Loaded {
         Entry { offset: self.header.offset, name: self.header.name.clone() }
     }
 
-    /// Start and length of a buffer, all of which is there.
+    /// Offset and length of a buffer. An error if the buffer is not complete.
     pub fn buffer(&self, number: u64) -> Result<(u64, u64)> {
         let (start, len) = self.header.buffer(number).ok_or_else(|| no_such(number))?;
         if start + len <= self.archive_end {
             return Ok((start, len));
         }
         let there = self.archive_end.saturating_sub(start);
-        let what = format!("buffer {number} was cut off: {there} of its {len} bytes are there");
+        let what = format!(
+            "the archive ends inside buffer {number}: it has {there} of the buffer's {len} bytes"
+        );
         Err(Error::torn(what).at(start))
     }
 
-    /// That what `options` ask to be verified can be.
+    /// An error if `options` ask to verify checksums that were cut off.
     pub fn check_verifiable(&self, options: DecodeOptions) -> Result<()> {
         if options.checksums && self.header.checked && self.missing_bytes() > 0 {
             return Err(self.hashes_cut_off());
@@ -83,22 +85,22 @@ impl Loaded {
     fn hashes_cut_off(&self) -> Error {
         let missing = self.missing_bytes();
         let what = format!(
-            "the checksums of this segment's tensors were cut off with its last {missing} bytes, so that the \
-             tensors cannot be verified: DecodeOptions::with_checksums(false) reads those that are there"
+            "the tensors of this segment cannot be verified: their checksums are in its last {missing} bytes, which \
+             are missing; use DecodeOptions::with_checksums(false) to read the complete tensors"
         );
         Error::torn(what).at(self.header.layout.body_end)
     }
 
-    /// The metadata, an item of CBOR.
+    /// The metadata, one CBOR item.
     pub fn metadata<'a, S: ReadAt + ?Sized>(&'a self, source: &'a S) -> Result<&'a [u8]> {
         let range = self.header.metadata.clone();
         match &self.record {
             Some(record) => Ok(record.get(range).unwrap_or_default()),
-            None => source::held(source, self.header.metadata_offset(), range.len()),
+            None => source::borrowed(source, self.header.metadata_offset(), range.len()),
         }
     }
 
-    /// The checksums of the buffers, verified against the header; none where there are none.
+    /// The checksums of the buffers, verified against the header. Empty if the segment has no checksums.
     pub fn hashes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<&[u64]> {
         if let Some(hashes) = self.hashes.get() {
             return Ok(hashes);

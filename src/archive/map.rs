@@ -12,11 +12,11 @@ use crate::mem::MappedFile;
 use crate::options::DecodeOptions;
 use crate::tensor::SharedTensor;
 
-/// As many bytes as most archives have headers in.
+/// Bytes that are read ahead at the start of the file. Most headers are within them.
 const START: usize = 8 << 10;
 
-/// An archive in a mapped file: views of its tensors are had without reading them, and processes that
-/// map one file share its memory.
+/// An archive in a mapped file. Views of its tensors use the mapped memory directly, without reading or copying
+/// the tensors first. Processes that map the same file share its memory.
 ///
 /// ```
 /// use ndarray::{Array2, ArrayView2};
@@ -50,7 +50,7 @@ const START: usize = 8 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Views borrow from the map, so that they cannot outlive it:
+/// Views borrow from the map, so they cannot outlive it:
 ///
 /// ```compile_fail
 /// # fn view() -> tenarc::Result<()> {
@@ -62,29 +62,32 @@ const START: usize = 8 << 10;
 /// # }
 /// ```
 ///
-/// A tensor in a buffer lies as aligned as the archive is, 256 bytes by default. Small ones, which stand
-/// inline in the metadata, are copied to aligned memory at the first view, once.
+/// A tensor in a buffer has the archive's alignment, 256 bytes by default. Small tensors are stored inline in the
+/// metadata without alignment. The first view of such a tensor copies it to aligned memory, which later views use
+/// too.
 ///
-/// It derefs to an [`Archive`], whose methods read from it.
+/// A `Map` dereferences to an [`Archive`], and has all of its methods.
 #[derive(Debug)]
 pub struct Map(Archive<MappedFile>);
 
 impl Map {
-    /// Maps an archive file, up to its last end mark: see [`Archive::unfinished_bytes`].
+    /// Maps an archive file up to its last end mark; see [`Archive::unfinished_bytes`].
     ///
-    /// Checksums of tensors are not verified, as that would read them; [`verify`](Archive::verify) does.
+    /// Views do not verify the checksums of tensors, because that would read all their bytes. Call
+    /// [`verify`](Archive::verify) to do it.
     ///
     /// # Errors
-    /// Where the file cannot be mapped, or is no archive, a damaged one, or one without an end mark.
+    /// If the file cannot be mapped, is not an archive, is damaged, or has no end mark.
     ///
     /// # Safety
-    /// While the map, any view of it or any tensor [shared](Self::share) from it lives, nobody may change the
-    /// file's contents or cut it short, in this process or another: views would change under their readers, text
-    /// would cease to be UTF-8,
-    /// and memory behind the new end would raise a signal that ends the process. [`tenarc::save`]
-    /// is safe to use on the path meanwhile: it puts a new file in its place, and the mapped one lives
-    /// on until it is unmapped. So is [`OArchive::append`], which changes nothing before the last end mark. Where that
-    /// cannot be vouched for, use [`tenarc::open`](crate::open), which reads.
+    /// Nobody may change or truncate the file, in this process or another, as long as the map, a view of it or a
+    /// tensor [shared](Self::share) from it exists. Otherwise views change while they are used, strings can become
+    /// invalid UTF-8, and an access after the new end of the file ends the process with a signal.
+    ///
+    /// Two operations of this crate are safe meanwhile. [`tenarc::save`] to the same path puts a new file there, and
+    /// the mapped file stays until it is unmapped. [`OArchive::append`] changes nothing before the last end mark.
+    ///
+    /// If you cannot guarantee this, use [`tenarc::open`](crate::open), which reads instead of mapping.
     ///
     /// [`tenarc::save`]: crate::save
     /// [`OArchive::append`]: crate::OArchive::append
@@ -92,26 +95,27 @@ impl Map {
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_file(path)?;
-        // Bytes behind the end mark may be cut off at any time, so that they must not be mapped.
+        // An append may cut off the bytes after the end mark at any time, so they must not be mapped.
         let opened = Opened::committed(&file, len).map_err(|error| error.in_file(path))?;
         let failed = |error| Error::io_at(error, "cannot map", path);
         let start = first_bytes(&file, START).map_err(failed)?;
-        // SAFETY: what this asks is asked of the caller.
+        // SAFETY: the caller promises what `MappedFile::new` requires.
         let mapped = unsafe { MappedFile::new(&file, opened.len, start) }.map_err(failed)?;
         Ok(Self(Archive::opened(mapped, opened)))
     }
 
-    /// Sets how values are read.
+    /// Sets the limits, and whether checksums are verified, for everything that is read from now on.
     #[must_use]
     pub fn with_options(self, options: DecodeOptions) -> Self {
         Self(self.0.with_options(options))
     }
 
-    /// The whole value with tensors that keep the file mapped; see
+    /// Loads the only value with tensors that keep the file mapped; see
     /// [`Segment::load_shared`](super::Segment::load_shared).
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::load_shared`](super::Segment::load_shared).
+    /// If the archive does not hold exactly one value; also the errors of
+    /// [`Segment::load_shared`](super::Segment::load_shared).
     pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
         self.only()?.load_shared()
     }
@@ -119,7 +123,8 @@ impl Map {
     /// The tensor at `path`, which keeps the file mapped; see [`Segment::share`](super::Segment::share).
     ///
     /// # Errors
-    /// Where not exactly one value was saved, and as [`Segment::share`](super::Segment::share).
+    /// If the archive does not hold exactly one value; also the errors of
+    /// [`Segment::share`](super::Segment::share).
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
         self.only()?.share(path)
     }

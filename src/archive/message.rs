@@ -1,34 +1,34 @@
-//! Whether what was given as an archive may be a message.
+//! Guesses whether an input that is not an archive is a message, for a hint in the error.
 
 use super::source;
 use crate::io::at::ReadAt;
 use crate::wire::head::{self, Parsed};
 
-/// More bytes than any message is assumed to have whose end is not known.
+/// The assumed maximum length of a message, if the length of the input is unknown.
 pub const LONGEST: u64 = 1 << 40;
 
-/// Heads of items that are looked at.
+/// The maximum number of items that are looked at.
 const MAX_HEADS: usize = 1000;
 
-/// Whether the first `known` bytes of what may be `len` bytes long can be those of one well-formed item. Contents
-/// of strings are not read.
+/// Whether one well-formed CBOR item can start with the first `known` bytes of the source and have `len` bytes.
+/// Skips the contents of strings.
 pub fn may_be_message<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> bool {
     is_well_formed(source, known, len).unwrap_or(false)
 }
 
 fn is_well_formed<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Option<bool> {
     let mut at = 0u64;
-    // Items still to come in each array, map and tag that is open; `None` up to a break.
-    let mut open = vec![Some(1u64)];
+    // The number of items to come at each level of nesting; `None` if a break ends the level.
+    let mut levels = vec![Some(1u64)];
     for _ in 0..MAX_HEADS {
-        while open.last() == Some(&Some(0)) {
-            open.pop();
+        while levels.last() == Some(&Some(0)) {
+            levels.pop();
         }
-        // In a string that goes on behind what is known.
+        // Inside a string that continues after the known bytes.
         if at > known {
             return Some(known < len);
         }
-        let Some(left) = open.last_mut() else { return Some(at == known) };
+        let Some(left) = levels.last_mut() else { return Some(at == known) };
         let window = source::bytes(source, at, (known - at).min(9)).ok()?;
         let (head, head_len) = match head::parse(&window) {
             Parsed::Head(head, len) => (head, len as u64),
@@ -38,25 +38,25 @@ fn is_well_formed<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Optio
         at += head_len;
         match left {
             None if head.initial == head::BREAK => {
-                open.pop();
+                levels.pop();
                 continue;
             }
             None => {}
             Some(_) if head.initial == head::BREAK => return None,
             Some(left) => *left -= 1,
         }
-        // Each element and each byte of a string takes a byte.
+        // Every element of an array or map takes at least one byte, and so does every byte of a string.
         let room = len.checked_sub(at)?;
         let length = head.length();
         let fits = length.is_none_or(|length| length <= room);
         match head.major() {
             head::BYTES | head::TEXT if fits => match length {
                 Some(length) => at += length,
-                None => open.push(None),
+                None => levels.push(None),
             },
-            head::ARRAY if fits => open.push(length),
-            head::MAP if fits => open.push(length.map(|entries| entries.saturating_mul(2))),
-            head::TAG => open.push(Some(1)),
+            head::ARRAY if fits => levels.push(length),
+            head::MAP if fits => levels.push(length.map(|entries| entries.saturating_mul(2))),
+            head::TAG => levels.push(Some(1)),
             head::BYTES | head::TEXT | head::ARRAY | head::MAP => return None,
             _ => {}
         }

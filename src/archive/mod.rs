@@ -1,5 +1,8 @@
-//! Archives: a log of saved values, each a small block of metadata followed by its tensors, aligned
-//! and checksummed.
+//! Archives: files and streams that hold saved values one after the other.
+//!
+//! Each saved value is a *segment*: a header with the metadata, then one aligned buffer for each large tensor.
+//! Headers and buffers have checksums. An *end mark* after the last segment says that everything before it is
+//! complete. An archive is *torn* if it does not end with an end mark, for example after a crash.
 
 mod body;
 mod copy;
@@ -42,24 +45,27 @@ use crate::options::DecodeOptions;
 
 /// Saves a value as an archive file, in place of what is at `path`.
 ///
-/// The file appears whole or not at all: it is written beside `path`, synced, renamed, and the
-/// directory is synced. On any error what was there before stays. A symbolic link at `path` is
-/// replaced, not followed; the mode of a file replaced is kept.
+/// The new file appears complete or not at all: it is written beside `path`, synced to disk and renamed. Then
+/// the directory is synced. After any error, the old file at `path` is unchanged. A symbolic link at `path` is
+/// replaced, not followed. A replaced file's mode is kept.
 ///
-/// Tensors are handed to the file as they lie in memory, and so are plain vectors of numbers; no copy of
-/// them is made.
+/// Tensors and plain vectors of numbers are written directly from their memory, without a copy.
 ///
 /// # Errors
-/// Where the value's own `Serialize` fails or gives something else when it is walked again, and where
-/// the file cannot be written.
+/// - The value's `Serialize` fails.
+/// - The value changed between the two passes, for example because it builds a new `HashMap` whenever
+///   it is serialized.
+/// - The file cannot be written.
 pub fn save<T: Serialize + ?Sized>(path: impl AsRef<Path>, value: &T) -> Result<()> {
     save_with(path, value, SaveOptions::default())
 }
 
-/// As [`save`], with options.
+/// Like [`save`], with options.
 ///
 /// # Errors
-/// As [`save`], and where the alignment is none.
+/// - The alignment is not a power of two from 8 to 65,536.
+/// - The value's `Serialize` fails, or the value changed between the two passes; see [`save`].
+/// - The file cannot be written.
 pub fn save_with<T: Serialize + ?Sized>(
     path: impl AsRef<Path>,
     value: &T,
@@ -70,47 +76,49 @@ pub fn save_with<T: Serialize + ?Sized>(
     out.finish().map(drop)
 }
 
-/// Loads the value of an archive file that holds one, with all checksums verified. Tensors are read
-/// straight into their memory.
+/// Loads the value of an archive file that holds exactly one value. Verifies the checksums of everything it
+/// reads. Tensors are read directly into their final memory.
 ///
-/// Fields that the type does not know are passed over, without reading their tensors.
+/// Fields that the type does not have are skipped, and their tensors are not read.
 ///
 /// # Errors
-/// Where the file cannot be read, is no archive, a damaged or a torn one, holds several values (see
-/// [`IArchive`] and [`open`]), or the value does not fit the type.
+/// - The file cannot be read, or is not an archive.
+/// - The archive is damaged or torn.
+/// - The archive does not hold exactly one value. Read several with [`IArchive`] or [`open`].
+/// - The value does not fit the type.
 pub fn load<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T> {
     load_with(path, DecodeOptions::default())
 }
 
-/// As [`load`], with options.
+/// Like [`load`], with options.
 ///
 /// # Errors
-/// As [`load`].
+/// The same errors as [`load`].
 pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOptions) -> Result<T> {
     let path = path.as_ref();
     let archive = open(path)?;
     archive.with_options(options).load().map_err(|error| error.in_file(path))
 }
 
-/// Opens an archive file, to read parts of it: single tensors, or whatever a path names.
+/// Opens an archive file to read parts of it: single tensors, slices, or the value at a path.
 ///
-/// Reads headers only, with reads at positions: it is safe while other processes replace the file, or
-/// append to it. While they append, and after an append that was killed, the archive is what the last end mark
-/// vouches for, and [`Archive::unfinished_bytes`] says that more bytes follow; [`open_torn`] reads those.
+/// Opening reads only headers. Other processes may replace the file or append to it meanwhile. The archive is
+/// what was complete at the last end mark. Bytes after that belong to an append that is in progress or was
+/// interrupted: [`Archive::unfinished_bytes`] counts them, and [`open_torn`] reads them.
 ///
 /// # Errors
-/// Where the file cannot be read, is no archive, or a damaged one, and with
-/// [`Category::Torn`](crate::error::Category::Torn) where it has no end mark: then
-/// [`open_torn`] reads what is whole of it, and [`recover`] mends it.
+/// - The file cannot be read, is not an archive, or is damaged.
+/// - The file has no end mark. The category is [`Category::Torn`](crate::error::Category::Torn). Then
+///   [`open_torn`] reads the complete values, and [`recover`] repairs the file.
 pub fn open(path: impl AsRef<Path>) -> Result<Archive<File>> {
     Archive::open(path)
 }
 
-/// As [`open`], and reads what stands behind the last end mark too, or what there is of a file without
-/// any: see [`Archive::new_torn`].
+/// Like [`open`], but also reads the values after the last end mark, and archives without an end mark: see
+/// [`Archive::new_torn`].
 ///
 /// # Errors
-/// As [`open`], but for torn archives.
+/// If the file cannot be read, or is not an archive.
 pub fn open_torn(path: impl AsRef<Path>) -> Result<Archive<File>> {
     Archive::open_as(path.as_ref(), Opened::torn)
 }

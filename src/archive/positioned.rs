@@ -1,4 +1,4 @@
-//! Buffers of a segment that can be read at any position.
+//! The buffers of a segment whose source can be read at any position.
 
 use super::loaded::Loaded;
 use super::source;
@@ -9,16 +9,17 @@ use crate::io::checksum::Hasher;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Seen, no_such, wrong_checksum};
 
-/// Buffers that are read when they are asked for.
+/// Reads each buffer when the decoder needs it.
 pub struct Positioned<'a, S: ?Sized> {
     source: &'a S,
     loaded: &'a Loaded,
     options: DecodeOptions,
     seen: Seen,
-    open: Option<Open>,
+    /// The buffer that is being read.
+    current: Option<Current>,
 }
 
-struct Open {
+struct Current {
     number: u64,
     start: u64,
     position: u64,
@@ -27,7 +28,7 @@ struct Open {
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
-        Self { source, loaded, options, seen: Seen::default(), open: None }
+        Self { source, loaded, options, seen: Seen::default(), current: None }
     }
 }
 
@@ -59,22 +60,22 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
         self.loaded.check_verifiable(self.options)?;
         let checksums = self.options.checksums && self.loaded.header.checked;
         let hasher = checksums.then(Hasher::new);
-        self.open = Some(Open { number, start, position: start, hasher });
+        self.current = Some(Current { number, start, position: start, hasher });
         Ok(())
     }
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        source::read_exact(self.source, out, open.position)?;
-        open.position += out.len() as u64;
-        if let Some(hasher) = &mut open.hasher {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        source::read_exact(self.source, out, current.position)?;
+        current.position += out.len() as u64;
+        if let Some(hasher) = &mut current.hasher {
             hasher.update(out);
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Open { number, start, hasher: Some(hasher), .. }) = self.open.take() else {
+        let Some(Current { number, start, hasher: Some(hasher), .. }) = self.current.take() else {
             return Ok(());
         };
         let computed = hasher.finish();

@@ -47,9 +47,9 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     let path = path.as_ref();
     let mut locked = lock(path)?;
     let file = &mut locked.file;
-    let (plan, len) = plan(file).map_err(|error| error.in_file(path))?;
-    plan.check_keeps_something().map_err(|error| error.in_file(path))?;
-    let Some(scan) = plan.scan else { return Ok(plan.result) };
+    let (repair, len) = repair_of(file).map_err(|error| error.in_file(path))?;
+    repair.check_keeps_something().map_err(|error| error.in_file(path))?;
+    let Some(scan) = repair.scan else { return Ok(repair.result) };
     let failed = |error| Error::io_at(error, "cannot recover", path);
     // If the process is killed from here on, the archive is torn as before.
     if scan.end < len {
@@ -60,7 +60,7 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
     file.sync_data().map_err(failed)?;
     file.write_all(&end(&scan)?).map_err(failed)?;
     file.sync_data().map_err(failed)?;
-    Ok(plan.result)
+    Ok(repair.result)
 }
 
 /// Like [`recover`], but writes the result to a new file and does not change the old one.
@@ -75,42 +75,42 @@ pub fn recover(path: impl AsRef<Path>) -> Result<Recovered> {
 pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
     let (path, new) = (path.as_ref(), new.as_ref());
     let (file, _) = open_file(path)?;
-    let (mut plan, len) = plan(&file).map_err(|error| error.in_file(path))?;
-    let cut = plan.scan.as_mut().and_then(|scan| scan.cut.take());
+    let (mut repair, len) = repair_of(&file).map_err(|error| error.in_file(path))?;
+    let cut = repair.scan.as_mut().and_then(|scan| scan.cut.take());
     let salvage = cut.and_then(|segment| Salvage::new(&file, segment));
     if salvage.is_none() && is_at(&file, new).unwrap_or(false) {
-        plan.check_keeps_something().map_err(|error| error.in_file(path))?;
+        repair.check_keeps_something().map_err(|error| error.in_file(path))?;
     }
     let mut out = AtomicFile::create(new)?;
     let failed = |error| Error::io_at(error, "cannot write", new);
-    let kept = plan.scan.as_ref().map_or(len, |scan| scan.end);
+    let kept = repair.scan.as_ref().map_or(len, |scan| scan.end);
     let mut at = 0;
     while at < kept {
         let bytes = source::bytes(&file, at, (STEP as u64).min(kept - at))?;
         out.write_all(&bytes).map_err(failed)?;
         at += bytes.len() as u64;
     }
-    if let Some(scan) = plan.scan {
+    if let Some(scan) = repair.scan {
         out.write_all(&scan.missing).map_err(failed)?;
         let position = scan.mark();
         let mut archive = OArchive::resumed(out, position, scan.directory);
         if let Some(salvage) = salvage {
-            plan.result.salvaged = Some(salvage.report()?);
+            repair.result.salvaged = Some(salvage.report()?);
             salvage.save(&mut archive)?;
         }
         out = archive.finish()?;
     }
     out.commit(SyncLevel::Full)?;
-    Ok(plan.result)
+    Ok(repair.result)
 }
 
-struct Plan {
+struct Repair {
     /// The scan that ends where the file is to be cut. `None` if the archive is complete.
     scan: Option<Scan>,
     result: Recovered,
 }
 
-impl Plan {
+impl Repair {
     /// Checks that cutting the file leaves more than an empty archive.
     fn check_keeps_something(&self) -> Result<()> {
         match &self.scan {
@@ -127,11 +127,11 @@ impl Plan {
     }
 }
 
-fn plan(file: &File) -> Result<(Plan, u64)> {
+fn repair_of(file: &File) -> Result<(Repair, u64)> {
     let len = file.size().map_err(Error::io)?;
     if let Some(committed) = scan::finished(file, len)? {
         let result = Recovered { segments: committed.directory.count(), ..Recovered::default() };
-        return Ok((Plan { scan: None, result }, len));
+        return Ok((Repair { scan: None, result }, len));
     }
     let vouched = scan(file, len, |_| Ok(()))?.vouched.unwrap_or_default();
     // A crash can lose any part of what follows the last end mark, so all of it is verified.
@@ -172,7 +172,7 @@ fn plan(file: &File) -> Result<(Plan, u64)> {
     }
     let (segments, dropped) = (scan.directory.count(), len - scan.end);
     let result = Recovered { segments, damaged, dropped, salvaged: None };
-    Ok((Plan { scan: Some(scan), result }, len))
+    Ok((Repair { scan: Some(scan), result }, len))
 }
 
 /// The end mark to write after the missing blocks.

@@ -60,14 +60,16 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         self.kept.binary_search(&number).ok().map(|number| number as u64)
     }
 
+    fn is_missing(&self, info: &TensorInfo) -> bool {
+        info.buffer().is_some_and(|number| self.number(number).is_none())
+    }
+
     pub fn report(&self) -> Result<Salvaged> {
         let (metadata, header) = (self.segment.metadata()?, self.segment.header());
         let mut missing = vec![];
         let mut tensors = vec![];
         let mut named = vec![false; header.count()];
         let listed = path::list(metadata, header, self.limits)?;
-        // Byte strings are not listed as tensors, but are reported if they are missing. One place for each
-        // buffer is enough.
         let others = path::in_buffers(metadata, header, self.limits)?;
         for info in &listed {
             let number = info.buffer().and_then(|number| usize::try_from(number).ok());
@@ -75,13 +77,13 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 *named = true;
             }
         }
-        let others = others.into_iter().zip(named).filter(|(_, named)| !named);
-        for info in listed.into_iter().chain(others.filter_map(|(info, _)| info)) {
-            match info.buffer() {
-                Some(number) if self.number(number).is_none() => missing.push(info),
-                _ => tensors.push(info),
-            }
+        for info in listed {
+            if self.is_missing(&info) { missing.push(info) } else { tensors.push(info) }
         }
+        // Byte strings, and tensors in map keys, are not listed as tensors, but are reported if they are missing.
+        // One place for each buffer is enough.
+        let others = others.into_iter().zip(named).filter(|(_, named)| !named);
+        missing.extend(others.filter_map(|(info, _)| info).filter(|info| self.is_missing(info)));
         let name = self.segment.name().map(str::to_owned);
         Ok(Salvaged { name, tensors, missing })
     }

@@ -11,7 +11,7 @@ use super::source;
 use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::options::Limits;
-use crate::segment::format::{self, Kind, MAGIC, TAIL};
+use crate::segment::format::{self, MAGIC, RecordKind, TAIL};
 
 /// The result of a scan: the intact part of an archive.
 pub struct Scan {
@@ -76,7 +76,7 @@ impl Scan {
         each: &mut impl FnMut(&Loaded) -> Result<()>,
     ) -> Result<()> {
         let at = self.end;
-        if kind(source, at, len)? == Kind::End {
+        if kind(source, at, len)? == RecordKind::End {
             // The end mark is determined by the segments before it.
             let mark = self.directory.end_mark(at)?;
             let fits = expect(source, at, len, &mark, "an end mark");
@@ -217,7 +217,7 @@ pub fn check_magic<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<()> {
     check_magic_of(source, len, len)
 }
 
-/// As [`check_magic`], of a stream of which these are the first bytes.
+/// Like [`check_magic`], for a stream that starts with these bytes.
 pub fn check_magic_of_stream(start: &[u8]) -> Result<()> {
     check_magic_of(start, start.len() as u64, message::LONGEST)
 }
@@ -242,16 +242,18 @@ fn check_magic_of<S: ReadAt + ?Sized>(source: &S, known: u64, len: u64) -> Resul
 }
 
 /// Determines the kind of the record at `at` from its first bytes.
-fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<Kind> {
+fn kind<S: ReadAt + ?Sized>(source: &S, at: u64, len: u64) -> Result<RecordKind> {
     let start = source::bytes(source, at, (len - at).min(32))?;
     let found = format::record_len(&start).and_then(|lengths| {
         let tag = start.get(lengths.head..)?.first_chunk::<5>()?;
-        [Kind::End, Kind::Directory].into_iter().find(|kind| kind.starts_with(*tag))
+        [RecordKind::End, RecordKind::Directory].into_iter().find(|kind| kind.starts_with(*tag))
     });
     match found {
-        Some(Kind::Directory) => Err(Error::damaged("unexpected block of the directory").at(at)),
+        Some(RecordKind::Directory) => {
+            Err(Error::damaged("unexpected block of the directory").at(at))
+        }
         Some(kind) => Ok(kind),
-        None => Ok(Kind::Segment),
+        None => Ok(RecordKind::Segment),
     }
 }
 

@@ -30,17 +30,16 @@ use crate::segment::path::{self, TensorInfo};
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor};
 use crate::wire::tensor::Payload;
 
-/// One saved value of an [`Archive`](crate::Archive): to be loaded as a whole, or in parts named by
-/// path.
+/// One saved value of an [`Archive`](crate::Archive). It can be loaded as a whole, or in parts that a path names.
 ///
-/// A path is made of field names, map keys and element numbers joined by dots, as in
-/// `layers.3.weight`; the name of an enum variant counts as one. Keys that are not text are given in
-/// diagnostic notation (RFC 8949, section 8): `7`, `true`, `h'00ff'`, `[1, 2]`. Keys that hold dots, as
-/// those of safetensors files do, are found by the same string; where several values could be meant,
-/// that is an error, and a JSON Pointer (RFC 6901) names each: `/layers/3/weight`.
+/// A path consists of field names, map keys, enum variants and positions, joined by dots: `layers.3.weight`. Keys
+/// that are not text are written in diagnostic notation (RFC 8949, section 8): `7`, `true`, `h'00ff'`, `[1, 2]`.
+///
+/// Keys may contain dots, as in many safetensors files: such a key is written in the path as it is. If a path could
+/// mean several values, using it is an error. A JSON Pointer (RFC 6901) always means one: `/layers/3/weight`.
 pub struct Segment<'a, S: ?Sized> {
     pub(super) source: &'a S,
-    /// Where the small tensors of views go that are not aligned.
+    /// Memory for small tensors that views need and that are not aligned in the archive.
     pub(super) arena: Option<&'a Arena>,
     pub(super) loaded: Arc<Loaded>,
     pub(super) options: DecodeOptions,
@@ -63,36 +62,38 @@ impl<S: ?Sized> Clone for Segment<'_, S> {
 }
 
 impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
-    /// The name it was saved under.
+    /// The name that the value was saved under, if any.
     pub fn name(&self) -> Option<&str> {
         self.header().name.as_deref()
     }
 
-    /// Where it starts in the archive.
+    /// The offset of the segment in the archive.
     pub fn offset(&self) -> u64 {
         self.header().offset
     }
 
-    /// How many bytes are missing at its end, where [`open_torn`](crate::archive::open_torn) found it cut. Its
-    /// metadata is whole and verified. Its tensors cannot be verified, as checksums stand at the end: those
-    /// whose bytes are all there are read with
-    /// [`DecodeOptions::with_checksums`]`(false)`; others give an error of
+    /// The number of bytes that are missing at the end of the segment, because the input ends inside it. This is
+    /// not 0 only for the last segment of an archive opened by [`open_torn`](crate::archive::open_torn).
+    ///
+    /// The metadata of such a segment is complete and verified. Its tensors cannot be verified, because the
+    /// checksums come last and are missing. The complete tensors can be read with
+    /// [`DecodeOptions::with_checksums`]`(false)`; reading any other tensor is an error of
     /// [`Category::Torn`](crate::error::Category::Torn).
     pub fn missing_bytes(&self) -> u64 {
         self.loaded.missing_bytes()
     }
 
-    /// How many bytes it takes, paddings and checksums included; those that are missing count.
+    /// The length of the segment in bytes, with padding, checksums and [missing bytes](Self::missing_bytes).
     pub fn byte_len(&self) -> u64 {
         self.header().layout.end - self.header().offset
     }
 
-    /// The alignment of its buffers.
+    /// The alignment of the buffers in bytes.
     pub fn alignment(&self) -> u64 {
         self.header().alignment
     }
 
-    /// Start and length of each buffer in the archive.
+    /// Offset in the archive and length of each buffer.
     pub fn buffers(&self) -> &[(u64, u64)] {
         &self.header().layout.buffers
     }
@@ -101,53 +102,53 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self.loaded.header
     }
 
-    /// The metadata: an item of CBOR in which each large tensor is a reference to a buffer.
+    /// The metadata: one CBOR item, in which each large tensor is a reference to a buffer.
     ///
     /// # Errors
-    /// None today.
+    /// There are none at present.
     pub fn metadata(&self) -> Result<&[u8]> {
         self.loaded.metadata(self.source)
     }
 
-    /// The whole value, with checksums verified.
+    /// Loads the whole value, and verifies its checksums.
     ///
     /// # Errors
-    /// Where the archive is damaged or the value does not fit the type.
+    /// If the segment cannot be read or is damaged, or the value does not fit the type.
     pub fn load<T: DeserializeOwned>(&self) -> Result<T> {
         self.decode(0..self.metadata()?.len())
     }
 
-    /// The value at `path`; of the tensors, only those inside it are read.
+    /// Loads the value at `path`. Other tensors are not read.
     ///
     /// # Errors
-    /// Where there is no such value, it does not fit the type, or what is read of the archive is
-    /// damaged.
+    /// If there is no such value, it cannot be read or is damaged, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.decode(range).map_err(|error| under(error, path))
     }
 
-    /// The tensor at `path`, as any type that can be read from one: an array of ndarray's, a `Vec`, or
-    /// [`DynTensor`].
+    /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
+    /// implements [`FromTensor`].
     ///
     /// # Errors
-    /// As [`get`](Self::get), and where the stored dtype is another.
+    /// If there is no tensor at `path`, it cannot be read or is damaged, or the type cannot hold its dtype or shape.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, path: &str) -> Result<T> {
         self.get::<Tensor<T>>(path).map(Tensor::into_inner)
     }
 
-    /// The tensor at `path`, whatever its dtype.
+    /// Loads the tensor at `path`, whatever its dtype.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// If there is no tensor at `path`, or it cannot be read or is damaged.
     pub fn dyn_tensor(&self, path: &str) -> Result<DynTensor> {
         self.tensor(path)
     }
 
-    /// Many tensors, read by so many threads at once; in the order of the paths.
+    /// Loads many tensors with `threads` threads. Returns them in the order of the paths.
     ///
     /// # Errors
-    /// That of the first path that fails, as [`dyn_tensor`](Self::dyn_tensor).
+    /// If there is no tensor at a path, or it cannot be read or is damaged. If there are several errors, the one of the
+    /// first such path.
     pub fn dyn_tensors<P: AsRef<str> + Sync>(
         &self,
         paths: &[P],
@@ -168,7 +169,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
                         let failed = tensor.is_err();
                         done.lock().unwrap_or_else(PoisonError::into_inner).push((at, tensor));
                         if failed {
-                            // The others need not go on.
+                            // The other threads need not continue.
                             next.store(paths.len(), Ordering::Relaxed);
                         }
                     }
@@ -180,14 +181,17 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         done.into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// Part of the tensor at `path`, as any type that can be read from a tensor:
-    /// `slice("weight", s![10..20, ..])`, or without ndarray `slice("weight", (10..20, ..))`. Only the
-    /// bytes from the first to the last element of the leading axes asked for are read (of the trailing
-    /// ones in column-major order), without checksum, which is one of the whole tensor.
+    /// Loads part of the tensor at `path`: `slice("weight", s![10..20, ..])`, or without ndarray
+    /// `slice("weight", (10..20, ..))`.
+    ///
+    /// For `s![10..20, 3]` of a row-major matrix, rows 10 to 19 are read as one block, and column 3 is taken from
+    /// them. Of a column-major matrix, all of column 3 is read. The checksum is not verified, because it covers the
+    /// whole tensor.
     ///
     /// # Errors
-    /// As [`tensor`](Self::tensor), where the slice does not fit the shape, and where elements are no
-    /// whole bytes or of unknown size.
+    /// - There is no tensor at `path`, it cannot be read, or the type cannot hold its dtype or the shape of the slice.
+    /// - The slice does not fit the shape.
+    /// - The elements are not whole bytes, or their size is unknown.
     pub fn slice<T: for<'de> FromTensor<'de>>(
         &self,
         path: &str,
@@ -215,26 +219,30 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
                 let bytes = inline.get(start..).and_then(|rest| rest.get(..len));
                 Cow::Borrowed(bytes.unwrap_or_default())
             }
-            _ => return Err(Error::data("a tensor in a form that cannot be read in part")),
+            _ => {
+                return Err(Error::data(
+                    "the tensor is stored in a form that cannot be read in part; load it as a whole",
+                ));
+            }
         };
         let (meta, bytes) = part.cut(bytes);
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 
-    /// All tensors, in the order of the value's fields, each with the path that it is found by.
-    /// Tensors inside map keys have no path, and are left out.
+    /// Lists all tensors with their paths, in the order of the value's fields. Tensors inside map keys have no
+    /// path and are left out.
     ///
     /// # Errors
-    /// Where the metadata is no such value as can be saved, and where no path leads to a tensor as a key
-    /// stands twice in a map.
+    /// - The metadata is invalid.
+    /// - A map on the way to a tensor has two equal keys, so that no path leads to the tensor.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
         path::list(self.metadata()?, self.header(), self.options.limits)
     }
 
-    /// The tensor at `path`, without its elements.
+    /// Dtype, shape and place of the tensor at `path`. Does not read its elements.
     ///
     /// # Errors
-    /// Where there is no tensor.
+    /// If there is no tensor at `path`.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
         let (base, item) = self.item(range)?;
@@ -243,20 +251,20 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         Ok(TensorInfo::of(path.to_owned(), &item))
     }
 
-    /// The field names or map keys of the value at `path`, or the positions of its elements; `""` is
-    /// the whole value. Keys that are not text are in diagnostic notation, as in paths.
+    /// The field names or map keys of the value at `path`, or the positions of its elements. The path `""` is the
+    /// whole value. Keys that are not text are in diagnostic notation, as in paths.
     ///
     /// # Errors
-    /// Where there is no such value, or one without keys.
+    /// If there is no such value, or it is not a struct, map, array or sequence.
     pub fn keys(&self, path: &str) -> Result<Vec<String>> {
         path::keys(self.metadata()?, path, self.options.limits)
     }
 
-    /// The value as parts, without decoding it: its metadata, and its buffers read into memory, with
-    /// checksums verified.
+    /// Loads the value as parts, without decoding it. The buffers are read into memory and their checksums are
+    /// verified.
     ///
     /// # Errors
-    /// Where the archive is damaged, and where the memory cannot be had.
+    /// If the segment cannot be read or is damaged, or there is not enough memory.
     pub fn to_parts(&self) -> Result<Parts> {
         let header = self.header();
         let hashes = self.loaded.hashes(self.source)?;
@@ -280,11 +288,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
     }
 
-    /// As [`to_parts`](Self::to_parts), with buffers that are the archive's own memory (a
-    /// [`Map`](crate::Map), or bytes): nothing of them is copied.
+    /// Like [`to_parts`](Self::to_parts), but the buffers borrow from the archive's memory and are not copied. The
+    /// archive must be in memory: a [`Map`](crate::Map), or bytes.
     ///
     /// # Errors
-    /// As [`to_parts`](Self::to_parts), and where the archive is not in memory.
+    /// If the archive is not in memory, or the segment is damaged.
     pub fn view_parts(&self) -> Result<Parts<&'a [u8]>> {
         let header = self.header();
         let contents = self.contents()?;
@@ -301,22 +309,23 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     fn contents(&self) -> Result<&'a [u8]> {
         self.source.contents().ok_or_else(|| {
-            Error::data("views need an archive in memory: map it, or load the value")
+            Error::data("views need an archive in memory: use tenarc::Map, or load the value")
         })
     }
 
-    /// A walk over the items of the [metadata](Self::metadata), for which no type is needed.
+    /// Iterates over the items of the [metadata](Self::metadata), without a Rust type for the value.
     ///
     /// # Errors
-    /// None today.
+    /// There are none at present.
     pub fn inspect(&self) -> Result<Items<'_>> {
         self.items(0..self.metadata()?.len())
     }
 
-    /// As [`inspect`](Self::inspect), of the value at `path`. Ranges are those of the whole metadata.
+    /// Like [`inspect`](Self::inspect), for the value at `path`. The ranges of the items still count from the start
+    /// of the whole metadata.
     ///
     /// # Errors
-    /// Where there is no such value.
+    /// If there is no such value.
     pub fn inspect_at(&self, path: &str) -> Result<Items<'_>> {
         self.items(find::find(self.metadata()?, path, self.options.limits)?)
     }
@@ -326,47 +335,49 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         Ok(Items::of_segment(self.metadata()?, range, base, self.buffers(), self.options.limits))
     }
 
-    /// The value of the item that stands at this range of the [metadata](Self::metadata), as
-    /// [`inspect`](Self::inspect) tells it.
+    /// Decodes the item at this range of the [metadata](Self::metadata). [`inspect`](Self::inspect) gives the
+    /// ranges.
     ///
     /// # Errors
-    /// As [`get`](Self::get), and where the range is not that of an item.
+    /// If the range is not that of an item, or the value cannot be read, is damaged, or does not fit the type.
     pub fn decode<T: DeserializeOwned>(&self, range: Range<usize>) -> Result<T> {
         let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
         let (base, item) = self.item(range)?;
         decode(PhantomData, item, base, &mut buffers, self.options)
     }
 
-    /// Part of the metadata, and where it stands in the archive.
+    /// The offset in the archive of this range of the metadata, and its bytes.
     fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }
 
-    /// Views into memory: a value whose arrays, strings and byte strings borrow from the archive,
-    /// which must lie in memory (a [`Map`](crate::Map), or bytes).
+    /// Decodes the value with arrays, strings and byte strings that borrow from the archive. The archive must be in
+    /// memory: a [`Map`](crate::Map), or bytes. Checksums of tensors are not verified.
     ///
     /// # Errors
-    /// Where the value does not fit the type, or is not aligned as its elements must be.
+    /// If the archive is not in memory, a tensor is not aligned as its elements require, or the value does not fit
+    /// the type.
     pub fn view<T: Deserialize<'a>>(&self) -> Result<T> {
         self.lend(0..self.header().metadata.len(), None)
     }
 
-    /// As [`view`](Self::view), of the value at `path`.
+    /// Like [`view`](Self::view), for the value at `path`.
     ///
     /// # Errors
-    /// As [`view`](Self::view), and where there is no such value.
+    /// If the archive is not in memory, there is no such value, a tensor is not aligned as its elements require, or the
+    /// value does not fit the type.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
         self.lend(range, None).map_err(|error| under(error, path))
     }
 
-    /// The value, with a [`SharedTensor`](crate::tensor::SharedTensor) for each tensor in a buffer, that keeps
-    /// the archive's memory alive: those are not copied. The archive must lie in memory: a
-    /// [`Map`](crate::Map), [`SharedBytes`], or what else implements [`ReadAt::share`]; other memory is
-    /// copied.
+    /// Loads the value without copying its large tensors. Each [`SharedTensor`](crate::tensor::SharedTensor) in it
+    /// uses the archive's memory and keeps that memory alive.
     ///
-    /// As with views, the checksums of tensors are not verified.
+    /// The archive must be in memory: a [`Map`](crate::Map), [`SharedBytes`], or another source that implements
+    /// [`ReadAt::share`]. If the source is in memory but cannot share it, such as `&[u8]`, tensors are copied.
+    /// Checksums of tensors are not verified.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -391,15 +402,15 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// ```
     ///
     /// # Errors
-    /// Where the value does not fit the type, and where the archive does not lie in memory.
+    /// If the archive is not in memory, or the value does not fit the type.
     pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
         self.lend(0..self.header().metadata.len(), Some(&|number| self.share_buffer(number)))
     }
 
-    /// The tensor at `path`, without a copy: see [`load_shared`](Self::load_shared).
+    /// The tensor at `path`, without copying it; see [`load_shared`](Self::load_shared).
     ///
     /// # Errors
-    /// As [`load_shared`](Self::load_shared), and where there is no tensor at `path`.
+    /// If the archive is not in memory, or there is no tensor at `path`.
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
         let range = find::find(self.metadata()?, path, self.options.limits)?;
         let tensor = self.lend(range, Some(&|number| self.share_buffer(number)));
@@ -411,7 +422,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.source.share(source::range(start, usize::try_from(len).ok()?)?)
     }
 
-    /// The value at `range`, read from the archive's own memory.
+    /// Decodes the value at `range` of the metadata, borrowing from the archive's memory.
     fn lend<T: Deserialize<'a>>(
         &self,
         range: Range<usize>,
@@ -421,7 +432,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let source: &'a S = self.source;
         let contents = self.contents()?;
         let base = header.metadata_offset() + range.start as u64;
-        let metadata = source::held(source, header.metadata_offset(), header.metadata.len())?;
+        let metadata = source::borrowed(source, header.metadata_offset(), header.metadata.len())?;
         let metadata = metadata.get(range).unwrap_or_default();
         let content = |number| {
             let (start, len) = self.loaded.buffer(number)?;
@@ -433,7 +444,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 }
 
-/// That a buffer is what its checksum says.
+/// Checks a buffer against its checksum, if `checked` is set.
 fn check(
     number: usize,
     hashes: &[u64],
@@ -449,7 +460,7 @@ fn check(
     Err(wrong_checksum(number as u64, computed, stored, at))
 }
 
-/// An error inside the value at `path`.
+/// Puts `path` in front of the path in an error.
 #[cold]
 fn under(error: Error, path: &str) -> Error {
     if path.is_empty() { error } else { error.in_field(path) }

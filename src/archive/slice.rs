@@ -1,4 +1,4 @@
-//! Which bytes of a tensor a slice of it needs.
+//! Finds out which bytes of a tensor a slice needs, and takes the slice from them.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,20 @@ use crate::meta::{Order, TensorMeta};
 use crate::strided::{Axis, starts};
 use crate::tensor::{AxisSlice, Slices};
 
-/// A run of bytes of a tensor's payload: all that a slice needs, and as little else as one run can
-/// have.
+/// The part of a tensor's payload to read for a slice: one run of bytes that contains all selected elements.
+///
+/// The run is limited by the leading axes that select a single index, and by the first axis after them. The other
+/// axes are applied in memory.
 pub struct Part {
-    /// Start and length in the payload.
+    /// Start and length of the run in the payload.
     pub bytes: (usize, usize),
-    /// Of what the slice is.
+    /// Dtype, shape and order of the slice.
     meta: TensorMeta,
-    /// The bytes of one element.
+    /// The number of bytes of one element.
     width: usize,
-    /// Where in the run the first element of the slice starts.
+    /// The position of the slice's first element in the run.
     first: usize,
-    /// What is taken along each axis of the tensor, those that change slowest first; strides are in bytes.
+    /// What is selected along each axis of the tensor, slowest axis first. Strides are in bytes.
     axes: Vec<Axis>,
 }
 
@@ -28,13 +30,20 @@ impl Part {
         let TensorMeta { dtype, shape: dims, order } = tensor;
         let width = match dtype.bits() {
             Some(bits) if bits.is_multiple_of(8) => bits / 8,
-            _ => return Err(Error::data(format!("elements of {dtype} are not read in part"))),
+            _ => {
+                return Err(Error::data(format!(
+                    "cannot slice a tensor of {dtype}: its elements are not whole bytes, or of unknown size"
+                )));
+            }
         };
         let slices = slices.as_slice();
         let given = slices.iter().filter(|slice| **slice != AxisSlice::NewAxis);
         if given.clone().count() != dims.len() {
             let given = given.count();
-            return Err(Error::data(format!("a slice of {given} axes, of a shape {dims:?}")));
+            return Err(Error::data(format!(
+                "expected a slice of {} axes for the shape {dims:?}, found {given}",
+                dims.len()
+            )));
         }
         let taken = given.zip(dims).map(|(slice, &dim)| Taken::of(*slice, dim));
         let mut taken = taken.collect::<Result<Vec<_>>>()?;
@@ -51,7 +60,7 @@ impl Part {
             return Ok(Self { bytes: (0, 0), meta, width, first: 0, axes: Vec::new() });
         }
 
-        // From here on axes that change slowest come first, and none of them is empty.
+        // From here on, the slowest axis comes first. No axis is empty.
         let mut dims = dims.to_vec();
         if *order == Order::F {
             dims.reverse();
@@ -66,7 +75,7 @@ impl Part {
             if leading {
                 start += taken.from * stride;
                 len = (taken.to - taken.from) * stride;
-                // Of a single index the next axis is one run, too.
+                // The next axis limits the run too only if this one selects a single index.
                 leading = taken.to - taken.from == 1;
             }
             first += taken.first() * stride;
@@ -75,12 +84,12 @@ impl Part {
         Ok(Self { bytes: (start, len), meta, width, first: first - start, axes })
     }
 
-    /// The slice, from the bytes of the run: in the same order as the tensor.
+    /// Takes the slice from the bytes of the run. The result has the same memory order as the tensor.
     pub fn cut(self, run: Cow<'_, [u8]>) -> (TensorMeta, Cow<'_, [u8]>) {
         let Self { meta, width, first, axes, .. } = self;
         let len = meta.byte_len().unwrap_or(0);
         let (mut outer, mut piece) = (&axes[..], width);
-        // Elements that lie behind each other are copied together.
+        // Adjacent elements are copied together.
         while let Some((last, others)) = outer.split_last()
             && (last.count == 1 || last.stride == piece.cast_signed())
         {
@@ -101,7 +110,8 @@ impl Part {
     }
 }
 
-/// What a slice takes of an axis: every so many indices of a range.
+/// The indices that a slice selects along an axis: every `step`-th index from `from` up to, not including, `to`.
+/// A negative step selects from the end of the range.
 struct Taken {
     from: usize,
     to: usize,
@@ -113,7 +123,9 @@ impl Taken {
         let from_end =
             |at: isize| if at < 0 { at.checked_add(dim.cast_signed()) } else { Some(at) };
         let (from, to, step) = match slice {
-            AxisSlice::Range { step: 0, .. } => return Err(Error::data("a slice in steps of 0")),
+            AxisSlice::Range { step: 0, .. } => {
+                return Err(Error::data("the step of a slice must not be 0"));
+            }
             AxisSlice::Range { start, end, step } => {
                 (from_end(start), end.map_or(Some(dim.cast_signed()), from_end), step)
             }
@@ -128,7 +140,7 @@ impl Taken {
             (Some(from), Some(to)) if from <= dim && to <= dim => {
                 Ok(Self { from: from.min(to), to, step })
             }
-            _ => Err(Error::data(format!("a slice beyond an axis of {dim}"))),
+            _ => Err(Error::data(format!("the slice exceeds an axis of length {dim}"))),
         }
     }
 
@@ -136,14 +148,14 @@ impl Taken {
         (self.to - self.from).div_ceil(self.step.unsigned_abs())
     }
 
-    /// The first index that is taken; the range is not empty.
+    /// The first selected index. The range must not be empty.
     fn first(&self) -> usize {
         if self.step > 0 { self.from } else { self.to - 1 }
     }
 
     fn axis(&self, stride: usize) -> Axis {
         let count = self.count();
-        // With one index the step may be longer than the axis.
+        // If only one index is selected, the step can exceed the axis, and the product could overflow.
         let step = if count > 1 { self.step } else { 0 };
         Axis { count, stride: step * stride.cast_signed() }
     }

@@ -1,4 +1,4 @@
-//! Reading pieces of an archive: borrowed from memory, or copied out of what reads at positions.
+//! Reads pieces of an archive: borrows them if the source is in memory, and copies them otherwise.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,15 +12,16 @@ pub fn in_memory(len: u64, at: u64) -> Result<usize> {
     usize::try_from(len)
         .ok()
         .filter(|&len| isize::try_from(len).is_ok())
-        .ok_or_else(|| Error::limit(format!("{len} bytes do not fit memory")).at(at))
+        .ok_or_else(|| Error::limit(format!("{len} bytes do not fit in memory")).at(at))
 }
 
-/// Fills `out` from `offset` on, however little each read gives.
+/// Fills `out` with the bytes from `offset` on. Repeats short reads.
 pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
     fill(source, out, offset, " of the archive")
 }
 
-/// As [`read_exact`], of something else than an archive: `whole` ends the error where that ends.
+/// Like [`read_exact`], for any source. `whole` is the end of the message if the source is too short, such as
+/// ` of the archive`.
 pub fn fill<S: ReadAt + ?Sized>(
     source: &S,
     out: &mut [u8],
@@ -40,7 +41,8 @@ pub fn fill<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// `len` bytes from `offset` on, which the archive is long enough for.
+/// `len` bytes from `offset` on. The caller has checked that the archive is long enough, since a copy is allocated
+/// before it is read.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
     let len = in_memory(len, offset)?;
     if let Some(bytes) = range(offset, len).and_then(|range| source.read_before(range)) {
@@ -56,8 +58,8 @@ pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Co
     Ok(Cow::Owned(bytes))
 }
 
-/// As [`bytes`], of a source that holds all of them.
-pub fn held<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
+/// Like [`bytes`], for a source in memory: never copies.
+pub fn borrowed<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
     let before = range(offset, len).and_then(|range| source.read_before(range));
     match (before, source.contents()) {
         (Some(bytes), _) => Ok(bytes),
@@ -66,20 +68,20 @@ pub fn held<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&
     }
 }
 
-/// Where `len` bytes from `offset` on are in memory, if they can be.
+/// The range of `len` bytes from `offset` on. `None` if it is too large for a `usize`.
 pub fn range(offset: u64, len: usize) -> Option<Range<usize>> {
     let start = usize::try_from(offset).ok()?;
     Some(start..start.checked_add(len)?)
 }
 
-/// `len` bytes of the contents of an archive.
+/// `len` bytes from `offset` on, in the contents of an archive.
 pub fn slice(contents: &[u8], offset: u64, len: usize) -> Result<&[u8]> {
     let found = range(offset, len).and_then(|range| contents.get(range));
     found.ok_or_else(|| Error::eof(&format!("{len} bytes of the archive")).at(offset))
 }
 
-/// A whole record with its hash, which must end where `end` is or before and be no longer than
-/// `limit`: files can be sparse.
+/// Reads a whole record with its hash. The record must not extend beyond `end`, and must not be longer than
+/// `limit`: a sparse file can claim any length.
 pub fn record<S: ReadAt + ?Sized>(
     source: &S,
     offset: u64,
@@ -92,17 +94,20 @@ pub fn record<S: ReadAt + ?Sized>(
         let error = if head.len() < MAX_RECORD_HEAD {
             Error::torn("the archive ends inside a record")
         } else {
-            Error::damaged("expected a record, found something else")
+            Error::damaged("expected a record, found other bytes")
         };
         return Err(error.at(offset));
     };
     if lengths.total > room {
-        let what = format!("a header of {} bytes, of which {room} are there", lengths.total);
+        let what = format!(
+            "a header has {} bytes, but the archive ends after {room} of them",
+            lengths.total
+        );
         return Err(Error::torn(what).at(offset));
     }
     if lengths.total > limit {
         let found = lengths.total;
-        let what = format!("a header of {found} bytes, {limit} are allowed");
+        let what = format!("a header has {found} bytes, the limit is {limit}");
         return Err(Error::limit(what).at(offset));
     }
     bytes(source, offset, lengths.total)

@@ -10,13 +10,13 @@ use super::body::{Body, cut, discard, last_uses, received, skip_to_body, take};
 use super::directory::{Directory, Entry};
 use crate::error::{Category, Error, Result};
 use crate::io::checksum::Hasher;
-use crate::io::source::{IoRead, Read as _};
+use crate::io::source::{IoRead, Source as _};
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::wrong_checksum;
 use crate::segment::decode;
-use crate::segment::format::{self, Kind, MAGIC, MAX_RECORD_HEAD, TAIL};
+use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, RecordKind, TAIL};
 use crate::segment::header::Header;
 use crate::segment::path;
 
@@ -237,7 +237,7 @@ impl<R: io::Read> IArchive<R> {
 
     /// Reads the record after a value: an end mark or the header of another segment. Either confirms that the
     /// value is complete.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn confirm(&mut self) -> Result<()> {
         if self.next.is_some() {
             return Ok(());
         }
@@ -278,12 +278,12 @@ impl<R: io::Read> IArchive<R> {
         let record = take(&mut self.read, len, "a header")?;
         let opened = format::open_record(&record, at)?;
         match opened.kind {
-            Kind::Segment => {
+            RecordKind::Segment => {
                 let header = Header::parse(opened, lengths.total, at)?;
                 self.finished = false;
                 Ok(Found::Segment(Box::new(Next { record, header })))
             }
-            Kind::End => {
+            RecordKind::End => {
                 let tail = take(&mut self.read, TAIL, "an end mark")?;
                 let expected = self.directory.end_mark(at)?;
                 if expected != [record, tail].concat() {
@@ -293,7 +293,7 @@ impl<R: io::Read> IArchive<R> {
                 self.finished = true;
                 Ok(Found::EndMark)
             }
-            Kind::Directory => {
+            RecordKind::Directory => {
                 let what = "unexpected block of the directory";
                 Err(Error::damaged(what).at(at))
             }

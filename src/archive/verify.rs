@@ -53,7 +53,7 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
     }
 }
 
-/// Checks the padding and, against their checksums, the buffers.
+/// Checks the padding and the checksums of the buffers. Reads blocks of the length of `step`.
 pub fn body<S: ReadAt + ?Sized>(
     source: &S,
     segment: &Loaded,

@@ -59,7 +59,7 @@ pub struct OArchive<W: Write> {
 /// What files can do and other writers cannot. Other writers get functions that do nothing.
 struct Hooks<W> {
     /// Called before an end mark is written: makes everything before it durable.
-    settle: fn(&mut W) -> Result<()>,
+    prepare: fn(&mut W) -> Result<()>,
     /// Called after an end mark is written: makes it durable. A new file is renamed to its path.
     commit: fn(&mut W, u64, Then) -> Result<()>,
     /// Removes everything that was written from this position on. `false` if that is not possible.
@@ -68,7 +68,7 @@ struct Hooks<W> {
 
 impl<W> Hooks<W> {
     fn none() -> Self {
-        Self { settle: |_| Ok(()), commit: |_, _, _| Ok(()), undo: |_, _| Ok(false) }
+        Self { prepare: |_| Ok(()), commit: |_, _, _| Ok(()), undo: |_, _| Ok(false) }
     }
 }
 
@@ -274,7 +274,7 @@ impl<W: Write> OArchive<W> {
     fn end(&mut self, then: Then) -> Result<()> {
         self.check()?;
         self.broken = true;
-        (self.hooks.settle)(self.sink.overflow_mut().get_mut())?;
+        (self.hooks.prepare)(self.sink.overflow_mut().get_mut())?;
         let mark = self.directory.end_mark(self.position())?;
         self.sink.put_block(&mark)?;
         self.sink.flush()?;
@@ -350,20 +350,20 @@ impl<W: Write> Output for Padded<'_, W> {
 /// The file that an [`OArchive`] writes. If it is dropped without [`commit`](OArchive::commit) or
 /// [`finish`](OArchive::finish), the previous content of the path stays.
 pub struct ArchiveFile {
-    held: Held,
+    target: Target,
     sync: SyncLevel,
     /// The length of the file up to its last end mark.
     committed: u64,
     len: u64,
 }
 
-/// What gives an [`ArchiveFile`] the right to write to its file.
-enum Held {
+/// The file that an [`ArchiveFile`] may write to.
+enum Target {
     /// A temporary file, not renamed to its path yet.
     New(Box<AtomicFile>),
     /// The file at its path, with a lock.
     Locked(Locked),
-    /// Nothing: the archive is finished, and others may change the file.
+    /// No file: the archive is finished, and others may change it.
     Finished,
 }
 
@@ -375,11 +375,11 @@ impl fmt::Debug for ArchiveFile {
 
 impl ArchiveFile {
     const HOOKS: Hooks<Self> =
-        Hooks { settle: Self::settle, commit: Self::commit, undo: Self::undo };
+        Hooks { prepare: Self::prepare, commit: Self::commit, undo: Self::undo };
 
-    fn settle(&mut self) -> Result<()> {
+    fn prepare(&mut self) -> Result<()> {
         // A new file is synced as a whole before it is renamed.
-        let Held::Locked(locked) = &self.held else { return Ok(()) };
+        let Target::Locked(locked) = &self.target else { return Ok(()) };
         // If another file was renamed over this one, nobody would find what is committed here.
         let there = locked.is_at_its_path();
         if !there.map_err(|error| failed(error, "cannot look at", locked))? {
@@ -399,33 +399,33 @@ impl ArchiveFile {
     }
 
     fn commit(&mut self, position: u64, then: Then) -> Result<()> {
-        if let Held::Locked(locked) = &self.held {
+        if let Target::Locked(locked) = &self.target {
             self.sync(locked)?;
         }
         self.committed = position;
-        self.held = match (std::mem::replace(&mut self.held, Held::Finished), then) {
-            (Held::New(new), Then::MoreValues) => {
+        self.target = match (std::mem::replace(&mut self.target, Target::Finished), then) {
+            (Target::New(new), Then::MoreValues) => {
                 // Lock the file before it has a path at which others can open it.
                 let locked = new.lock()?;
                 new.commit(self.sync)?;
-                Held::Locked(locked)
+                Target::Locked(locked)
             }
-            (Held::New(new), Then::Nothing) => {
+            (Target::New(new), Then::Nothing) => {
                 new.commit(self.sync)?;
-                Held::Finished
+                Target::Finished
             }
-            (held, Then::MoreValues) => held,
-            (_, Then::Nothing) => Held::Finished,
+            (target, Then::MoreValues) => target,
+            (_, Then::Nothing) => Target::Finished,
         };
         Ok(())
     }
 
     fn undo(&mut self, position: u64) -> io::Result<bool> {
         if self.len > position {
-            let mut file = match &self.held {
-                Held::New(new) => new.file(),
-                Held::Locked(locked) => &locked.file,
-                Held::Finished => return Ok(false),
+            let mut file = match &self.target {
+                Target::New(new) => new.file(),
+                Target::Locked(locked) => &locked.file,
+                Target::Finished => return Ok(false),
             };
             file.set_len(position)?;
             file.seek(io::SeekFrom::Start(position))?;
@@ -442,15 +442,15 @@ fn failed(error: io::Error, attempt: &str, locked: &Locked) -> Error {
 
 impl Write for ArchiveFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = match &mut self.held {
-            Held::New(new) => new.write(bytes)?,
-            Held::Locked(locked) => match locked.file.write(bytes) {
+        let written = match &mut self.target {
+            Target::New(new) => new.write(bytes)?,
+            Target::Locked(locked) => match locked.file.write(bytes) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                     return Err(failed(error, "cannot write", locked).into());
                 }
                 result => result?,
             },
-            Held::Finished => return Err(io::Error::other("the archive is finished")),
+            Target::Finished => return Err(io::Error::other("the archive is finished")),
         };
         self.len += written as u64;
         Ok(written)
@@ -463,7 +463,7 @@ impl Write for ArchiveFile {
 
 impl Drop for ArchiveFile {
     fn drop(&mut self) {
-        if let Held::Locked(locked) = &self.held
+        if let Target::Locked(locked) = &self.target
             && self.len > self.committed
         {
             // If this fails, unfinished bytes follow the last end mark, as after a crash.
@@ -486,7 +486,7 @@ impl OArchive<ArchiveFile> {
         options.check()?;
         let new = Box::new(AtomicFile::replacing(path)?);
         let sync = options.sync;
-        let file = ArchiveFile { held: Held::New(new), sync, committed: 0, len: 0 };
+        let file = ArchiveFile { target: Target::New(new), sync, committed: 0, len: 0 };
         Self::started(file, options, ArchiveFile::HOOKS)
     }
 
@@ -529,7 +529,7 @@ impl OArchive<ArchiveFile> {
         }
         locked.file.seek(io::SeekFrom::Start(end)).map_err(failed)?;
         let sync = options.sync;
-        let file = ArchiveFile { held: Held::Locked(locked), sync, committed: end, len: end };
+        let file = ArchiveFile { target: Target::Locked(locked), sync, committed: end, len: end };
         let sink = Stage::sink_at(file, end);
         Ok(Self { sink, options, directory, hooks: ArchiveFile::HOOKS, broken: false })
     }

@@ -48,7 +48,7 @@ impl Manifest {
         for (number, line) in text.lines().enumerate() {
             let bad =
                 |what| Error::damaged(format!("{what} in line {} of {}", number + 1, shown(&path)));
-            let (name, sum) = parse(line).ok_or_else(|| bad("no sum of a checkpoint"))?;
+            let (name, sum) = parse(line).ok_or_else(|| bad("expected the sum of a checkpoint"))?;
             if sums.insert(name, sum).is_some() {
                 return Err(bad("a second sum of the same file"));
             }
@@ -117,7 +117,7 @@ impl Manifest {
         if sum == *listed {
             return Ok(());
         }
-        Err(Error::damaged(format!("{} has another SHA-256 sum than {FILE} says", shown(&path))))
+        Err(Error::damaged(format!("{} does not have the SHA-256 sum in {FILE}", shown(&path))))
     }
 }
 

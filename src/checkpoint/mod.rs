@@ -337,7 +337,7 @@ impl Checkpoints {
     ///
     /// If there is no such step, or if it cannot be loaded.
     pub fn load<T: DeserializeOwned>(&self, step: u64) -> Result<T> {
-        self.settled(
+        self.with_view(
             || self.view(),
             |view| {
                 let Some(name) = view.names().rfind(|name| name.step == step) else {
@@ -386,7 +386,7 @@ impl Checkpoints {
     /// - There are checkpoints, but all are damaged.
     /// - The directory or the manifest cannot be read.
     pub fn latest<T: DeserializeOwned>(&self) -> Result<Option<Latest<T>>> {
-        self.settled(
+        self.with_view(
             || self.view(),
             |view| {
                 let mut skipped = Vec::new();
@@ -434,7 +434,7 @@ impl Checkpoints {
             let view = self.look(true)?;
             if view.manifest.is_some() { Ok(view) } else { Err(Manifest::missing(&self.dir)) }
         };
-        self.settled(complete, |view| {
+        self.with_view(complete, |view| {
             for name in view.names() {
                 match view.check(&self.dir, &name) {
                     Err(_) if self.has_vanished(view, &name) => return Err(Vanished),
@@ -447,7 +447,7 @@ impl Checkpoints {
     }
 
     /// Reads from a view of the directory. Starts again if a save replaced the files meanwhile.
-    fn settled<T>(
+    fn with_view<T>(
         &self,
         look: impl Fn() -> Result<View>,
         read: impl Fn(&View) -> Result<Result<T>, Vanished>,

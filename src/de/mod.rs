@@ -19,6 +19,7 @@ pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
 pub(crate) use self::typed::{Narrowing, one_more, visit_numbers};
 use crate::error::{Category, Error, Result};
+use crate::io::source::Source as _;
 pub use crate::io::source::{IoRead, Read, SliceRead};
 use crate::magic::{MAGIC, archive_as_message};
 pub use crate::options::{DecodeOptions, Limits};

@@ -3,6 +3,7 @@
 mod bytes;
 mod element;
 mod plain;
+mod show;
 
 use std::borrow::Cow;
 
@@ -13,6 +14,7 @@ use bytes::from_bits;
 pub use bytes::{copied, le_bytes, viewed};
 pub use element::Element;
 use element::Sealed as _;
+pub use show::{FirstOf, show_bytes_of_tensor, show_tensor};
 
 use crate::dtype::{DType, for_each_dtype};
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::io::buffers::Buffers;
-use crate::io::source::{Bytes, Read, SliceRead, sealed};
+use crate::io::source::{Bytes, Read, SliceRead, Source};
 
 /// Reads the metadata of a segment. References to buffers are resolved through `buffers`.
 pub struct SegmentRead<'de, 'b> {
@@ -18,9 +18,9 @@ impl<'de, 'b> SegmentRead<'de, 'b> {
     }
 }
 
-impl sealed::Sealed for SegmentRead<'_, '_> {}
+impl<'de> Read<'de> for SegmentRead<'de, '_> {}
 
-impl<'de> Read<'de> for SegmentRead<'de, '_> {
+impl<'de> Source<'de> for SegmentRead<'de, '_> {
     #[inline(always)]
     fn window(&self) -> &[u8] {
         self.metadata.window()

@@ -3,14 +3,10 @@
 //! Both provide a window: the next bytes that are available without I/O. Heads are parsed from the
 //! window. Payloads are borrowed, copied from the window, or read directly into their destination.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::Buffers;
-
-pub(crate) mod sealed {
-    pub trait Sealed {}
-}
 
 /// Bytes taken from a source.
 pub enum Bytes<'de, 's> {
@@ -34,28 +30,26 @@ impl Bytes<'_, '_> {
 
 /// The input of a [`Deserializer`](crate::Deserializer): [`SliceRead`] or [`IoRead`].
 ///
-/// This trait is sealed, and its methods are not part of the public interface.
-pub trait Read<'de>: sealed::Sealed {
+/// This trait is sealed: other crates cannot implement it.
+pub trait Read<'de>: Source<'de> {}
+
+/// The methods of [`Read`]. Other crates cannot name this trait, so the methods are private to this crate.
+pub trait Source<'de> {
     /// The next bytes that are available without I/O.
-    #[doc(hidden)]
     fn window(&self) -> &[u8];
 
     /// Reads until the window has `need` bytes or the input ends. `need` is at most the length of a
     /// head.
-    #[doc(hidden)]
     fn fill(&mut self, need: usize) -> Result<()>;
 
     /// Moves past the first `n` bytes of the window.
-    #[doc(hidden)]
     fn advance(&mut self, n: usize);
 
     /// Skips `skip` bytes and takes the `len` bytes after them, if the window contains all of them.
-    #[doc(hidden)]
     fn short<'s>(&'s mut self, skip: usize, len: usize) -> Option<Bytes<'de, 's>>;
 
     /// If the window starts with the byte `initial`, takes it and the `N` bytes after it, and returns
     /// these `N` bytes. Otherwise, or if the window is too short, takes nothing.
-    #[doc(hidden)]
     #[inline(always)]
     fn after<const N: usize>(&mut self, initial: u8) -> Option<[u8; N]> {
         let (&first, rest) = self.window().split_first()?;
@@ -68,51 +62,40 @@ pub trait Read<'de>: sealed::Sealed {
     }
 
     /// The position in the input, in bytes from its start.
-    #[doc(hidden)]
     fn offset(&self) -> u64;
 
     /// The number of bytes left in the input, if it is known. A length in the document of at most this
     /// number is backed by input.
-    #[doc(hidden)]
     fn remaining(&self) -> Option<usize>;
 
     /// Whether the length of the input limits how much memory a document can ask for.
-    #[doc(hidden)]
     fn bounds_itself(&self) -> bool {
         self.remaining().is_some()
     }
 
     /// Takes exactly `len` bytes. `what` names them in the error if the input is too short.
-    #[doc(hidden)]
     fn take<'s>(&'s mut self, len: usize, what: &str) -> Result<Bytes<'de, 's>>;
 
     /// Fills `out` from the input. `what` names the bytes in the error if the input is too short.
-    #[doc(hidden)]
     fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<()>;
 
     /// Remembers bytes that were read, for use in error messages.
-    #[doc(hidden)]
     type Mark;
 
     /// Marks the bytes from offset `from` to the current position.
-    #[doc(hidden)]
     fn mark(&self, from: u64) -> Self::Mark;
 
     /// The offset of the marked bytes, and a slice that starts with them. A reader only keeps the
     /// first bytes.
-    #[doc(hidden)]
     fn marked<'a>(&'a self, mark: &'a Self::Mark) -> (u64, &'a [u8]);
 
     /// Starts to record the bytes that are read.
-    #[doc(hidden)]
     fn record(&mut self);
 
-    /// Ends the recording and returns the bytes read since [`Read::record`].
-    #[doc(hidden)]
+    /// Ends the recording and returns the bytes read since [`Source::record`].
     fn recorded(&mut self) -> Bytes<'de, 'static>;
 
     /// The buffers that the input may refer to. `None` for a message, which has no buffers.
-    #[doc(hidden)]
     #[inline(always)]
     fn buffers(&mut self) -> Option<&mut dyn Buffers<'de>> {
         None
@@ -120,7 +103,6 @@ pub trait Read<'de>: sealed::Sealed {
 
     /// Returns the bytes of a tensor: as they are, or as an aligned copy if they are not aligned to
     /// `_align` and the source has an arena.
-    #[doc(hidden)]
     #[inline(always)]
     fn aligned(&mut self, bytes: &'de [u8], _align: usize) -> &'de [u8] {
         bytes
@@ -128,11 +110,19 @@ pub trait Read<'de>: sealed::Sealed {
 }
 
 /// Reads from a slice of bytes. Strings, byte strings and views are borrowed from it.
-#[derive(Debug)]
 pub struct SliceRead<'de> {
     rest: &'de [u8],
     whole: &'de [u8],
     mark: usize,
+}
+
+impl fmt::Debug for SliceRead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceRead")
+            .field("len", &self.whole.len())
+            .field("left", &self.rest.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'de> SliceRead<'de> {
@@ -145,9 +135,9 @@ impl<'de> SliceRead<'de> {
     }
 }
 
-impl sealed::Sealed for SliceRead<'_> {}
+impl<'de> Read<'de> for SliceRead<'de> {}
 
-impl<'de> Read<'de> for SliceRead<'de> {
+impl<'de> Source<'de> for SliceRead<'de> {
     #[inline(always)]
     fn window(&self) -> &[u8] {
         self.rest
@@ -244,7 +234,6 @@ pub(crate) fn of_whole(error: Error, expected: usize, found: u64, what: &str) ->
 /// [`Deserializer::into_inner`] returns them.
 ///
 /// [`Deserializer::into_inner`]: crate::Deserializer::into_inner
-#[derive(Debug)]
 pub struct IoRead<R> {
     reader: R,
     buf: Box<[u8]>,
@@ -253,6 +242,12 @@ pub struct IoRead<R> {
     /// The position of `buf[start]` in the input.
     offset: u64,
     recording: Option<Vec<u8>>,
+}
+
+impl<R> fmt::Debug for IoRead<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IoRead").field("offset", &self.offset).finish_non_exhaustive()
+    }
 }
 
 const BUFFER: usize = 64 << 10;
@@ -316,9 +311,9 @@ impl<R: io::Read> IoRead<R> {
     }
 }
 
-impl<R> sealed::Sealed for IoRead<R> {}
+impl<R: io::Read> Read<'_> for IoRead<R> {}
 
-impl<'de, R: io::Read> Read<'de> for IoRead<R> {
+impl<'de, R: io::Read> Source<'de> for IoRead<R> {
     #[inline]
     fn window(&self) -> &[u8] {
         self.window_slice()

@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::format::{self, Kind};
+use crate::segment::format::{self, RecordKind};
 use crate::segment::header::{Content, Header};
 use crate::segment::path::{self, TensorInfo};
 
@@ -69,7 +69,7 @@ impl Parsed {
     /// Parses the header at the start of the metadata.
     pub fn header(record: &[u8]) -> Result<Header> {
         let opened = format::open_record(record, 0)?;
-        if opened.kind != Kind::Segment {
+        if opened.kind != RecordKind::Segment {
             return Err(Error::data("expected the metadata of parts, found another record").at(0));
         }
         Header::parse(opened, record.len() as u64, 0)

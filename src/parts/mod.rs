@@ -1,16 +1,16 @@
 //! Out-of-band tensors: a value as metadata and separate buffers, to be sent or stored by the user.
 
 mod buffer;
-mod held;
 mod info;
+mod joined;
 mod split;
 
 use serde::Serialize;
 use serde::de::Deserialize;
 
 pub use buffer::Buffer;
-pub use held::Parts;
 pub use info::{BufferInfo, PartsInfo};
+pub use joined::Parts;
 pub use split::{Piece, Split};
 
 use crate::error::Result;
@@ -92,7 +92,7 @@ pub fn from_parts_with<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     let parsed = Parsed::new(metadata, options.limits)?;
     parsed.check_references(metadata, options.limits)?;
     parsed.check(metadata, buffers.iter().map(AsRef::as_ref), options)?;
-    held::decode(metadata, &parsed, buffers, "", None, None, options)
+    joined::decode(metadata, &parsed, buffers, "", None, None, options)
 }
 
 struct Copies {

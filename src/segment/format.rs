@@ -36,13 +36,13 @@ const HASH_HEAD: u8 = head::BYTES << 5 | 8;
 
 /// The kinds of records. Each has a tag of four ASCII letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     Segment,
     Directory,
     End,
 }
 
-impl Kind {
+impl RecordKind {
     const ALL: [Self; 3] = [Self::Segment, Self::Directory, Self::End];
 
     pub fn tag(self) -> u64 {
@@ -151,9 +151,9 @@ pub struct RecordLen {
     pub total: u64,
 }
 
-/// A record whose hash was verified. `wire` stands after the version, at the record's first field.
+/// A record whose hash was verified. `wire` is positioned after the version, at the record's first field.
 pub struct Record<'a> {
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The record's own hash. It is the seed of the hash over the buffer checksums, so that these
     /// cannot belong to another header.
     pub hash: u64,
@@ -170,7 +170,7 @@ pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     let mut wire = Wire::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
     if let (Ok(tag), Ok(array), Ok(version)) = (wire.head(), wire.head(), wire.head())
         && tag.major() == head::TAG
-        && Kind::of_tag(tag.arg).is_some()
+        && RecordKind::of_tag(tag.arg).is_some()
         && array.major() == head::ARRAY
         && version.major() == head::UNSIGNED
         && version.arg != VERSION
@@ -209,7 +209,7 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
     let mut wire = Wire::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
-    let kind = Kind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
+    let kind = RecordKind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
     let fields = array.length().filter(|_| array.major() == head::ARRAY);
     match (kind, fields) {
         (Some(kind), Some(fields)) if version.major() == head::UNSIGNED && fields > 0 => {

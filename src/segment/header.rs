@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::format::{self, Items, Kind, Layout, Record};
+use super::format::{self, Items, Layout, Record, RecordKind};
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::source::SliceRead;
@@ -48,7 +48,7 @@ impl<'a> Content<'a> {
     fn before_metadata(&self) -> Result<Vec<u8>> {
         let Self { name, alignment, checked, lengths, .. } = *self;
         let mut items = Items::new();
-        items.head(head::TAG, Kind::Segment.tag())?;
+        items.head(head::TAG, RecordKind::Segment.tag())?;
         items.head(head::ARRAY, 6)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
         items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
         items.head(head::ARRAY, lengths.len() as u64)?;

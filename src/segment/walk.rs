@@ -69,20 +69,20 @@ impl Plan {
             let mut first = First {
                 choice: Choice::new(options, &mixed, no_sequences, &mut asking),
                 lengths: Vec::new(),
-                open: None,
+                current: None,
                 mixed: Vec::new(),
                 restart: false,
                 known: options.dedup.then(Known::new),
             };
             let (metadata, result) = walk(value, None, &mut first);
-            let First { lengths, mixed: new, restart, known, open, .. } = first;
+            let First { lengths, mixed: new, restart, known, current, .. } = first;
             mixed.extend(new);
             answers = asking.given;
             if restart {
                 continue;
             }
             result?;
-            if open.is_some() {
+            if current.is_some() {
                 return Err(unfinished());
             }
             let targets = known.map(|known| known.targets);
@@ -123,13 +123,13 @@ impl Plan {
             stepped: checksums,
             written: 0,
             asked: 0,
-            open: None,
+            current: None,
         };
         let (_, result) = walk(value, Some(&self.metadata), &mut second);
-        let Second { open, written, asked, hashes, .. } = second;
+        let Second { current, written, asked, hashes, .. } = second;
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
-        if open.is_some() || written != self.lengths.len() || asked != targets {
+        if current.is_some() || written != self.lengths.len() || asked != targets {
             return Err(changed("fewer tensors than in the first pass"));
         }
         Ok(if checksums { hashes } else { Vec::new() })
@@ -335,7 +335,7 @@ struct First<'a> {
     choice: Choice<'a>,
     lengths: Vec<u64>,
     /// The payload being written: its length, and with deduplication a hash of its content.
-    open: Option<(u64, Option<Identity>)>,
+    current: Option<(u64, Option<Identity>)>,
     mixed: Vec<usize>,
     restart: bool,
     known: Option<Known>,
@@ -361,27 +361,27 @@ impl Apart for First<'_> {
     fn mixed(&mut self, sequence: usize) {
         self.mixed.push(sequence);
         // If nothing of the sequence went to a buffer yet, it is simply written inline.
-        self.restart |= self.open.is_some();
+        self.restart |= self.current.is_some();
     }
 
     fn begin(&mut self, len: usize) -> Result<bool> {
         let identity = self.known.as_ref().map(|known| Identity::new(known.seed));
         let wanted = identity.is_some();
-        if self.open.replace((len as u64, identity)).is_some() {
+        if self.current.replace((len as u64, identity)).is_some() {
             return Err(unfinished());
         }
         Ok(wanted)
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
-        if let Some((_, Some(identity))) = &mut self.open {
+        if let Some((_, Some(identity))) = &mut self.current {
             identity.update(block);
         }
         Ok(())
     }
 
     fn end(&mut self) -> Result<u64> {
-        let (len, identity) = self.open.take().ok_or_else(unfinished)?;
+        let (len, identity) = self.current.take().ok_or_else(unfinished)?;
         let next = self.lengths.len() as u64;
         let number = match (&mut self.known, identity) {
             (Some(known), Some(identity)) => {
@@ -409,10 +409,10 @@ struct Second<'a> {
     /// The number of buffers written, and of payloads seen.
     written: usize,
     asked: usize,
-    open: Option<Open>,
+    current: Option<Current>,
 }
 
-struct Open {
+struct Current {
     number: u64,
     left: u64,
     /// Whether this buffer was already written for an equal payload.
@@ -426,7 +426,7 @@ impl Apart for Second<'_> {
     fn mixed(&mut self, _: usize) {}
 
     fn begin(&mut self, len: usize) -> Result<bool> {
-        if self.open.is_some() {
+        if self.current.is_some() {
             return Err(unfinished());
         }
         let next = self.written as u64;
@@ -448,21 +448,21 @@ impl Apart for Second<'_> {
             self.out.begin(number, len as u64)?;
             self.written += 1;
         }
-        self.open = Some(Open { number, left: len as u64, again, hasher: Hasher::new() });
+        self.current = Some(Current { number, left: len as u64, again, hasher: Hasher::new() });
         Ok(true)
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
-        let open = self.open.as_mut().ok_or_else(unfinished)?;
-        let left = open.left.checked_sub(block.len() as u64);
-        open.left = left.ok_or_else(|| changed("a sequence is longer than before"))?;
+        let current = self.current.as_mut().ok_or_else(unfinished)?;
+        let left = current.left.checked_sub(block.len() as u64);
+        current.left = left.ok_or_else(|| changed("a sequence is longer than before"))?;
         // Small steps: the bytes are still in the cache after hashing.
         let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
             if self.hashing {
-                open.hasher.update(step);
+                current.hasher.update(step);
             }
-            if !open.again {
+            if !current.again {
                 self.out.put(step)?;
             }
         }
@@ -470,22 +470,22 @@ impl Apart for Second<'_> {
     }
 
     fn end(&mut self) -> Result<u64> {
-        let open = self.open.take().ok_or_else(unfinished)?;
-        if open.left != 0 {
+        let current = self.current.take().ok_or_else(unfinished)?;
+        if current.left != 0 {
             return Err(changed("a sequence is shorter than before"));
         }
-        if !open.again {
+        if !current.again {
             self.out.end()?;
         }
         if self.hashing {
-            let hash = open.hasher.finish();
-            let index = usize::try_from(open.number).unwrap_or(usize::MAX);
+            let hash = current.hasher.finish();
+            let index = usize::try_from(current.number).unwrap_or(usize::MAX);
             match self.hashes.get(index) {
                 None => self.hashes.push(hash),
                 Some(&first) if first == hash => {}
                 Some(_) => return Err(changed("tensors that were equal are different now")),
             }
         }
-        Ok(open.number)
+        Ok(current.number)
     }
 }

@@ -1,12 +1,13 @@
 //! A tensor whose dtype is known at run time.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::numbers::Numbers;
 use super::raw_tensor::Data;
 use super::{FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::DType;
-use crate::elements::{Element, Elements};
+use crate::elements::{Element, Elements, show_tensor};
 use crate::error::{Error, Result};
 use crate::wire::payload::read_elements;
 
@@ -26,10 +27,17 @@ use crate::wire::payload::read_elements;
 /// assert!(back.view::<f32>().is_err());
 /// # Ok::<(), tenarc::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct DynTensor {
     meta: TensorMeta,
     elements: Elements,
+}
+
+/// Shows dtype, shape, order and the first 8 elements, in the order in which they are stored.
+impl fmt::Debug for DynTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_tensor(f, "DynTensor", &self.meta, &self.elements)
+    }
 }
 
 impl DynTensor {

@@ -1,5 +1,7 @@
 //! A view of a tensor whose dtype is known at run time.
 
+use std::fmt;
+
 use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor};
 use crate::dtype::DType;
 use crate::elements::{self, Element, Elements};
@@ -24,10 +26,17 @@ use crate::error::{Error, Result};
 /// assert!(weight.view::<f32>().is_err());
 /// # Ok::<(), tenarc::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct DynView<'a> {
     meta: TensorMeta,
     bytes: &'a [u8],
+}
+
+/// Shows dtype, shape, order and the first 8 elements, in the order in which they are stored.
+impl fmt::Debug for DynView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        elements::show_bytes_of_tensor(f, "DynView", &self.meta, self.bytes)
+    }
 }
 
 impl<'a> DynView<'a> {

@@ -61,12 +61,14 @@ mod raw_tensor;
 mod rows;
 mod sequences;
 mod shared_tensor;
+mod show;
 mod slices;
 mod to_tensor;
 pub(crate) mod variable;
 mod visit;
 mod write;
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -96,8 +98,15 @@ use crate::error::Result;
 /// Under other serde formats it is a struct of dtype, shape, order and bytes, or under those
 /// meant for people, such as JSON, `{dtype, shape, data}` with the elements as numbers in
 /// row-major order, non-finite ones as the strings `"NaN"`, `"inf"` and `"-inf"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tensor<T>(pub T);
+
+/// Shows the array's own `Debug` output, up to 2,000 characters of it: that of a `Vec` contains every element.
+impl<T: fmt::Debug> fmt::Debug for Tensor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tensor").field(&show::Start(&self.0)).finish()
+    }
+}
 
 impl<T> Tensor<T> {
     /// The array.

@@ -1,12 +1,22 @@
 //! Sequences of numbers of one type.
 
+use std::fmt;
+
 use crate::dtype::DType;
 use crate::elements::{Element, Elements};
 
 /// The numbers of a bare typed array (RFC 8746, section 2), as a [`Value`](crate::Value) holds
 /// them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Numbers(pub(crate) Elements);
+
+/// Shows dtype, length and the first 8 numbers.
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Numbers");
+        self.0.show(shown.field("dtype", &self.dtype()).field("len", &self.len()))
+    }
+}
 
 impl Numbers {
     /// The type of the numbers.

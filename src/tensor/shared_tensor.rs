@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{DynTensor, FromTensor, Order, RawTensor, TensorMeta, ToTensor, dyn_view};
 use crate::dtype::DType;
-use crate::elements::Element;
+use crate::elements::{self, Element};
 use crate::error::Result;
 use crate::mem::shared_bytes::SharedBytes;
 
@@ -26,12 +26,17 @@ enum Held {
     Own(DynTensor),
 }
 
+/// Shows dtype, shape, order and the first 8 elements, in the order in which they are stored.
 impl fmt::Debug for SharedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedTensor")
-            .field("meta", &self.meta())
-            .field("shared", &self.is_shared())
-            .finish_non_exhaustive()
+        match &self.held {
+            Held::Shared(meta, bytes) => {
+                elements::show_bytes_of_tensor(f, "SharedTensor", meta, bytes)
+            }
+            Held::Own(tensor) => {
+                elements::show_tensor(f, "SharedTensor", tensor.meta_ref(), tensor.elements())
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a [`Value`] to any deserializable type.
+//! Deserializes any type from a [`Value`].
 
 mod access;
 mod within;
@@ -17,15 +17,15 @@ use crate::shape::Shape;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
 
-/// Makes a value of another type from a [`Value`]. Strings and tensors are moved, not copied.
+/// Converts a [`Value`] to another type. Strings and tensors are moved, not copied.
 ///
 /// # Errors
-/// Where the value does not fit the type.
+/// If the value does not fit the type.
 pub fn from_value<'de, T: Deserialize<'de>>(value: Value) -> Result<T> {
     T::deserialize(value)
 }
 
-/// A value that is taken apart, or one that is borrowed from.
+/// The deserializer: an owned value, whose content is moved, or a borrowed one.
 pub enum Node<'de> {
     Owned(Value),
     Borrowed(&'de Value),
@@ -67,14 +67,13 @@ impl<'de> Node<'de> {
         }
     }
 
-    /// Without the tags that change nothing.
+    /// Removes the tags around the value, except those of bignums. Other tags do not change what is deserialized.
     fn untagged(mut self) -> Result<Self> {
         loop {
             match self.value() {
-                Value::Tag(tag::STRING_REFERENCE | tag::SHARED_REFERENCE, _) => {
-                    return Err(Error::data(
-                        "the tag refers to another value, which is not followed",
-                    ));
+                Value::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE), _) => {
+                    let what = format!("tag {tag} refers to another value, which is not supported");
+                    return Err(Error::data(what));
                 }
                 Value::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM, _) => return Ok(self),
                 Value::Tag(..) => {}
@@ -84,7 +83,7 @@ impl<'de> Node<'de> {
         }
     }
 
-    /// What a tag stands around.
+    /// The content of a tag. Any other value is returned unchanged.
     fn inside(self) -> Self {
         match self {
             Self::Owned(Value::Tag(_, inner)) => Self::Owned(*inner),
@@ -157,7 +156,7 @@ impl<'de> Node<'de> {
         }
     }
 
-    /// For this crate's own visitor: see [`handoff`].
+    /// Passes a tensor to this crate's own visitor: see [`handoff`].
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         if let Self::Borrowed(Value::Tensor(tensor)) = &self
             && let Some(bytes) = tensor.elements().as_le_bytes()

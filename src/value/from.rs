@@ -1,4 +1,4 @@
-//! Making a [`Value`] from what Rust has.
+//! Conversions from Rust types to [`Value`].
 
 use std::borrow::Cow;
 
@@ -95,42 +95,43 @@ impl From<Numbers> for Value {
 }
 
 impl<T: Into<Value>> From<Vec<T>> for Value {
-    /// An array, also of a `Vec<u8>`: a byte string is [`Value::Bytes`].
+    /// Makes an array, even of a `Vec<u8>`. For a byte string, use [`Value::Bytes`].
     fn from(items: Vec<T>) -> Self {
         items.into_iter().collect()
     }
 }
 
 impl<T: Into<Value> + Clone> From<&[T]> for Value {
-    /// An array, also of a `&[u8]`: a byte string is [`Value::Bytes`].
+    /// Makes an array, even of a `&[u8]`. For a byte string, use [`Value::Bytes`].
     fn from(items: &[T]) -> Self {
         items.iter().cloned().collect()
     }
 }
 
 impl<T: Into<Value>, const N: usize> From<[T; N]> for Value {
-    /// An array, also of bytes: a byte string is [`Value::Bytes`].
+    /// Makes an array, even of bytes. For a byte string, use [`Value::Bytes`].
     fn from(items: [T; N]) -> Self {
         items.into_iter().collect()
     }
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {
-    /// `None` is null. `Some` of what is null itself is tagged, so that both are read back as they were.
+    /// `None` becomes null. `Some` becomes its content, with a tag if that content is null itself: otherwise it would
+    /// be read back as `None`.
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, |value| Self::some(value.into()))
     }
 }
 
 impl<T: Into<Value>> FromIterator<T> for Value {
-    /// An array.
+    /// Makes an array.
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Self::Array(items.into_iter().map(Into::into).collect())
     }
 }
 
 impl<K: Into<Value>, V: Into<Value>> FromIterator<(K, V)> for Value {
-    /// A map, with the entries in the order given. Equal keys are all kept.
+    /// Makes a map with the entries in this order. Equal keys are all kept.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let entries = entries.into_iter();
         Self::Map(entries.map(|(key, value)| (key.into(), value.into())).collect())
@@ -138,12 +139,12 @@ impl<K: Into<Value>, V: Into<Value>> FromIterator<(K, V)> for Value {
 }
 
 impl Value {
-    /// `Some` of this value: tagged if it would be read as `None` without.
+    /// `Some` of this value. It has a tag if it would otherwise be read as `None`.
     pub(super) fn some(self) -> Self {
         if self.reads_as_none() { Self::Tag(tag::SOME, Box::new(self)) } else { self }
     }
 
-    /// Whether an option would be read from this as `None`, so that `Some` must be written.
+    /// Whether an `Option` would read this as `None`, so that `Some` needs a tag.
     pub(super) fn reads_as_none(&self) -> bool {
         matches!(self, Self::Null | Self::Simple(23) | Self::Tag(tag::SOME, _))
     }

@@ -1,32 +1,34 @@
-//! Elements and entries of a [`Value`] by position, key and pointer.
+//! Finds elements and entries of a [`Value`] by position, key or JSON Pointer.
 
 use std::ops;
 
+use self::sealed::Positions;
 use super::Value;
 
-/// What elements of a [`Value`] are found by: a `usize` in an array, a text in a map.
+/// An index into a [`Value`]: a `usize` for arrays, a text for maps.
 ///
-/// This trait is sealed.
-pub trait Index: sealed::Sealed {
-    /// Where the element stands among the elements or entries of `value`.
-    #[doc(hidden)]
-    fn position(&self, value: &Value) -> Option<usize>;
+/// This trait is sealed: other crates cannot implement it.
+pub trait Index: sealed::Positions {}
 
-    /// As [`position`](Self::position). A key that is not there is added.
-    #[doc(hidden)]
-    fn position_or_insert(&self, value: &mut Value) -> usize;
-}
+impl Index for usize {}
+impl Index for str {}
+impl Index for String {}
+impl<T: Index + ?Sized> Index for &T {}
 
 mod sealed {
-    pub trait Sealed {}
+    use super::Value;
 
-    impl Sealed for usize {}
-    impl Sealed for str {}
-    impl Sealed for String {}
-    impl<T: Sealed + ?Sized> Sealed for &T {}
+    /// The methods of [`Index`](super::Index). Other crates cannot name this trait.
+    pub trait Positions {
+        /// The position among the elements of an array or the entries of a map.
+        fn position(&self, value: &Value) -> Option<usize>;
+
+        /// Like [`position`](Self::position), but adds a missing key. Panics if `value` has no such position.
+        fn position_or_insert(&self, value: &mut Value) -> usize;
+    }
 }
 
-impl Index for usize {
+impl Positions for usize {
     fn position(&self, value: &Value) -> Option<usize> {
         value.as_array().filter(|items| *self < items.len()).map(|_| *self)
     }
@@ -35,14 +37,14 @@ impl Index for usize {
         match value {
             Value::Array(items) if *self < items.len() => *self,
             Value::Array(items) => {
-                panic!("no element of number {self} in an array of {} elements", items.len())
+                panic!("index {self} is out of bounds: the array has {} elements", items.len())
             }
-            other => panic!("no element of number {self} in a value that is {}", other.kind()),
+            other => panic!("cannot index {} with the number {self}", other.noun()),
         }
     }
 }
 
-impl Index for str {
+impl Positions for str {
     fn position(&self, value: &Value) -> Option<usize> {
         value.as_map()?.iter().position(|(key, _)| key.as_str() == Some(self))
     }
@@ -57,12 +59,12 @@ impl Index for str {
                 entries.push((Value::from(self), Value::Null));
                 entries.len() - 1
             }),
-            other => panic!("no entry `{self}` in a value that is {}", other.kind()),
+            other => panic!("cannot index {} with the key `{self}`", other.noun()),
         }
     }
 }
 
-impl Index for String {
+impl Positions for String {
     fn position(&self, value: &Value) -> Option<usize> {
         self.as_str().position(value)
     }
@@ -72,7 +74,7 @@ impl Index for String {
     }
 }
 
-impl<T: Index + ?Sized> Index for &T {
+impl<T: Positions + ?Sized> Positions for &T {
     fn position(&self, value: &Value) -> Option<usize> {
         (**self).position(value)
     }
@@ -82,7 +84,7 @@ impl<T: Index + ?Sized> Index for &T {
     }
 }
 
-/// The element of an array or the entry of a map; [`Value::Null`] if it is not there.
+/// The element of an array, or the value of a key in a map. [`Value::Null`] if there is none.
 impl<I: Index> ops::Index<I> for Value {
     type Output = Value;
 
@@ -91,30 +93,32 @@ impl<I: Index> ops::Index<I> for Value {
     }
 }
 
-/// The element of an array, or the entry of a map. A key that is not there is added with the value null; null
-/// becomes a map.
+/// The element of an array, or the value of a key in a map. A missing key is added, with null as its value. If the
+/// indexed value itself is null, it becomes a map with this key.
 ///
 /// # Panics
-/// If the array is too short, and if the value is neither an array for a number nor a map or null for a key.
+/// - The array has no element of this number.
+/// - The index is a number, but the value is not an array.
+/// - The index is a key, but the value is neither a map nor null.
 impl<I: Index> ops::IndexMut<I> for Value {
     fn index_mut(&mut self, index: I) -> &mut Value {
         let value = self.untagged_mut();
         let at = index.position_or_insert(value);
-        value.child_mut(at).expect("the position of an element")
+        value.child_mut(at).expect("the position is valid")
     }
 }
 
 impl Value {
-    /// The value of a text key, if this is a map, or the element of this number, if it is an array. Tags around
-    /// the map or array are passed over. The first of several entries with one key counts.
+    /// The value of a text key in a map, or the element of an array. Tags around the map or array are ignored. If
+    /// several entries have the key, the first one is returned.
     ///
-    /// Keys that are not texts are found by [`pointer`](Self::pointer) and in [`as_map`](Self::as_map).
+    /// Keys that are not texts can be found with [`pointer`](Self::pointer), or in [`as_map`](Self::as_map).
     pub fn get(&self, index: impl Index) -> Option<&Value> {
         let value = self.untagged();
         value.child(index.position(value)?)
     }
 
-    /// As [`get`](Self::get), to be changed.
+    /// Like [`get`](Self::get), but returns a mutable reference.
     pub fn get_mut(&mut self, index: impl Index) -> Option<&mut Value> {
         let value = self.untagged_mut();
         value.child_mut(index.position(value)?)
@@ -122,8 +126,8 @@ impl Value {
 
     /// The value at a JSON Pointer (RFC 6901): `/layers/3/weight`.
     ///
-    /// Steps are map keys (text, or an integer in decimal) and positions in arrays. Tags are passed over. The
-    /// first of several entries with one key counts.
+    /// Each step is a map key (a text, or an integer in decimal) or a position in an array. Tags are ignored. If
+    /// several entries have the key, the first one is used.
     pub fn pointer(&self, pointer: &str) -> Option<&Value> {
         steps(pointer)?.try_fold(self, |value, step| {
             let value = value.untagged();
@@ -131,7 +135,7 @@ impl Value {
         })
     }
 
-    /// As [`pointer`](Self::pointer), to be changed.
+    /// Like [`pointer`](Self::pointer), but returns a mutable reference.
     pub fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Value> {
         steps(pointer)?.try_fold(self, |value, step| {
             let value = value.untagged_mut();
@@ -139,11 +143,11 @@ impl Value {
         })
     }
 
-    /// Where the step of a pointer leads among the elements or entries.
+    /// The position of the element or entry that one step of a pointer names.
     fn step(&self, step: &str) -> Option<usize> {
         match self {
             Self::Array(_) => {
-                // As in RFC 6901, section 4: no sign, no leading zeros.
+                // RFC 6901, section 4, allows no sign and no leading zeros.
                 let canonical = step == "0" || !step.starts_with(['0', '+']);
                 step.parse::<usize>().ok().filter(|_| canonical)
             }
@@ -189,8 +193,8 @@ impl Value {
         }
     }
 
-    /// What it is, as a noun.
-    fn kind(&self) -> &'static str {
+    /// The kind of value, as a noun for messages.
+    fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -208,9 +212,9 @@ impl Value {
     }
 }
 
-/// The steps of a JSON Pointer, if it is one.
+/// The steps of a JSON Pointer. `None` if the text is not a JSON Pointer.
 fn steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
-    // The first piece is what stands before the first slash.
+    // The text before the first slash must be empty.
     let mut pieces = pointer.split('/');
     pieces.next().filter(|before| before.is_empty())?;
     Some(pieces.map(|step| step.replace("~1", "/").replace("~0", "~")))

@@ -1,4 +1,4 @@
-//! What a [`Value`] is, and its content.
+//! Methods that tell what a [`Value`] is, and return its content.
 
 use super::Value;
 use crate::tensor::DynTensor;
@@ -16,13 +16,13 @@ impl Value {
         matches!(self, Self::Bool(_))
     }
 
-    /// Whether this is an integer or a float. Of integers, those of up to 128 bits beside the sign count.
+    /// Whether this is a float, or an integer whose absolute value has at most 128 bits.
     pub fn is_number(&self) -> bool {
         self.number().is_some()
     }
 
-    /// Whether this is an integer: of any sign, and of up to 128 bits beside the sign. [`Display`](std::fmt::Display)
-    /// writes its decimal digits.
+    /// Whether this is an integer whose absolute value has at most 128 bits. [`Display`](std::fmt::Display) writes
+    /// such an integer in decimal.
     pub fn is_integer(&self) -> bool {
         matches!(self.number(), Some(Numeric::Int { .. }))
     }
@@ -52,7 +52,7 @@ impl Value {
         matches!(self, Self::Tensor(_))
     }
 
-    /// The boolean, if this is one.
+    /// The boolean, if this is a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -60,17 +60,17 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one that fits. A float is none.
+    /// The integer, if this is an integer that fits in an `i64`. Floats are not converted.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_i128()?.try_into().ok()
     }
 
-    /// The integer, if this is one that fits. A float is none.
+    /// The integer, if this is an integer that fits in a `u64`. Floats are not converted.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_i128()?.try_into().ok()
     }
 
-    /// The integer, if this is one that fits. A float is none.
+    /// The integer, if this is an integer that fits in an `i128`. Floats are not converted.
     pub fn as_i128(&self) -> Option<i128> {
         match self.number()? {
             number @ Numeric::Int { .. } => number.as_int(),
@@ -78,7 +78,7 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one that fits. A float is none.
+    /// The integer, if this is an integer that fits in a `u128`. Floats are not converted.
     pub fn as_u128(&self) -> Option<u128> {
         match self.number()? {
             number @ Numeric::Int { .. } => number.as_unsigned(),
@@ -86,13 +86,14 @@ impl Value {
         }
     }
 
-    /// The number, if this is one. An integer beyond 2⁵³ is rounded to the nearest float.
+    /// The number, if this is an integer or a float. Integers that `f64` cannot represent are rounded to the
+    /// nearest float.
     #[allow(clippy::cast_precision_loss)]
     pub fn as_f64(&self) -> Option<f64> {
         let number = self.number()?;
         match (number, number.as_int()) {
             (Numeric::Int { .. }, Some(value)) => Some(value as f64),
-            // Beyond 127 bits, one more or less does not change the nearest float.
+            // The value is -(arg + 1). At more than 127 bits, adding 1 does not change the nearest float.
             (Numeric::Int { negative, arg }, None) => {
                 Some(if negative { -(arg as f64) } else { arg as f64 })
             }
@@ -100,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is one.
+    /// The text, if this is a text.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -124,7 +125,7 @@ impl Value {
         }
     }
 
-    /// The elements, if this is an array, to be changed.
+    /// The elements, mutable, if this is an array.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         match self {
             Self::Array(items) => Some(items),
@@ -140,7 +141,7 @@ impl Value {
         }
     }
 
-    /// The entries, if this is a map, to be changed.
+    /// The entries, mutable, if this is a map.
     pub fn as_map_mut(&mut self) -> Option<&mut Vec<(Value, Value)>> {
         match self {
             Self::Map(entries) => Some(entries),
@@ -148,7 +149,7 @@ impl Value {
         }
     }
 
-    /// The tensor, if this is one.
+    /// The tensor, if this is a tensor.
     pub fn as_tensor(&self) -> Option<&DynTensor> {
         match self {
             Self::Tensor(tensor) => Some(tensor),
@@ -156,13 +157,13 @@ impl Value {
         }
     }
 
-    /// Takes the value, and leaves null in its place.
+    /// Takes the value and leaves null in its place.
     #[must_use]
     pub fn take(&mut self) -> Value {
         std::mem::take(self)
     }
 
-    /// The number, if this is one; of bignums, those of up to 128 bits.
+    /// The number, if this is a float, an integer, or a bignum of up to 128 bits.
     pub(crate) fn number(&self) -> Option<Numeric> {
         match self {
             Self::Integer(value) => {

@@ -1,4 +1,4 @@
-//! Any value, when the type is not known beforehand.
+//! [`Value`]: any CBOR value, for documents whose types are not known.
 
 mod de;
 mod from;
@@ -34,13 +34,14 @@ use crate::wire::tensor::Kind;
 
 /// Any CBOR item, tensors included.
 ///
-/// Maps keep their order, and entries with equal keys, as they stand in the document. Tags that
-/// this crate gives no meaning stay; lengths and number widths are not kept (a half-precision
-/// float is read as [`F32`](Self::F32)), see [`RawValue`] for that.
+/// Maps keep the order of their entries, and entries with equal keys. Unknown tags are kept. The encoded length of
+/// a number is not kept: for example, a half-precision float becomes [`F32`](Self::F32). [`RawValue`] keeps the
+/// exact bytes.
 ///
-/// A value is looked into as one of `serde_json`: by what it is ([`is_map`](Self::is_map), [`as_str`](Self::as_str) and
-/// the like), by keys and positions (`value["layers"][0]`, which is null where nothing is, [`get`](Self::get)), and by
-/// JSON Pointers. It is made `from` numbers, texts, tensors, and collections of these.
+/// The interface is that of `serde_json::Value`: [`is_map`](Self::is_map), [`as_str`](Self::as_str) and others tell
+/// what a value is. Parts are found by key or position with [`get`](Self::get) or `value["layers"][0]`, which is
+/// null if there is no such part, and with [JSON Pointers](Self::pointer). `From` makes values of numbers, texts,
+/// tensors, and collections of these.
 ///
 /// ```
 /// use tenarc::{DType, DynTensor, Value};
@@ -64,14 +65,14 @@ use crate::wire::tensor::Kind;
 /// );
 /// # Ok::<(), tenarc::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub enum Value {
-    /// Null: `None`, `()`.
+    /// Null: `None` or `()`.
     #[default]
     Null,
     /// A boolean.
     Bool(bool),
-    /// An integer of up to 128 bits; those beyond `i128` are [`Tag`](Self::Tag) 2 or 3.
+    /// An integer that fits in an `i128`. Larger ones are bignums: [`Tag`](Self::Tag) 2 or 3 around bytes.
     Integer(i128),
     /// A float of half or single precision.
     F32(f32),
@@ -83,15 +84,15 @@ pub enum Value {
     Text(String),
     /// An array.
     Array(Vec<Value>),
-    /// A map: its entries in order.
+    /// A map: its entries, in the order of the document.
     Map(Vec<(Value, Value)>),
     /// A tag around a value.
     Tag(u64, Box<Value>),
-    /// A simple value other than false, true and null; undefined is 23.
+    /// A simple value other than false, true and null. 23 is *undefined*.
     Simple(u8),
-    /// A bare typed array.
+    /// A typed array without a shape (RFC 8746, section 2).
     Numbers(Box<Numbers>),
-    /// A tensor.
+    /// A tensor: elements with dtype, shape and order.
     Tensor(Box<DynTensor>),
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
     })
 }
 
-// Functions of their own, as what is nested should take little stack.
+// These are separate functions so that `read` uses little stack. It calls itself for nested items.
 
 fn simple(head: head::Head) -> Result<Value> {
     Ok(match head.initial {
@@ -184,7 +185,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
             let inner = read(wire)?;
             wire.leave();
             let value = Value::Tag(tag, Box::new(inner));
-            // A bignum that is an integer here is one.
+            // A bignum that fits becomes an integer.
             match value.number().and_then(Numeric::as_int) {
                 Some(integer) => Ok(Value::Integer(integer)),
                 None => Ok(value),
@@ -205,10 +206,10 @@ fn read_tensor<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
 }
 
 impl<'de, R: Read<'de>> Wire<R> {
-    /// As [`Wire::capture`]; payloads that stand apart are brought in.
+    /// Like [`Wire::capture`], but the result contains the payloads that are in buffers.
     pub fn capture_whole(&mut self) -> Result<Bytes<'de, 'static>> {
         let at = self.offset();
-        // Metadata is in memory, so that its items are borrowed.
+        // Items are borrowed here, because metadata is in memory.
         let item = match self.capture()? {
             Bytes::Borrowed(item) => item,
             other => return Ok(other),
@@ -260,8 +261,8 @@ impl Serialize for Value {
     }
 }
 
-/// What a tag stands around, or nothing but that under other formats: then what is on
-/// offer is taken before it can meet another newtype.
+/// The content of a tag. For serializers of other formats, which ignore the tag, this is the whole value. It takes the
+/// slot first, so that a newtype inside the content does not find it.
 struct Content<'a>(&'a Value);
 
 impl Serialize for Content<'_> {
@@ -285,7 +286,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// From this crate's deserializers the value comes ready made; other formats build it here.
+/// This crate's deserializers pass a finished `Value`. For other formats, this visitor builds it.
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {

@@ -1,4 +1,4 @@
-//! From any serializable value to a [`Value`].
+//! Serializes any value to a [`Value`].
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
@@ -15,15 +15,15 @@ use crate::tensor::numbers::Numbers;
 use crate::tensor::{DynTensor, Tensor};
 use crate::wire::tag;
 
-/// The value as a [`Value`]. Tensors are copied once.
+/// Converts a value to a [`Value`]. Tensors are copied once.
 ///
 /// # Errors
-/// Where the value's own `Serialize` fails, or it is nested too deeply.
+/// If the value's `Serialize` fails, or the value is nested too deeply.
 pub fn to_value<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
     value.serialize(ValueSerializer { depth: EncodeOptions::default().max_depth, somes: 0 })
 }
 
-/// The tensor that serde buffered: its content is the struct that other formats see.
+/// Reads a tensor that serde has buffered. Its content is the struct that other formats see.
 pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>> {
     from_value(to_value(content)?)
 }
@@ -31,7 +31,8 @@ pub fn tensor_of<T: Serialize + ?Sized>(content: &T) -> Result<Tensor<DynTensor>
 #[derive(Clone, Copy)]
 struct ValueSerializer {
     depth: usize,
-    /// `Some`s around the value, of which nothing may be seen: each takes stack all the same.
+    /// The number of `Some`s around the value. They are counted as levels, because each uses stack even if the
+    /// result does not show it.
     somes: usize,
 }
 
@@ -43,7 +44,7 @@ impl ValueSerializer {
         }
     }
 
-    /// Apart from the others, as what is nested should take little stack.
+    /// A separate function, so that nested values use less stack.
     fn tagged<T: Serialize + ?Sized>(self, value: &T) -> Result<Value> {
         let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
         Ok(Value::Tag(number, Box::new(value.serialize(self.deeper()?)?)))
@@ -75,7 +76,7 @@ impl ValueSerializer {
     }
 }
 
-/// The payload of a tensor in memory of its own: one copy, where it lies contiguous.
+/// Copies the payload of a tensor. A contiguous payload is copied only once.
 fn elements<T: Serialize + ?Sized>(meta: &TensorMeta, len: usize, payload: &T) -> Result<Elements> {
     let mut whole = None;
     let mut gathered = Vec::new();
@@ -165,7 +166,7 @@ impl Serializer for ValueSerializer {
         if !inner.reads_as_none() {
             return Ok(inner);
         }
-        // The tags within, and the one to come.
+        // The tags inside the value, and the one that is added.
         let mut tags = 1;
         let mut content = &inner;
         while let Value::Tag(tag::SOME, within) = content {
@@ -276,7 +277,7 @@ fn locate(error: Error, variant: Option<&'static str>) -> Error {
     }
 }
 
-/// What a length announced by the value may reserve.
+/// Memory is reserved for at most this many elements of an announced length, which may be wrong.
 const MAX_RESERVE: usize = 4096;
 
 struct Items {
@@ -422,7 +423,7 @@ macro_rules! fields {
 
 fields!(SerializeStruct, SerializeStructVariant);
 
-/// How a map key reads in the path of an error.
+/// A map key as a step in the path of an error.
 pub fn key_text<T: Serialize + ?Sized>(key: &T) -> String {
     to_value(key).map_or_else(|_| "?".to_owned(), |key| key.to_step().into_owned())
 }

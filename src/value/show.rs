@@ -1,4 +1,4 @@
-//! A [`Value`] as text.
+//! Formats a [`Value`] as text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,34 @@ use std::fmt;
 use super::Value;
 use crate::diag;
 use crate::dtype::DType;
+use crate::elements::FirstOf;
 use crate::wire::number::Numeric;
 
-/// The diagnostic notation of the value (RFC 8949, section 8), as [`diag`](mod@crate::diag) writes it. Integers
-/// are in decimal. Of tensors and typed arrays only dtype and shape are shown, as in `f32[2, 3]`.
+/// Shows the variants as a derived `Debug` does, but of a byte string only the first 64 bytes. Tensors show their first 8
+/// elements.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, content): (_, &dyn fmt::Debug) = match self {
+            Self::Null => return f.write_str("Null"),
+            Self::Tag(tag, inner) => return f.debug_tuple("Tag").field(tag).field(inner).finish(),
+            Self::Bool(value) => ("Bool", value),
+            Self::Integer(value) => ("Integer", value),
+            Self::F32(value) => ("F32", value),
+            Self::F64(value) => ("F64", value),
+            Self::Bytes(bytes) => ("Bytes", &FirstOf::<_, 64>(bytes)),
+            Self::Text(text) => ("Text", text),
+            Self::Array(items) => ("Array", items),
+            Self::Map(entries) => ("Map", entries),
+            Self::Simple(number) => ("Simple", number),
+            Self::Numbers(numbers) => ("Numbers", numbers),
+            Self::Tensor(tensor) => ("Tensor", tensor),
+        };
+        f.debug_tuple(name).field(content).finish()
+    }
+}
+
+/// Writes diagnostic notation (RFC 8949, section 8), like [`diag`](mod@crate::diag). Integers are decimal. Tensors
+/// and typed arrays are shown as dtype and shape, without elements: `f32[2, 3]`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +78,7 @@ fn elements(f: &mut fmt::Formatter<'_>, dtype: &DType, shape: &[usize]) -> fmt::
 }
 
 impl Value {
-    /// The value as a step of a path, where it is a map key: a text as it is, any other key in diagnostic notation.
+    /// The value as a step of a path, if it is a map key: a text unchanged, any other key in diagnostic notation.
     pub fn to_step(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),

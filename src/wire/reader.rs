@@ -7,7 +7,7 @@ use super::head::{self, Head, Parsed};
 use super::number::Numeric;
 use super::tag;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read, SliceRead, pass_over, reserve};
+use crate::io::source::{Bytes, Read, SliceRead, Source as _, pass_over, reserve};
 use crate::mem;
 use crate::options::Limits;
 

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use tenarc_test_support::needed;
+
 use super::*;
 
 const MANIFEST: &str = "SHA256SUMS";
@@ -69,7 +71,7 @@ fn a_manifest_that_is_none_is_an_error() {
     for (text, why) in [
         (String::new(), "is empty"),
         (format!("{whole}{first}\n"), "a second sum of the same file in line 4"),
-        (format!("{whole}\n"), "no sum of a checkpoint in line 4"),
+        (format!("{whole}\n"), "expected the sum of a checkpoint in line 4"),
         (whole.replace("  step", "  ../step"), "in line 1"),
         (whole.replacen("  step", " step", 1), "in line 1"),
         (whole[1..].to_owned(), "in line 1"),
@@ -143,7 +145,7 @@ fn a_wrong_sum_is_an_error() {
     let damaged = file_of(&checkpoints, 3);
     // A whole archive, but not the one that was saved.
     tenarc::save(&damaged, &state(33)).unwrap();
-    refused(&checkpoints, &[&name_of(&damaged), "another SHA-256 sum than SHA256SUMS says"]);
+    refused(&checkpoints, &[&name_of(&damaged), "does not have the SHA-256 sum in SHA256SUMS"]);
     let error = checkpoints.load::<State>(3).unwrap_err();
     assert_eq!(error.category(), Category::Damaged);
     assert!(error.to_string().contains(&name_of(&damaged)), "{error}");

@@ -7,7 +7,9 @@ use tempfile::TempDir;
 use tenarc::Checkpoints;
 use tenarc::checkpoint::Best;
 
-use crate::{child, strace};
+use tenarc_test_support::child;
+
+use crate::strace;
 
 type State = Vec<u64>;
 

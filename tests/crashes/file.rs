@@ -6,7 +6,9 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::{child, strace};
+use tenarc_test_support::child;
+
+use crate::strace;
 
 pub const ROLE: &str = "file";
 const TARGET: &str = "model.tenarc";

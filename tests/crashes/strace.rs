@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::{child, needed};
+use tenarc_test_support::{child, needed};
 
 /// A call between the child's marks.
 #[derive(Clone, Debug)]

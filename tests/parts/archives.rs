@@ -10,9 +10,9 @@ use tenarc::io::SyncLevel;
 use tenarc::parts::{Buffer, Parts};
 use tenarc::{Archive, IArchive, OArchive};
 
-use super::builder::{self, Seg, array, bytes_ref, text};
 use super::support::{Model, archived, model, sample, small, split, variants};
-use crate::common::{OneByte, Ragged};
+use tenarc_test_support::builder::{self, Seg, array, bytes_ref, text};
+use tenarc_test_support::{OneByte, Ragged};
 
 /// Bytes that are not in memory, as far as their reader can tell.
 struct At<'a>(&'a [u8]);

@@ -1,4 +1,4 @@
-//! Buffers that are not the right ones, and metadata that was changed or is none.
+//! Wrong buffers, and metadata that was changed or is not metadata.
 
 use serde_bytes::ByteBuf;
 use tenarc::de::DecodeOptions;
@@ -6,8 +6,8 @@ use tenarc::error::Category;
 use tenarc::parts::{Parts, PartsInfo};
 use tenarc::{Error, OArchive, Value};
 
-use super::alloc::peak_of;
 use super::support::{Model, Sent, archived, model, sample, small, split};
+use tenarc_test_support::alloc::peak_of;
 
 fn unchecked() -> DecodeOptions {
     DecodeOptions::default().with_checksums(false)

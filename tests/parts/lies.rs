@@ -1,4 +1,5 @@
-//! Metadata with right hashes whose content lies, made by the second writer of archives.
+//! Metadata with correct hashes and wrong contents, made by the second writer of archives
+//! (`tenarc_test_support::builder`).
 
 use serde::de::DeserializeOwned;
 use serde_bytes::ByteBuf;
@@ -8,12 +9,12 @@ use tenarc::parts::Parts;
 use tenarc::tensor::SharedTensor;
 use tenarc::{Archive, DynTensor, Error, Tensor, Value};
 
-use super::alloc::peak_of;
-use super::builder::{
+use super::support::{Sent, flat, received};
+use tenarc_test_support::alloc::peak_of;
+use tenarc_test_support::builder::{
     Seg, array, bytes, bytes_ref, inline_tensor, map, numbers_ref, own, sealed, tag, tensor_ref,
     text, unsigned,
 };
-use super::support::{Sent, flat, received};
 
 fn sent(seg: &Seg) -> Sent {
     (seg.parts(), seg.buffers.clone())
@@ -304,7 +305,7 @@ fn small_tensors_in_metadata_stay_what_they_are() {
     for (way, read) in received::<(Tensor<Vec<f64>>, ByteBuf)>(&sent(&seg)) {
         assert_eq!(read.unwrap().0.0, [0.0; 2], "{way}");
     }
-    let archive = super::builder::archive(&seg);
+    let archive = tenarc_test_support::builder::archive(&seg);
     let parts = Archive::new(&archive[..]).unwrap().segment(0).unwrap().to_parts().unwrap();
     assert!(parts.metadata() == seg.parts());
 }

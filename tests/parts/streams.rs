@@ -1,4 +1,4 @@
-//! Parts on a stream: cut, slow, lying, hostile; one after the other.
+//! Parts on a stream, one after the other: cut short, slow, wrong, hostile.
 
 use std::io::{self, Read};
 
@@ -8,10 +8,10 @@ use tenarc::de::{DecodeOptions, Limits};
 use tenarc::error::Category;
 use tenarc::parts::{Parts, Split};
 
-use super::alloc::peak_of;
-use super::builder::{Seg, array, bytes_ref, tensor_ref};
 use super::support::{Model, flat, model, sample, small, split};
-use crate::common::{OneByte, Ragged};
+use tenarc_test_support::alloc::peak_of;
+use tenarc_test_support::builder::{Seg, array, bytes_ref, tensor_ref};
+use tenarc_test_support::{OneByte, Ragged};
 
 const MIB: usize = 1 << 20;
 

@@ -1,6 +1,7 @@
 //! Splitting and putting together in every way there is.
 //!
-//! Where a test of archives speaks of the bytes of one, these are the bytes of parts as a stream.
+//! `tests/archives/everything.rs` is compiled with this module instead of the one for archives. What it
+//! calls the bytes of an archive are here the bytes of parts on a stream.
 
 use std::fmt::Debug;
 
@@ -11,7 +12,7 @@ use tenarc::archive::SaveOptions;
 use tenarc::parts::{Buffer, Parts, PartsInfo, Split};
 use tenarc::{Archive, OArchive, Tensor, Value};
 
-use crate::common::{OneByte, Ragged};
+use tenarc_test_support::{OneByte, Ragged};
 
 pub type Sent = (Vec<u8>, Vec<Vec<u8>>);
 

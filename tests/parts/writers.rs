@@ -1,4 +1,4 @@
-//! Writers that take little at a time, fail, or claim what is not so.
+//! Writers that take few bytes at a time, fail, or claim to have written more than they did.
 
 use std::io::{self, IoSlice, Write};
 

@@ -1,4 +1,5 @@
-//! Of a file whose only value is cut, `recover` left an empty archive, and nothing of the value could be read.
+//! `recover` left an empty archive if the only value of a file was cut short, and nothing of that value
+//! could be read.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,11 +1,8 @@
-//! To pass over an array in which another claims 2^64 - 1 elements, the claimed lengths were added
-//! without a check, and a lookup of what stands behind it panicked.
-
-#[allow(dead_code, clippy::cast_possible_truncation)]
-#[path = "../archive_damage/builder.rs"]
-mod builder;
+//! A lookup passed over an array that contains an array with 2^64 - 1 claimed elements. It added the
+//! claimed lengths without a check, and panicked.
 
 use tenarc::Archive;
+use tenarc_test_support::builder;
 
 #[test]
 fn claimed_lengths_that_add_up_to_more_than_there_can_be_are_an_error() {

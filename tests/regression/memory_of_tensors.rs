@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use tenarc::{DynTensor, Tensor, Value};
 
-use crate::peak::peak;
+use tenarc_test_support::alloc::peak_of;
 
 /// The head of an array of so many elements, and the elements.
 fn array(element: &[u8], count: u32) -> Vec<u8> {
@@ -15,10 +15,10 @@ fn stays_within<T: DeserializeOwned>(element: &[u8], size: usize) {
     const COUNT: u32 = 300_000;
     let input = array(element, COUNT);
     let promised = 3 * size * input.len();
-    let (value, from_slice) = peak(|| tenarc::from_slice::<T>(&input));
+    let (value, from_slice) = peak_of(|| tenarc::from_slice::<T>(&input));
     assert!(value.is_ok());
     drop(value);
-    let (value, from_reader) = peak(|| tenarc::from_reader::<_, T>(&input[..]));
+    let (value, from_reader) = peak_of(|| tenarc::from_reader::<_, T>(&input[..]));
     assert!(value.is_ok());
     for most in [from_slice, from_reader] {
         println!("{} for each byte, {} promised", most / input.len(), 3 * size);

@@ -180,14 +180,14 @@ fn ignored_items_are_passed_over_whole() {
         bytes.push(0x2a);
         let (_, behind): (IgnoredAny, u8) = tenarc::from_slice(&bytes).unwrap();
         assert_eq!(behind, 42, "{item}");
-        for (source, result) in common::everywhere::<(IgnoredAny, u8)>(&bytes) {
+        for (source, result) in everywhere::<(IgnoredAny, u8)>(&bytes) {
             assert_eq!(result.unwrap().1, 42, "{item} from {source}");
         }
         let (_, behind): (Box<RawValue>, u8) = tenarc::from_slice(&bytes).unwrap();
         assert_eq!(behind, 42, "{item}");
     }
     let big = encode(&(Bytes::new(&vec![7; 200_000]), "x".repeat(200_000), 5u8));
-    for (source, result) in common::everywhere::<(IgnoredAny, IgnoredAny, u8)>(&big) {
+    for (source, result) in everywhere::<(IgnoredAny, IgnoredAny, u8)>(&big) {
         assert_eq!(result.unwrap().2, 5, "{source}");
     }
 }

@@ -119,7 +119,7 @@ fn singles_survive_bit_for_bit_at_their_width() {
         let value = f32::from_bits(bits);
         let bytes = encode(&value);
         assert_eq!(hex(&bytes), format!("fa{bits:08x}"));
-        for (source, back) in common::everywhere::<f32>(&bytes) {
+        for (source, back) in everywhere::<f32>(&bytes) {
             assert_eq!(back.unwrap().to_bits(), bits, "{source}");
         }
         let made = tenarc::to_value(&value).unwrap();
@@ -132,7 +132,7 @@ fn singles_survive_bit_for_bit_at_their_width() {
     for on in [false, true] {
         let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(on);
         let bytes = tenarc::ser::to_vec_with(&all, options).unwrap();
-        for (source, back) in common::everywhere::<Vec<f32>>(&bytes) {
+        for (source, back) in everywhere::<Vec<f32>>(&bytes) {
             assert_eq!(bits(back.unwrap()), single_bits(), "{source}");
         }
     }
@@ -144,7 +144,7 @@ fn doubles_survive_bit_for_bit_at_their_width() {
         let value = f64::from_bits(bits);
         let bytes = encode(&value);
         assert_eq!(hex(&bytes), format!("fb{bits:016x}"));
-        for (source, back) in common::everywhere::<f64>(&bytes) {
+        for (source, back) in everywhere::<f64>(&bytes) {
             assert_eq!(back.unwrap().to_bits(), bits, "{source}");
         }
         let made = tenarc::to_value(&value).unwrap();
@@ -157,7 +157,7 @@ fn doubles_survive_bit_for_bit_at_their_width() {
     for on in [false, true] {
         let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(on);
         let bytes = tenarc::ser::to_vec_with(&all, options).unwrap();
-        for (source, back) in common::everywhere::<Vec<f64>>(&bytes) {
+        for (source, back) in everywhere::<Vec<f64>>(&bytes) {
             assert_eq!(bits(back.unwrap()), double_bits(), "{source}");
         }
     }
@@ -174,23 +174,23 @@ fn floats_come_back_from_every_width_that_fits() {
     assert_eq!(decode::<f32>(&encode(&0.1f32)), 0.1);
     assert_eq!(decode::<f32>(&encode(&f64::from(0.1f32))), 0.1);
     assert_eq!(decode::<f32>(&encode(&f64::INFINITY)), f32::INFINITY);
-    for (source, value) in common::everywhere::<f32>(&unhex("f9 8000")) {
+    for (source, value) in everywhere::<f32>(&unhex("f9 8000")) {
         assert_eq!(value.unwrap().to_bits(), (-0f32).to_bits(), "{source}");
     }
     // NaN payloads are widened and narrowed without loss where they fit.
     for (half, single) in [("f97e00", 0x7fc0_0000u32), ("f97c01", 0x7f80_2000)] {
-        for (source, value) in common::everywhere::<f32>(&unhex(half)) {
+        for (source, value) in everywhere::<f32>(&unhex(half)) {
             assert_eq!(value.unwrap().to_bits(), single, "{source}");
         }
     }
-    for (source, value) in common::everywhere::<f64>(&unhex("fa 7f800001")) {
+    for (source, value) in everywhere::<f64>(&unhex("fa 7f800001")) {
         assert_eq!(value.unwrap().to_bits(), 0x7ff0_0000_2000_0000, "{source}");
     }
-    for (source, value) in common::everywhere::<f32>(&unhex("fb 7ff0000020000000")) {
+    for (source, value) in everywhere::<f32>(&unhex("fb 7ff0000020000000")) {
         assert_eq!(value.unwrap().to_bits(), 0x7f80_0001, "{source}");
     }
     assert_eq!(decode::<f32>(&encode(&0.1f64)), 0.1);
-    for (source, value) in common::everywhere::<f32>(&unhex("fb 7ff0000000000001")) {
+    for (source, value) in everywhere::<f32>(&unhex("fb 7ff0000000000001")) {
         assert!(value.unwrap().is_nan(), "{source}");
     }
     let beyond = encode(&1e300f64);

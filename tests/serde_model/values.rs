@@ -236,13 +236,13 @@ fn values_change_in_place() {
 }
 
 #[test]
-#[should_panic(expected = "no element of number 1 in an array of 1 elements")]
+#[should_panic(expected = "index 1 is out of bounds: the array has 1 elements")]
 fn elements_are_not_added_by_their_numbers() {
     Value::from([1])[1] = 2.into();
 }
 
 #[test]
-#[should_panic(expected = "no entry `a` in a value that is an integer")]
+#[should_panic(expected = "cannot index an integer with the key `a`")]
 fn entries_are_added_to_maps_only() {
     Value::from(1)["a"] = 2.into();
 }

@@ -5,7 +5,7 @@ use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor};
 
 use super::support::{Sample, assert_reads, encode, for_every_element, hex};
-use crate::common::DTYPES;
+use tenarc_test_support::DTYPES;
 
 /// Every dtype that has a name, and names this version does not know.
 fn dtypes() -> Vec<DType> {

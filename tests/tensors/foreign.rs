@@ -1,4 +1,4 @@
-//! Tensors as others may write them: big-endian, in chunks, classical, with padded heads.
+//! Tensors as other programs may write them: big-endian, in chunks, classical CBOR arrays, longer heads.
 
 use half::f16;
 use ndarray::{Array1, Array2, ArrayD, array};

@@ -1,4 +1,4 @@
-//! Tensors that are not what was asked for, and broken ones.
+//! Tensors of another type or shape than asked for, and broken ones.
 
 use std::fmt::Debug;
 

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use tenarc::tensor::Element;
 use tenarc::{Error, Tensor};
 
-pub use crate::common::{OneByte, hex, unhex};
-use crate::common::{everywhere, refuse};
+pub use tenarc_test_support::{OneByte, hex, unhex};
+use tenarc_test_support::{everywhere, refuse};
 
 /// What every kind of source gives.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Vec<Result<T, Error>> {

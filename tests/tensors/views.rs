@@ -1,4 +1,4 @@
-//! Zero-copy views: where the payload lies aligned in a slice, and only there.
+//! Zero-copy views of payloads that are aligned in a slice; others are refused.
 
 use ndarray::{
     Array1, Array2, ArrayView0, ArrayView1, ArrayView2, ArrayViewD, CowArray, Ix2, array,

@@ -1,4 +1,4 @@
-//! The bytes of tensors on the wire, as the encoding table has them.
+//! The encoded bytes of tensors, as the table of encodings in `SPEC.md` gives them.
 
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder, arr0, array, s};

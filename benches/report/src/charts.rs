@@ -1,17 +1,17 @@
-//! Which charts there are, and whose bars they show.
+//! Defines the charts: which peers and measurements they show.
 
 use crate::results::Results;
 
 use crate::svg::{Bars, Chart, Kind};
 
-/// A panel: its head, and which column of which case it shows.
+/// A panel: its heading, and the case and column that it shows.
 struct Panel {
     head: &'static str,
     case: &'static str,
     column: &'static str,
 }
 
-/// A row: its label, whose it is, and the peer's form in each panel.
+/// A row: its label, its owner, and the peer's form in each panel.
 struct Row {
     label: &'static str,
     kind: Kind,
@@ -31,7 +31,7 @@ fn floor(label: &'static str) -> Row {
     Row { label, kind: Kind::Floor, peer: "floor", forms: ["", ""] }
 }
 
-/// Peers between tenarc and the floor are put in order by the last panel, the fastest first.
+/// Sorts the peers between tenarc and the floor by the last panel, fastest first.
 fn chart(
     results: &Results,
     title: &'static str,

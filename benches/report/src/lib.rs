@@ -1,5 +1,5 @@
-//! Writes the charts and the tables of the documents from the committed results. It measures nothing:
-//! the benchmarks do, and save their [`results`].
+//! Writes the charts and tables of the documents from the committed [`results`]. The benchmarks measure and save
+//! these.
 
 mod charts;
 mod markers;
@@ -17,7 +17,7 @@ use results::Results;
 /// Where the committed results are, from the root of the repository.
 const RESULTS: &str = "docs/benchmarks/results.json";
 
-/// The documents with tables. What stands outside the tables is written by hand.
+/// The documents with tables. Everything outside the tables is written by hand.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/benchmarks.md"];
 
 /// Writes the files, or compares them if the only argument is `--check`.
@@ -47,7 +47,7 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Every generated file: its path from the root, and what belongs into it.
+/// Every generated file: its path from the root, and its content.
 fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let results = Results::load(&root.join(RESULTS))?;
     let mut files = charts::all(&results)?;
@@ -67,11 +67,11 @@ fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails if a file differs from what would be written.
+/// Fails if a file differs from its generated content.
 fn check(root: &Path) -> Result<(), String> {
     let mut stale = Vec::new();
     for (path, text) in files(root)? {
-        // A chart that is missing differs, too.
+        // A missing chart differs too.
         if fs::read_to_string(root.join(&path)).ok() != Some(text) {
             stale.push(path);
         }

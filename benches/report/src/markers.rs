@@ -7,7 +7,7 @@ fn begins(line: &str) -> Option<&str> {
     line.strip_prefix("<!-- table: ")?.strip_suffix(" -->")
 }
 
-/// Replaces every generated part of `text` by what `content` gives for its name.
+/// Replaces every generated part of `text` by the result of `content` for its name.
 pub fn fill(
     text: &str,
     content: impl Fn(&str) -> Result<String, String>,
@@ -18,7 +18,7 @@ pub fn fill(
         out += line;
         out.push('\n');
         let Some(name) = begins(line) else { continue };
-        // Blank lines on both sides, as Markdown wants them between comments and tables.
+        // Markdown needs blank lines between comments and tables.
         out += &format!("\n{}\n\n{END}\n", content(name)?.trim_end());
         loop {
             match lines.next() {

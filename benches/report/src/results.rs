@@ -1,4 +1,4 @@
-//! The results of a whole run: the benchmarks write them, the documents are made from them.
+//! The results of a whole run. The benchmarks write them, and the documents are made from them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// A run of all cases on one machine.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct Results {
-    /// Of the run's start, as in 2026-01-31, in UTC.
+    /// The date of the run's start in UTC, such as 2026-01-31.
     pub date: String,
     pub machine: Machine,
-    /// Each measurement was repeated at least and at most this often.
+    /// The lowest and the highest number of times that a measurement was repeated.
     pub rounds: (usize, usize),
-    /// Crates and their versions, as in `rkyv 0.8.10`.
+    /// Crates and their versions, such as `rkyv 0.8.10`.
     pub crates: Vec<String>,
     pub cases: Vec<CaseResults>,
 }
@@ -25,13 +25,13 @@ pub struct Machine {
     pub cores: usize,
     pub virtual_machine: bool,
     pub os: String,
-    /// What the measured files are on.
+    /// The file system that the measured files are on.
     pub file_system: String,
     pub rustc: String,
 }
 
 impl Machine {
-    /// As part of a sentence.
+    /// A description of the machine, as part of a sentence.
     pub fn describe(&self) -> String {
         let Self { cpu, cores, os, file_system, .. } = self;
         let s = if *cores == 1 { "" } else { "s" };
@@ -40,7 +40,7 @@ impl Machine {
     }
 }
 
-/// One table: what several peers did with the same data.
+/// One table: the measurements of several peers with the same data.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct CaseResults {
     pub name: String,
@@ -63,13 +63,13 @@ pub struct RowResults {
 /// One measurement of a row.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 pub struct Figure {
-    /// What was measured: the column's head.
+    /// What was measured: the heading of the column.
     pub what: String,
     pub unit: Unit,
     pub median: u64,
     /// The 10th and the 90th percentile.
     pub spread: Option<(u64, u64)>,
-    /// What the floor took in the same run.
+    /// The result of the floor in the same run.
     pub floor: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ pub enum Unit {
 }
 
 impl Figure {
-    /// How many times the floor this is.
+    /// The ratio to the floor.
     pub fn over_floor(&self) -> Option<f64> {
         Some(self.median as f64 / self.floor? as f64)
     }
@@ -101,7 +101,7 @@ impl CaseResults {
             .ok_or_else(|| format!("case `{}` has no row `{peer}`, `{form}`", self.name))
     }
 
-    /// Every column that some row has, in order of appearance.
+    /// All columns that any row has, in the order in which they first appear.
     pub fn columns(&self) -> Vec<&str> {
         let mut columns = Vec::new();
         for figure in self.rows.iter().flat_map(|row| &row.figures) {
@@ -118,7 +118,7 @@ impl Results {
     ///
     /// # Panics
     ///
-    /// If there is a case of that name.
+    /// If there is a case with that name already.
     pub fn push(&mut self, case: CaseResults) {
         assert!(self.case(&case.name).is_err(), "two cases are called `{}`", case.name);
         self.cases.push(case);
@@ -154,7 +154,7 @@ impl Results {
         serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// As JSON with one row a line, so that two runs can be compared line by line.
+    /// JSON with one row in each line, so that two runs can be compared line by line.
     pub fn to_json(&self) -> String {
         fn json(value: &impl Serialize) -> String {
             serde_json::to_string(value).expect("these types have a form in JSON")

@@ -1,10 +1,10 @@
-//! Horizontal bar charts as SVG: rows of peers, beside each other a panel for each measurement.
+//! Horizontal bar charts as SVG. Rows are peers. Each measurement is a panel, and the panels are side by side.
 
 use std::fmt::Write as _;
 
 use crate::units::time;
 
-/// Whose bar it is: it has the colour.
+/// The owner of a bar, which decides its colour.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Tenarc,
@@ -15,13 +15,13 @@ pub enum Kind {
 pub struct Bars {
     pub label: String,
     pub kind: Kind,
-    /// Nanoseconds, one for each panel. `None` where the peer was not measured.
+    /// Nanoseconds, one for each panel. `None` if the peer was not measured.
     pub values: Vec<Option<u64>>,
 }
 
 pub struct Chart {
     pub title: &'static str,
-    /// The heads of the panels.
+    /// The headings of the panels.
     pub panels: Vec<&'static str>,
     pub rows: Vec<Bars>,
     /// Lines below the chart.
@@ -34,14 +34,14 @@ const LABELS: usize = 150;
 const GAP: usize = 28;
 /// Room for the number behind the longest bar.
 const NUMBER: usize = 64;
-/// Where the heads of the panels stand, and the rows begin.
+/// The vertical positions of the panels' headings and of the first row.
 const HEADS: usize = 74;
 const ROWS: usize = 88;
 const ROW: usize = 26;
 const BAR: usize = 16;
 
-/// Colours for both modes. The background is the chart's own, as a page may be in another mode
-/// than the reader's system.
+/// Colours for light and dark mode. The chart has its own background, because a page may be in another mode than the
+/// reader's system.
 const STYLE: &str = "\
 text{font:13px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#1f2328}
 .title{font-size:17px;font-weight:600}
@@ -115,7 +115,7 @@ impl Chart {
                 text(out, (left + 6, baseline(row)), "none", "–");
                 continue;
             };
-            // Thinner than this a bar cannot be seen.
+            // A thinner bar would be invisible.
             let length = (value as f64 * scale).max(1.5);
             let (y, class) = (ROWS + row * ROW + (ROW - BAR) / 2, bars.kind.class());
             writeln!(
@@ -136,7 +136,7 @@ impl Chart {
     }
 }
 
-/// Where the text of a row stands.
+/// The vertical position of a row's text.
 fn baseline(row: usize) -> usize {
     ROWS + row * ROW + ROW / 2 + 5
 }

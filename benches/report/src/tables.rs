@@ -1,9 +1,9 @@
-//! Which tables the documents have.
+//! Defines the tables of the documents.
 
 use crate::results::{CaseResults, Figure, Results, Unit};
 use crate::units::{milliseconds, thousands, time, times};
 
-/// The table of that name, or the text: some are sentences.
+/// The table, or the sentence, with that name.
 pub fn table(results: &Results, name: &str) -> Result<String, String> {
     match name {
         "run" => Ok(run(results)),
@@ -31,7 +31,7 @@ fn strings(cells: &[&str]) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
 
-/// On what, when, and how it was measured.
+/// A sentence that says on which machine, when and how the results were measured.
 fn run(results: &Results) -> String {
     let (least, most) = results.rounds;
     // The version without the commit.
@@ -43,7 +43,7 @@ fn run(results: &Results) -> String {
     )
 }
 
-/// What derives give: one row for each kind of data, with the form that each peer takes in it.
+/// Results with plain derives: one row for each kind of data. It says which form of each peer is used.
 fn derives(results: &Results) -> Result<String, String> {
     const PEERS: [&str; 5] = ["tenarc", "cbor4ii", "rmp-serde named", "bincode 2", "rkyv"];
     let plain = [Some("plain"), Some("plain"), Some("plain"), Some("native")];
@@ -82,7 +82,7 @@ fn derives(results: &Results) -> Result<String, String> {
     ))
 }
 
-/// Files: one row for each operation, with the form that each peer takes in it.
+/// Results with files: one row for each operation. It says which form of each peer is used.
 fn files(results: &Results) -> Result<String, String> {
     const PEERS: [&str; 7] =
         ["tenarc", "safetensors", "Arrow IPC", "rkyv", "burnpack", "bincode 1", "npz"];
@@ -146,7 +146,7 @@ fn files(results: &Results) -> Result<String, String> {
     Ok(markdown(1, &table))
 }
 
-/// Everything that a case has measured.
+/// All results of a case.
 fn whole(case: &CaseResults) -> String {
     let columns = case.columns();
     let is_sized = case.rows.iter().any(|row| row.bytes.is_some());
@@ -158,7 +158,7 @@ fn whole(case: &CaseResults) -> String {
     let mut table = vec![head];
     for row in &case.rows {
         let peer = if row.peer == "tenarc" { "**tenarc**" } else { &row.peer };
-        // In backticks, as forms may be types such as `Vec<f32>`.
+        // In backticks, because a form may be a type such as `Vec<f32>`.
         let form = if row.form.is_empty() { String::new() } else { format!("`{}`", row.form) };
         let mut cells = strings(&[peer, &form]);
         cells.extend(is_sized.then(|| row.bytes.map(thousands).unwrap_or_default()));
@@ -178,7 +178,7 @@ fn value(figure: &Figure) -> String {
     }
 }
 
-/// How it compares with the floor: times by a factor, sizes by what they have more.
+/// The comparison with the floor: a factor for times, a difference for sizes.
 fn over(figure: &Figure) -> String {
     let Some(ratio) = figure.over_floor() else { return String::new() };
     match figure.unit {

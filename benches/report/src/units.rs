@@ -1,6 +1,6 @@
-//! Numbers as documents show them: with two digits, as more of them change from run to run.
+//! Formats numbers for documents. They have two significant digits, because further digits change from run to run.
 
-/// With two digits, or three from 100 on.
+/// A number with two significant digits, or three if it is 100 or more.
 pub fn two_digits(value: f64) -> String {
     let decimals = match value {
         v if v < 0.0995 => 3,
@@ -11,7 +11,7 @@ pub fn two_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// In the unit that suits it.
+/// A time in a suitable unit.
 pub fn time(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     let (value, unit) = match value {
@@ -27,7 +27,7 @@ pub fn milliseconds(nanoseconds: u64) -> String {
     two_digits(nanoseconds as f64 / 1e6)
 }
 
-/// A ratio, with as many digits as mean something.
+/// A ratio with its significant digits.
 pub fn times(ratio: f64) -> String {
     match ratio {
         r if r < 0.001 => "<0.001".to_string(),
@@ -38,7 +38,7 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// 12345678 as 12,345,678.
+/// Formats 12345678 as 12,345,678.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

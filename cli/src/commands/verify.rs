@@ -40,7 +40,7 @@ struct Report {
 pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
     let mut reports = Vec::new();
     for input in &args.inputs {
-        let report = verified(input, &Reading { from: args.from, torn: false }, quiet);
+        let report = verified(input, &Reading { from: args.from, ..Reading::default() }, quiet);
         if !args.json.json {
             print(&report, out)?;
         }
@@ -130,7 +130,7 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
             report.fault(&error);
             report.path = report.offset.and_then(|offset| tensor_at(document, offset));
         } else if let Some(unfinished) = unfinished(archive) {
-            // A copy that was cut looks the same, so that it does not count as good.
+            // A truncated copy of an archive looks the same, so this is not reported as good.
             report.offset = Some(len);
             report.error = Some(unfinished);
         }

@@ -1,4 +1,4 @@
-//! Converting elements to another dtype.
+//! Converts elements to another dtype.
 
 use half::{bf16, f16};
 use tenarc::DType;
@@ -6,34 +6,34 @@ use tenarc::DType;
 use super::{Element, decode, size, small};
 use crate::failure::{Failure, Result};
 
-/// A conversion from one dtype to another. Floats are rounded to the nearest; integers must fit, and
-/// floats become integers only where they are such.
+/// A conversion from one dtype to another. Floats are rounded to the nearest value. Integers must fit in the new
+/// dtype. A float can become an integer only if it is a whole number.
 #[derive(Clone, Debug)]
 pub struct Cast {
     from: DType,
     to: DType,
     size: usize,
-    /// The start of an element of which more is to come.
+    /// The first bytes of an element that continues in the next block.
     carried: Vec<u8>,
 }
 
 impl Cast {
     /// # Errors
-    /// Where elements of one of the dtypes cannot be told or made.
+    /// If elements of `from` cannot be decoded, or elements of `to` cannot be encoded.
     pub fn new(from: &DType, to: &DType) -> Result<Self> {
         let size = size(from).filter(|_| super::is_decoded(from));
         match size {
             Some(size) if is_made(to) => {
                 Ok(Self { from: from.clone(), to: to.clone(), size, carried: Vec::new() })
             }
-            _ => Err(Failure::new(format!("elements of {from} cannot be cast to {to}"))),
+            _ => Err(Failure::new(format!("cannot cast {from} to {to}"))),
         }
     }
 
-    /// Converts a block, of any size.
+    /// Converts the next block, which may have any length.
     ///
     /// # Errors
-    /// Where the new dtype cannot hold an element.
+    /// If an element does not fit in the new dtype.
     pub fn block(&mut self, mut block: &[u8]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(block.len());
         while !self.carried.is_empty() && self.carried.len() < self.size {
@@ -106,7 +106,7 @@ fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The real number; none of a complex one, whose other part would be lost.
+/// The element as a real number. `None` if it is complex: its imaginary part would be lost.
 fn real(element: Element) -> Option<f64> {
     Some(match element {
         #[allow(clippy::cast_precision_loss)]
@@ -123,7 +123,7 @@ fn integer(element: Element) -> Option<i128> {
         Element::Int(value) => Some(value),
         #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
         Element::Float(value, _) => {
-            // Well within 128 bits, and beyond every dtype.
+            // 1e30 fits in 128 bits, and is larger than every integer dtype allows.
             (value.trunc() == value && value.abs() < 1e30).then_some(value as i128)
         }
         Element::Complex(..) => None,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tenarc::DType;
 
-/// Exponent bits, mantissa bits, exponent bias, and what stands for infinities and NaN.
+/// Exponent bits, mantissa bits, exponent bias, and the bits that mean infinity and NaN.
 struct Layout {
     mantissa: u32,
     bias: i32,
@@ -12,11 +12,11 @@ struct Layout {
 }
 
 enum Special {
-    /// As IEEE 754 has them: the highest exponent.
+    /// As in IEEE 754: infinities and NaN have the highest exponent.
     Ieee,
-    /// NaN where all bits but the sign are set; no infinities.
+    /// NaN has all bits set except the sign. There are no infinities.
     LastIsNan,
-    /// NaN in place of negative zero; no infinities.
+    /// NaN has the bits of negative zero. There are no infinities.
     NegativeZeroIsNan,
 }
 
@@ -30,7 +30,7 @@ fn layout(dtype: &DType) -> Option<Layout> {
     })
 }
 
-/// A float of 8 bits, exactly.
+/// Decodes a float of 8 bits exactly.
 pub fn decode(dtype: &DType, byte: u8) -> Option<f64> {
     if *dtype == DType::F8E8M0 {
         let exact = f64::powi(2.0, i32::from(byte) - 127);
@@ -57,8 +57,8 @@ pub fn decode(dtype: &DType, byte: u8) -> Option<f64> {
     Some(sign * value)
 }
 
-/// The float of 8 bits that is nearest, of two the even one; what is too large becomes infinite, or NaN
-/// where there is no infinity. None of scales, which few numbers fit.
+/// Encodes the nearest float of 8 bits. If two are equally near, the even one is chosen. A number that is too large
+/// becomes infinity, or NaN if the dtype has no infinity. `None` for dtypes of scales, which have powers of two only.
 pub fn encode(dtype: &DType, value: f64) -> Option<u8> {
     let Layout { special, .. } = layout(dtype)?;
     let (nan, above) = match special {
@@ -70,12 +70,12 @@ pub fn encode(dtype: &DType, value: f64) -> Option<u8> {
         return Some(nan);
     }
     let size = value.abs();
-    // Of positive floats, the larger number has the larger bits.
+    // Positive floats have the same order as their bits.
     let finite = |byte: u8| decode(dtype, byte).filter(|value| value.is_finite());
     let largest = (0..0x80).rev().find(|&byte| finite(byte).is_some())?;
     let below = (0..=largest).rev().find(|&byte| finite(byte).is_some_and(|at| at <= size))?;
     let here = finite(below)?;
-    // Beyond the largest the next would be as far away as the one before.
+    // The largest float has no next one: use the same distance as to the one before it.
     let next =
         if below < largest { finite(below + 1)? } else { here + (here - finite(below - 1)?) };
     let upward = match (size - here).partial_cmp(&(next - size))? {
@@ -95,12 +95,12 @@ pub fn encode(dtype: &DType, value: f64) -> Option<u8> {
     Some(if negative && has_sign { byte | 0x80 } else { byte })
 }
 
-/// A binary128 as a double near it.
+/// Decodes a float of 128 bits to a double near it.
 #[allow(clippy::cast_possible_truncation)]
 pub fn quad(bits: u128) -> f64 {
     let sign = (bits >> 64) as u64 & (1 << 63);
     let exponent = (bits >> 112) as u16 & 0x7fff;
-    // The upper bits of the mantissa: what is cut off is less than a double can tell.
+    // Only the upper bits of the mantissa: a double cannot represent the others.
     let mantissa = (bits >> 60) as u64 & ((1 << 52) - 1);
     let rest = bits << 16 != 0;
     let magnitude = match i32::from(exponent) - 16383 {

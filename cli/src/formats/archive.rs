@@ -1,6 +1,7 @@
 //! tenarc archives.
 
 use tenarc::Archive;
+use tenarc::de::DecodeOptions;
 
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
@@ -30,10 +31,10 @@ impl Codec for Archives {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
                 say(&format!(
-                    "{name}: {error}; reading the complete values and the header of the one that is cut"
+                    "{name}: {error}; reading the complete values, and the header of the incomplete one"
                 ));
             }
-            archive
+            archive.with_options(DecodeOptions::default().with_checksums(!reading.no_verify))
         } else {
             let archive = Archive::new(Source::new(file))?;
             if let Some(unfinished) = unfinished(&archive) {
@@ -57,9 +58,9 @@ impl Codec for Archives {
     }
 }
 
-/// Says that bytes stand behind the last end mark, if they do.
+/// A message about the bytes after the last end mark, if there are any.
 pub fn unfinished(archive: &Archive<Source>) -> Option<String> {
     let count = archive.unfinished_bytes();
-    let what = "unfinished behind the last end mark: an append is under way or was cut short";
+    let what = "follow the last end mark: an append is in progress or was interrupted";
     (count > 0).then(|| format!("{} {what}", bytes(count)))
 }

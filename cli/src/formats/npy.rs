@@ -67,8 +67,8 @@ impl Codec for NpzFiles {
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         only(sections, |segment| {
             let options = ConvertOptions::default().with_flattened(true).with_losses(lossy.0);
-            // A zip member's size stands before its data but is known only after it: this needs to seek,
-            // and the target may be a pipe.
+            // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer
+            // must seek, but the target may be a pipe.
             let mut file = temporary()?;
             let mut out = NpzWriter::new(BufWriter::new(&file))?;
             tell(&npy::from_segment(segment, &mut out, &options)?);

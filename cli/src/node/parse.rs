@@ -1,4 +1,4 @@
-//! Reading the structure of an item without its payloads.
+//! Parses the structure of an item, without reading its payloads.
 
 #[cfg(test)]
 mod tests;
@@ -12,13 +12,13 @@ use tenarc::{DType, Value};
 use super::{Form, Key, Kind, Node, Payload};
 use crate::failure::{Failure, Result};
 
-/// Byte strings from here on are payloads: an archive puts them into buffers.
+/// Byte strings of at least this many bytes count as payloads: an archive stores them in buffers.
 const LARGE: usize = 2048;
 
-/// The structure of the item that `bytes` are; `buffers` are start and length of those that it may refer to.
+/// Parses one item. `buffers` has the offset and length of each buffer that the item may refer to.
 ///
 /// # Errors
-/// Where the bytes are no well-formed item, or refer to what there is not.
+/// If the bytes are not one well-formed item, or refer to a buffer that does not exist.
 pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
     let mut parser = Parser { bytes, items: Items::new(bytes).with_buffers(buffers) };
     let first = parser.next()?;
@@ -30,10 +30,10 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
     Ok(node)
 }
 
-/// Where the items of a sequence stand.
+/// The range of each item in a sequence of items.
 ///
 /// # Errors
-/// Where an item is not well-formed.
+/// If an item is not well-formed.
 pub fn items(bytes: &[u8]) -> Result<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let mut items = Items::new(bytes);
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         next(&mut self.items)
     }
 
-    /// What starts with this item.
+    /// Parses the node that starts with this item.
     fn node(&mut self, item: Item<'a>) -> Result<Node> {
         let Item { event, mut range, .. } = item;
         let kind = match event {
@@ -129,7 +129,7 @@ impl TryFrom<inspect::Payload> for Payload {
         let inspect::Payload { form, meta, byte_len, buffer, .. } = payload;
         let buffer = buffer.map(usize::try_from).transpose();
         let buffer =
-            buffer.map_err(|_| Failure::new("the number of a buffer does not fit memory"))?;
+            buffer.map_err(|_| Failure::new("the number of a buffer does not fit in memory"))?;
         let shape = meta.shape.to_vec();
         Ok(Self { form, dtype: meta.dtype, shape, order: meta.order, byte_len, buffer })
     }

@@ -1,4 +1,4 @@
-//! Headers that are none.
+//! Headers that numpy would not write.
 
 use tenarc::de::Limits;
 use tenarc::error::Category;

@@ -1,4 +1,4 @@
-//! Members that are not what the directory says.
+//! Members of zip files that differ from what the zip directory says.
 
 use tenarc::de::Limits;
 use tenarc::error::Category;

@@ -1,4 +1,4 @@
-//! npy and zip files built by hand, with any lie in them.
+//! npy and zip files built by hand, with correct or wrong contents.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is written: whole or not at all, and nothing that numpy has not.
+//! Files are written whole or not at all, and only with what numpy can read.
 
 use std::fs;
 use std::io::{Cursor, Seek as _, SeekFrom, Write as _};

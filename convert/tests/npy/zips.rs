@@ -1,4 +1,4 @@
-//! Zip files whose directory lies.
+//! Zip files whose directory has wrong contents.
 
 use tenarc::error::Category;
 use tenarc_convert::npy::Npz;

@@ -1,4 +1,4 @@
-//! One module for each defect that was once here.
+//! Defects that were fixed stay fixed: one module for each.
 
 mod digits_of_singles;
 #[cfg(any(

@@ -1,4 +1,4 @@
-//! Into archives and back.
+//! From safetensors files to archives, and back.
 
 use std::collections::BTreeMap;
 

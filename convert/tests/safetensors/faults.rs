@@ -1,4 +1,4 @@
-//! Saves that fail change nothing, and leave nothing.
+//! A save that fails changes no file and leaves none behind.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Headers from strangers.
+//! Headers made by other programs, correct and wrong.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Held against the reference implementation: what either writes the other reads, and they agree about
-//! what is a file.
+//! Comparison with the reference implementation: each reads what the other writes, and they accept the
+//! same files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

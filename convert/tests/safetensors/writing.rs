@@ -1,4 +1,4 @@
-//! What files are written like, and what cannot be written.
+//! The bytes of written files, and what cannot be written.
 
 use ndarray::{Array, Array1, Array2, Array3, IxDyn, ShapeBuilder as _, array};
 use proptest::prelude::*;

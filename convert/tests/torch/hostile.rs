@@ -1,4 +1,4 @@
-//! Files that mean harm.
+//! Files made to attack the reader.
 
 use tenarc::error::Category;
 use tenarc_convert::torch::TorchFile;

@@ -1,10 +1,10 @@
-//! How much memory it takes, whatever the file says.
+//! Reading takes little memory, whatever the file claims.
 
 use tenarc::DType;
 use tenarc_convert::torch::{self, Options, TorchFile};
 
-use super::peak::peak;
 use super::support::{Pickler, file, floats, under_a};
+use tenarc_test_support::alloc::peak_of;
 
 const MIB: usize = 1 << 20;
 
@@ -23,7 +23,7 @@ fn a_conversion_takes_blocks_of_a_tensor() {
         let pickle =
             under_a(|pickle| pickle.tensor("ByteStorage", storage.len() as i64, 0, shape, strides));
         std::fs::write(&from, file(&pickle, &storage)).unwrap();
-        let (converted, taken) = peak(|| torch::to_archive(&from, &to, &Options::default()));
+        let (converted, taken) = peak_of(|| torch::to_archive(&from, &to, &Options::default()));
         converted.unwrap();
         let most = if strides[0] == 0 { 17 * MIB } else { 2 * MIB };
         assert!(taken < most, "{taken} bytes for {shape:?}");
@@ -40,7 +40,7 @@ fn a_tensor_is_read_into_its_memory() {
     });
     std::fs::write(&path, file(&pickle, &storage)).unwrap();
     let found = torch::open(&path).unwrap();
-    let (tensor, taken) = peak(|| found.dyn_tensor("a"));
+    let (tensor, taken) = peak_of(|| found.dyn_tensor("a"));
     assert_eq!(tensor.unwrap().dtype(), &DType::F32);
     assert!(taken < 18 * MIB, "{taken}");
 }
@@ -56,13 +56,13 @@ fn claims_take_no_memory() {
     ];
     for claim in claims {
         let bytes = file(&Pickler::new().op(claim).end(), &floats(12));
-        let (_, taken) = peak(|| TorchFile::new(&bytes[..]).map(drop));
+        let (_, taken) = peak_of(|| TorchFile::new(&bytes[..]).map(drop));
         assert!(taken < MIB, "{taken} bytes");
     }
     let pickle = under_a(|pickle| pickle.tensor("FloatStorage", 12, 0, &[1 << 31], &[0]));
     let bytes = file(&pickle, &floats(12));
     let found = TorchFile::new(&bytes[..]).unwrap();
-    let (deferred, taken) = peak(|| found.deferred("a").map(drop));
+    let (deferred, taken) = peak_of(|| found.deferred("a").map(drop));
     deferred.unwrap();
     assert!(taken < MIB, "{taken} bytes");
 }
@@ -71,7 +71,7 @@ fn claims_take_no_memory() {
 fn a_pickle_of_nothing_but_operations_takes_a_bounded_multiple() {
     for (operation, most) in [(&b"]\x94"[..], 320 * MIB), (b"}", 320 * MIB), (b"(", 64 * MIB)] {
         let bytes = file(&Pickler::new().op(operation.repeat(MIB)).0, b"");
-        let (found, taken) = peak(|| TorchFile::new(&bytes[..]).map(drop));
+        let (found, taken) = peak_of(|| TorchFile::new(&bytes[..]).map(drop));
         assert!(found.is_err());
         assert!(taken < most, "{taken} bytes");
     }

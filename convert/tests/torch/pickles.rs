@@ -1,4 +1,4 @@
-//! What the machine understands, and what it does not.
+//! The pickle instructions that are understood, and those that are refused.
 
 use tenarc::error::Category;
 use tenarc_convert::torch::TorchFile;

@@ -1,4 +1,4 @@
-//! Pickles and zip files built by hand, with any lie in them.
+//! Pickles and zip files built by hand, with correct or wrong contents.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -32,6 +32,7 @@ from .mend import Recovered, recover, recover_to
 from .message import dumps, loads
 from .options import Limits
 from .parts import Parts, buffer_lengths, from_parts, to_parts
+from .salvage import Salvaged
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .stream import Reader, Writer
@@ -54,6 +55,7 @@ __all__ = [
     "Raw",
     "Reader",
     "Recovered",
+    "Salvaged",
     "Segment",
     "Simple",
     "Some",

@@ -1,9 +1,9 @@
-"""Archives that are read at any position: `open`, and what it gives."""
+"""`Archive`: an archive that can be read at any position, and the functions that open one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -13,37 +13,70 @@ from .directory import Directory, Entry
 from .errors import Damaged, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
 from .saved import Segment, TensorInfo, read_record
-from .source import FileSource, Front, Source, map_file, open_regular
+from .source import FileSource, Front, Joined, Source, open_regular
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
 
 class Archive:
-    """An archive that is open: reads headers, and of values what is asked for.
+    """An archive that can be read at any position.
 
-    Where it holds one value, its paths can be asked of the archive itself. Views stay valid when it is
-    closed. A file that is mapped must not be truncated by others.
+    Opening it reads the end mark. Headers are read when they are needed, and tensors when they are asked for.
+    If the archive holds one value, the methods here read parts of it. Views stay valid after the archive is
+    closed. While views are in use, no other process may truncate the file to less than what was committed.
     """
 
-    def __init__(self, source: Source, *, torn: bool = False, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        torn: bool = False,
+        verify: bool = True,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self._source = source
         self._limits = limits
-        #: What is wrong with a torn archive, of which only whole values are found.
+        self._verify = verify
+        #: What is wrong with a torn archive that was opened with `torn=True`; otherwise `None`.
         self.torn: Torn | None = None
-        #: How many bytes stand behind the last end mark: an append is under way, or was cut short. They are no
-        #: part of the archive, but for `open(path, torn=True)`.
+        #: How many bytes follow the last end mark, because an append is in progress or was interrupted. Only
+        #: `open(path, torn=True)` reads them.
         self.unfinished_bytes = 0
+        # The offset of the segment that a torn archive ends in.
+        self._cut: int | None = None
         check_magic(source)
         if torn and read_end(source, source.length) is None:
-            found = scan(source, limits, check_hashes)
-            self.torn = found.error(source.length)
-            self.unfinished_bytes = source.length - found.vouched
-            # Not a tree, as it is all in memory.
-            self._directory, self._mark = Directory(len(found.entries), found.entries), found.end
+            self._open_torn(source)
             return
         self._directory, self._mark, end = last_commit(source, limits)
         if end < source.length:
             self.unfinished_bytes = source.length - end
             self._source = Front(source, end)
+
+    def _open_torn(self, source: Source) -> None:
+        found = scan(source, self._limits, check_hashes)
+        self.torn = found.error(source.length)
+        self.unfinished_bytes = source.length - found.vouched
+        entries = found.entries
+        if found.cut is not None:
+            self._cut = found.cut.offset
+            entries = [*entries, (found.cut.offset, found.cut.name)]
+        # All entries are in the root, whatever their number, because there are no blocks to read.
+        self._directory, self._mark = Directory(len(entries), entries), source.length
+
+    @classmethod
+    def _mapped(cls, file: FileSource, **options: Any) -> Archive:
+        """Opens an archive in a file, and maps the committed part of it.
+
+        While the headers are read, and afterwards, a writer may cut off what it has not committed. Access to a
+        mapped page that the file no longer has would kill the process. So this part of the file is not mapped.
+        """
+        archive = cls(file, **options)
+        if archive.torn is None:
+            archive._source = file.map(file.length - archive.unfinished_bytes)
+            file.close()
+        else:
+            archive._source = Joined(file.map(file.length - archive.unfinished_bytes), file)
+        return archive
 
     def __enter__(self) -> Archive:
         return self
@@ -57,7 +90,7 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Closes the file. Views of it stay valid, and keep it mapped."""
+        """Closes the file. Views stay valid, and keep the file mapped."""
         self.__dict__.pop("_only", None)
         self._source.close()
 
@@ -81,22 +114,34 @@ class Archive:
         count = self._directory.count
         index = number + count if number < 0 else number
         if not 0 <= index < count:
-            raise NotFound(f"no value {number}, the archive has {count}")
+            raise NotFound(f"the archive has {count} values, there is no value {number}")
         return self._segment(index, self._directory.entry(index, self._read, self._mark))
 
     def _segment(self, number: int, entry: Entry) -> Segment:
         offset, name = entry
-        found = Segment(self._source, number, offset, self._mark, self._limits)
+        found = Segment(self._source, number, offset, self._mark, self._limits, verify=self._verify)
+        if found.missing_bytes and offset != self._cut:
+            raise found.cut_error()
         if found.name != name:
-            raise Damaged(f"the directory has another name, {name!r:.40}", offset=offset)
+            raise Damaged("the name in the directory is not the name of the segment", offset=offset)
         return found
 
     def named(self, name: str) -> Segment:
-        """The last value of a name."""
-        for number, entry in zip(reversed(range(len(self._entries))), reversed(self._entries), strict=True):
+        """The value that was saved last under a name.
+
+        A value that was cut off is given only if no complete one has the name.
+        """
+        cut: Segment | None = None
+        for number in reversed(range(len(self._entries))):
+            entry = self._entries[number]
             if entry[1] == name:
-                return self._segment(number, entry)
-        raise NotFound(f"no value is named {name!r:.80}")
+                found = self._segment(number, entry)
+                if not found.missing_bytes:
+                    return found
+                cut = found
+        if cut is None:
+            raise NotFound(f"the archive has no value named {name!r:.80}")
+        return cut
 
     def segments(self) -> Iterator[Segment]:
         """All values, in order."""
@@ -107,72 +152,85 @@ class Archive:
     def _only(self) -> Segment:
         count = self._directory.count
         if count != 1:
-            what = f"the archive holds {count} values: take one by `segment` or `named`"
+            what = f"the archive has {count} values: choose one with `segment` or `named`"
             raise NotFound(what)
         return self.segment(0)
 
     def load(self, cls: Any = None) -> Any:
-        """The only value, as `Segment.load`."""
+        """Loads the only value: see `Segment.load`."""
         return self._only.load(cls)
 
     def view(self, cls: Any = None) -> Any:
-        """The only value, as `Segment.view`."""
+        """The only value with views as arrays: see `Segment.view`."""
         return self._only.view(cls)
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Of the only value, as `Segment.get`."""
+        """The value at a path, or `default`: see `Segment.get`."""
         return self._only.get(path, default)
 
     def __getitem__(self, path: str) -> Any:
         return self._only[path]
 
     def tensor(self, path: str) -> Any:
-        """Of the only value, as `Segment.tensor`."""
+        """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
     def tensors(self) -> Iterator[TensorInfo]:
-        """Of the only value, as `Segment.tensors`."""
+        """All tensors: see `Segment.tensors`."""
         return self._only.tensors()
 
     def verify(self) -> None:
-        """Checks every byte: hashes, paddings, the directory, and the form of references.
+        """Reads the whole archive and checks every byte of it: hashes, paddings, the directory, and references.
 
-        Elements of tensors are not looked at. Raises at the first fault.
+        Raises the first fault. Elements of tensors, such as the bytes of a bool, are not checked. Unfinished bytes
+        are not part of the archive.
         """
         found = walk.verify(self._source, self._limits)
         if found != self._entries:
-            raise Damaged("the directory leads to other segments than there are", offset=self._mark)
+            raise Damaged("the directory does not list the segments of the archive", offset=self._mark)
 
 
-def open_archive(path: str | os.PathLike[str], *, torn: bool = False, limits: Limits = DEFAULT_LIMITS) -> Archive:
-    """Opens an archive file, to read parts of it. It is mapped: arrays are views, without a copy.
+def open_archive(
+    path: str | os.PathLike[str],
+    *,
+    torn: bool = False,
+    verify: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Archive:
+    """Opens an archive file, to read parts of it. The file is mapped: arrays are views, without a copy.
 
-    With `torn`, a file that was cut or never finished is opened too, and has the values that are whole in it;
-    `Archive.torn` says what is wrong. That walks over all headers, and looks at no buffers.
+    While another process appends, and after an append that was interrupted, the archive is what was committed
+    last. `Archive.unfinished_bytes` says how many bytes follow.
 
-    While another process appends, and after a killed append, the archive is what the last end mark vouches
-    for, and `Archive.unfinished_bytes` says how many bytes follow.
+    With `torn`, what follows the last end mark is read too, or what there is of a file without any. All headers
+    are scanned then. The values are the complete ones and, as the last one, the value that the file ends in, if
+    its header is complete: see `Segment.missing_bytes`. `Archive.torn` says what is wrong with the file. Arrays of
+    values that were not committed are copies.
 
-    `OSError` where the file cannot be read, `Torn` where it has no end mark, `Damaged` where it is no
-    archive or a damaged one.
+    Without `verify`, the checksums of tensors are not verified. This is how to read the complete tensors of a
+    value that was cut off, because its checksums are missing.
+
+    `OSError` if the file cannot be read, `Torn` if it has no end mark, `Damaged` if it is not an archive or is
+    damaged.
     """
-    return _opened(path, map_file(path), torn, limits)
+    return _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
 
 
 def load(path: str | os.PathLike[str], *, cls: Any = None, limits: Limits = DEFAULT_LIMITS) -> Any:
-    """Loads the value of an archive file that holds one, with all checksums verified.
+    """Loads the value of an archive file that holds one value, and verifies all checksums.
 
-    Arrays are in memory of their own. With `cls` the value is converted to that type: a dataclass,
-    `list[int]`, `dict[str, numpy.ndarray]`, …
+    Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
+    `dict[str, numpy.ndarray]`, …
     """
-    with _opened(path, FileSource(open_regular(path)), False, limits) as archive, in_file(path):
+    with _opened(path, Archive, limits=limits) as archive, in_file(path):
         return archive.load(cls)
 
 
-def _opened(path: str | os.PathLike[str], source: Source, torn: bool, limits: Limits) -> Archive:
+def _opened(path: str | os.PathLike[str], make: Callable[..., Archive], **options: Any) -> Archive:
+    source = FileSource(open_regular(path))
     try:
         with in_file(path):
-            return Archive(source, torn=torn, limits=limits)
+            return make(source, **options)
     except BaseException:
         source.close()
         raise

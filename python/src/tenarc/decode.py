@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import cbor2
 import numpy as np
@@ -70,6 +70,19 @@ def value_of(
             return resolver.whole(parse(metadata, offset, limits, cut))
     except Fault as fault:
         raise located(fault, metadata, offset) from None
+
+
+class Described(NamedTuple):
+    """All of a tensor, a sequence of numbers or a byte string but its elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    order: Order
+    nbytes: int
+    #: The number of the buffer with the elements; `None` if they are in the metadata.
+    buffer: int | None = None
+    is_sequence: bool = False
+    is_bytes: bool = False
 
 
 class Resolver:
@@ -184,59 +197,61 @@ class Resolver:
         return self._array(dtype_name(name), shape, order_of(order), self._inline(payload_of(payload)))
 
     def _reference(self, content: Any) -> Any:
+        found = self._referred(content)
+        assert found.buffer is not None
+        if not self.elements:
+            return self._passed(found.buffer)
+        payload = self._take(found.buffer)
+        if found.is_bytes:
+            return payload.tobytes() if self.owned else payload.data.toreadonly()
+        if found.is_sequence:
+            return self._numbers(dtypes.BY_NAME[found.dtype], payload)
+        return self._array(found.dtype, found.shape, found.order, payload)
+
+    def _referred(self, content: Any) -> Described:
+        """Reads a reference to a buffer (SPEC 5.3). The buffer itself is not read, only its length is checked."""
         fields = fields_of(content, (1, 2, 4), "a reference to a buffer")
         number = fields[-1]
         if self.buffers is None:
             raise Fault(Damaged, "a reference to a buffer, but a message has no buffers")
         if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
             raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
-        if len(fields) == 1 and self.elements:
-            payload = self._take(number)
-            return payload.tobytes() if self.owned else payload.data.toreadonly()
+        length = self.buffers.lengths[number]
         if len(fields) == 1:
-            return self._passed(number)
-        name, length = dtype_name(fields[0]), self.buffers.lengths[number]
+            return Described("u8", (length,), "C", length, number, is_bytes=True)
+        name = dtype_name(fields[0])
         if len(fields) == 2:
             dtype = dtypes.BY_NAME.get(name)
             if dtype is None or dtype.tag is None:
                 raise Fault(Damaged, f"a sequence of {name}, a dtype without typed arrays")
-            if length % (dtype.bits // 8):
+            width = dtype.bits // 8
+            if length % width:
                 raise Fault(Damaged, f"buffer {number}: {length} bytes are not a whole number of {name}")
-            if not self.elements:
-                return self._passed(number)
-            return self._numbers(dtype, self._take(number))
+            return Described(name, (length // width,), "C", length, number, is_sequence=True)
         shape, order = self._shape(fields[1]), order_of(fields[2])
-        # Checked for every reference, and before the buffer is read.
         check_length(name, shape, length)
-        if not self.elements:
-            return self._passed(number)
-        return self._array(name, shape, order, self._take(number))
+        return Described(name, shape, order if len(shape) > 1 else "C", length, number)
 
     def _passed(self, number: int) -> object:
         """A placeholder for a buffer that is not read. It is unequal to everything else, and can be a key."""
         self._taken[number] = _NOTHING
         return object()
 
-    def describe(self, node: Tag) -> tuple[str, tuple[int, ...], Order, int] | None:
-        """Dtype, shape, order and length in bytes of a tensor or sequence; its elements are not read."""
-        order: Order = "C"
-        if node.tag == REFERENCE and len(fields_of(node.value, (1, 2, 4), "a reference")) == 4:
-            name, dims, order, number = node.value
-            name, shape, order = dtype_name(name), self._shape(dims), order_of(order)
-            assert self.buffers is not None
-            if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
-                raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
-            length = self.buffers.lengths[number]
-            check_length(name, shape, length)
-            return name, shape, order if len(shape) > 1 else "C", length
+    def describe(self, node: Tag) -> Described | None:
+        """Describes a tensor, a sequence of numbers or a byte string. `None` if the node is something else.
+
+        Buffers are not read.
+        """
+        if node.tag == REFERENCE:
+            return self._referred(node.value)
         value = Resolver(self.buffers, owned=False, limits=self.limits).value(node)
         if isinstance(value, Raw):
-            return value.dtype, value.shape, value.order, value.data.nbytes
+            return Described(value.dtype, value.shape, value.order, value.data.nbytes)
         if not isinstance(value, np.ndarray):
             return None
         dtype = dtypes.of_numpy(value.dtype)
         assert dtype is not None
-        return dtype.name, value.shape, dtypes.order_of(value), value.nbytes
+        return Described(dtype.name, value.shape, dtypes.order_of(value), value.nbytes)
 
     def _take(self, number: int) -> Payload:
         """The content of a buffer. If `owned`, every reference gets a copy of its own."""

@@ -14,29 +14,29 @@ from .segment import BLOCK, END, digest, expect, opened, read_name, record
 MAGIC = bytes.fromhex("d9d9f8") + tag(int.from_bytes(b"TARC", "big"), b"\x43BOR")
 BRANCHES = 64
 TAIL_LEN = 34
-#: What every tail begins with.
+#: The first bytes of every tail.
 TAIL_START = b"\x58\x20TARCTAIL"
-#: No segment is shorter.
+#: The length of the shortest possible segment.
 _MIN_SEGMENT = 24
-#: 64^n segments; positions have 63 bits.
+#: Level n leads to 64^n segments, and positions have 63 bits, so there cannot be more levels.
 _MAX_LEVELS = 10
 
-#: An entry of level 0: offset and name of a segment.
+#: An entry of level 0: the offset and the name of a segment.
 Entry = tuple[int, str | None]
-#: Gives the record at an offset, which must end before a position.
+#: Reads the record at an offset, which must end at a position or earlier.
 ReadRecord = Callable[[int, int], bytes]
 
 
 @dataclass
 class Directory:
-    """What a writer keeps: of each level the entries that are in no block yet."""
+    """The root of the directory: for each level the entries that are not in a block yet."""
 
     count: int = 0
     entries: list[Entry] = field(default_factory=list)
     levels: list[list[int]] = field(default_factory=list)
 
     def add(self, offset: int, name: str | None, at: int) -> bytes:
-        """Notes a segment, and gives the blocks that it fills, which follow at a position."""
+        """Adds a segment that ends at `at`. Returns the blocks that are full now, encoded for that position."""
         self.count += 1
         self.entries.append((offset, name))
         if len(self.entries) < BRANCHES:
@@ -59,7 +59,7 @@ class Directory:
         self.levels[level].append(offset)
 
     def end(self, at: int) -> bytes:
-        """The end mark and the tail at a position."""
+        """Encodes the end mark and the tail for a position."""
         mark = self._mark(at)
         place = at + len(mark)
         tail = TAIL_START + at.to_bytes(8, "big") + place.to_bytes(8, "big")
@@ -72,7 +72,7 @@ class Directory:
 
     @classmethod
     def read(cls, item: bytes, at: int) -> Directory:
-        """The directory of the end mark in a record."""
+        """Reads the directory from the record of an end mark."""
         kind, fields = opened(item, at)
         if kind != END:
             raise Damaged("expected an end mark", offset=at)
@@ -80,7 +80,7 @@ class Directory:
         entries = [_read_entry(fields) for _ in range(fields.count("entries"))]
         depth = fields.count("levels of the directory")
         if depth > _MAX_LEVELS:
-            raise fields.damaged(f"a directory of {depth} levels")
+            raise fields.damaged(f"expected at most {_MAX_LEVELS} levels of the directory, found {depth}")
         levels = [
             [fields.definite(UNSIGNED, "offset") for _ in range(fields.count("offsets of blocks"))]
             for _ in range(depth)
@@ -88,10 +88,10 @@ class Directory:
         found = cls(count, entries, levels)
         expect(item, found._mark(at), at, "an end mark")
         if len(entries) >= BRANCHES or any(len(offsets) >= BRANCHES for offsets in levels):
-            raise Damaged("an end mark with entries that fill a block", offset=at)
+            raise Damaged(f"expected fewer than {BRANCHES} entries of each level in an end mark", offset=at)
         total = len(entries) + sum(len(o) * BRANCHES**n for n, o in enumerate(levels, 1))
         if total != count:
-            raise Damaged(f"{count} segments, but entries for {total}", offset=at)
+            raise Damaged(f"the end mark says {count} segments, its entries lead to {total}", offset=at)
         _check_room(count, at)
         _check_rising([offset for offset, _ in entries], at)
         for offsets in levels:
@@ -99,11 +99,11 @@ class Directory:
         return found
 
     def segments(self, read: ReadRecord, at: int) -> Iterator[Entry]:
-        """All entries of level 0 in the order of the segments; the end mark is at a position."""
+        """Reads all entries of level 0, in the order of the segments. `at` is the offset of the end mark."""
         before = 0
         for entry in self._all(read, at):
             if entry[0] <= before or entry[0] >= at:
-                raise Damaged("offsets of segments that do not rise", offset=at)
+                raise Damaged("directory: the offsets of the segments do not rise", offset=at)
             before = entry[0]
             yield entry
 
@@ -114,7 +114,7 @@ class Directory:
         yield from self.entries
 
     def entry(self, number: int, read: ReadRecord, at: int) -> Entry:
-        """The entry of a segment, which reads one block of each level."""
+        """Finds the entry of a segment, by its number. Reads one block of each level."""
         for level in reversed(range(len(self.levels))):
             size = BRANCHES ** (level + 1)
             place = number // size
@@ -138,14 +138,14 @@ class _Block:
 
 
 def _block_of(read: ReadRecord, offset: int, level: int, before: int) -> _Block:
-    """The block of a level at an offset, which must lead to before the record that has it."""
+    """Reads the block of a level at an offset. `before` is the offset of the record that refers to it."""
     item = read(offset, before)
     kind, fields = opened(item, offset)
     if kind != BLOCK:
         raise Damaged("expected a block of the directory", offset=offset)
     found = fields.definite(UNSIGNED, "level"), fields.count("entries of a block")
     if found != (level, BRANCHES):
-        raise Damaged(f"expected a block of level {level} with 64 entries", offset=offset)
+        raise Damaged(f"expected a block of level {level} with {BRANCHES} entries", offset=offset)
     _check_room(BRANCHES ** (level + 1), offset)
     block = _Block([], [])
     if level == 0:
@@ -168,15 +168,16 @@ def _read_block(read: ReadRecord, offset: int, level: int, before: int) -> Itera
 
 
 def _check_room(segments: int, at: int) -> None:
-    """That so many segments can stand before a position (SPEC 5.6)."""
+    """Checks that there is room for this many segments before a position (SPEC 5.6)."""
     if segments > (at - len(MAGIC)) // _MIN_SEGMENT:
-        raise Damaged(f"a directory of {segments} segments before byte {at}", offset=at)
+        raise Damaged(f"directory: {segments} segments do not fit before byte {at}", offset=at)
 
 
 def _check_rising(offsets: list[int], before: int) -> None:
+    """Checks that offsets rise, and that they are lower than the offset of the record that they are in."""
     for first, second in pairwise([*offsets, before]):
         if first >= second:
-            raise Damaged("offsets in the directory that do not rise", offset=before)
+            raise Damaged("directory: the offsets do not rise", offset=before)
 
 
 def _block(level: int, entries: list[bytes], at: int) -> bytes:
@@ -190,12 +191,12 @@ def _entry(entry: Entry) -> bytes:
 
 def _read_entry(fields: Items) -> Entry:
     if fields.count("entry of the directory") != 2:
-        raise fields.damaged("an entry of the directory has two fields")
+        raise fields.damaged("expected the offset and name of a segment")
     return fields.definite(UNSIGNED, "offset"), read_name(fields)
 
 
 def read_tail(found: bytes, at: int) -> int | None:
-    """The offset of the end mark, from what stands where the tail should; `None` if it is no tail."""
+    """Reads the offset of the end mark from its tail at a position; `None` if this is not an intact tail."""
     mark = int.from_bytes(found[10:18], "big")
     tail = TAIL_START + found[10:18] + at.to_bytes(8, "big")
     if found != tail + digest(tail, at) or mark >= at:

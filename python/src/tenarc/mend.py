@@ -1,73 +1,129 @@
-"""Making a torn archive whole again (SPEC 5.8)."""
+"""Repairs torn archives (SPEC 5.8)."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .atomic import AtomicFile, open_locked
+from .directory import Directory
 from .errors import Damaged, Torn, in_file
 from .options import DEFAULT_LIMITS
+from .salvage import Salvage, Salvaged
 from .saved import Segment
+from .segment import Header
 from .source import CHUNK, FileSource, Source, open_regular
-from .stream import write_all
+from .stream import Writer, write_all
 from .torn import Scan, check_magic, read_end, scan, tail_behind
 
 
 class Recovered(NamedTuple):
-    """What became of a torn archive."""
+    """The result of recovering an archive."""
 
-    #: How many values it has.
+    #: How many segments were kept unchanged.
     segments: int
-    #: How many of them are damaged, of those that no end mark vouched for: whole ones follow them.
+    #: How many of these are damaged. Only segments after the last end mark are checked; a damaged one is kept if
+    #: an intact one follows it.
     damaged: int
-    #: How many bytes behind them were cut off.
+    #: How many bytes of the torn file followed the kept segments.
     dropped: int
+    #: What `recover_to` kept of the dropped bytes, as one more segment.
+    salvaged: Salvaged | None = None
 
 
 def recover(path: str | os.PathLike[str]) -> Recovered:
-    """Cuts off what stands behind the last whole value of a torn archive file, and writes an end mark there.
+    """Repairs a torn archive: cuts the file after its last intact segment, and writes an end mark there.
 
-    A whole archive is left as it is. Values behind the last end mark count as whole where every byte of them is;
-    damaged ones before a whole one stay, and are counted. Of those before the end mark only the headers are looked
-    at, and `Archive.verify` tells about the rest.
+    A complete archive is not changed. Segments after the last end mark are checked in full. Damaged ones are kept
+    if an intact one follows them, and are counted. Of the segments before that end mark only the headers are
+    checked; `Archive.verify` checks the rest.
 
-    `Damaged` where the file is no archive, or where an end mark stands behind the damage: cutting there would
-    lose what that vouches for. `OSError` where it cannot be changed, or another writer has it open.
+    `Damaged` if the file is not an archive, or is damaged rather than torn: an intact end mark follows the damage,
+    and cutting would lose what was committed there. `Torn` if no segment is complete, so that nothing would be
+    left. `OSError` if the file cannot be changed, or another writer has it open.
     """
     with in_file(path), open_locked(path) as file:
-        source = FileSource(file)
-        found, result = _plan(source)
-        if found is not None and not found.entries and result.dropped:
-            what = f"no value is whole: nothing would be left of {result.dropped} bytes"
-            raise Torn(what, offset=found.end)
+        found, result = _plan(FileSource(file))
+        _check_keeps_something(found, result)
         if found is not None:
-            # Should this end half-way, the archive is torn as before.
+            # If the process is killed from here on, the archive is torn as before.
             file.truncate(found.end)
             file.seek(found.end)
             write_all(file, found.missing)
             os.fsync(file.fileno())
-            write_all(file, _end(found))
+            write_all(file, found.directory.end(found.mark))
             os.fsync(file.fileno())
     return result
 
 
 def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Recovered:
-    """As `recover`, into a new file: the old one stays as it is."""
+    """Like `recover`, but writes the result to a new file and does not change the old one.
+
+    If a segment was cut off by the end of the file, its complete tensors are kept too, although they can no longer
+    be verified. `Recovered.salvaged` lists them and the missing ones. This is how to read what is there of a model
+    whose download was interrupted.
+
+    The errors are those of `recover`, with one exception: a file without a complete segment or tensor is an error
+    only if `new` is the same file.
+    """
     with in_file(path), open_regular(path) as file:
         source = FileSource(file)
         found, result = _plan(source)
+        salvage = None if found is None else Salvage.of(source, found.cut, DEFAULT_LIMITS)
+        if salvage is None and _is_at(file, new):
+            _check_keeps_something(found, result)
         kept = source.length if found is None else found.end
         with AtomicFile(new, sync=True) as out:
             for at in range(0, kept, CHUNK):
                 write_all(out, source.read(at, min(CHUNK, kept - at)))
             if found is not None:
-                write_all(out, found.missing + _end(found))
+                write_all(out, found.missing)
+                archive = _Resumed(out, found.mark, found.directory)
+                if salvage is not None:
+                    result = result._replace(salvaged=salvage.report())
+                    archive.copy(salvage.header(), salvage.buffers())
+                archive.finish()
     return result
 
 
+class _Resumed(Writer):
+    """Continues an archive with these segments, of which `at` bytes have been written to `file`."""
+
+    def __init__(self, file: io.FileIO, at: int, directory: Directory) -> None:
+        self._start = at, directory
+        super().__init__(file)
+
+    def _begin(self) -> None:
+        self._at, self._directory = self._start
+
+    def copy(self, header: Header, buffers: Iterable[Iterable[bytes]]) -> None:
+        """Writes a segment that is encoded already."""
+        self._write_segment(header, buffers)
+
+
+def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to an open file."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    return False
+
+
+def _check_keeps_something(found: Scan | None, result: Recovered) -> None:
+    """Checks that cutting the file leaves more than an empty archive."""
+    if found is not None and not found.entries and result.dropped:
+        what = f"no segment is complete: nothing would be left of {result.dropped} bytes"
+        advice = (
+            "`open(path, torn=True, verify=False)` reads the complete tensors of a cut segment, and `recover_to` "
+            "writes them to another file"
+        )
+        raise Torn(f"{what}; {advice}", offset=found.end)
+
+
 def _plan(source: Source) -> tuple[Scan | None, Recovered]:
-    """Where to cut, unless the archive is whole."""
+    """Finds out where to cut the file: at the end of the scan. `None` if the archive is complete."""
     check_magic(source)
     end = read_end(source, source.length)
     if end is not None:
@@ -76,7 +132,7 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
     last, damaged, behind = -1, 0, 0
 
     def look(segment: Segment) -> None:
-        # A crash may have lost any part of what no end mark vouches for.
+        # A crash can lose any part of what follows the last end mark, so all of it is verified.
         nonlocal last, damaged, behind
         if segment.offset < vouched:
             return
@@ -93,14 +149,11 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
 
     scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
-    # All that follows the header of a cut segment belongs to it, whatever it looks like.
-    tail = None if found.cut else tail_behind(source, found.end, found.end + len(found.missing))
-    if tail is not None:
+    # The rest of the file belongs to a cut segment, even if it looks like a tail. An intact tail of the end mark
+    # at this very place is not a sign of lost segments: only a later end mark is.
+    mark = None if found.cut is not None else tail_behind(source, found.end, found.mark + 1)
+    if mark is not None:
         why = "" if found.fault is None else f" ({found.fault})"
-        what = f"the archive is damaged{why}, and goes on to an end mark at byte {tail}"
+        what = f"the archive is damaged{why}, and has a later end mark at byte {mark}"
         raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
     return found, Recovered(len(found.entries), damaged, source.length - found.end)
-
-
-def _end(found: Scan) -> bytes:
-    return found.directory.end(found.end + len(found.missing))

@@ -1,4 +1,7 @@
-"""Paths to values inside values (SPEC 5.10), in metadata whose tags are as they are."""
+"""Finds the value at a path, and writes the paths of tensors (SPEC 5.10).
+
+The metadata is a tree of items in which tags are not yet replaced by what they stand for.
+"""
 
 from __future__ import annotations
 
@@ -19,42 +22,45 @@ from .values import Simple, Tag
 
 
 class Step(NamedTuple):
-    """From a node to one of those inside it: by key, by position, or through a tag (`None`)."""
+    """A step from a node to one inside it: the key in a map, the position in an array, or `None` for a tag."""
 
     node: Any
     key: Any
 
     def child(self) -> int:
-        """The number of the child among those of its item."""
+        """The position of the inner item among the items in its parent, as `scan.offset_of` counts them."""
         if isinstance(self.node, Mapping):
             return 2 * [*map(_identity, self.node)].index(_identity(self.key)) + 1
         return self.key or 0
 
 
 def _identity(key: Any) -> tuple[type, Any]:
-    # 1 and `True` are the same key to Python, but not here.
+    # For Python, 1 and `True` are equal. In the format they are different keys.
     return type(key), key
 
 
 def find(tree: Any, path: str) -> tuple[Any, list[Step]]:
-    """The node at a path, and the steps to it.
+    """Returns the node at a path, and the steps that lead to it.
 
-    A path is dotted, as in `layers.3.weight`, or a JSON Pointer, as in `/layers/3/weight`. `NotFound`
-    where it names nothing, or several values.
+    A path is dotted, as in `layers.3.weight`, or a JSON Pointer, as in `/layers/3/weight`. `NotFound` if there
+    is no value at the path, or if there are several.
     """
     if not isinstance(path, str):
-        raise Mismatch(f"a path is text, found {type(path).__name__}; values of an archive are found by `segment`")
+        what = f"expected a path as text, found {type(path).__name__}"
+        raise Mismatch(f"{what}; `segment` chooses a value of an archive by its number")
     found: list[tuple[Any, list[Step]]] = []
     if path.startswith("/"):
         names = [name.replace("~1", "/").replace("~0", "~") for name in path[1:].split("/")]
         found += _follow(tree, names, [], dotted=False)
     if not found:
-        # A key may begin with a slash itself.
+        # The path can also be a dotted one whose first key starts with a slash.
         found += _follow(tree, path.split(".") if path else [], [], dotted=True)
     if len(found) > 1:
-        raise NotFound("several values, of which a JSON Pointer names one", path=path)
+        raise NotFound(
+            "the path leads to several values; a JSON Pointer such as `/a/b` can tell them apart", path=path
+        )
     if not found:
-        raise NotFound("no value", path=path)
+        raise NotFound("there is no value", path=path)
     return found[0]
 
 
@@ -63,7 +69,7 @@ def _follow(node: Any, names: list[str], trail: list[Step], *, dotted: bool) -> 
         yield node, trail
         return
     node, through = inside(node)
-    # A key with dots is found by the same string, so that a step may take several parts.
+    # A key may contain dots, so one step can use several parts of the path.
     longest = len(names) if dotted and isinstance(node, Mapping) else 1
     for count in range(1, longest + 1):
         for key in _keys(node, ".".join(names[:count])):
@@ -72,9 +78,9 @@ def _follow(node: Any, names: list[str], trail: list[Step], *, dotted: bool) -> 
 
 
 def _keys(node: Any, name: str) -> Iterator[Any]:
-    """The keys of a map, or positions in an array, that a component stands for."""
+    """The keys of a map, or the positions in an array, that one component of a path names."""
     if isinstance(node, (list, tuple)):
-        # As they are written: no sign, no leading zeros.
+        # Only the form in which positions are written: without a sign or leading zeros.
         if name.isascii() and name.isdigit() and len(name) < 20 and str(number := int(name)) == name:
             yield from (number,) if number < len(node) else ()
     elif isinstance(node, Mapping):
@@ -84,7 +90,7 @@ def _keys(node: Any, name: str) -> Iterator[Any]:
             yield from (key for key in node if type(key) is not str and component(key) == name)
 
 
-# What the notation of a key that is not text may look like.
+# Matches everything that can be the notation of a key that is not text.
 _NOTATION = re.compile(
     r"""-?\d+ | -?\d[\d.e-]* | NaN | -?Infinity | false | true | null | undefined | .*[\])}'"]""",
     re.DOTALL | re.VERBOSE,
@@ -92,7 +98,7 @@ _NOTATION = re.compile(
 
 
 def component(key: Any) -> str:
-    """A key as a component of a path: a text as it is, any other key in diagnostic notation."""
+    """The component of a path for a key: text unchanged, any other key in diagnostic notation."""
     return key if type(key) is str else _notation(key)
 
 
@@ -101,7 +107,7 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
 
 
 def _notation(item: Any) -> str:
-    """The diagnostic notation of an item's value (RFC 8949, section 8), without how it is encoded."""
+    """The diagnostic notation (RFC 8949, section 8) of an item, without indicators of its encoding."""
     kind = type(item)
     if kind is str:
         return f'"{"".join(map(_escaped, item))}"'
@@ -137,12 +143,15 @@ def _float(number: float) -> str:
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
-    # Exponents without a plus and leading zeros.
+    # Remove the plus sign and the leading zeros of the exponent.
     return re.sub(r"e\+?(-?)0*", r"e\1", repr(number))
 
 
 def inside(node: Any) -> tuple[Any, list[Step]]:
-    """What the tags that paths do not see stand around."""
+    """Skips the tags around a node, which have no component in paths.
+
+    Returns the node inside, and the steps to it.
+    """
     trail = []
     while type(node) is Tag and node.tag not in PAYLOADS:
         trail.append(Step(node, None))
@@ -150,20 +159,50 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
     return node, trail
 
 
-def payloads(tree: Any) -> Iterator[tuple[str, Tag]]:
-    """Every tensor, sequence and byte string that has a tag, with its path."""
+class Place:
+    """Where something is in a value. The path may be long, so it is written only when it is needed."""
+
+    def __init__(self, ambiguous: _Ambiguous, steps: tuple[str, ...], in_key: bool) -> None:
+        self._ambiguous, self._steps = ambiguous, steps
+        #: Whether it is inside a map key. No path leads there: the path has a `?` in place of the key.
+        self.in_key = in_key
+
+    def path(self) -> str:
+        """The path, which may lead to other values too."""
+        return self._ambiguous.written(self._steps)[0]
+
+    def unique_path(self) -> str:
+        """The path; `Mismatch` if it leads to other values too."""
+        path, is_unique = self._ambiguous.written(self._steps)
+        if not is_unique:
+            what = "no path leads to this tensor: a key on the way occurs twice in its map"
+            raise Mismatch(what, path=path)
+        return path
+
+
+def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
+    """Every tensor, sequence of numbers and byte string that has a tag, also inside map keys, with its place."""
     ambiguous = _Ambiguous(tree)
-    for steps, node in _walk(tree, ()):
+    for steps, node, in_key in _walk(tree, (), False):
         if type(node) is Tag and node.tag in PAYLOADS:
-            yield ambiguous.written(steps), node
+            yield Place(ambiguous, steps, in_key), node
 
 
-def _walk(node: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value with the components of its path, from outside in."""
+def _walk(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
+    """Every value, with the components of its path, and whether it is inside a map key.
+
+    A value comes before the values inside it, and a key before its value.
+    """
     node, _ = inside(node)
-    yield steps, node
-    for name, item in _children(node):
-        yield from _walk(item, (*steps, name))
+    yield steps, node, in_key
+    if isinstance(node, Mapping):
+        for key, item in node.items():
+            if type(key) is not str:
+                yield from _walk(key, (*steps, "?"), True)
+            yield from _walk(item, (*steps, component(key)), in_key)
+    elif isinstance(node, (list, tuple)):
+        for index, item in enumerate(node):
+            yield from _walk(item, (*steps, str(index)), in_key)
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
@@ -179,10 +218,10 @@ def _pointer(steps: Iterable[str]) -> str:
 
 
 class _Ambiguous:
-    """The paths of a value that lead to several places, by their hashes.
+    """The paths inside a value that lead to several places.
 
-    A long key stands in the paths of all that is under it, so that the paths themselves could fill memory.
-    Nobody can prepare keys of one hash, as its seed is random.
+    Only hashes of the paths are kept. A long key is part of the path of everything under it, so the paths
+    themselves could fill the memory. The hash has a random seed, so nobody can prepare keys with equal hashes.
     """
 
     def __init__(self, tree: Any) -> None:
@@ -190,17 +229,13 @@ class _Ambiguous:
         self._dotted = self._repeated(tree, dotted=True) if _has_odd_keys(tree) else set()
         self._pointers = self._repeated(tree, dotted=False) if self._dotted else set()
 
-    def written(self, steps: tuple[str, ...]) -> str:
-        """A path, dotted or as a JSON Pointer; `Mismatch` if it leads to several values."""
+    def written(self, steps: tuple[str, ...]) -> tuple[str, bool]:
+        """Writes a path: dotted if possible, else as a JSON Pointer. Also whether it leads to one value only."""
         path = ".".join(steps)
         if not path.startswith("/") and (path or not steps) and not self._has(self._dotted, path):
-            return path
+            return path, True
         path = _pointer(steps)
-        if self._has(self._pointers, path):
-            raise Mismatch(
-                "a tensor that no path leads to, as a key on the way stands twice in its map", path=path
-            )
-        return path
+        return path, not self._has(self._pointers, path)
 
     def _has(self, hashes: set[bytes], path: str) -> bool:
         if not hashes:
@@ -210,6 +245,7 @@ class _Ambiguous:
         return state.digest() in hashes
 
     def _repeated(self, tree: Any, *, dotted: bool) -> set[bytes]:
+        """The hashes of the paths that several values have."""
         seen: set[bytes] = set()
         repeated: set[bytes] = set()
 
@@ -227,7 +263,7 @@ class _Ambiguous:
 
 
 def _has_odd_keys(node: Any) -> bool:
-    """Whether there are keys that could make two paths one: with dots, empty, or two with one component."""
+    """Whether some keys could make two paths equal: keys with dots, empty keys, or two with one component."""
     node, _ = inside(node)
     if isinstance(node, Mapping):
         names = [*map(component, node)]

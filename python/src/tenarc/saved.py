@@ -1,8 +1,8 @@
-"""`Segment`: one value of an opened archive."""
+"""`Segment`: one saved value of an archive that can be read at any position."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -10,7 +10,7 @@ import xxhash
 
 from . import paths
 from .convert import convert
-from .decode import Resolver
+from .decode import Described, Resolver
 from .directory import MAGIC
 from .dtypes import Payload
 from .errors import Damaged, Fault, Limit, Mismatch, NotFound, Torn, bounded_recursion
@@ -33,6 +33,9 @@ from .walk import Input, read_body
 
 T = TypeVar("T")
 
+# Many records are shorter than this, so that one read gets all of one.
+_NEAR = 256
+
 
 class TensorInfo(NamedTuple):
     """A description of a tensor, or of a sequence of numbers, in a segment. Its elements are not read."""
@@ -42,18 +45,25 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
     order: str
     nbytes: int
+    #: The number of the buffer that holds the elements; `None` if they are in the metadata. Equal tensors that
+    #: were saved with `dedup` share a buffer.
+    buffer: int | None = None
 
-
-class CutSegment(Torn):
-    """A segment whose header is whole, and which the archive ends in."""
+    @classmethod
+    def of(cls, path: str, found: Described) -> TensorInfo:
+        return cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
 
 
 class Segment:
     """One value of an archive."""
 
-    def __init__(self, source: Source, number: int, offset: int, before: int, limits: Limits):
+    def __init__(
+        self, source: Source, number: int, offset: int, before: int, limits: Limits, *, verify: bool = True
+    ) -> None:
         self._source = source
         self._limits = limits
+        self._verify = verify
+        self._before = before
         item = read_record(source, offset, before, limits)
         kind, fields = opened(item, offset)
         if kind != HEADER:
@@ -65,9 +75,25 @@ class Segment:
         self.offset = offset
         self._behind_header = offset + len(item)
         self._seed = item[1 - HASH_ITEM :]
-        if self.end > before:
-            missing = self.end - before
-            raise CutSegment(f"the last {missing} bytes of a segment are missing", offset=offset)
+        #: The number of bytes that are missing at its end, because the archive ends inside it. This is not 0 only
+        #: for the last value of an archive that was opened with `open(path, torn=True)`. Its metadata is complete
+        #: and verified. Its tensors cannot be verified, because the checksums come last and are missing. With
+        #: `open(path, torn=True, verify=False)` the complete tensors can be read; reading others raises `Torn`.
+        self.missing_bytes = max(self.end - before, 0)
+
+    def cut_error(self) -> Torn:
+        """The error for a segment that the archive ends in."""
+        what = f"the archive ends {self.missing_bytes} bytes before the end of a segment"
+        return Torn(what, offset=self.offset)
+
+    def has_buffer(self, number: int) -> bool:
+        """Whether all bytes of a buffer are there."""
+        return self._places[number] + self._header.lengths[number] <= self._before
+
+    @property
+    def header(self) -> Header:
+        """Its header: name, options, and the lengths of its buffers."""
+        return self._header
 
     @property
     def name(self) -> str | None:
@@ -94,7 +120,7 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """The position after its last byte."""
+        """The position after its last byte, also if the archive ends before that."""
         if not self._places:
             return self._behind_header
         return self._places[-1] + self._header.lengths[-1] + self._header.hashes_length()
@@ -109,9 +135,19 @@ class Segment:
         """The stored hashes of the buffers. The list has a hash of its own, which is checked."""
         if not self._places:
             return []
+        if self.missing_bytes:
+            raise self._hashes_cut_off()
         length = self._header.hashes_length()
         at = self.end - length
         return read_hash_list(self._source.read(at, length), self._header, self._seed, at)
+
+    def _hashes_cut_off(self) -> Torn:
+        what = (
+            "the tensors of this segment cannot be verified: their checksums are in its last "
+            f"{self.missing_bytes} bytes, which are missing; use `open(path, torn=True, verify=False)` to read "
+            "the complete tensors"
+        )
+        return Torn(what, offset=self.end - self._header.hashes_length())
 
     def _check_padding(self) -> None:
         before = self._header.before_body(self._behind_header) if self._places else b""
@@ -119,13 +155,13 @@ class Segment:
         expect(found, before, self._behind_header, "the padding before the body")
 
     def verify_body(self) -> None:
-        """Checks the padding, and the hashes of all buffers."""
+        """Checks the padding and, against their hashes, the buffers."""
         file = SourceFile(self._source, self._behind_header)
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None)
 
     def load(self, cls: Any = None) -> Any:
-        """Loads the value into memory, and verifies all checksums.
+        """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
         With `cls` the value is converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
         """
@@ -133,7 +169,10 @@ class Segment:
         return convert(self._resolve(self._tree, [], owned=True, whole=True), cls)
 
     def view(self, cls: Any = None) -> Any:
-        """The value, with read-only views of the file as arrays. Their checksums are not verified."""
+        """The value, with read-only views of the file as arrays. Their checksums are not verified.
+
+        Values behind the last end mark, which `open(path, torn=True)` finds too, are copied.
+        """
         return convert(self._resolve(self._tree, [], owned=False, whole=True), cls)
 
     @overload
@@ -157,23 +196,40 @@ class Segment:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor."""
         node, trail = paths.find(self._tree, path)
         node, through = paths.inside(node)
-        if type(node) is not Tag or self._info(path, node) is None:
+        found = self._describe(node, lambda: path) if type(node) is Tag else None
+        if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._resolve(node, trail + through, owned=False, prefix=path)
 
     def tensors(self) -> Iterator[TensorInfo]:
-        """All tensors and sequences of numbers, in the order of the metadata."""
-        for path, node in paths.payloads(self._tree):
-            info = self._info(path, node)
-            if info is not None:
-                yield info
+        """All tensors and sequences of numbers, in the order of the metadata.
 
-    def _info(self, path: str, node: Tag) -> TensorInfo | None:
+        Tensors in map keys have no path, and are left out.
+        """
+        for place, node in paths.payloads(self._tree):
+            found = self._describe(node, place.path)
+            if found is not None and not found.is_bytes and not place.in_key:
+                yield TensorInfo.of(place.unique_path(), found)
+
+    def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
+        """What the buffers hold: for each reference to one, its place and the description of what it refers to.
+
+        These can be byte strings and parts of map keys, which are not among the `tensors`.
+        """
+        for place, node in paths.payloads(self._tree):
+            found = self._describe(node, place.path)
+            if found is not None and found.buffer is not None:
+                yield place, found
+
+    @cached_property
+    def _describer(self) -> Resolver:
+        return Resolver(self, owned=False, limits=self._limits)
+
+    def _describe(self, node: Tag, path: Callable[[], str]) -> Described | None:
         try:
-            found = Resolver(self, owned=False, limits=self._limits).describe(node)
+            return self._describer.describe(node)
         except Fault as fault:
-            raise fault.kind(fault.message, offset=self._metadata_at, path=path) from None
-        return None if found is None else TensorInfo(path, *found)
+            raise fault.kind(fault.message, offset=self._metadata_at, path=path()) from None
 
     def _resolve(
         self,
@@ -191,6 +247,10 @@ class Segment:
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
+        except (Damaged, Torn) as error:
+            # A buffer is wrong or missing.
+            error.path = error.path or prefix or None
+            raise
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -200,22 +260,31 @@ class Segment:
     def payload(self, number: int, owned: bool) -> Payload:
         """The bytes of a buffer: a view, or if `owned`, a copy whose checksum is verified."""
         at, length = self._places[number], self._header.lengths[number]
+        if not self.has_buffer(number):
+            there = max(self._before - at, 0)
+            what = f"the archive ends inside buffer {number}: it has {there} of the buffer's {length} bytes"
+            raise Torn(what, offset=at)
+        verify = self._verify and self._header.checksums
+        if verify and self.missing_bytes:
+            # This is so for views too, although nothing verifies those: a caller must ask for tensors that
+            # cannot be verified.
+            raise self._hashes_cut_off()
         payload, found = self._source.payload(at, length, owned)
-        if owned and self._header.checksums:
+        if owned and verify:
             found = xxhash.xxh3_64_digest(payload.data) if found is None else found
             check_buffer(found, self.hashes[number], number, at)
         return payload
 
 
 def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
-    """Reads the record at an offset. It must end at position `before` or earlier."""
+    """Reads the record at an offset, with its hash. It must end at position `before` or earlier."""
     if not len(MAGIC) <= at < before:
         raise Damaged(f"expected the offset of a record before byte {before}, found {at}", offset=at)
-    start = source.read(at, min(MAX_RECORD_HEAD, before - at))
+    start = source.read(at, min(_NEAR, before - at))
     try:
-        _, total = record_length(start, at)
+        _, total = record_length(start[:MAX_RECORD_HEAD], at)
     except Damaged:
-        if len(start) == MAX_RECORD_HEAD:
+        if len(start) >= MAX_RECORD_HEAD:
             raise
         raise Torn("the archive ends inside a record", offset=at) from None
     if total > before - at:
@@ -223,4 +292,4 @@ def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
     # A sparse file can be larger than the memory.
     if total > limits.max_alloc:
         raise Limit(f"a record of {total} bytes, more than the limit of {limits.max_alloc}", offset=at)
-    return source.read(at, total)
+    return start[:total] if total <= len(start) else source.read(at, total)

@@ -1,7 +1,7 @@
-"""Where in metadata something is.
+"""Finds positions in metadata, by reading it head by head.
 
-cbor2 decodes, but does not say where it failed, nor which lengths were indefinite. Then an item is gone
-through here a second time, head by head.
+cbor2 decodes metadata. It reports neither the position of an error, nor which lengths were indefinite. After an
+error, the metadata is therefore read here a second time.
 """
 
 from __future__ import annotations
@@ -12,54 +12,54 @@ from .tags import REFERENCE
 
 
 def check(data: bytes, offset: int, max_depth: int, cut: type[Error]) -> None:
-    """Raises at the first byte of `data` that makes it anything but one item."""
+    """Checks that `data` is exactly one well-formed item. The error has the position of the first wrong byte."""
     items = Items(data, offset, cut)
     skip(items, max_depth)
     items.end("value")
 
 
 class _Open:
-    """An item that children are read of."""
+    """An array, map or tag whose children are being read."""
 
-    __slots__ = ("is_map", "missing", "seen")
+    __slots__ = ("count", "is_map", "seen")
 
     def __init__(self, major: int, argument: int | None) -> None:
         self.is_map = major == MAP
-        #: How many children it still lacks; `None` for all up to a break.
-        self.missing = 1 if major == TAG else argument
+        #: The number of its children; `None` if the length is indefinite, so that a break ends it.
+        self.count = 1 if major == TAG else argument
         if self.is_map and argument is not None:
-            self.missing = 2 * argument
+            self.count = 2 * argument
         self.seen = 0
 
 
 def skip(items: Items, max_depth: int) -> None:
-    """Passes over an item; not recursive, as nesting is what input chooses."""
+    """Skips an item. This is not recursive, because the input decides how deep items are nested."""
     around: list[_Open] = []
     while True:
         start = items.at
         major, argument = items.any_head("value")
         if major == SIMPLE and argument is None:
-            if not around or around[-1].missing is not None:
-                raise items.damaged("a break without a beginning", start)
+            if not around or around[-1].count is not None:
+                raise items.damaged("a break outside of an item of indefinite length", start)
             if around[-1].is_map and around[-1].seen % 2:
-                raise items.damaged("a map that ends behind a key", start)
+                raise items.damaged("a map ends after a key, without its value", start)
             around.pop()
         elif major in (ARRAY, MAP, TAG):
             if major == TAG and argument == REFERENCE:
                 _check_reference(items)
             if len(around) >= max_depth:
-                raise Limit(f"more than {max_depth} levels", offset=items.offset + start)
+                raise Limit(f"nested deeper than {max_depth} levels", offset=items.offset + start)
             opened = _Open(major, argument)
-            if opened.missing != 0:
+            if opened.count != 0:
                 around.append(opened)
                 continue
         else:
             _skip_leaf(items, major, argument, start)
-        # This item is complete, and with it may be those around it.
+        # This item is complete. If it is the last child of its parent, the parent is complete too.
         while around:
             parent = around[-1]
             parent.seen += 1
-            if parent.missing is None or parent.seen < parent.missing:
+            if parent.count is None or parent.seen < parent.count:
                 break
             around.pop()
         if not around:
@@ -75,7 +75,7 @@ def _skip_leaf(items: Items, major: int, argument: int | None, start: int) -> No
             _chunk(items, major, items.definite(major, "chunk of a string"))
         items.at += 1
     elif major == SIMPLE and items.data[start] == 0xF8 and argument is not None and argument < 32:
-        raise items.damaged(f"the simple value {argument} in two bytes", start)
+        raise items.damaged(f"the simple value {argument} must not be encoded in two bytes", start)
 
 
 def _chunk(items: Items, major: int, length: int) -> None:
@@ -85,20 +85,21 @@ def _chunk(items: Items, major: int, length: int) -> None:
         try:
             content.decode()
         except UnicodeDecodeError as error:
-            raise items.damaged("text that is not UTF-8", start + error.start) from None
+            raise items.damaged("text is not UTF-8", start + error.start) from None
 
 
 def _check_reference(items: Items) -> None:
-    """Refuses what cbor2 does not show: a reference in an array of indefinite length (SPEC 5.3)."""
+    """Refuses a reference in an array of indefinite length (SPEC 5.3). cbor2 does not show the difference."""
     look = Items(items.data, items.offset)
     look.at = items.at
     look.definite(ARRAY, "reference to a buffer")
 
 
 def offset_of(data: bytes, children: list[int]) -> int:
-    """Where an item stands in well-formed `data`: child after child, from the outermost on.
+    """The position of an item in well-formed `data`.
 
-    The children of a map are its keys and values in turn, that of a tag is its content.
+    `children` leads to the item from the outermost one: the number of a child, then the number of a child of that,
+    and so on. The children of a map are its keys and values in turn. The child of a tag is its content.
     """
     items = Items(data, 0)
     for child in children:

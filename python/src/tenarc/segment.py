@@ -215,7 +215,7 @@ def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:
     if found != wanted:
         pairs = enumerate(zip(found, wanted, strict=False))
         differs = next((n for n, (a, b) in pairs if a != b), min(len(found), len(wanted)))
-        raise Damaged(f"{what} differs from what a writer must write", offset=at + differs)
+        raise Damaged(f"{what} has wrong bytes", offset=at + differs)
 
 
 def check_buffer(found: bytes, stored: bytes, number: int, at: int | None) -> None:

@@ -59,7 +59,7 @@ class MemorySource:
         return copy, xxhash.xxh3_64_digest(copy.data)
 
     def close(self) -> None:
-        """Unmaps the file; if views of it are left, it is unmapped with the last of them."""
+        """Unmaps the file. If there are still views of it, it is unmapped when the last of them is gone."""
         self._bytes, self._closed = _NOTHING, True
         if isinstance(self._memory, mmap.mmap):
             try:
@@ -70,7 +70,7 @@ class MemorySource:
 
 
 class FileSource:
-    """An archive in a file that is not mapped."""
+    """An archive in a file that is not mapped. Everything that is read is a copy."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -78,27 +78,65 @@ class FileSource:
 
     def read(self, at: int, length: int) -> bytes:
         check_range(self.length, at, length)
+        if _HAS_PREAD:
+            # Shorter than `_into`, because headers are read in many small pieces.
+            found = os.pread(self._file.fileno(), length, at)
+            if len(found) == length:
+                return found
         return self._into(np.empty(length, np.uint8), at).tobytes()
 
     def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
         check_range(self.length, at, length)
-        state = xxhash.xxh3_64()
-        return self._into(np.empty(length, np.uint8), at, state), state.digest()
+        if owned:
+            state = xxhash.xxh3_64()
+            return self._into(np.empty(length, np.uint8), at, state), state.digest()
+        found = self._into(np.empty(length, np.uint8), at)
+        # It takes the place of a view of a mapped file, which is read-only too.
+        found.flags.writeable = False
+        return found, None
 
     def _into(self, out: Payload, at: int, state: Any = None) -> Payload:
-        self._file.seek(at)
         view, done = out.data, 0
         while done < out.nbytes:
-            count = self._file.readinto(view[done : done + CHUNK])
+            count = read_at(self._file, view[done : done + CHUNK], at + done)
             if not count:
-                raise Torn("the file was truncated while it was open", offset=at + done)
+                raise Shrunk("the file was truncated while it was open", offset=at + done)
             if state is not None:
                 state.update(view[done : done + count])
             done += count
         return out
 
+    def map(self, length: int) -> MemorySource:
+        """Maps the first bytes of the file to read-only memory."""
+        if not length:
+            return MemorySource(b"")
+        if length > os.fstat(self._file.fileno()).st_size:
+            raise Shrunk("the file was truncated while it was opened", offset=0)
+        return MemorySource(mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ))
+
     def close(self) -> None:
         self._file.close()
+
+
+class Joined:
+    """The first bytes of an archive from one source, and the rest from another, which has all of them."""
+
+    def __init__(self, front: Source, whole: Source) -> None:
+        self._front, self._whole = front, whole
+        self.length = whole.length
+
+    def _of(self, at: int, length: int) -> Source:
+        return self._front if at + length <= self._front.length else self._whole
+
+    def read(self, at: int, length: int) -> bytes:
+        return self._of(at, length).read(at, length)
+
+    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+        return self._of(at, length).payload(at, length, owned)
+
+    def close(self) -> None:
+        self._front.close()
+        self._whole.close()
 
 
 class Front:
@@ -137,12 +175,27 @@ class SourceFile(io.RawIOBase):
         return length
 
 
+#: Whether the system can read at a position that is not the position of the file.
+_HAS_PREAD = hasattr(os, "pread") and hasattr(os, "preadv")
 _NOTHING: Payload = np.empty(0, np.uint8)
+
+
+class Shrunk(Torn):
+    """The file became shorter while it was read."""
 
 
 def check_range(total: int, at: int, length: int) -> None:
     if at < 0 or length < 0 or length > total - at:
         raise Torn(f"expected {length} bytes, the archive ends at byte {total}", offset=at)
+
+
+def read_at(file: io.FileIO, out: memoryview, at: int) -> int | None:
+    """Reads bytes from a position to memory, as `readinto` does."""
+    if _HAS_PREAD:
+        # Several threads can read at once, because the position of the file is not moved.
+        return os.preadv(file.fileno(), [out], at)
+    file.seek(at)
+    return file.readinto(out)
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> io.FileIO:
@@ -156,11 +209,3 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> io.F
     except BaseException:
         os.close(number)
         raise
-
-
-def map_file(path: str | os.PathLike[str]) -> MemorySource:
-    """Maps a file to read-only memory."""
-    with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return MemorySource(b"")
-        return MemorySource(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -78,17 +78,26 @@ class Writer:
         lengths = tuple(payload.nbytes for payload in buffers)
         options = self._options
         header = Header(name, options.alignment, options.checksums, lengths, metadata)
+        self._write_segment(header, (_pieces(payload.data) for payload in buffers))
+
+    def _write_segment(self, header: Header, buffers: Iterable[Iterable[bytes | memoryview]]) -> None:
+        """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache."""
         start = self._at
         item = header.write(start)
         self._write(item)
-        if buffers:
+        if header.lengths:
             self._write(header.before_body(self._at))
             base, hashes = self._at, []
-            for place, payload in zip(header.places(), buffers, strict=True):
+            for place, pieces in zip(header.places(), buffers, strict=True):
                 self._write(bytes(base + place - self._at))
-                hashes.append(self._write_payload(payload))
-            self._write(hash_list(hashes if options.checksums else [], item[1 - HASH_ITEM :]))
-        self._write(self._directory.add(start, name, self._at))
+                state = xxhash.xxh3_64()
+                for piece in pieces:
+                    if header.checksums:
+                        state.update(piece)
+                    self._write(piece)
+                hashes.append(state.digest())
+            self._write(hash_list(hashes if header.checksums else [], item[1 - HASH_ITEM :]))
+        self._write(self._directory.add(start, header.name, self._at))
         self._ended = False
 
     def commit(self) -> None:
@@ -112,15 +121,10 @@ class Writer:
         self._at += len(data)
         self._broken = False
 
-    def _write_payload(self, payload: Payload) -> bytes:
-        """Writes a buffer in pieces, and hashes each piece while it is in the cache."""
-        view, state = payload.data, xxhash.xxh3_64()
-        for start in range(0, len(view), CHUNK):
-            piece = view[start : start + CHUNK]
-            if self._options.checksums:
-                state.update(piece)
-            self._write(piece)
-        return state.digest()
+
+def _pieces(content: memoryview) -> Iterator[memoryview]:
+    for start in range(0, len(content), CHUNK):
+        yield content[start : start + CHUNK]
 
 
 def write_all(file: BinaryIO, data: bytes | memoryview) -> None:

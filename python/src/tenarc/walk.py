@@ -181,7 +181,7 @@ class Walk:
     def _read_magic(self) -> None:
         for at, byte in enumerate(MAGIC):
             if self.input.take(1, "magic")[0] != byte:
-                raise Damaged("not a tenarc archive: it begins with other bytes", offset=at)
+                raise Damaged("not a tenarc archive: it starts with other bytes", offset=at)
 
     def header(self) -> Header | None:
         """The header of the next segment; `None` at the end of the archive."""
@@ -189,7 +189,7 @@ class Walk:
             if self.input.is_at_end():
                 if self._ended:
                     return None
-                text = f"the archive has no end mark after its {self.count} values"
+                text = f"the archive has no end mark after its {self.count} segments"
                 raise Torn(text, offset=self.input.at)
             self._read_record()
         return self._next.header

@@ -1,4 +1,4 @@
-//! Parts of values, one after the other.
+//! Deserializes the elements of arrays, the entries of maps, and the content of enum variants.
 
 use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// A tensor as a map of dtype, shape, order and data.
+/// Shows a tensor as a map of dtype, shape, order and data, like the struct that other formats see.
 pub struct Shown<'a> {
     tensor: &'a DynTensor,
     next: usize,

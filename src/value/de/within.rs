@@ -1,4 +1,4 @@
-//! Values as deserializers, and values within options.
+//! `Deserializer` for `Value`, `&Value`, and for values inside `Some`.
 
 use serde::de::{self, Visitor};
 
@@ -6,8 +6,8 @@ use super::Node;
 use crate::error::{Error, Result};
 use crate::value::Value;
 
-/// A value within options, of which it shows nothing: a recursive type must not recurse on
-/// nothing.
+/// A value inside `somes` levels of `Some`, none of which is visible in the data. They are counted, because a recursive
+/// type such as `struct A(Option<Box<A>>)` would otherwise recurse forever.
 pub struct Within<'de> {
     pub node: Node<'de>,
     pub somes: usize,

@@ -5,8 +5,8 @@
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
 //! `npy-read DIR` for npy and npz files, `arrow-write DIR` and `arrow-read DIR` for Arrow's; `ten DIR` copies files
-//! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` mends torn archives. Each names every mismatch, closes
-//! with a line of counts and fails where there was one.
+//! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` recovers torn archives. Each names every mismatch,
+//! closes with a line of counts and fails where there was one.
 
 mod archives;
 mod arrays;
@@ -20,6 +20,7 @@ mod peers;
 mod plain;
 mod ten;
 mod tensors;
+mod torn;
 
 use std::error::Error;
 use std::path::Path;
@@ -81,10 +82,7 @@ fn main() -> ExitCode {
         ["arrow-write", dir] => columns::write(Path::new(dir)).map(|()| Tally::default()),
         ["arrow-read", dir] => columns::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
-        ["recover", dir] => copies(Path::new(dir), "torn", |from, to| {
-            std::fs::copy(from, to).map_err(|error| error.to_string())?;
-            tenarc::archive::recover(to).map(drop).map_err(|error| error.to_string())
-        }),
+        ["recover", dir] => torn::recover_all(Path::new(dir)),
         ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
             let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|arrow-write|arrow-read|ten|packed|recover";

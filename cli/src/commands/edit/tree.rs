@@ -96,7 +96,7 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
     (found, near)
 }
 
-/// As [`places`], of the steps of a JSON Pointer: only the last one may be new.
+/// Like [`places`], for the steps of a JSON Pointer: only the last step may be missing in the value.
 fn by_steps(
     value: &Written<'_>,
     steps: &[String],

@@ -1,4 +1,4 @@
-//! That structures are read as the library reads them, and that no bytes are trusted.
+//! Structures are parsed as the library parses them, and wrong bytes are refused.
 
 use serde::Serialize;
 use tenarc::archive::SaveOptions;

@@ -6,8 +6,8 @@ use tenarc::tensor::Order;
 use tenarc::{DType, Value};
 use tenarc_convert::arrow::{ArrowFile, Batches, Layout};
 
-use super::peak::peak;
 use super::support::{both, fixture, quick, says, tensor, value};
+use tenarc_test_support::alloc::peak_of;
 
 const MIB: usize = 1 << 20;
 
@@ -34,13 +34,13 @@ fn small() -> Vec<Vec<u8>> {
 fn read(bytes: &[u8]) -> Option<Value> {
     // Of strings, several take the room of one more each.
     let limits = Limits::default().with_max_alloc(2 << 20);
-    let (whole, most) = peak(|| {
+    let (whole, most) = peak_of(|| {
         let file = ArrowFile::new(bytes).ok()?.with_limits(limits);
         let _ = file.nested().is_ok();
         value(&file).ok()
     });
     assert!(most < 24 * MIB, "{most} bytes");
-    let ((), most) = peak(|| {
+    let ((), most) = peak_of(|| {
         for batch in Batches::with_limits(bytes, limits).into_iter().flatten() {
             let _ = batch.and_then(|batch| value(&batch));
         }

@@ -1,4 +1,4 @@
-//! How much memory it takes, whatever the size of the file.
+//! Reading and converting takes little memory, whatever the size of the file.
 
 use std::fs::File;
 use std::io::{BufReader, Write as _};
@@ -10,8 +10,8 @@ use tenarc::io::SyncLevel;
 use tenarc::tensor::{Deferred, Order};
 use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Batches, Format, Options};
 
-use super::peak::peak;
 use super::support::quick;
+use tenarc_test_support::alloc::peak_of;
 
 const MIB: usize = 1 << 20;
 
@@ -30,13 +30,13 @@ fn a_conversion_takes_blocks_of_a_tensor() {
         ArchiveOptions::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
     for (shape, order) in [(&[4 * MIB][..], Order::C), (&[1024, 4096], Order::C)] {
         let (saved, most) =
-            peak(|| arrow::save_with(&from, &[("x", large(shape, order))], &quick()));
+            peak_of(|| arrow::save_with(&from, &[("x", large(shape, order))], &quick()));
         saved.unwrap();
         assert!(most < 2 * MIB, "{most} bytes to write 16 MiB");
-        let (done, most) = peak(|| arrow::to_archive(&from, &to, &options));
+        let (done, most) = peak_of(|| arrow::to_archive(&from, &to, &options));
         done.unwrap();
         assert!(most < MIB, "{most} bytes to archive 16 MiB");
-        let (tensor, most) = peak(|| arrow::open(&from).unwrap().dyn_tensor("x").unwrap());
+        let (tensor, most) = peak_of(|| arrow::open(&from).unwrap().dyn_tensor("x").unwrap());
         assert_eq!(tensor.shape(), shape);
         assert!(most < 17 * MIB, "{most} bytes to read 16 MiB");
     }
@@ -50,7 +50,7 @@ fn a_stream_takes_one_batch() {
     let rows = ndarray::ArrayView2::from_shape((1024, 16 << 10), &held).unwrap();
     arrow::to_writer_with(&mut file, &[("x", rows)], &options).unwrap();
     std::io::Seek::rewind(&mut file).unwrap();
-    let (rows, most) = peak(|| {
+    let (rows, most) = peak_of(|| {
         let batches = Batches::new(BufReader::new(&file)).unwrap();
         batches.map(|batch| batch.unwrap().flat().map(|_| 64).unwrap()).sum::<usize>()
     });
@@ -63,9 +63,9 @@ fn a_stream_takes_one_batch() {
 fn memory_follows_the_bytes_received() {
     for len in [100_000_000i32, i32::MAX, -1] {
         let bytes = [&[0xff; 4][..], &len.to_le_bytes(), &[0; 1000]].concat();
-        let (error, most) = peak(|| Batches::new(&bytes[..]).unwrap_err());
+        let (error, most) = peak_of(|| Batches::new(&bytes[..]).unwrap_err());
         assert!(most < MIB, "{most} bytes for {error}");
-        let (error, most) = peak(|| ArrowFile::new(&bytes[..]).unwrap_err());
+        let (error, most) = peak_of(|| ArrowFile::new(&bytes[..]).unwrap_err());
         assert!(most < MIB, "{most} bytes for {error}");
     }
 }
@@ -83,7 +83,7 @@ fn frames_do_not_choose_the_memory() {
         bytes[at + 5] = 0x8f;
     }
     let file = ArrowFile::new(&bytes[..]).unwrap();
-    let (error, most) = peak(|| file.dyn_tensor("x").unwrap_err());
+    let (error, most) = peak_of(|| file.dyn_tensor("x").unwrap_err());
     assert_eq!(error.category(), Category::Damaged);
     assert!(most < MIB, "{most} bytes for {error}");
 }
@@ -109,7 +109,7 @@ fn what_is_compressed_goes_over_in_blocks() {
     assert!(file.metadata().unwrap().len() < MIB as u64);
     let options =
         ArchiveOptions::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
-    let (done, most) = peak(|| arrow::to_archive(&from, &to, &options));
+    let (done, most) = peak_of(|| arrow::to_archive(&from, &to, &options));
     done.unwrap();
     assert!(most < 24 * MIB, "{most} bytes for 64 MiB");
     assert_eq!(tenarc::open(&to).unwrap().only().unwrap().info("x").unwrap().shape(), [64 * MIB]);

@@ -1,4 +1,4 @@
-//! Whatever is written is read back, whole and batch by batch.
+//! Random columns are read back as they were written, whole and batch by batch.
 
 use proptest::prelude::*;
 use tenarc::DynTensor;

@@ -1,4 +1,4 @@
-//! What is written, and what is refused to be.
+//! The bytes that are written, and what cannot be written.
 
 use std::io;
 

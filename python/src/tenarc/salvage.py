@@ -1,0 +1,119 @@
+"""Writes what is left of a segment that was cut off by the end of the file (SPEC 5.8).
+
+The header and the metadata are complete. The checksums of the buffers come after the last buffer, so they are
+missing: the buffers that are complete cannot be verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import items, scan
+from .errors import Limit
+from .items import BYTES, TAG, TEXT, UNSIGNED, Items
+from .options import Limits
+from .saved import Segment, TensorInfo
+from .segment import Header
+from .source import CHUNK, Source
+from .tags import REFERENCE
+
+_UNDEFINED = b"\xf7"
+#: The minimum total length of the paths in a report, in characters, before the report is refused.
+_PATHS = 16 << 20
+
+
+class Salvaged(NamedTuple):
+    """What `recover_to` kept of a value that was cut off by the end of the file."""
+
+    #: The name of the value, if it has one.
+    name: str | None
+    #: The tensors that were kept. They are not verified, because their checksums were cut off.
+    tensors: list[TensorInfo]
+    #: The tensors, and the byte strings in buffers, that were not complete. The kept value has *undefined* in
+    #: their places, which is read as `None`.
+    missing: list[TensorInfo]
+
+
+class Salvage:
+    """A cut segment with at least one complete buffer."""
+
+    def __init__(self, source: Source, segment: Segment, kept: list[int], limits: Limits) -> None:
+        self._source, self._segment, self._limits = source, segment, limits
+        # The new number of each kept buffer.
+        self._numbers = {old: new for new, old in enumerate(kept)}
+
+    @classmethod
+    def of(cls, source: Source, segment: Segment | None, limits: Limits) -> Salvage | None:
+        """`None` if there is no cut segment, or if none of its buffers is complete."""
+        if segment is None:
+            return None
+        kept = [number for number in range(len(segment.lengths)) if segment.has_buffer(number)]
+        return cls(source, segment, kept, limits) if kept else None
+
+    def report(self) -> Salvaged:
+        """Lists the tensors that are kept, and those that are missing."""
+        # One long key is part of the path of every tensor under it, so the paths could fill the memory.
+        most = min(max(16 * len(self._segment.header.metadata), _PATHS), self._limits.max_alloc)
+        left = most
+
+        def counted(info: TensorInfo) -> TensorInfo:
+            nonlocal left
+            left -= len(info.path)
+            if left < 0:
+                raise Limit(f"paths of tensors take more than {most} bytes")
+            return info
+
+        listed = [counted(info) for info in self._segment.tensors()]
+        missing = [info for info in listed if not self._is_kept(info)]
+        # Byte strings, and tensors in map keys, are not listed as tensors, but are reported if they are missing.
+        # One place for each buffer is enough.
+        named = {info.buffer for info in listed}
+        others: dict[int, TensorInfo] = {}
+        for place, found in self._segment.in_buffers():
+            number = found.buffer
+            if number is not None and number not in named and number not in others and number not in self._numbers:
+                others[number] = counted(TensorInfo.of(place.path(), found))
+        missing += [others[number] for number in sorted(others)]
+        return Salvaged(self._segment.name, [info for info in listed if self._is_kept(info)], missing)
+
+    def _is_kept(self, info: TensorInfo) -> bool:
+        return info.buffer is None or info.buffer in self._numbers
+
+    def header(self) -> Header:
+        """The header of the value with the complete buffers only."""
+        old = self._segment.header
+        lengths = tuple(old.lengths[number] for number in self._numbers)
+        return Header(old.name, old.alignment, old.checksums, lengths, self._metadata())
+
+    def buffers(self) -> Iterator[Iterator[bytes]]:
+        """The contents of the complete buffers, each in pieces."""
+        places = self._segment.buffers
+        for number in self._numbers:
+            yield self._pieces(*places[number])
+
+    def _pieces(self, at: int, length: int) -> Iterator[bytes]:
+        for start in range(0, length, CHUNK):
+            yield self._source.read(at + start, min(CHUNK, length - start))
+
+    def _metadata(self) -> bytes:
+        """The metadata with *undefined* in place of each reference to a missing buffer."""
+        old = self._segment.header.metadata
+        found, pieces, copied = Items(old, 0), [], 0
+        # References are found by their tag. The nesting of the items does not matter.
+        while found.at < len(old):
+            start = found.at
+            major, argument = found.any_head("value")
+            if major in (BYTES, TEXT) and argument is not None:
+                found.take(argument, "string")
+            elif major == TAG and argument == REFERENCE:
+                for _ in range(found.count("reference to a buffer") - 1):
+                    scan.skip(found, self._limits.max_depth)
+                number_at = found.at
+                number = self._numbers.get(found.definite(UNSIGNED, "number of a buffer"))
+                if number is None:
+                    pieces += [old[copied:start], _UNDEFINED]
+                else:
+                    pieces += [old[copied:number_at], items.head(UNSIGNED, number)]
+                copied = found.at
+        return b"".join([*pieces, old[copied:]])

@@ -1,0 +1,8 @@
+//! Files that earlier versions wrote stay readable, and tenarc writes the same bytes as before.
+//!
+//! `README.md` beside this file describes the golden files.
+
+mod files;
+#[path = "../samples/mod.rs"]
+mod samples;
+mod snapshots;

@@ -1,0 +1,10 @@
+//! Saving, loading and sending take little memory beside the value itself, and copy tensors no more
+//! often than they must.
+
+mod archives;
+mod copies;
+mod deferred;
+mod parts;
+
+#[global_allocator]
+static ALLOCATOR: tenarc_test_support::alloc::Counting = tenarc_test_support::alloc::Counting;
