@@ -113,6 +113,20 @@ impl<O: Overflow> Sink<O> {
         mem::append_head(&mut self.buf, head, middle, major, arg)
     }
 
+    /// Like [`mem::append_words`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
+    /// `next` was not called.
+    #[inline(always)]
+    pub fn put_words<const N: usize>(
+        &mut self,
+        max: usize,
+        next: impl FnMut() -> Option<[u8; N]>,
+    ) -> Result<Option<usize>> {
+        if !self.has_room(max * N)? {
+            return Ok(None);
+        }
+        Ok(Some(mem::append_words(&mut self.buf, max, next)))
+    }
+
     /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
     /// `next` was not called.
     #[inline(always)]

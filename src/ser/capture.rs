@@ -12,8 +12,11 @@ macro_rules! refuse {
     ($error:expr; $($kind:ident)*) => {
         $(refuse!(@ $error, $kind);)*
     };
+    (@ $error:expr, bool) => {
+        refuse!(@@ $error; serialize_bool(bool));
+    };
     (@ $error:expr, scalars) => {
-        refuse!(@@ $error; serialize_bool(bool); serialize_char(char); serialize_str(&str);
+        refuse!(@@ $error; serialize_char(char); serialize_str(&str);
             serialize_i128(i128); serialize_u128(u128); serialize_none(); serialize_unit();
             serialize_unit_struct(&'static str);
             serialize_unit_variant(&'static str, u32, &'static str));
@@ -171,7 +174,7 @@ impl<F: FnMut(&[u8]) -> Result<()>> Serializer for Capture<F> {
         Ok(CaptureSeq(self.0))
     }
 
-    refuse!(not_bytes(); scalars numbers wrappers compounds);
+    refuse!(not_bytes(); bool scalars numbers wrappers compounds);
 }
 
 pub struct CaptureSeq<F>(F);
@@ -205,5 +208,5 @@ impl Serializer for CaptureBlock<'_> {
         (self.0)(bytes)
     }
 
-    refuse!(not_bytes(); scalars numbers wrappers seq compounds);
+    refuse!(not_bytes(); bool scalars numbers wrappers seq compounds);
 }

@@ -4,14 +4,14 @@ use serde::Serialize;
 use serde::ser;
 
 use super::encoder::Encoder;
-use super::pack::{Grab, Kind, Packing, Primitive, number};
+use super::pack::{Grab, GrabBool, Kind, Packing, Primitive, number, plain};
 use crate::error::{Error, Result};
 use crate::io::sink::MAX_ROOM;
 use crate::mem::MAX_HEAD;
 use crate::value;
 use crate::wire::apart::Target;
 use crate::wire::head;
-use crate::wire::writer::Plain;
+use crate::wire::writer::{Plain, bool};
 
 /// The most numbers that are written together.
 const RUN: usize = 512;
@@ -140,12 +140,31 @@ impl<'a, O: Target> Compound<'a, O> {
         Ok(())
     }
 
+    /// Like [`Compound::run`], for bools.
+    #[inline(always)]
+    pub(super) fn run_of_bools<I>(&mut self, items: &mut I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        while self.left > 0 {
+            let step = self.left.min(RUN);
+            let next = || items.next()?.serialize(GrabBool).ok().map(|value| [bool(value)]);
+            let Some(done) = self.encoder.sink.put_words(step, next)? else { return Ok(()) };
+            self.left -= done;
+            if done < step {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
     // Inlined so that the compiler knows the length of the key.
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
         self.count()?;
-        let result = match number(value) {
-            Some(number) => self.encoder.sink.keyed(key, number.plain()),
+        let result = match plain(value) {
+            Some(plain) => self.encoder.sink.keyed(key, plain),
             None => {
                 self.encoder.sink.text(key)?;
                 value.serialize(&mut *self.encoder)

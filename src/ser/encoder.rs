@@ -8,7 +8,7 @@ use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::capture::Capture;
 use super::compound::{Compound, Sequence};
-use super::pack::{Grab, Kind, Packing, Primitive, is_number};
+use super::pack::{Grab, Kind, Packing, Primitive, is_bool, is_never_none, is_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -18,7 +18,7 @@ use crate::options::EncodeOptions;
 use crate::raw;
 use crate::value;
 use crate::wire::apart::{Apart, Target};
-use crate::wire::writer::ArrayHead;
+use crate::wire::writer::{self, ArrayHead};
 use crate::wire::{head, tag};
 
 /// Writes values as CBOR to a sink.
@@ -261,6 +261,22 @@ impl<O: Target> Encoder<O> {
         seq.finish()
     }
 
+    /// Writes a sequence of bools.
+    #[inline(always)]
+    fn plain_bools<I>(&mut self, len: usize, mut iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
+        seq.run_of_bools(&mut iter)?;
+        // What is left if the sink only counts, or if there are more elements than were announced.
+        for item in iter {
+            seq.element(&item)?;
+        }
+        seq.finish()
+    }
+
     fn plain_seq<I>(&mut self, len: Option<usize>, iter: I) -> Result<()>
     where
         I: Iterator,
@@ -354,7 +370,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
 
     #[inline]
     fn serialize_bool(self, v: bool) -> Result<()> {
-        self.sink.put([if v { head::TRUE } else { head::FALSE }])
+        self.sink.put([writer::bool(v)])
     }
 
     signed! {
@@ -421,6 +437,9 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
 
     #[inline]
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<()> {
+        if is_never_none::<T>() {
+            return value.serialize(self);
+        }
         let at = self.sink.position();
         if self.some_at == at {
             self.some_count += 1;
@@ -495,6 +514,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
                 self.packable(iter, len)
             }
             Some(len) if is_number::<I::Item>() => self.plain_numbers(len, iter),
+            Some(len) if is_bool::<I::Item>() => self.plain_bools(len, iter),
             len => self.plain_seq(len, iter),
         }
     }

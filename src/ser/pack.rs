@@ -320,7 +320,7 @@ macro_rules! numbers {
                 Ok(Primitive::$kind(value))
             })*
 
-            refuse!(NotANumber; scalars bytes wrappers seq compounds);
+            refuse!(NotANumber; bool scalars bytes wrappers seq compounds);
         }
 
         impl Packing {
@@ -380,6 +380,49 @@ numbers! {
     I64 i64, serialize_i64;
     F32 f32, serialize_f32;
     F64 f64, serialize_f64;
+}
+
+/// A serializer that only accepts a bool, and returns it.
+pub struct GrabBool;
+
+impl Serializer for GrabBool {
+    type Ok = bool;
+    type Error = NotANumber;
+
+    #[inline(always)]
+    fn serialize_bool(self, value: bool) -> Result<bool, NotANumber> {
+        Ok(value)
+    }
+
+    refuse!(NotANumber; scalars numbers bytes wrappers seq compounds);
+}
+
+/// Whether `T` is a bool or a reference to one. The compiler knows the answer.
+#[inline(always)]
+pub fn is_bool<T: ?Sized>() -> bool {
+    let id = typeid::of::<T>();
+    id == TypeId::of::<bool>() || id == TypeId::of::<&'static bool>()
+}
+
+/// Whether `T` is a type that is never written as null or anything else that an option reads as `None`.
+/// The compiler knows the answer.
+#[inline(always)]
+pub fn is_never_none<T: ?Sized>() -> bool {
+    let id = typeid::of::<T>();
+    is_number::<T>()
+        || is_bool::<T>()
+        || id == TypeId::of::<String>()
+        || id == TypeId::of::<str>()
+        || id == TypeId::of::<&'static str>()
+}
+
+/// How `value` is written, if `T` is a number type or bool.
+#[inline(always)]
+pub fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Plain> {
+    if is_bool::<T>() {
+        return value.serialize(GrabBool).ok().map(Plain::Bool);
+    }
+    number(value).map(Primitive::plain)
 }
 
 /// The number that `value` is, if `T` is a number type.

@@ -14,15 +14,23 @@ const TWO_BYTES: u8 = 0x19;
 const FOUR_BYTES: u8 = 0x1a;
 const EIGHT_BYTES: u8 = 0x1b;
 
-/// A number as it is written.
+/// A number or bool as it is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain {
+    Bool(bool),
     /// An integer: major type and argument.
     Head(u8, u64),
     /// The bits of an `f32`.
     Single(u32),
     /// The bits of an `f64`.
     Double(u64),
+}
+
+/// The one byte of a bool.
+#[inline(always)]
+pub fn bool(value: bool) -> u8 {
+    // The bytes of the two differ by one, so this takes no branch.
+    head::FALSE + u8::from(value)
 }
 
 /// Major type and argument of an integer.
@@ -152,7 +160,7 @@ impl<O: Overflow> Sink<O> {
         self.put_headed([initial], &word)
     }
 
-    /// Writes a text and a number after it, such as a field of a struct.
+    /// Writes a text and a number or bool after it, such as a field of a struct.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub fn keyed(&mut self, key: &str, number: Plain) -> Result<()> {
@@ -169,6 +177,7 @@ impl<O: Overflow> Sink<O> {
     #[inline(always)]
     fn fit_keyed<const N: usize>(&mut self, head: [u8; N], key: &[u8], number: Plain) -> bool {
         match number {
+            Plain::Bool(value) => self.fit_word(head, key, bool(value), []),
             Plain::Head(major, arg) => self.fit_head(head, key, major << 5, arg),
             Plain::Single(bits) => self.fit_word(head, key, head::SINGLE, bits.to_be_bytes()),
             Plain::Double(bits) => self.fit_word(head, key, head::DOUBLE, bits.to_be_bytes()),
@@ -180,6 +189,7 @@ impl<O: Overflow> Sink<O> {
     fn last_keyed(&mut self, key: &str, number: Plain) -> Result<()> {
         self.text(key)?;
         match number {
+            Plain::Bool(value) => self.put([bool(value)]),
             Plain::Head(major, arg) => self.head(major, arg),
             Plain::Single(bits) => self.put_word(head::SINGLE, bits.to_be_bytes()),
             Plain::Double(bits) => self.put_word(head::DOUBLE, bits.to_be_bytes()),
