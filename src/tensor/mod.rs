@@ -62,6 +62,7 @@ mod rows;
 mod sequences;
 mod shared_tensor;
 mod slices;
+mod tensor_info;
 mod to_tensor;
 pub(crate) mod variable;
 mod visit;
@@ -79,13 +80,13 @@ pub use raw_tensor::RawTensor;
 pub use rows::Rows;
 pub use shared_tensor::SharedTensor;
 pub use slices::{AxisSlice, Slices};
+pub use tensor_info::TensorInfo;
 pub use to_tensor::ToTensor;
 pub(crate) use visit::FIELDS;
 
 pub use crate::dtype::{DType, OtherDType};
 pub use crate::elements::Element;
 pub use crate::meta::{Order, TensorMeta};
-pub use crate::segment::path::TensorInfo;
 pub use crate::shape::Shape;
 
 use crate::error::Result;
