@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::error::Result;
-use crate::io::source::SliceRead;
+use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
@@ -39,14 +39,14 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
 /// The diagnostic notation of the value of the next item. Equal values have the same notation, however
 /// they are encoded: there are no indicators for lengths and widths, chunks of strings are joined, and
 /// bignums of up to 128 bits are in decimal.
-pub(crate) fn value(wire: &mut Wire<SliceRead<'_>>) -> Result<String> {
+pub(crate) fn value<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<String> {
     let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
     notation.item()?;
     Ok(notation.text)
 }
 
-struct Notation<'w, 'a> {
-    wire: &'w mut Wire<SliceRead<'a>>,
+struct Notation<'w, R> {
+    wire: &'w mut Wire<R>,
     text: String,
     detail: Detail,
 }
@@ -60,7 +60,7 @@ enum Detail {
     Value,
 }
 
-impl Notation<'_, '_> {
+impl<'de, R: Read<'de>> Notation<'_, R> {
     fn item(&mut self) -> Result<()> {
         let at = self.wire.offset();
         let head = self.wire.head()?;
@@ -100,7 +100,7 @@ impl Notation<'_, '_> {
     /// Reads a bignum whose tag was read, and returns it in decimal. If it does not fit in 128 bits or
     /// is not a valid bignum, reads nothing and returns `None`.
     fn integer(&mut self, tag: u64) -> Result<Option<String>> {
-        let mut ahead = Wire::new(SliceRead::new(self.wire.rest()), self.wire.limits());
+        let mut ahead = Wire::new(SliceRead::new(self.wire.src.window()), self.wire.limits());
         let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return Ok(None) };
         let integer = match i128::try_from(arg) {
             Ok(arg) if negative => (!arg).to_string(),

@@ -6,7 +6,7 @@ use super::find::find;
 use super::header::Header;
 use super::spelling::{Ambiguous, Path, Step, Written, key};
 use crate::error::{Error, Result};
-use crate::io::buffers::{Buffers, Contents};
+use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Read, SliceRead};
 use crate::meta::TensorMeta;
@@ -17,39 +17,13 @@ use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 
-/// Buffers of which only the lengths are known.
-pub struct Lengths<'a>(pub &'a Header);
-
-impl<'de> Buffers<'de> for Lengths<'_> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.0.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.0.count() as u64
-    }
-
-    fn cost(&mut self, _: u64, _: u64) -> u64 {
-        0
-    }
-
-    fn contents(&mut self) -> Contents<'_, 'de> {
-        Contents::Unknown
-    }
-}
-
-/// Whether a tagged item has no keys inside: a tensor, an array of numbers, or a big integer.
-pub fn is_leaf(tag: u64) -> bool {
-    matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) || tag::is_array(tag)
-}
-
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find(metadata, path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
     let mut wire = Wire::new(SliceRead::new(item), limits);
     let mut head = wire.head()?;
-    while head.major() == head::TAG && !is_leaf(head.arg) {
+    while head.major() == head::TAG && !tag::is_leaf(head.arg) {
         head = wire.head()?;
     }
     let mut left = Left::of(head);
@@ -84,13 +58,13 @@ pub fn tensor_at<'de>(
     header: &Header,
     limits: Limits,
 ) -> Result<(TensorItem, &'de [u8])> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let mut wire = Wire::new(SegmentRead::new(item, base, &mut lengths), limits);
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
             Item::Tag(tag::SOME) => {}
-            Item::Tag(tag) if is_leaf(tag) => break wire.tensor(tag)?,
+            Item::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
             Item::Head(head) => {
                 let found = head::name(head.initial);
                 return Err(Error::data(format!("expected a tensor, found {found}")).at(at));
@@ -185,7 +159,7 @@ pub fn visit(
     limits: Limits,
     each: &mut dyn FnMut(&Path, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
@@ -211,7 +185,7 @@ pub fn references(
     limits: Limits,
     each: &mut dyn FnMut(u64, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     Visit { metadata, base, wire: &mut wire, path: None }.item(&mut |_, at, item| each(at, item))

@@ -4,17 +4,16 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use super::path::is_leaf;
 use crate::diag;
 use crate::error::Result;
-use crate::io::source::SliceRead;
+use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head;
 use crate::wire::reader::{Left, Text, Wire};
 use crate::wire::tag;
 
 /// Reads the next map key as a component of a path: text unchanged, other keys in diagnostic notation.
-pub fn key<'a>(wire: &mut Wire<SliceRead<'a>>) -> Result<Cow<'a, str>> {
+pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Cow<'de, str>> {
     let next = wire.peek_head()?.map(|(head, _)| head.major());
     if next != Some(head::TEXT) {
         return diag::value(wire).map(Cow::Owned);
@@ -231,7 +230,7 @@ fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>
             }
             keys.truncate(outer);
         }
-        head::TAG if !is_leaf(head.arg) => {
+        head::TAG if !tag::is_leaf(head.arg) => {
             wire.enter()?;
             if has_odd_keys(wire, keys)? {
                 return Ok(true);
@@ -256,7 +255,7 @@ fn hash_paths<H: Hasher + Clone>(
 ) -> Result<()> {
     let head = wire.head()?;
     // A tag has the same path as the item inside it.
-    if head.major() == head::TAG && !is_leaf(head.arg) {
+    if head.major() == head::TAG && !tag::is_leaf(head.arg) {
         wire.enter()?;
         hash_paths(wire, form, path, is_root, each)?;
         wire.leave();

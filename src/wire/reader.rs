@@ -56,6 +56,8 @@ pub enum Item {
 pub struct Left(u64);
 
 impl Left {
+    /// No items.
+    pub const NONE: Self = Self(0);
     const UNKNOWN: u64 = u64::MAX;
 
     /// The number of items of the container with this head. The largest `u64` means an unknown
