@@ -1,5 +1,6 @@
 //! Lists the paths in the metadata of a segment and reads the tensors at them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::find::find;
@@ -12,10 +13,11 @@ use crate::io::source::{Read, SliceRead};
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;
-use crate::wire::head::{self, Head};
+use crate::wire::head;
 use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
+use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
@@ -163,13 +165,12 @@ pub fn visit(
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
-    let visited = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) }.item(
-        &mut |path, _, item| {
-            if let Some(path) = path {
-                each(path, item);
-            }
-        },
-    );
+    let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) };
+    let visited = visit.all(&mut |path, _, item| {
+        if let Some(path) = path {
+            each(path, item);
+        }
+    });
     visited.map_err(|error| if path.0.is_empty() { error } else { error.in_field(path.text()) })?;
     if wire.peek()?.is_some() {
         return Err(Error::data("expected one item of metadata, found more").at(wire.offset()));
@@ -188,7 +189,7 @@ pub fn references(
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
-    Visit { metadata, base, wire: &mut wire, path: None }.item(&mut |_, at, item| each(at, item))
+    Visit { metadata, base, wire: &mut wire, path: None }.all(&mut |_, at, item| each(at, item))
 }
 
 /// Bytes of the shortest reference to a buffer: tag, array head, number.
@@ -212,8 +213,8 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
 type Each<'a> = dyn FnMut(Option<&Path>, u64, &TensorItem) + 'a;
 
 /// A walk over all items of the metadata.
-struct Visit<'v, R> {
-    metadata: &'v [u8],
+struct Visit<'v, 'de, R> {
+    metadata: &'de [u8],
     /// Offset of the metadata in the archive.
     base: u64,
     wire: &'v mut Wire<R>,
@@ -221,64 +222,73 @@ struct Visit<'v, R> {
     path: Option<&'v mut Path>,
 }
 
-impl<'de, R: Read<'de>> Visit<'_, R> {
-    fn item(&mut self, each: &mut Each<'_>) -> Result<()> {
-        match self.wire.item()? {
-            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM) => self.wire.within(1, Wire::skip),
-            Item::Tag(tag::SOME) => {
-                self.wire.enter()?;
-                self.item(each)?;
-                self.wire.leave();
-                Ok(())
+impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
+    fn all(mut self, each: &mut Each<'_>) -> Result<()> {
+        let mut walk = Walk::with_known_tags();
+        let mut text = None;
+        // After an error, the path is that of the item that it is in. So a step is added before the item is
+        // read, and removed after that.
+        while let Some(event) = walk.next(self.wire)? {
+            match event {
+                Event::Element(index) => self.enter(Step::Index(index)),
+                Event::Key(_) => {
+                    self.enter(Step::InKey);
+                    // A key that is no text may contain tensors, so the walk goes through it.
+                    let is_text = (0x60..0x7f).contains(&self.wire.initial()?);
+                    if self.path.is_some() && is_text {
+                        text = Some(key(walk.take(self.wire))?);
+                        self.leave();
+                    }
+                }
+                Event::Value { key } if self.path.is_some() => {
+                    self.enter(Step::InKey);
+                    let key = text.take().map_or_else(|| self.key(key), Ok)?;
+                    self.leave();
+                    self.enter(Step::Key(key.into_owned()));
+                }
+                Event::Value { .. } => {}
+                Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME) => {}
+                Event::Tag(tag) => {
+                    let wire = walk.take(self.wire);
+                    if tag::is_array(tag) {
+                        let item = wire.tensor(tag)?;
+                        each(self.path.as_deref(), wire.offset(), &item);
+                        wire.skip_payload(&item)?;
+                    } else {
+                        wire.within(1, Wire::skip)?;
+                    }
+                    self.leave();
+                }
+                Event::Leaf(head) => {
+                    self.wire.skip_rest(head)?;
+                    self.leave();
+                }
+                // A tag is no step.
+                Event::End { major: head::TAG, .. } => {}
+                Event::End { .. } => self.leave(),
             }
-            Item::Tag(tag) => {
-                let item = self.wire.tensor(tag)?;
-                each(self.path.as_deref(), self.wire.offset(), &item);
-                self.wire.skip_payload(&item)
-            }
-            Item::Head(head) if matches!(head.major(), head::ARRAY | head::MAP) => {
-                self.container(head, each)
-            }
-            Item::Head(head) => self.wire.skip_rest(head),
         }
-    }
-
-    fn container(&mut self, head: Head, each: &mut Each<'_>) -> Result<()> {
-        self.wire.enter()?;
-        let mut left = Left::of(head);
-        let mut index = 0;
-        while self.wire.more(&mut left)? {
-            if head.major() == head::MAP {
-                self.key(each)?;
-            } else if let Some(path) = &mut self.path {
-                path.0.push(Step::Index(index));
-            }
-            self.item(each)?;
-            if let Some(path) = &mut self.path {
-                path.0.pop();
-            }
-            index += 1;
-        }
-        self.wire.leave();
         Ok(())
     }
 
-    /// Reads a key, which may contain tensors too, and appends it to the path.
-    fn key(&mut self, each: &mut Each<'_>) -> Result<()> {
-        let start = self.wire.offset();
+    fn enter(&mut self, step: Step) {
         if let Some(path) = &mut self.path {
-            path.0.push(Step::InKey);
+            path.0.push(step);
         }
-        self.item(each)?;
+    }
+
+    fn leave(&mut self) {
         if let Some(path) = &mut self.path {
-            let at = usize::try_from(start - self.base).unwrap_or(usize::MAX);
-            let item = SliceRead::new(self.metadata.get(at..).unwrap_or_default());
-            let key = key(&mut Wire::new(item, self.wire.limits()));
-            let key = key.map_err(|error| error.moved_by(start))?;
             path.0.pop();
-            path.0.push(Step::Key(key.into_owned()));
         }
-        Ok(())
+    }
+
+    /// The key at this offset.
+    fn key(&self, at: u64) -> Result<Cow<'de, str>> {
+        let start = usize::try_from(at - self.base).unwrap_or(usize::MAX);
+        let item = SliceRead::new(self.metadata.get(start..).unwrap_or_default());
+        let key = key(&mut Wire::new(item, self.wire.limits()));
+        key.map_err(|error| error.moved_by(at))
     }
 }
 
@@ -298,4 +308,34 @@ pub fn entries(
     })?;
     let keys = keys(metadata, "", limits)?;
     Ok(keys.into_iter().map(|key| (key.clone(), metas.get(&key).cloned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::DecodeOptions;
+    use crate::parts::PartsInfo;
+    use crate::segment::format::Items;
+    use crate::segment::header::Content;
+
+    #[test]
+    fn listing_deep_values_takes_no_stack() {
+        const DEPTH: usize = 200_000;
+        let mut items = Items::new();
+        for _ in 0..DEPTH {
+            items.head(head::ARRAY, 1).unwrap();
+        }
+        items.raw(&crate::to_vec(&crate::Tensor(vec![1u8])).unwrap()).unwrap();
+        let metadata = items.into_bytes();
+        let content =
+            Content { name: None, alignment: 8, checked: false, lengths: &[], metadata: &metadata };
+        let parts = content.record(0).unwrap().0.concat();
+        let tensors = |max_depth| {
+            let limits = Limits::default().with_max_depth(max_depth);
+            let options = DecodeOptions::default().with_limits(limits);
+            PartsInfo::with_options(&parts[..], options)?.tensors()
+        };
+        assert_eq!(tensors(DEPTH + 3).unwrap()[0].path().len(), 2 * DEPTH - 1);
+        assert!(tensors(DEPTH + 2).unwrap_err().to_string().contains("nesting is deeper"));
+    }
 }

@@ -1,5 +1,6 @@
 //! Reads CBOR items from a source and enforces the limits on nesting and memory.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::str;
 
@@ -97,7 +98,15 @@ pub enum Text<'de, 's> {
     Owned(String),
 }
 
-impl Text<'_, '_> {
+impl<'de> Text<'de, '_> {
+    pub fn into_cow(self) -> Cow<'de, str> {
+        match self {
+            Self::Borrowed(text) => Cow::Borrowed(text),
+            Self::Copied(text) => Cow::Owned(text.to_owned()),
+            Self::Owned(text) => Cow::Owned(text),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,

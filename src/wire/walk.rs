@@ -32,14 +32,15 @@ pub enum Event {
 /// content of each leaf, and what it has [taken](Self::take).
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
-    /// The arrays, maps and tags around the next item, outermost first. Each is one level of nesting.
-    around: Vec<Frame>,
-    /// Whether an item that nothing is around was read, and its end was not reported yet.
-    begun: bool,
+    /// The array, map or tag around the next item.
+    inner: Frame,
+    /// Those around `inner`, outermost first.
+    outer: Vec<Frame>,
     known_tags: bool,
 }
 
-/// An array, map or tag that the walk is inside of.
+/// An array, map or tag that the walk is inside of. The outermost frame stands for an item that nothing is
+/// around.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     major: u8,
@@ -50,6 +51,14 @@ struct Frame {
     start: u64,
     /// Where the current key starts.
     key: u64,
+}
+
+impl Default for Frame {
+    /// The outermost frame has one item inside, as a tag has.
+    fn default() -> Self {
+        let major = head::TAG;
+        Self { major, next: Next::Item, left: Left::NONE, count: 0, start: 0, key: 0 }
+    }
 }
 
 /// What comes next in an array, map or tag.
@@ -74,52 +83,55 @@ impl Walk {
 
     /// The number of arrays, maps and tags around the next item.
     pub fn depth(&self) -> usize {
-        self.around.len()
+        self.outer.len()
     }
 
     /// The [depth](Self::depth) outside the innermost array or map. `None` if there is none.
     pub fn innermost(&self) -> Option<usize> {
-        self.around.iter().rposition(|frame| frame.major != head::TAG)
+        if self.inner.major != head::TAG {
+            return self.outer.len().checked_sub(1);
+        }
+        self.outer.iter().rposition(|frame| frame.major != head::TAG)?.checked_sub(1)
     }
 
     /// Moves to the next event. Returns `None` after an item that nothing is around. The call after that
     /// starts the next such item.
-    #[inline]
+    #[inline(always)]
     pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Option<Event>> {
-        match self.around.last_mut() {
-            Some(frame) => match frame.next {
-                Next::Entry if wire.more(&mut frame.left)? => {
-                    let index = frame.count;
-                    frame.count += 1;
-                    if frame.major == head::MAP {
-                        frame.next = Next::Key;
-                        frame.key = wire.offset();
-                        return Ok(Some(Event::Key(index)));
-                    }
-                    frame.next = Next::Item;
-                    return Ok(Some(Event::Element(index)));
+        let inner = &mut self.inner;
+        match inner.next {
+            Next::Entry if wire.more(&mut inner.left)? => {
+                let index = inner.count;
+                inner.count += 1;
+                if inner.major == head::MAP {
+                    inner.next = Next::Key;
+                    inner.key = wire.offset();
+                    return Ok(Some(Event::Key(index)));
                 }
-                Next::Entry => {
-                    let Frame { major, start, .. } = *frame;
-                    self.around.pop();
-                    wire.leave();
-                    return Ok(Some(Event::End { major, start }));
-                }
-                Next::Value => {
-                    frame.next = Next::Item;
-                    return Ok(Some(Event::Value { key: frame.key }));
-                }
-                Next::Key | Next::Item => {}
-            },
-            None if self.begun => {
-                self.begun = false;
-                return Ok(None);
+                inner.next = Next::Item;
+                Ok(Some(Event::Element(index)))
             }
-            None => {}
+            Next::Entry => Ok(self.end(wire)),
+            Next::Value => {
+                inner.next = Next::Item;
+                Ok(Some(Event::Value { key: inner.key }))
+            }
+            Next::Key | Next::Item => self.item(wire).map(Some),
         }
-        self.item(wire).map(Some)
     }
 
+    #[inline(always)]
+    fn end<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Option<Event> {
+        let Some(outer) = self.outer.pop() else {
+            self.inner = Frame::default();
+            return None;
+        };
+        let Frame { major, start, .. } = std::mem::replace(&mut self.inner, outer);
+        wire.leave();
+        Some(Event::End { major, start })
+    }
+
+    #[inline(always)]
     fn item<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Event> {
         let start = wire.offset();
         let head = if self.known_tags {
@@ -141,28 +153,131 @@ impl Walk {
             _ => return Ok(Event::Leaf(head)),
         };
         wire.enter()?;
-        self.around.push(Frame { major: head.major(), next, left, count: 0, start, key: start });
+        self.outer.push(self.inner);
+        self.inner = Frame { major: head.major(), next, left, count: 0, start, key: start };
         Ok(event)
     }
 
     /// Counts the next item as read.
+    #[inline(always)]
     fn pass(&mut self) {
-        match self.around.last_mut() {
-            Some(frame) if frame.next == Next::Key => frame.next = Next::Value,
-            Some(frame) => frame.next = Next::Entry,
-            None => self.begun = true,
-        }
+        let inner = &mut self.inner;
+        inner.next = if inner.next == Next::Key { Next::Value } else { Next::Entry };
     }
 
     /// Leaves the item that was reported last to the caller. After an element, a key or a value, the caller
     /// reads the item that follows. After a tag, it reads the item in the tag; the tag does not count as a
     /// level any more, and its end is not reported.
+    #[inline(always)]
     pub fn take<'w, 'de, R: Read<'de>>(&mut self, wire: &'w mut Wire<R>) -> &'w mut Wire<R> {
-        if self.around.pop_if(|frame| frame.major == head::TAG).is_some() {
-            wire.leave();
-        } else {
-            self.pass();
+        match self.outer.pop_if(|_| self.inner.major == head::TAG) {
+            Some(outer) => {
+                self.inner = outer;
+                wire.leave();
+            }
+            None => self.pass(),
         }
         wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::source::SliceRead;
+    use crate::options::Limits;
+
+    fn wire(bytes: &[u8], max_depth: usize) -> Wire<SliceRead<'_>> {
+        Wire::new(SliceRead::new(bytes), Limits::default().with_max_depth(max_depth))
+    }
+
+    /// All events up to the end of the first item, with the depth after each.
+    fn events(bytes: &[u8], mut walk: Walk) -> Vec<(Event, usize)> {
+        let mut wire = wire(bytes, 128);
+        let mut events = Vec::new();
+        while let Some(event) = walk.next(&mut wire).unwrap() {
+            if let Event::Leaf(head) = event {
+                wire.skip_rest(head).unwrap();
+            }
+            events.push((event, walk.depth()));
+        }
+        events
+    }
+
+    fn head(initial: u8, arg: u64) -> Head {
+        Head { initial, arg }
+    }
+
+    #[test]
+    fn tells_where_each_item_is() {
+        // [1({"a": [_ ]})], and another item.
+        let bytes = b"\x81\xc1\xa1\x61a\x9f\xff\x05";
+        let expected = [
+            (Event::Array(head(0x81, 1)), 1),
+            (Event::Element(0), 1),
+            (Event::Tag(1), 2),
+            (Event::Map(head(0xa1, 1)), 3),
+            (Event::Key(0), 3),
+            (Event::Leaf(head(0x61, 1)), 3),
+            (Event::Value { key: 3 }, 3),
+            (Event::Array(head(0x9f, 0)), 4),
+            (Event::End { major: head::ARRAY, start: 5 }, 3),
+            (Event::End { major: head::MAP, start: 2 }, 2),
+            (Event::End { major: head::TAG, start: 1 }, 1),
+            (Event::End { major: head::ARRAY, start: 0 }, 0),
+        ];
+        assert_eq!(events(bytes, Walk::default()), expected);
+        let passed: Vec<_> = events(bytes, Walk::with_known_tags());
+        assert!(passed.iter().all(|(event, _)| !matches!(event, Event::Tag(_))), "{passed:?}");
+    }
+
+    #[test]
+    fn goes_on_after_what_the_caller_reads() {
+        // {[1]: 1([2]), "b": 3}
+        let mut wire = wire(b"\xa2\x81\x01\xc1\x81\x02\x61b\x03\x04", 3);
+        let mut walk = Walk::default();
+        let mut found = Vec::new();
+        while let Some(event) = walk.next(&mut wire).unwrap() {
+            match event {
+                Event::Key(_) => walk.take(&mut wire).skip().unwrap(),
+                // Of three levels, the map and the array are two. A tag that was taken is none.
+                Event::Tag(_) => walk.take(&mut wire).within(1, Wire::skip).unwrap(),
+                _ => {}
+            }
+            found.push(event);
+        }
+        let expected = [
+            Event::Map(head(0xa2, 2)),
+            Event::Key(0),
+            Event::Value { key: 1 },
+            Event::Tag(1),
+            Event::Key(1),
+            Event::Value { key: 6 },
+            Event::Leaf(head(3, 3)),
+            Event::End { major: head::MAP, start: 0 },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(walk.next(&mut wire).unwrap(), Some(Event::Leaf(head(4, 4))));
+    }
+
+    #[test]
+    fn depth_takes_no_stack() {
+        let mut bytes = vec![0x81; 1 << 20];
+        bytes.push(0);
+        let mut deep = wire(&bytes, usize::MAX);
+        let mut walk = Walk::default();
+        let mut deepest = 0;
+        while walk.next(&mut deep).unwrap().is_some() {
+            deepest = deepest.max(walk.depth());
+        }
+        assert_eq!(deepest, 1 << 20);
+        let mut shallow = wire(&bytes, 100);
+        let mut walk = Walk::default();
+        let error = loop {
+            if let Err(error) = walk.next(&mut shallow) {
+                break error;
+            }
+        };
+        assert_eq!(error.to_string(), "nesting is deeper than 100 levels (byte 101)");
     }
 }
