@@ -194,6 +194,9 @@ impl<'a> Next<'a> {
 }
 
 /// A search through encoded items, which passes over whatever is not on the way.
+///
+/// It does not use [`Walk`](crate::wire::walk::Walk): it passes over most items as a whole, and keeps the rest of
+/// the path for each item that it enters.
 struct Search<'a, 'n> {
     bytes: &'a [u8],
     at: usize,

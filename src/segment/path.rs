@@ -233,7 +233,8 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                 Event::Element(index) => self.enter(Step::Index(index)),
                 Event::Key(_) => {
                     self.enter(Step::InKey);
-                    // A key that is no text may contain tensors, so the walk goes through it.
+                    // A text of definite length is read here. Another key may contain tensors, so the walk
+                    // goes through it, and the key is read again after that.
                     let is_text = (0x60..0x7f).contains(&self.wire.initial()?);
                     if self.path.is_some() && is_text {
                         text = Some(key(walk.take(self.wire))?);
