@@ -354,8 +354,9 @@ impl<'de, R: Read<'de>> Wire<R> {
         if head.major() == head::TAG { self.tagged(head) } else { Ok(Item::Head(head)) }
     }
 
+    /// Like [`Wire::item`], if the next head was read and is a tag.
     #[inline(never)]
-    fn tagged(&mut self, mut head: Head) -> Result<Item> {
+    pub fn tagged(&mut self, mut head: Head) -> Result<Item> {
         let mut left = self.depth;
         loop {
             if head.major() != head::TAG {

@@ -134,14 +134,13 @@ impl Walk {
     #[inline(always)]
     fn item<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Event> {
         let start = wire.offset();
-        let head = if self.known_tags {
-            match wire.item()? {
+        let mut head = wire.head()?;
+        if head.major() == head::TAG && self.known_tags {
+            head = match wire.tagged(head)? {
                 Item::Head(head) => head,
                 Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
-            }
-        } else {
-            wire.head()?
-        };
+            };
+        }
         self.pass();
         let (event, next, left) = match head.major() {
             head::ARRAY => (Event::Array(head), Next::Entry, Left::of(head)),
