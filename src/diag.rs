@@ -3,12 +3,13 @@
 use std::fmt::{self, Write as _};
 
 use crate::error::Result;
-use crate::io::source::SliceRead;
+use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Left, Wire, unexpected_break};
+use crate::wire::reader::Wire;
 use crate::wire::tag;
+use crate::wire::walk::{Event, Walk};
 
 /// The diagnostic notation of one or more encoded items, separated by commas.
 ///
@@ -39,14 +40,14 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
 /// The diagnostic notation of the value of the next item. Equal values have the same notation, however
 /// they are encoded: there are no indicators for lengths and widths, chunks of strings are joined, and
 /// bignums of up to 128 bits are in decimal.
-pub(crate) fn value(wire: &mut Wire<SliceRead<'_>>) -> Result<String> {
+pub(crate) fn value<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<String> {
     let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
     notation.item()?;
     Ok(notation.text)
 }
 
-struct Notation<'w, 'a> {
-    wire: &'w mut Wire<SliceRead<'a>>,
+struct Notation<'w, R> {
+    wire: &'w mut Wire<R>,
     text: String,
     detail: Detail,
 }
@@ -60,86 +61,71 @@ enum Detail {
     Value,
 }
 
-impl Notation<'_, '_> {
+impl<'de, R: Read<'de>> Notation<'_, R> {
     fn item(&mut self) -> Result<()> {
-        let at = self.wire.offset();
-        let head = self.wire.head()?;
+        let mut walk = Walk::default();
+        while let Some(event) = walk.next(self.wire)? {
+            match event {
+                Event::Element(0) | Event::Key(0) => {}
+                Event::Element(_) | Event::Key(_) => self.text.push_str(", "),
+                Event::Value { .. } => self.text.push_str(": "),
+                Event::Array(head) => self.open('[', head),
+                Event::Map(head) => self.open('{', head),
+                Event::Tag(tag) => {
+                    if let Some(integer) = self.integer(tag) {
+                        walk.take(self.wire).within(1, Wire::skip)?;
+                        self.text.push_str(&integer);
+                    } else {
+                        self.put(tag);
+                        self.text.push('(');
+                    }
+                }
+                Event::End { major, .. } => self.text.push(match major {
+                    head::ARRAY => ']',
+                    head::MAP => '}',
+                    _ => ')',
+                }),
+                Event::Leaf(head) => self.leaf(head)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: char, head: Head) {
+        self.text.push(bracket);
+        if head.is_indefinite() && self.detail == Detail::Encoding {
+            self.text.push_str("_ ");
+        }
+    }
+
+    fn leaf(&mut self, head: Head) -> Result<()> {
         match head.major() {
             head::UNSIGNED => self.put(head.arg),
             head::NEGATIVE => self.put(!i128::from(head.arg)),
             head::BYTES | head::TEXT => self.string(head)?,
-            head::ARRAY => self.container(head, "[", "]", Self::item)?,
-            head::MAP => self.container(head, "{", "}", |notation| {
-                notation.item()?;
-                notation.text.push_str(": ");
-                notation.item()
-            })?,
-            head::TAG => self.tagged(head.arg)?,
-            _ => self.simple(head, at)?,
+            _ => self.simple(head),
         }
         Ok(())
     }
 
-    fn tagged(&mut self, tag: u64) -> Result<()> {
-        if self.detail == Detail::Value
-            && matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM)
-            && let Some(integer) = self.integer(tag)?
-        {
-            self.text.push_str(&integer);
-            return Ok(());
+    /// The number in decimal if this tag is that of a bignum, which is next in the input. `None` if only the
+    /// encoding tells it, if it does not fit in 128 bits, or if it is not valid.
+    fn integer(&self, tag: u64) -> Option<String> {
+        if self.detail == Detail::Encoding || !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) {
+            return None;
         }
-        self.wire.enter()?;
-        self.put(tag);
-        self.text.push('(');
-        self.item()?;
-        self.text.push(')');
-        self.wire.leave();
-        Ok(())
-    }
-
-    /// Reads a bignum whose tag was read, and returns it in decimal. If it does not fit in 128 bits or
-    /// is not a valid bignum, reads nothing and returns `None`.
-    fn integer(&mut self, tag: u64) -> Result<Option<String>> {
-        let mut ahead = Wire::new(SliceRead::new(self.wire.rest()), self.wire.limits());
-        let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return Ok(None) };
-        let integer = match i128::try_from(arg) {
-            Ok(arg) if negative => (!arg).to_string(),
-            Err(_) if negative => return Ok(None),
-            _ => arg.to_string(),
-        };
-        self.wire.within(1, Wire::skip)?;
-        Ok(Some(integer))
+        let mut ahead = Wire::new(SliceRead::new(self.wire.src.window()), self.wire.limits());
+        let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return None };
+        match i128::try_from(arg) {
+            Ok(arg) if negative => Some((!arg).to_string()),
+            Err(_) if negative => None,
+            _ => Some(arg.to_string()),
+        }
     }
 
     fn put(&mut self, value: impl fmt::Display) {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{value}");
-    }
-
-    fn container(
-        &mut self,
-        head: Head,
-        open: &str,
-        close: &str,
-        mut entry: impl FnMut(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        self.wire.enter()?;
-        self.text.push_str(open);
-        if head.is_indefinite() && self.detail == Detail::Encoding {
-            self.text.push_str("_ ");
-        }
-        let mut left = Left::of(head);
-        let mut first = true;
-        while self.wire.more(&mut left)? {
-            if !first {
-                self.text.push_str(", ");
-            }
-            first = false;
-            entry(self)?;
-        }
-        self.text.push_str(close);
-        self.wire.leave();
-        Ok(())
     }
 
     fn string(&mut self, head: Head) -> Result<()> {
@@ -163,12 +149,9 @@ impl Notation<'_, '_> {
 
     fn chunk(&mut self, head: Head) -> Result<()> {
         if head.major() == head::TEXT {
-            let text = match self.wire.text(head)? {
-                crate::wire::reader::Text::Borrowed(text) => text.to_owned(),
-                crate::wire::reader::Text::Copied(text) => text.to_owned(),
-                crate::wire::reader::Text::Owned(text) => text,
-            };
-            self.put(Text(&text));
+            let text = self.wire.text(head)?;
+            // Writing to a string cannot fail.
+            let _ = write!(self.text, "{}", Text(text.as_str()));
         } else {
             let bytes = self.wire.string(head)?;
             // Writing to a string cannot fail.
@@ -177,12 +160,11 @@ impl Notation<'_, '_> {
         Ok(())
     }
 
-    fn simple(&mut self, head: Head, at: u64) -> Result<()> {
+    fn simple(&mut self, head: Head) {
         match head.initial {
             head::FALSE => self.text.push_str("false"),
             head::TRUE => self.text.push_str("true"),
             head::NULL => self.text.push_str("null"),
-            head::BREAK => return Err(unexpected_break().at(at)),
             _ => match Numeric::from_head(head) {
                 Some(Numeric::Double(value)) => self.float(Float(value), head),
                 Some(Numeric::Single(value)) if self.detail == Detail::Value => {
@@ -193,7 +175,6 @@ impl Notation<'_, '_> {
                 _ => self.put(Simple(head.arg as u8)),
             },
         }
-        Ok(())
     }
 
     fn float(&mut self, float: impl fmt::Display, head: Head) {

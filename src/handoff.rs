@@ -11,7 +11,6 @@ use crate::elements::Elements;
 use crate::mem::Lent;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;
-use crate::value::Value;
 
 /// The names of the newtypes. No other type has a name that starts with `$`.
 pub mod name {
@@ -48,8 +47,6 @@ pub enum Slot {
     /// For the visitor: the metadata of a tensor, and whether the document states its dtype. `held`
     /// says where the elements are.
     Incoming { meta: TensorMeta, stated: bool, held: Held },
-    /// For the visitor: a decoded value.
-    Value(Value),
 }
 
 /// Where the visitor of a tensor gets the elements from.

@@ -24,16 +24,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::io::buffers::{Buffers, Contents};
+use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
-use crate::io::source::SliceRead;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::segment::spelling;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Left, Wire, unexpected_break};
+use crate::wire::reader::Wire;
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
+use crate::wire::walk::{Event as Found, Walk};
 
 /// The tag for `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
 pub const SOME: u64 = tag::SOME;
@@ -142,29 +142,7 @@ pub struct Items<'a> {
     /// The start and length of each buffer.
     buffers: &'a [(u64, u64)],
     limits: Limits,
-    /// The tags and containers around the next item, outermost first.
-    around: Vec<Around>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Around {
-    Tag,
-    Container(Container),
-}
-
-/// An array or map that the iterator is inside of.
-#[derive(Clone, Copy, Debug)]
-struct Container {
-    start: usize,
-    left: Left,
-    next: Next,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Element,
-    Key,
-    Value,
+    walk: Walk,
 }
 
 impl<'a> Items<'a> {
@@ -198,7 +176,7 @@ impl<'a> Items<'a> {
         limits: Limits,
     ) -> Self {
         let bytes = metadata.get(..range.end).unwrap_or_default();
-        Self { bytes, at: range.start, base, buffers, limits, around: Vec::new() }
+        Self { bytes, at: range.start, base, buffers, limits, walk: Walk::default() }
     }
 
     /// Skips the rest of the innermost array or map, and returns its [`End`](Event::End).
@@ -207,13 +185,11 @@ impl<'a> Items<'a> {
     /// If a skipped item is not well-formed, if the input ends, or if the iterator is not inside an array
     /// or map.
     pub fn leave(&mut self) -> Result<Item<'a>> {
-        let is_container = |around: &Around| !matches!(around, Around::Tag);
-        let innermost = self.around.iter().rposition(is_container);
         let outside = || Error::data("there is no array or map to leave").at(self.offset());
-        let depth = innermost.ok_or_else(outside)?;
+        let depth = self.walk.innermost().ok_or_else(outside)?;
         loop {
             match self.next().transpose()? {
-                Some(item) if self.around.len() <= depth && item.event == Event::End => {
+                Some(item) if self.walk.depth() <= depth && item.event == Event::End => {
                     return Ok(item);
                 }
                 Some(_) => {}
@@ -226,85 +202,16 @@ impl<'a> Items<'a> {
         self.base.saturating_add(self.at as u64)
     }
 
-    /// Continues reading, at the depth of nesting of the next item.
-    fn read<T>(
-        &mut self,
-        read: impl FnOnce(&mut Wire<SegmentRead<'a, '_>>) -> Result<T>,
-    ) -> Result<T> {
+    fn step(&mut self) -> Result<Option<Item<'a>>> {
         let from = self.offset();
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut lengths = Lengths(self.buffers);
         let mut wire = Wire::new(SegmentRead::new(rest, from, &mut lengths), self.limits);
-        let found = wire.within(self.around.len(), read)?;
-        self.at =
-            self.at.saturating_add(usize::try_from(wire.offset() - from).unwrap_or(usize::MAX));
-        Ok(found)
-    }
-
-    fn step(&mut self) -> Result<Item<'a>> {
-        let start = self.at;
-        let Some(&Around::Container(mut container)) = self.around.last() else {
-            return self.item();
-        };
-        let next = container.next;
-        if next != Next::Value && !self.read(|wire| wire.more(&mut container.left))? {
-            self.around.pop();
-            self.complete();
-            return Ok(Item { event: Event::End, range: container.start..self.at });
-        }
-        container.next = match next {
-            Next::Element => Next::Element,
-            Next::Key => Next::Value,
-            Next::Value => Next::Key,
-        };
-        if let Some(innermost) = self.around.last_mut() {
-            *innermost = Around::Container(container);
-        }
-        if next == Next::Key {
-            let key = self.key()?;
-            return Ok(Item { event: Event::Key(key), range: start..self.at });
-        }
-        self.item()
-    }
-
-    fn key(&mut self) -> Result<Key<'a>> {
-        let from = self.offset();
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let mut wire = Wire::new(SliceRead::new(rest), self.limits);
-        let head = wire.peek_head()?.map(|(head, _)| head);
-        let found = wire.within(self.around.len(), spelling::key);
-        let step = found.map_err(|error| error.moved_by(from))?;
-        self.at = self.at.saturating_add(usize::try_from(wire.offset()).unwrap_or(usize::MAX));
-        Ok(match head {
-            Some(head) if head.major() == head::TEXT => Key::Text(step),
-            Some(head) if head.major() == head::UNSIGNED => Key::Integer(head.arg.into()),
-            // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
-            Some(head) if head.major() == head::NEGATIVE => Key::Integer(!i128::from(head.arg)),
-            _ => Key::Other(step.into_owned()),
-        })
-    }
-
-    fn item(&mut self) -> Result<Item<'a>> {
-        let start = self.at;
-        let (head, event) = self.read(|wire| {
-            let head = wire.head()?;
-            Ok((head, event(wire, head)?))
-        })?;
-        let container = |next| Around::Container(Container { start, left: Left::of(head), next });
-        match event {
-            Event::Array => self.around.push(container(Next::Element)),
-            Event::Map => self.around.push(container(Next::Key)),
-            Event::Tag(_) => self.around.push(Around::Tag),
-            _ => self.complete(),
-        }
-        Ok(Item { event, range: start..self.at })
-    }
-
-    /// Ends the tags directly around an item that is complete.
-    fn complete(&mut self) {
-        while let Some(Around::Tag) = self.around.last() {
-            self.around.pop();
-        }
+        let walk = &mut self.walk;
+        let found = wire.within(walk.depth(), |wire| event(walk, wire))?;
+        let place = |offset: u64| usize::try_from(offset - self.base).unwrap_or(usize::MAX);
+        self.at = place(wire.offset());
+        Ok(found.map(|(start, event)| Item { event, range: place(start)..self.at }))
     }
 }
 
@@ -312,43 +219,77 @@ impl<'a> Iterator for Items<'a> {
     type Item = Result<Item<'a>>;
 
     fn next(&mut self) -> Option<Result<Item<'a>>> {
-        if self.around.is_empty() && self.at >= self.bytes.len() {
-            return None;
-        }
-        let item = self.step();
-        if item.is_err() {
-            self.around.clear();
+        let item = self.step().transpose();
+        if let Some(Err(_)) = item {
+            self.walk = Walk::default();
             self.at = self.bytes.len();
         }
-        Some(item)
+        item
     }
 }
 
-/// Reads the rest of an item whose head was read, and returns its type. Of arrays, maps and tags, the
-/// content is not read.
-fn event<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
+/// Reads up to the next event that is reported. Also returns the offset at which its item starts. Returns
+/// `None` at the end of the input.
+fn event<'a>(
+    walk: &mut Walk,
+    wire: &mut Wire<SegmentRead<'a, '_>>,
+) -> Result<Option<(u64, Event<'a>)>> {
+    // The events that are not reported take no bytes.
+    let start = wire.offset();
+    loop {
+        if walk.depth() == 0 && wire.peek()?.is_none() {
+            return Ok(None);
+        }
+        let event = match walk.next(wire)? {
+            None
+            | Some(Found::Element(_) | Found::Value { .. } | Found::End { major: head::TAG, .. }) =>
+            {
+                continue;
+            }
+            Some(Found::Key(_)) => Event::Key(key(walk.take(wire))?),
+            Some(Found::Array(_)) => Event::Array,
+            Some(Found::Map(_)) => Event::Map,
+            Some(Found::End { start, .. }) => return Ok(Some((start, Event::End))),
+            Some(Found::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
+                walk.take(wire).within(1, Wire::skip)?;
+                Event::Integer
+            }
+            Some(Found::Tag(tag)) if tag::is_array(tag) => {
+                let item = walk.take(wire).tensor(tag)?;
+                wire.skip_payload(&item)?;
+                Event::Payload(Payload::of(item))
+            }
+            Some(Found::Tag(tag)) => Event::Tag(tag),
+            Some(Found::Leaf(head)) => leaf(wire, head)?,
+        };
+        return Ok(Some((start, event)));
+    }
+}
+
+/// Reads a map key.
+fn key<'a>(wire: &mut Wire<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
+    let head = wire.peek_head()?.map(|(head, _)| head);
+    let step = spelling::key(wire)?;
+    Ok(match head {
+        Some(head) if head.major() == head::TEXT => Key::Text(step),
+        Some(head) if head.major() == head::UNSIGNED => Key::Integer(head.arg.into()),
+        // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
+        Some(head) if head.major() == head::NEGATIVE => Key::Integer(!i128::from(head.arg)),
+        _ => Key::Other(step.into_owned()),
+    })
+}
+
+/// Reads the content of an item that is not an array, map or tag. Its head was read.
+fn leaf<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
     Ok(match head.major() {
         head::UNSIGNED | head::NEGATIVE => Event::Integer,
         head::BYTES => wire.string(head).map(|_| Event::Bytes)?,
         head::TEXT => wire.text(head).map(|_| Event::Text)?,
-        head::ARRAY => wire.enter().map(|()| Event::Array)?,
-        head::MAP => wire.enter().map(|()| Event::Map)?,
-        head::TAG if matches!(head.arg, tag::BIGNUM | tag::NEGATIVE_BIGNUM) => {
-            wire.within(1, Wire::skip)?;
-            Event::Integer
-        }
-        head::TAG if tag::is_array(head.arg) => {
-            let item = wire.tensor(head.arg)?;
-            wire.skip_payload(&item)?;
-            Event::Payload(Payload::of(item))
-        }
-        head::TAG => wire.enter().map(|()| Event::Tag(head.arg))?,
         _ => match head.initial {
             head::FALSE | head::TRUE => Event::Bool,
             head::NULL => Event::Null,
             head::UNDEFINED => Event::Undefined,
             head::HALF | head::SINGLE | head::DOUBLE => Event::Float,
-            head::BREAK => return Err(unexpected_break().at(wire.offset() - 1)),
             _ => Event::Simple,
         },
     })
@@ -366,27 +307,5 @@ impl Payload {
             _ => None,
         };
         Self { form, byte_len: item.payload.len() as u64, buffer, meta: item.meta }
-    }
-}
-
-/// Provides the lengths of buffers but not their contents.
-struct Lengths<'a>(&'a [(u64, u64)]);
-
-impl<'de> Buffers<'de> for Lengths<'_> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        let number = usize::try_from(number).ok()?;
-        self.0.get(number).map(|&(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn cost(&mut self, _: u64, _: u64) -> u64 {
-        0
-    }
-
-    fn contents(&mut self) -> Contents<'_, 'de> {
-        Contents::Unknown
     }
 }

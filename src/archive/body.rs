@@ -176,12 +176,8 @@ impl<'a, R: io::Read> Body<'a, R> {
 }
 
 impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.header.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.header.count() as u64
+    fn places(&self) -> &[(u64, u64)] {
+        &self.header.layout.buffers
     }
 
     fn cost(&mut self, _: u64, len: u64) -> u64 {

@@ -18,8 +18,7 @@ use crate::mem::Arena;
 use crate::near::Nearest;
 use crate::options::DecodeOptions;
 use crate::segment::format::{self, MAGIC};
-use crate::segment::path::TensorInfo;
-use crate::tensor::{FromTensor, Slices};
+use crate::tensor::{FromTensor, Slices, TensorInfo};
 
 /// An archive that can be read at any position: a [file](crate::open), a [`Map`](crate::Map), bytes in
 /// memory, or anything else that implements [`ReadAt`].

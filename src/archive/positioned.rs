@@ -33,12 +33,8 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
 }
 
 impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.loaded.header.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.loaded.header.count() as u64
+    fn places(&self) -> &[(u64, u64)] {
+        &self.loaded.header.layout.buffers
     }
 
     fn cost(&mut self, number: u64, len: u64) -> u64 {

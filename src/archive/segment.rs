@@ -26,8 +26,8 @@ use crate::segment::buffers::{Lending, Seen, wrong_checksum};
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
-use crate::segment::path::{self, TensorInfo};
-use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor};
+use crate::segment::path;
+use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::Payload;
 
 /// One saved value of an [`Archive`](crate::Archive). It can be loaded as a whole, or in parts that a path names.

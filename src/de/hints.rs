@@ -6,7 +6,7 @@ use super::access::UnitVariant;
 use super::{Deserializer, Narrowing, invalid, runs, visit_numbers, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::handoff::{self, Slot, name};
+use crate::handoff::name;
 use crate::io::source::{Bytes, Read};
 use crate::value;
 use crate::wire::head;
@@ -182,7 +182,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             name::TENSOR => self.tensor(visitor),
             name::VALUE => {
                 let value = self.wire.within(0, value::read)?;
-                handoff::offer(Slot::Value(value), || visitor.visit_unit())
+                value::offer(value, || visitor.visit_unit())
             }
             name::RAW => match self.wire.capture_whole()? {
                 Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),

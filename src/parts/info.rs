@@ -8,7 +8,8 @@ use crate::io::checksum;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::format::{self, RecordKind};
 use crate::segment::header::{Content, Header};
-use crate::segment::path::{self, TensorInfo};
+use crate::segment::path;
+use crate::tensor::TensorInfo;
 
 /// The decoded metadata of parts.
 pub struct Parsed {

@@ -18,8 +18,9 @@ use crate::segment::buffers::{Lending, Seen, no_such};
 use crate::segment::find;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Content, Header};
-use crate::segment::path::{self, TensorInfo};
+use crate::segment::path;
 use crate::segment::walk::Output;
+use crate::tensor::TensorInfo;
 
 /// A value split into metadata and buffers. Each large tensor has its own buffer, which can be sent, shared and
 /// received without being copied into a message first.

@@ -49,12 +49,8 @@ pub struct Lending<'a, 'h> {
 }
 
 impl<'a> Buffers<'a> for Lending<'a, '_> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.header.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.header.count() as u64
+    fn places(&self) -> &[(u64, u64)] {
+        &self.header.layout.buffers
     }
 
     fn cost(&mut self, number: u64, len: u64) -> u64 {

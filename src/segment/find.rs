@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::path::is_leaf;
 use super::spelling::{escaped, key};
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
@@ -11,6 +10,7 @@ use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Wire};
+use crate::wire::tag;
 
 /// Returns the range of `metadata` that holds the item at `path`.
 ///
@@ -194,6 +194,9 @@ impl<'a> Next<'a> {
 }
 
 /// A search through encoded items, which passes over whatever is not on the way.
+///
+/// It does not use [`Walk`](crate::wire::walk::Walk): it passes over most items as a whole, and keeps the rest of
+/// the path for each item that it enters.
 struct Search<'a, 'n> {
     bytes: &'a [u8],
     at: usize,
@@ -287,7 +290,7 @@ impl<'a> Search<'a, '_> {
                 }
             }
             // A tensor is a leaf. Any other tag has the same path as the item inside it.
-            head::TAG if !is_leaf(head.arg) => self.descend(steps, depth, last)?,
+            head::TAG if !tag::is_leaf(head.arg) => self.descend(steps, depth, last)?,
             _ => {
                 self.at = start;
                 self.skip()?;

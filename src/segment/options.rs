@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::format;
-use super::path::TensorInfo;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
+use crate::tensor::TensorInfo;
 
 /// The user's function for [`SaveOptions::with_out_of_band`].
 type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;

@@ -1,101 +1,23 @@
 //! Lists the paths in the metadata of a segment and reads the tensors at them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::find::find;
 use super::header::Header;
 use super::spelling::{Ambiguous, Path, Step, Written, key};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::buffers::{Buffers, Contents};
+use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Read, SliceRead};
-use crate::meta::{Order, TensorMeta};
+use crate::meta::TensorMeta;
 use crate::options::Limits;
-use crate::wire::head::{self, Head};
+use crate::tensor::TensorInfo;
+use crate::wire::head;
 use crate::wire::reader::{Item, Left, Wire};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
-
-/// The description of a tensor in an archive or another file: all but its elements.
-///
-/// Sequences of numbers that are stored as one block, such as a `Vec<f32>`, are listed as tensors of one
-/// dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorInfo {
-    path: String,
-    meta: TensorMeta,
-    byte_len: u64,
-    buffer: Option<u64>,
-}
-
-impl TensorInfo {
-    /// The path of the tensor in the value: field names, map keys and array indices joined by dots, as
-    /// [`Archive::tensor`](crate::Archive::tensor) expects it.
-    ///
-    /// Keys that are not text are written in diagnostic notation: `7`, `true`, `h'00ff'`, `[1, 2]`. If the
-    /// dotted path is ambiguous, this is a JSON Pointer (RFC 6901) instead, which starts with a slash.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// The type of the elements.
-    pub fn dtype(&self) -> &DType {
-        &self.meta.dtype
-    }
-
-    /// The dimensions.
-    pub fn shape(&self) -> &[usize] {
-        &self.meta.shape
-    }
-
-    /// The order of the elements in memory: row-major (C) or column-major (Fortran).
-    pub fn order(&self) -> Order {
-        self.meta.order
-    }
-
-    /// Dtype, shape and order.
-    pub fn meta(&self) -> &TensorMeta {
-        &self.meta
-    }
-
-    /// The length of the payload in bytes.
-    pub fn byte_len(&self) -> u64 {
-        self.byte_len
-    }
-
-    /// The number of the buffer that holds the payload, counted from zero in its segment. `None` if the
-    /// payload is inline in the metadata. Tied tensors share a buffer.
-    pub fn buffer(&self) -> Option<u64> {
-        self.buffer
-    }
-}
-
-/// Buffers of which only the lengths are known.
-pub struct Lengths<'a>(pub &'a Header);
-
-impl<'de> Buffers<'de> for Lengths<'_> {
-    fn len_of(&self, number: u64) -> Option<u64> {
-        self.0.buffer(number).map(|(_, len)| len)
-    }
-
-    fn count(&self) -> u64 {
-        self.0.count() as u64
-    }
-
-    fn cost(&mut self, _: u64, _: u64) -> u64 {
-        0
-    }
-
-    fn contents(&mut self) -> Contents<'_, 'de> {
-        Contents::Unknown
-    }
-}
-
-/// Whether a tagged item has no keys inside: a tensor, an array of numbers, or a big integer.
-pub fn is_leaf(tag: u64) -> bool {
-    matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) || tag::is_array(tag)
-}
+use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
@@ -103,7 +25,7 @@ pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> 
     let item = metadata.get(range).unwrap_or_default();
     let mut wire = Wire::new(SliceRead::new(item), limits);
     let mut head = wire.head()?;
-    while head.major() == head::TAG && !is_leaf(head.arg) {
+    while head.major() == head::TAG && !tag::is_leaf(head.arg) {
         head = wire.head()?;
     }
     let mut left = Left::of(head);
@@ -138,13 +60,13 @@ pub fn tensor_at<'de>(
     header: &Header,
     limits: Limits,
 ) -> Result<(TensorItem, &'de [u8])> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let mut wire = Wire::new(SegmentRead::new(item, base, &mut lengths), limits);
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
             Item::Tag(tag::SOME) => {}
-            Item::Tag(tag) if is_leaf(tag) => break wire.tensor(tag)?,
+            Item::Tag(tag) if tag::is_leaf(tag) => break wire.tensor(tag)?,
             Item::Head(head) => {
                 let found = head::name(head.initial);
                 return Err(Error::data(format!("expected a tensor, found {found}")).at(at));
@@ -158,22 +80,6 @@ pub fn tensor_at<'de>(
     Ok((found, item.get(start..).unwrap_or_default()))
 }
 
-impl TensorInfo {
-    /// Describes a tensor at `path` that is not in a buffer of an archive, such as one of another file format.
-    pub fn new(path: String, meta: TensorMeta, byte_len: u64) -> Self {
-        Self { path, meta, byte_len, buffer: None }
-    }
-
-    /// Describes the tensor item at `path`.
-    pub(crate) fn of(path: String, item: &TensorItem) -> Self {
-        let buffer = match item.payload {
-            Payload::Buffer { number, .. } => Some(number),
-            _ => None,
-        };
-        Self { path, meta: item.meta.clone(), byte_len: item.payload.len() as u64, buffer }
-    }
-}
-
 /// Lists all tensors of a segment in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
@@ -182,7 +88,7 @@ pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<Tens
             let Described { info, is_unique } = describe()?;
             if !is_unique {
                 let what = "no path leads to this tensor: a key on the way occurs twice in its map";
-                return Err(Error::data(what).in_field(info.path));
+                return Err(Error::data(what).in_field(info.path()));
             }
             found.push(info);
         }
@@ -255,17 +161,16 @@ pub fn visit(
     limits: Limits,
     each: &mut dyn FnMut(&Path, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
-    let visited = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) }.item(
-        &mut |path, _, item| {
-            if let Some(path) = path {
-                each(path, item);
-            }
-        },
-    );
+    let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) };
+    let visited = visit.all(&mut |path, _, item| {
+        if let Some(path) = path {
+            each(path, item);
+        }
+    });
     visited.map_err(|error| if path.0.is_empty() { error } else { error.in_field(path.text()) })?;
     if wire.peek()?.is_some() {
         return Err(Error::data("expected one item of metadata, found more").at(wire.offset()));
@@ -281,10 +186,10 @@ pub fn references(
     limits: Limits,
     each: &mut dyn FnMut(u64, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(header);
+    let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
-    Visit { metadata, base, wire: &mut wire, path: None }.item(&mut |_, at, item| each(at, item))
+    Visit { metadata, base, wire: &mut wire, path: None }.all(&mut |_, at, item| each(at, item))
 }
 
 /// Bytes of the shortest reference to a buffer: tag, array head, number.
@@ -308,8 +213,8 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
 type Each<'a> = dyn FnMut(Option<&Path>, u64, &TensorItem) + 'a;
 
 /// A walk over all items of the metadata.
-struct Visit<'v, R> {
-    metadata: &'v [u8],
+struct Visit<'v, 'de, R> {
+    metadata: &'de [u8],
     /// Offset of the metadata in the archive.
     base: u64,
     wire: &'v mut Wire<R>,
@@ -317,64 +222,74 @@ struct Visit<'v, R> {
     path: Option<&'v mut Path>,
 }
 
-impl<'de, R: Read<'de>> Visit<'_, R> {
-    fn item(&mut self, each: &mut Each<'_>) -> Result<()> {
-        match self.wire.item()? {
-            Item::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM) => self.wire.within(1, Wire::skip),
-            Item::Tag(tag::SOME) => {
-                self.wire.enter()?;
-                self.item(each)?;
-                self.wire.leave();
-                Ok(())
+impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
+    fn all(mut self, each: &mut Each<'_>) -> Result<()> {
+        let mut walk = Walk::with_known_tags();
+        let mut text = None;
+        // After an error, the path is that of the item that it is in. So a step is added before the item is
+        // read, and removed after that.
+        while let Some(event) = walk.next(self.wire)? {
+            match event {
+                Event::Element(index) => self.enter(Step::Index(index)),
+                Event::Key(_) => {
+                    self.enter(Step::InKey);
+                    // A text of definite length is read here. Another key may contain tensors, so the walk
+                    // goes through it, and the key is read again after that.
+                    let is_text = (0x60..0x7f).contains(&self.wire.initial()?);
+                    if self.path.is_some() && is_text {
+                        text = Some(key(walk.take(self.wire))?);
+                        self.leave();
+                    }
+                }
+                Event::Value { key } if self.path.is_some() => {
+                    self.enter(Step::InKey);
+                    let key = text.take().map_or_else(|| self.key(key), Ok)?;
+                    self.leave();
+                    self.enter(Step::Key(key.into_owned()));
+                }
+                Event::Value { .. } => {}
+                Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME) => {}
+                Event::Tag(tag) => {
+                    let wire = walk.take(self.wire);
+                    if tag::is_array(tag) {
+                        let item = wire.tensor(tag)?;
+                        each(self.path.as_deref(), wire.offset(), &item);
+                        wire.skip_payload(&item)?;
+                    } else {
+                        wire.within(1, Wire::skip)?;
+                    }
+                    self.leave();
+                }
+                Event::Leaf(head) => {
+                    self.wire.skip_rest(head)?;
+                    self.leave();
+                }
+                // A tag is no step.
+                Event::End { major: head::TAG, .. } => {}
+                Event::End { .. } => self.leave(),
             }
-            Item::Tag(tag) => {
-                let item = self.wire.tensor(tag)?;
-                each(self.path.as_deref(), self.wire.offset(), &item);
-                self.wire.skip_payload(&item)
-            }
-            Item::Head(head) if matches!(head.major(), head::ARRAY | head::MAP) => {
-                self.container(head, each)
-            }
-            Item::Head(head) => self.wire.skip_rest(head),
         }
-    }
-
-    fn container(&mut self, head: Head, each: &mut Each<'_>) -> Result<()> {
-        self.wire.enter()?;
-        let mut left = Left::of(head);
-        let mut index = 0;
-        while self.wire.more(&mut left)? {
-            if head.major() == head::MAP {
-                self.key(each)?;
-            } else if let Some(path) = &mut self.path {
-                path.0.push(Step::Index(index));
-            }
-            self.item(each)?;
-            if let Some(path) = &mut self.path {
-                path.0.pop();
-            }
-            index += 1;
-        }
-        self.wire.leave();
         Ok(())
     }
 
-    /// Reads a key, which may contain tensors too, and appends it to the path.
-    fn key(&mut self, each: &mut Each<'_>) -> Result<()> {
-        let start = self.wire.offset();
+    fn enter(&mut self, step: Step) {
         if let Some(path) = &mut self.path {
-            path.0.push(Step::InKey);
+            path.0.push(step);
         }
-        self.item(each)?;
+    }
+
+    fn leave(&mut self) {
         if let Some(path) = &mut self.path {
-            let at = usize::try_from(start - self.base).unwrap_or(usize::MAX);
-            let item = SliceRead::new(self.metadata.get(at..).unwrap_or_default());
-            let key = key(&mut Wire::new(item, self.wire.limits()));
-            let key = key.map_err(|error| error.moved_by(start))?;
             path.0.pop();
-            path.0.push(Step::Key(key.into_owned()));
         }
-        Ok(())
+    }
+
+    /// The key at this offset.
+    fn key(&self, at: u64) -> Result<Cow<'de, str>> {
+        let start = usize::try_from(at - self.base).unwrap_or(usize::MAX);
+        let item = SliceRead::new(self.metadata.get(start..).unwrap_or_default());
+        let key = key(&mut Wire::new(item, self.wire.limits()));
+        key.map_err(|error| error.moved_by(at))
     }
 }
 
@@ -394,4 +309,34 @@ pub fn entries(
     })?;
     let keys = keys(metadata, "", limits)?;
     Ok(keys.into_iter().map(|key| (key.clone(), metas.get(&key).cloned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::DecodeOptions;
+    use crate::parts::PartsInfo;
+    use crate::segment::format::Items;
+    use crate::segment::header::Content;
+
+    #[test]
+    fn listing_deep_values_takes_no_stack() {
+        const DEPTH: usize = 200_000;
+        let mut items = Items::new();
+        for _ in 0..DEPTH {
+            items.head(head::ARRAY, 1).unwrap();
+        }
+        items.raw(&crate::to_vec(&crate::Tensor(vec![1u8])).unwrap()).unwrap();
+        let metadata = items.into_bytes();
+        let content =
+            Content { name: None, alignment: 8, checked: false, lengths: &[], metadata: &metadata };
+        let parts = content.record(0).unwrap().0.concat();
+        let tensors = |max_depth| {
+            let limits = Limits::default().with_max_depth(max_depth);
+            let options = DecodeOptions::default().with_limits(limits);
+            PartsInfo::with_options(&parts[..], options)?.tensors()
+        };
+        assert_eq!(tensors(DEPTH + 3).unwrap()[0].path().len(), 2 * DEPTH - 1);
+        assert!(tensors(DEPTH + 2).unwrap_err().to_string().contains("nesting is deeper"));
+    }
 }

@@ -2,29 +2,28 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use super::path::is_leaf;
 use crate::diag;
 use crate::error::Result;
-use crate::io::source::SliceRead;
+use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head;
-use crate::wire::reader::{Left, Text, Wire};
+use crate::wire::reader::{Text, Wire};
 use crate::wire::tag;
+use crate::wire::walk::{Event, Walk};
 
 /// Reads the next map key as a component of a path: text unchanged, other keys in diagnostic notation.
-pub fn key<'a>(wire: &mut Wire<SliceRead<'a>>) -> Result<Cow<'a, str>> {
-    let next = wire.peek_head()?.map(|(head, _)| head.major());
-    if next != Some(head::TEXT) {
+pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Cow<'de, str>> {
+    if let Some(text) = wire.short_text() {
+        return text.map(Text::into_cow);
+    }
+    if wire.initial()? >> 5 != head::TEXT {
         return diag::value(wire).map(Cow::Owned);
     }
     let head = wire.head()?;
-    Ok(match wire.text(head)? {
-        Text::Borrowed(text) => Cow::Borrowed(text),
-        Text::Copied(text) => Cow::Owned(text.to_owned()),
-        Text::Owned(text) => Cow::Owned(text),
-    })
+    wire.text(head).map(Text::into_cow)
 }
 
 /// The steps from the root of a value to an item inside it.
@@ -148,7 +147,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     fn with_hashes(metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
         let wire = || Wire::new(SliceRead::new(metadata), limits);
         let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
-        if has_odd_keys(&mut wire(), &mut Vec::new())? {
+        if has_odd_keys(&mut wire())? {
             found.dotted = found.repeated(Form::Dotted, wire)?;
         }
         if !found.dotted.is_empty() {
@@ -185,13 +184,14 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         let start = self.hashes.build_hasher();
         // For each tensor path, whether a value with this path was seen.
         let mut tensors = HashMap::new();
-        hash_paths(&mut wire(), form, &start, true, &mut |path, is_tensor| {
+        hash_paths(&mut wire(), form, &start, &mut |path, is_tensor| {
             if is_tensor {
-                tensors.insert(path, false);
+                tensors.insert(path.finish(), false);
             }
         })?;
         let mut repeated = HashSet::new();
-        hash_paths(&mut wire(), form, &start, true, &mut |path, _| {
+        hash_paths(&mut wire(), form, &start, &mut |path, _| {
+            let path = path.finish();
             if let Some(found) = tensors.get_mut(&path)
                 && std::mem::replace(found, true)
             {
@@ -203,81 +203,82 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
 }
 
 /// Whether the metadata has keys that could make two paths equal: keys with dots, empty keys, or keys
-/// that occur twice in one map. `keys` is a stack with the keys of the enclosing maps.
-fn has_odd_keys<'a>(wire: &mut Wire<SliceRead<'a>>, keys: &mut Vec<Cow<'a, str>>) -> Result<bool> {
-    let head = wire.head()?;
-    match head.major() {
-        head::ARRAY | head::MAP => {
-            wire.enter()?;
-            let outer = keys.len();
-            let mut left = Left::of(head);
-            while wire.more(&mut left)? {
-                if head.major() == head::MAP {
-                    let key = key(wire)?;
-                    if key.is_empty() || key.contains('.') {
-                        return Ok(true);
-                    }
-                    keys.push(key);
-                }
-                if has_odd_keys(wire, keys)? {
+/// that occur twice in one map.
+fn has_odd_keys(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
+    // The keys of the maps around the next item, and for each of these maps how many of the keys are outside.
+    let (mut keys, mut outside) = (Vec::new(), Vec::new());
+    let mut walk = Walk::default();
+    while let Some(event) = walk.next(wire)? {
+        match event {
+            Event::Map(_) => outside.push(keys.len()),
+            Event::Key(_) => {
+                let key = key(walk.take(wire))?;
+                if key.is_empty() || key.contains('.') {
                     return Ok(true);
                 }
+                keys.push(key);
             }
-            wire.leave();
-            let inside = keys.get_mut(outer..).unwrap_or_default();
-            inside.sort_unstable();
-            if inside.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Ok(true);
+            Event::End { major: head::MAP, .. } => {
+                let outside = outside.pop().unwrap_or_default();
+                let inside = keys.get_mut(outside..).unwrap_or_default();
+                inside.sort_unstable();
+                if inside.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Ok(true);
+                }
+                keys.truncate(outside);
             }
-            keys.truncate(outer);
+            Event::Tag(tag) if tag::is_leaf(tag) => walk.take(wire).within(1, Wire::skip)?,
+            Event::Leaf(head) => wire.skip_rest(head)?,
+            Event::Element(_) | Event::Value { .. } => {}
+            Event::Array(_) | Event::Tag(_) | Event::End { .. } => {}
         }
-        head::TAG if !is_leaf(head.arg) => {
-            wire.enter()?;
-            if has_odd_keys(wire, keys)? {
-                return Ok(true);
-            }
-            wire.leave();
-        }
-        _ => wire.skip_rest(head)?,
     }
     Ok(false)
 }
 
-/// Calls `each` for every value with the hash of its path, and with whether it is a tensor.
-///
-/// `path` is the hasher's state at this value. It is cloned for the values inside, so that each key is hashed
-/// once, not once for every value under it.
+/// Calls `each` for every value with a hasher that has read its path, and with whether it is a tensor. `root`
+/// is a new hasher.
 fn hash_paths<H: Hasher + Clone>(
     wire: &mut Wire<SliceRead<'_>>,
     form: Form,
-    path: &H,
-    is_root: bool,
-    each: &mut dyn FnMut(u64, bool),
+    root: &H,
+    each: &mut dyn FnMut(&H, bool),
 ) -> Result<()> {
-    let head = wire.head()?;
-    // A tag has the same path as the item inside it.
-    if head.major() == head::TAG && !is_leaf(head.arg) {
-        wire.enter()?;
-        hash_paths(wire, form, path, is_root, each)?;
-        wire.leave();
-        return Ok(());
+    // The hasher's state at the next item, and at each array and map around it. Each key is hashed once, not
+    // once for every value under it.
+    let (mut path, mut around) = (root.clone(), Vec::new());
+    let enter = |path: &mut H, around: &[H], component: &str| {
+        path.clone_from(around.last().unwrap_or(root));
+        form.extend(around.len() <= 1, component, &mut |part| path.write(part.as_bytes()));
+    };
+    let mut digits = String::new();
+    let mut walk = Walk::default();
+    while let Some(event) = walk.next(wire)? {
+        match event {
+            Event::Element(index) => {
+                digits.clear();
+                // Writing to a string cannot fail.
+                let _ = write!(digits, "{index}");
+                enter(&mut path, &around, &digits);
+            }
+            Event::Key(_) => enter(&mut path, &around, &key(walk.take(wire))?),
+            Event::Array(_) | Event::Map(_) => {
+                each(&path, false);
+                around.push(path.clone());
+            }
+            Event::End { major: head::ARRAY | head::MAP, .. } => drop(around.pop()),
+            Event::Tag(tag) if tag::is_leaf(tag) => {
+                each(&path, tag::is_array(tag));
+                walk.take(wire).within(1, Wire::skip)?;
+            }
+            Event::Leaf(head) => {
+                each(&path, false);
+                wire.skip_rest(head)?;
+            }
+            // Any other tag has the same path as the item inside it.
+            Event::Value { .. } | Event::Tag(_) | Event::End { .. } => {}
+        }
     }
-    each(path.finish(), head.major() == head::TAG && tag::is_array(head.arg));
-    if !matches!(head.major(), head::ARRAY | head::MAP) {
-        return wire.skip_rest(head);
-    }
-    wire.enter()?;
-    let mut left = Left::of(head);
-    let mut index = 0u64;
-    while wire.more(&mut left)? {
-        let component =
-            if head.major() == head::MAP { key(wire)? } else { Cow::Owned(index.to_string()) };
-        let mut inside = path.clone();
-        form.extend(is_root, &component, &mut |part| inside.write(part.as_bytes()));
-        hash_paths(wire, form, &inside, false, each)?;
-        index += 1;
-    }
-    wire.leave();
     Ok(())
 }
 

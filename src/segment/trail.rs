@@ -8,6 +8,9 @@ use crate::wire::reader::Wire;
 
 /// Parses metadata while it is being written. Each call continues where the previous one ended, so that
 /// the metadata is parsed once in total.
+///
+/// It does not use [`Walk`](crate::wire::walk::Walk). In an array of unknown length, a walk reads the next byte to
+/// tell an element from the end. Here, the writer asks for the path of an element before it writes that byte.
 #[derive(Default)]
 pub struct Trail {
     /// How many bytes of the metadata were parsed.

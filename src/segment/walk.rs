@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use super::header::Content;
 use super::options::SaveOptions;
-use super::path::TensorInfo;
 use super::trail::Trail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -23,6 +22,7 @@ use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::Encoder;
+use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target};
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.

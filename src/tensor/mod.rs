@@ -63,6 +63,7 @@ mod sequences;
 mod shared_tensor;
 mod show;
 mod slices;
+mod tensor_info;
 mod to_tensor;
 pub(crate) mod variable;
 mod visit;
@@ -81,13 +82,13 @@ pub use raw_tensor::RawTensor;
 pub use rows::Rows;
 pub use shared_tensor::SharedTensor;
 pub use slices::{AxisSlice, Slices};
+pub use tensor_info::TensorInfo;
 pub use to_tensor::ToTensor;
 pub(crate) use visit::FIELDS;
 
 pub use crate::dtype::{DType, OtherDType};
 pub use crate::elements::Element;
 pub use crate::meta::{Order, TensorMeta};
-pub use crate::segment::path::TensorInfo;
 pub use crate::shape::Shape;
 
 use crate::error::Result;

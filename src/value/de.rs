@@ -7,7 +7,7 @@ use serde::de::{self, Deserialize, Unexpected, Visitor};
 
 use self::access::{Entries, Items, Shown, Variant};
 use self::within::Within;
-use super::Value;
+use super::{Value, offer};
 use crate::de::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl<'de> Node<'de> {
                     Self::Owned(value) => value,
                     Self::Borrowed(value) => value.clone(),
                 };
-                handoff::offer(Slot::Value(value), || visitor.visit_unit())
+                offer(value, || visitor.visit_unit())
             }
             name::RAW => visitor.visit_byte_buf(crate::to_vec(self.value())?),
             _ => visitor.visit_newtype_struct(Within { node: self, somes }),

@@ -4,6 +4,7 @@ mod de;
 mod from;
 mod index;
 mod kinds;
+mod offer;
 mod ser;
 mod show;
 
@@ -16,6 +17,7 @@ pub use crate::raw::RawValue;
 pub use crate::tensor::numbers::Numbers;
 pub use de::from_value;
 pub use index::Index;
+pub(crate) use offer::offer;
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
@@ -301,10 +303,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
-        match handoff::take() {
-            Slot::Value(value) => Ok(value),
-            _ => Ok(Value::Null),
-        }
+        Ok(offer::take().unwrap_or(Value::Null))
     }
 
     fn visit_none<E>(self) -> Result<Value, E> {

@@ -8,4 +8,5 @@ pub mod payload;
 pub mod reader;
 pub mod tag;
 pub mod tensor;
+pub mod walk;
 pub mod writer;

@@ -1,5 +1,6 @@
 //! Reads CBOR items from a source and enforces the limits on nesting and memory.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::str;
 
@@ -56,6 +57,8 @@ pub enum Item {
 pub struct Left(u64);
 
 impl Left {
+    /// No items.
+    pub const NONE: Self = Self(0);
     const UNKNOWN: u64 = u64::MAX;
 
     /// The number of items of the container with this head. The largest `u64` means an unknown
@@ -95,7 +98,15 @@ pub enum Text<'de, 's> {
     Owned(String),
 }
 
-impl Text<'_, '_> {
+impl<'de> Text<'de, '_> {
+    pub fn into_cow(self) -> Cow<'de, str> {
+        match self {
+            Self::Borrowed(text) => Cow::Borrowed(text),
+            Self::Copied(text) => Cow::Owned(text.to_owned()),
+            Self::Owned(text) => Cow::Owned(text),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
@@ -359,8 +370,9 @@ impl<'de, R: Read<'de>> Wire<R> {
         if head.major() == head::TAG { self.tagged(head) } else { Ok(Item::Head(head)) }
     }
 
+    /// Like [`Wire::item`], if the next head was read and is a tag.
     #[inline(never)]
-    fn tagged(&mut self, mut head: Head) -> Result<Item> {
+    pub fn tagged(&mut self, mut head: Head) -> Result<Item> {
         let mut left = self.depth;
         loop {
             if head.major() != head::TAG {

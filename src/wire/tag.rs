@@ -32,6 +32,12 @@ pub const fn is_array(tag: u64) -> bool {
     matches!(tag, ROW_MAJOR | COLUMN_MAJOR | COMPLEX | TENSOR | BUFFER | 64..=75 | 77..=87)
 }
 
+/// Whether a tagged item has no items inside that a path can lead to: a tensor, a sequence of numbers, a
+/// reference to a buffer, or a big integer.
+pub const fn is_leaf(tag: u64) -> bool {
+    matches!(tag, BIGNUM | NEGATIVE_BIGNUM) || is_array(tag)
+}
+
 const fn own(name: [u8; 4]) -> u64 {
     u32::from_be_bytes(name) as u64
 }

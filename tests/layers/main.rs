@@ -1,18 +1,14 @@
 //! Modules use only the modules that the table in `CONTRIBUTING.md` allows ("Who may know whom").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What contradicts the table, and is to go: the module and what it uses.
-const EXCEPTIONS: &[(&str, &str)] = &[("tensor", "segment")];
 
 #[test]
 fn modules_use_only_those_above_them() {
     let layers = layers();
     let exports = exports();
     let mut wrong = Vec::new();
-    let mut excepted = BTreeSet::new();
     for file in sources(Path::new("src")) {
         let module = top_module(&file);
         if module == "lib" {
@@ -26,18 +22,10 @@ fn modules_use_only_those_above_them() {
             if layers.get(used).is_none_or(|above| above <= layer) {
                 continue;
             }
-            match EXCEPTIONS.iter().find(|exception| **exception == (module.as_str(), used)) {
-                Some(exception) => {
-                    excepted.insert(exception);
-                }
-                None => wrong.push(format!("{}:{line}: {module} uses {used}", file.display())),
-            }
+            wrong.push(format!("{}:{line}: {module} uses {used}", file.display()));
         }
     }
     assert!(wrong.is_empty(), "lower modules use higher ones:\n{}", wrong.join("\n"));
-    let stale: Vec<_> =
-        EXCEPTIONS.iter().filter(|exception| !excepted.contains(exception)).collect();
-    assert!(stale.is_empty(), "these exceptions are no longer needed: {stale:?}");
 }
 
 /// Each module of the table and the number of its line.

@@ -1,0 +1,282 @@
+//! A walk over CBOR items. It does not recurse: however deep items are nested, they need no stack.
+
+use super::head::{self, Head};
+use super::reader::{Item, Left, Wire, unexpected_break};
+use crate::error::Result;
+use crate::io::source::Read;
+
+/// What a walk comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An element of an array follows. The number is its index.
+    Element(u64),
+    /// A map key follows. The number counts the keys of the map from zero.
+    Key(u64),
+    /// The value of the map key at this offset follows.
+    Value { key: u64 },
+    /// An array starts: its elements follow, then [`End`](Self::End).
+    Array(Head),
+    /// A map starts: its keys and values follow, then [`End`](Self::End).
+    Map(Head),
+    /// A tag: the item in it follows, then [`End`](Self::End).
+    Tag(u64),
+    /// Any other item. The caller reads its content, for example with [`Wire::skip_rest`].
+    Leaf(Head),
+    /// The end of an array, map or tag, which started at offset `start`. `major` is its major type.
+    End { major: u8, start: u64 },
+}
+
+/// A position in nested CBOR items.
+///
+/// The caller owns the [`Wire`] and passes it to each call, so that it can read some items by itself: the
+/// content of each leaf, and what it has [taken](Self::take).
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// The array, map or tag around the next item.
+    inner: Frame,
+    /// Those around `inner`, outermost first.
+    outer: Vec<Frame>,
+    known_tags: bool,
+}
+
+/// An array, map or tag that the walk is inside of. The outermost frame stands for an item that nothing is
+/// around.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    major: u8,
+    next: Next,
+    left: Left,
+    /// How many elements or entries were reported.
+    count: u64,
+    start: u64,
+    /// Where the current key starts.
+    key: u64,
+}
+
+impl Default for Frame {
+    /// The outermost frame has one item inside, as a tag has.
+    fn default() -> Self {
+        let major = head::TAG;
+        Self { major, next: Next::Item, left: Left::NONE, count: 0, start: 0, key: 0 }
+    }
+}
+
+/// What comes next in an array, map or tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// An element or entry, or the end. It was not reported yet.
+    Entry,
+    /// A key. It was reported, and its head is next in the input.
+    Key,
+    /// A value. It was not reported yet.
+    Value,
+    /// An element, a value, or the item in a tag. It was reported, and its head is next in the input.
+    Item,
+}
+
+impl Walk {
+    /// A walk that passes over tags without a meaning to this crate, as [`Wire::item`] does. They do not
+    /// count as levels of nesting.
+    pub fn with_known_tags() -> Self {
+        Self { known_tags: true, ..Self::default() }
+    }
+
+    /// The number of arrays, maps and tags around the next item.
+    pub fn depth(&self) -> usize {
+        self.outer.len()
+    }
+
+    /// The [depth](Self::depth) outside the innermost array or map. `None` if there is none.
+    pub fn innermost(&self) -> Option<usize> {
+        if self.inner.major != head::TAG {
+            return self.outer.len().checked_sub(1);
+        }
+        self.outer.iter().rposition(|frame| frame.major != head::TAG)?.checked_sub(1)
+    }
+
+    /// Moves to the next event. Returns `None` after an item that nothing is around. The call after that
+    /// starts the next such item.
+    #[inline(always)]
+    pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Option<Event>> {
+        let inner = &mut self.inner;
+        match inner.next {
+            Next::Entry if wire.more(&mut inner.left)? => {
+                let index = inner.count;
+                inner.count += 1;
+                if inner.major == head::MAP {
+                    inner.next = Next::Key;
+                    inner.key = wire.offset();
+                    return Ok(Some(Event::Key(index)));
+                }
+                inner.next = Next::Item;
+                Ok(Some(Event::Element(index)))
+            }
+            Next::Entry => Ok(self.end(wire)),
+            Next::Value => {
+                inner.next = Next::Item;
+                Ok(Some(Event::Value { key: inner.key }))
+            }
+            Next::Key | Next::Item => self.item(wire).map(Some),
+        }
+    }
+
+    #[inline(always)]
+    fn end<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Option<Event> {
+        let Some(outer) = self.outer.pop() else {
+            self.inner = Frame::default();
+            return None;
+        };
+        let Frame { major, start, .. } = std::mem::replace(&mut self.inner, outer);
+        wire.leave();
+        Some(Event::End { major, start })
+    }
+
+    #[inline(always)]
+    fn item<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Event> {
+        let start = wire.offset();
+        let mut head = wire.head()?;
+        if head.major() == head::TAG && self.known_tags {
+            head = match wire.tagged(head)? {
+                Item::Head(head) => head,
+                Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
+            };
+        }
+        self.pass();
+        let (event, next, left) = match head.major() {
+            head::ARRAY => (Event::Array(head), Next::Entry, Left::of(head)),
+            head::MAP => (Event::Map(head), Next::Entry, Left::of(head)),
+            head::TAG => (Event::Tag(head.arg), Next::Item, Left::NONE),
+            _ if head.initial == head::BREAK => {
+                return Err(unexpected_break().at(wire.offset() - 1));
+            }
+            _ => return Ok(Event::Leaf(head)),
+        };
+        wire.enter()?;
+        self.outer.push(self.inner);
+        self.inner = Frame { major: head.major(), next, left, count: 0, start, key: start };
+        Ok(event)
+    }
+
+    /// Counts the next item as read.
+    #[inline(always)]
+    fn pass(&mut self) {
+        let inner = &mut self.inner;
+        inner.next = if inner.next == Next::Key { Next::Value } else { Next::Entry };
+    }
+
+    /// Leaves the item that was reported last to the caller. After an element, a key or a value, the caller
+    /// reads the item that follows. After a tag, it reads the item in the tag; the tag does not count as a
+    /// level any more, and its end is not reported.
+    #[inline(always)]
+    pub fn take<'w, 'de, R: Read<'de>>(&mut self, wire: &'w mut Wire<R>) -> &'w mut Wire<R> {
+        match self.outer.pop_if(|_| self.inner.major == head::TAG) {
+            Some(outer) => {
+                self.inner = outer;
+                wire.leave();
+            }
+            None => self.pass(),
+        }
+        wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::source::SliceRead;
+    use crate::options::Limits;
+
+    fn wire(bytes: &[u8], max_depth: usize) -> Wire<SliceRead<'_>> {
+        Wire::new(SliceRead::new(bytes), Limits::default().with_max_depth(max_depth))
+    }
+
+    /// All events up to the end of the first item, with the depth after each.
+    fn events(bytes: &[u8], mut walk: Walk) -> Vec<(Event, usize)> {
+        let mut wire = wire(bytes, 128);
+        let mut events = Vec::new();
+        while let Some(event) = walk.next(&mut wire).unwrap() {
+            if let Event::Leaf(head) = event {
+                wire.skip_rest(head).unwrap();
+            }
+            events.push((event, walk.depth()));
+        }
+        events
+    }
+
+    fn head(initial: u8, arg: u64) -> Head {
+        Head { initial, arg }
+    }
+
+    #[test]
+    fn tells_where_each_item_is() {
+        // [1({"a": [_ ]})], and another item.
+        let bytes = b"\x81\xc1\xa1\x61a\x9f\xff\x05";
+        let expected = [
+            (Event::Array(head(0x81, 1)), 1),
+            (Event::Element(0), 1),
+            (Event::Tag(1), 2),
+            (Event::Map(head(0xa1, 1)), 3),
+            (Event::Key(0), 3),
+            (Event::Leaf(head(0x61, 1)), 3),
+            (Event::Value { key: 3 }, 3),
+            (Event::Array(head(0x9f, 0)), 4),
+            (Event::End { major: head::ARRAY, start: 5 }, 3),
+            (Event::End { major: head::MAP, start: 2 }, 2),
+            (Event::End { major: head::TAG, start: 1 }, 1),
+            (Event::End { major: head::ARRAY, start: 0 }, 0),
+        ];
+        assert_eq!(events(bytes, Walk::default()), expected);
+        let passed: Vec<_> = events(bytes, Walk::with_known_tags());
+        assert!(passed.iter().all(|(event, _)| !matches!(event, Event::Tag(_))), "{passed:?}");
+    }
+
+    #[test]
+    fn goes_on_after_what_the_caller_reads() {
+        // {[1]: 1([2]), "b": 3}
+        let mut wire = wire(b"\xa2\x81\x01\xc1\x81\x02\x61b\x03\x04", 3);
+        let mut walk = Walk::default();
+        let mut found = Vec::new();
+        while let Some(event) = walk.next(&mut wire).unwrap() {
+            match event {
+                Event::Key(_) => walk.take(&mut wire).skip().unwrap(),
+                // Of three levels, the map and the array are two. A tag that was taken is none.
+                Event::Tag(_) => walk.take(&mut wire).within(1, Wire::skip).unwrap(),
+                _ => {}
+            }
+            found.push(event);
+        }
+        let expected = [
+            Event::Map(head(0xa2, 2)),
+            Event::Key(0),
+            Event::Value { key: 1 },
+            Event::Tag(1),
+            Event::Key(1),
+            Event::Value { key: 6 },
+            Event::Leaf(head(3, 3)),
+            Event::End { major: head::MAP, start: 0 },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(walk.next(&mut wire).unwrap(), Some(Event::Leaf(head(4, 4))));
+    }
+
+    #[test]
+    fn depth_takes_no_stack() {
+        let mut bytes = vec![0x81; 1 << 20];
+        bytes.push(0);
+        let mut deep = wire(&bytes, usize::MAX);
+        let mut walk = Walk::default();
+        let mut deepest = 0;
+        while walk.next(&mut deep).unwrap().is_some() {
+            deepest = deepest.max(walk.depth());
+        }
+        assert_eq!(deepest, 1 << 20);
+        let mut shallow = wire(&bytes, 100);
+        let mut walk = Walk::default();
+        let error = loop {
+            if let Err(error) = walk.next(&mut shallow) {
+                break error;
+            }
+        };
+        assert_eq!(error.to_string(), "nesting is deeper than 100 levels (byte 101)");
+    }
+}
