@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use crate::error::{Error, Result};
+use crate::io::sink::{Overflow, Sink};
 
 /// Defines serializer methods that always return `$error`.
 macro_rules! refuse {
@@ -209,4 +210,40 @@ impl Serializer for CaptureBlock<'_> {
     }
 
     refuse!(not_bytes(); bool scalars numbers wrappers seq compounds);
+}
+
+/// A serializer that appends a byte string, or each of a sequence of byte strings, to a sink.
+pub struct PutBlocks<'a, O>(pub &'a mut Sink<O>);
+
+impl<'a, O: Overflow> Serializer for PutBlocks<'a, O> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Self;
+
+    #[inline(always)]
+    fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
+        self.0.put_slice(bytes)
+    }
+
+    #[inline(always)]
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self> {
+        Ok(self)
+    }
+
+    refuse!(not_bytes(); bool scalars numbers wrappers compounds);
+}
+
+impl<O: Overflow> ser::SerializeSeq for PutBlocks<'_, O> {
+    type Ok = ();
+    type Error = Error;
+
+    #[inline(always)]
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        value.serialize(PutBlocks(&mut *self.0))
+    }
+
+    #[inline(always)]
+    fn end(self) -> Result<()> {
+        Ok(())
+    }
 }

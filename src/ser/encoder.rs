@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
-use super::capture::Capture;
+use super::capture::{Capture, PutBlocks};
 use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing, Primitive, is_bool, is_never_none, is_number};
 use crate::dtype::DType;
@@ -479,7 +479,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
             name if !name::is_ours(name) => value.serialize(self),
             name::WHOLE_TENSOR if self.sink.apart().is_none() => {
                 self.room(ArrayHead::LEVELS)?;
-                value.serialize(Capture(|block: &[u8]| self.sink.put_slice(block)))
+                value.serialize(PutBlocks(&mut self.sink))
             }
             name::TAGGED => self.tagged(value),
             name => self.ours(name, value),
