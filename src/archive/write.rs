@@ -321,7 +321,7 @@ pub fn check_name(name: &str) -> Result<()> {
 }
 
 /// Writes a body: pads with zeros before each buffer, so that it starts aligned.
-struct Padded<'a, W> {
+struct Padded<'a, W: Write> {
     sink: &'a mut Sink<Stage<W>>,
     alignment: u64,
 }

@@ -4,7 +4,9 @@
 //! [`Overflow`] decides what to do: let the vector grow, only count the bytes, or write the contents to
 //! an [`io::Write`]. So the fast path is the same for all destinations: one comparison and a copy.
 
+use std::borrow::{Borrow as _, BorrowMut};
 use std::io;
+use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::mem;
@@ -12,6 +14,9 @@ use crate::mem;
 /// Handles bytes that do not fit into the buffer's capacity. `buf` is the buffer, and `base` is the
 /// number of bytes that have left it.
 pub trait Overflow {
+    /// The buffer: a vector, or a reference to one of the caller's.
+    type Buf: BorrowMut<Vec<u8>>;
+
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()>;
 
     /// Makes room in the buffer for `bytes` more bytes, at most [`MAX_ROOM`]. Returns `false` if that is not
@@ -32,55 +37,67 @@ pub trait Overflow {
 /// The most bytes for which [`Overflow::make_room`] makes room.
 pub const MAX_ROOM: usize = 8 << 10;
 
-pub struct Sink<O> {
-    buf: Vec<u8>,
+pub struct Sink<O: Overflow> {
+    buf: O::Buf,
     /// Bytes that have left `buf`.
     base: u64,
     over: O,
 }
 
 impl<O: Overflow> Sink<O> {
-    pub fn new(buf: Vec<u8>, over: O) -> Self {
+    pub fn new(buf: O::Buf, over: O) -> Self {
         Self { buf, base: 0, over }
+    }
+
+    #[inline(always)]
+    fn buf(&self) -> &Vec<u8> {
+        self.buf.borrow()
+    }
+
+    /// The buffer, the number of bytes that have left it, and the overflow.
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut Vec<u8>, &mut u64, &mut O) {
+        (self.buf.borrow_mut(), &mut self.base, &mut self.over)
     }
 
     /// The number of bytes written so far, including those that were in the buffer at the start.
     #[inline]
     pub fn position(&self) -> u64 {
-        self.base + self.buf.len() as u64
+        self.base + self.buf().len() as u64
     }
 
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
-        if mem::append(&mut self.buf, bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
+        if mem::append(self.buf.borrow_mut(), bytes, &[]) { Ok(()) } else { self.last_put(bytes) }
     }
 
     /// Takes the bytes by value: a reference to them would force the caller to keep them in memory.
     #[cold]
     #[inline(never)]
     fn last_put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<()> {
-        self.over.overflow(&mut self.buf, &mut self.base, &bytes)
+        let (buf, base, over) = self.parts();
+        over.overflow(buf, base, &bytes)
     }
 
     #[inline(always)]
     pub fn put_slice(&mut self, bytes: &[u8]) -> Result<()> {
-        if mem::append(&mut self.buf, [], bytes) { Ok(()) } else { self.overflow(bytes) }
+        if mem::append(self.buf.borrow_mut(), [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
     /// Like [`Sink::put_slice`], for slices that are usually long.
     #[inline]
     pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buf.capacity() - self.buf.len() < bytes.len() {
+        if self.buf().capacity() - self.buf().len() < bytes.len() {
             return self.overflow(bytes);
         }
-        self.buf.extend_from_slice(bytes);
+        self.buf.borrow_mut().extend_from_slice(bytes);
         Ok(())
     }
 
     /// Writes a head and the bytes that follow it.
     #[inline(always)]
     pub fn put_headed<const N: usize>(&mut self, head: [u8; N], bytes: &[u8]) -> Result<()> {
-        if mem::append(&mut self.buf, head, bytes) {
+        if mem::append(self.buf.borrow_mut(), head, bytes) {
             return Ok(());
         }
         self.overflow(&head)?;
@@ -97,7 +114,7 @@ impl<O: Overflow> Sink<O> {
         initial: u8,
         word: [u8; M],
     ) -> bool {
-        mem::append_word(&mut self.buf, head, middle, initial, word)
+        mem::append_word(self.buf.borrow_mut(), head, middle, initial, word)
     }
 
     /// Like [`mem::append_head`]: `false` if that might not fit into the buffer.
@@ -110,7 +127,7 @@ impl<O: Overflow> Sink<O> {
         major: u8,
         arg: u64,
     ) -> bool {
-        mem::append_head(&mut self.buf, head, middle, major, arg)
+        mem::append_head(self.buf.borrow_mut(), head, middle, major, arg)
     }
 
     /// Like [`mem::append_words`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -124,7 +141,7 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * N)? {
             return Ok(None);
         }
-        Ok(Some(mem::append_words(&mut self.buf, max, next)))
+        Ok(Some(mem::append_words(self.buf.borrow_mut(), max, next)))
     }
 
     /// Like [`mem::append_run`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -139,7 +156,7 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * (1 + N))? {
             return Ok(None);
         }
-        Ok(Some(mem::append_run(&mut self.buf, initial, max, next)))
+        Ok(Some(mem::append_run(self.buf.borrow_mut(), initial, max, next)))
     }
 
     /// Like [`mem::append_heads`], for at most [`MAX_ROOM`] bytes. `None` if bytes are only counted; then
@@ -153,53 +170,57 @@ impl<O: Overflow> Sink<O> {
         if !self.has_room(max * mem::MAX_HEAD)? {
             return Ok(None);
         }
-        Ok(Some(mem::append_heads(&mut self.buf, max, next)))
+        Ok(Some(mem::append_heads(self.buf.borrow_mut(), max, next)))
     }
 
     #[inline(always)]
     fn has_room(&mut self, bytes: usize) -> Result<bool> {
-        if self.buf.capacity() - self.buf.len() >= bytes { Ok(true) } else { self.make_room(bytes) }
+        if self.buf().capacity() - self.buf().len() >= bytes { Ok(true) } else { self.make_room(bytes) }
     }
 
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, bytes: usize) -> Result<bool> {
-        self.over.make_room(&mut self.buf, &mut self.base, bytes)
+        let (buf, base, over) = self.parts();
+        over.make_room(buf, base, bytes)
     }
 
     #[cold]
     #[inline(never)]
     fn overflow(&mut self, bytes: &[u8]) -> Result<()> {
-        self.over.overflow(&mut self.buf, &mut self.base, bytes)
+        let (buf, base, over) = self.parts();
+        over.overflow(buf, base, bytes)
     }
 
     /// Lends a buffer to append to. The caller must keep its contents and return it to
     /// [`Sink::give_back`].
     pub fn lend(&mut self) -> Vec<u8> {
-        self.over.lend(&mut self.buf)
+        self.over.lend(self.buf.borrow_mut())
     }
 
     pub fn give_back(&mut self, lent: Vec<u8>) -> Result<()> {
-        self.over.give_back(&mut self.buf, &mut self.base, lent)
+        let (buf, base, over) = self.parts();
+        over.give_back(buf, base, lent)
     }
 
     pub fn flush(&mut self) -> Result<()> {
-        self.over.flush(&mut self.buf, &mut self.base)
+        let (buf, base, over) = self.parts();
+        over.flush(buf, base)
     }
 
     /// The bytes that are still in the buffer, and the overflow.
     #[inline(always)]
     pub fn pending(&mut self) -> (&[u8], &mut O) {
-        (&self.buf, &mut self.over)
+        (self.buf.borrow(), &mut self.over)
     }
 
-    pub fn into_parts(self) -> (Vec<u8>, u64, O) {
+    pub fn into_parts(self) -> (O::Buf, u64, O) {
         (self.buf, self.base, self.over)
     }
 
     /// Discards the bytes in the buffer, and sets the position to `base`.
     pub fn restart_at(&mut self, base: u64) {
-        self.buf.clear();
+        self.buf.borrow_mut().clear();
         self.base = base;
     }
 
@@ -216,23 +237,24 @@ impl<O: Overflow> Sink<O> {
 /// Writes into memory. For small pieces the vector grows as usual. If measuring is on, the first large
 /// block that does not fit turns writing into counting. The caller can then allocate the exact size
 /// once and write the value again.
-pub struct Memory {
+pub struct Memory<B> {
     measure: bool,
     /// The buffer as it was when counting began.
     stash: Option<Vec<u8>>,
+    buf: PhantomData<B>,
 }
 
 /// For blocks of this size or more, encoding the value twice is cheaper than growing by doubling. For
 /// 200 MB in fresh memory, growing takes a third more time than writing.
 const MEASURE_FROM: usize = 1 << 20;
 
-impl Memory {
+impl<B> Memory<B> {
     pub fn growing() -> Self {
-        Self { measure: false, stash: None }
+        Self { measure: false, stash: None, buf: PhantomData }
     }
 
     pub fn measuring() -> Self {
-        Self { measure: true, stash: None }
+        Self { measure: true, stash: None, buf: PhantomData }
     }
 
     /// If bytes were only counted: the buffer as it was before that.
@@ -247,7 +269,9 @@ pub fn reserve(buf: &mut Vec<u8>, additional: usize) -> Result<()> {
     })
 }
 
-impl Overflow for Memory {
+impl<B: BorrowMut<Vec<u8>>> Overflow for Memory<B> {
+    type Buf = B;
+
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if self.stash.is_some() {
             *base += bytes.len() as u64;
@@ -372,6 +396,8 @@ pub fn checked(written: usize, given: u64) -> io::Result<usize> {
 }
 
 impl<W: io::Write> Overflow for Stage<W> {
+    type Buf = Vec<u8>;
+
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if bytes.len() > buf.capacity() {
             for bytes in bytes.chunks(MAX_SLICE) {

@@ -178,7 +178,7 @@ impl Output for Nowhere {
     }
 }
 
-struct Through<'a, W>(&'a mut Sink<Stage<W>>);
+struct Through<'a, W: io::Write>(&'a mut Sink<Stage<W>>);
 
 impl<W: io::Write> Output for Through<'_, W> {
     fn begin(&mut self, _: u64, _: u64) -> Result<()> {

@@ -76,7 +76,7 @@ pub fn head_len(len: u64) -> u64 {
 }
 
 /// Encodes small items into memory.
-pub struct Items(Sink<Memory>);
+pub struct Items(Sink<Memory<Vec<u8>>>);
 
 impl Items {
     pub fn new() -> Self {

@@ -194,6 +194,8 @@ impl Walk<'_> {
 }
 
 impl Overflow for Walk<'_> {
+    type Buf = Vec<u8>;
+
     fn overflow(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: &[u8]) -> Result<()> {
         if self.expected.is_some() {
             self.flush(buf, base)?;

@@ -213,7 +213,7 @@ impl Serializer for CaptureBlock<'_> {
 }
 
 /// A serializer that appends a byte string, or each of a sequence of byte strings, to a sink.
-pub struct PutBlocks<'a, O>(pub &'a mut Sink<O>);
+pub struct PutBlocks<'a, O: Overflow>(pub &'a mut Sink<O>);
 
 impl<'a, O: Overflow> Serializer for PutBlocks<'a, O> {
     type Ok = ();

@@ -20,7 +20,7 @@ const RUN: usize = 512;
 ///
 /// Errors are made by functions that get copies of the fields. If they got a reference to the whole, the
 /// compiler would have to keep it in memory during a loop over the elements.
-pub struct Compound<'a, O> {
+pub struct Compound<'a, O: Target> {
     pub(super) encoder: &'a mut Encoder<O>,
     /// The number of elements or entries that was announced. `None` for an indefinite length.
     total: Option<usize>,

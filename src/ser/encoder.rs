@@ -12,7 +12,7 @@ use super::pack::{Grab, Kind, Packing, Primitive, is_bool, is_never_none, is_num
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::sink::{Memory, Sink, Stage};
+use crate::io::sink::{Memory, Overflow, Sink, Stage};
 use crate::meta::TensorMeta;
 use crate::options::EncodeOptions;
 use crate::raw;
@@ -22,7 +22,7 @@ use crate::wire::writer::{self, ArrayHead};
 use crate::wire::{head, tag};
 
 /// Writes values as CBOR to a sink.
-pub struct Encoder<O> {
+pub struct Encoder<O: Overflow> {
     pub(crate) sink: Sink<O>,
     pub(super) options: EncodeOptions,
     /// How many more levels of nesting may be entered.
@@ -293,7 +293,7 @@ impl<O: Target> Encoder<O> {
 /// Whether `S` is an encoder that writes tensors in place, and not to buffers of an archive.
 #[inline(always)]
 pub fn writes_in_place<S>() -> bool {
-    typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Memory>>()
+    typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Memory<&'static mut Vec<u8>>>>()
         || typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Stage<&'static mut dyn io::Write>>>()
 }
 

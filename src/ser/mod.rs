@@ -46,7 +46,7 @@ pub fn to_vec_with<T: Serialize + ?Sized>(value: &T, options: EncodeOptions) -> 
 /// Encodes a value and appends it to `buffer`.
 ///
 /// To encode many values without allocating, clear and pass the same buffer again. After an error the
-/// buffer is unchanged. If the value's own code panics, the buffer is left empty.
+/// buffer is unchanged. If the value's own code panics, the buffer is unchanged or empty.
 ///
 /// # Errors
 /// The same errors as [`to_vec`].
@@ -64,49 +64,59 @@ pub fn append_to_with<T: Serialize + ?Sized>(
     options: EncodeOptions,
 ) -> Result<()> {
     let start = buffer.len();
-    let taken = std::mem::take(buffer);
-    let mut first = Encoder::new(Sink::new(taken, Memory::measuring()), options);
+    let mut undo = Undo { buffer, start, is_done: false };
+    let buffer = &mut *undo.buffer;
+    let mut first = Encoder::new(Sink::new(buffer, Memory::measuring()), options);
     let mut result = value.serialize(&mut first);
-    let (mut out, end, mut memory) = first.sink.into_parts();
+    let (buffer, end, mut memory) = first.sink.into_parts();
     if let Some(stash) = memory.take_stash() {
-        out = stash;
-        out.truncate(start);
+        *buffer = stash;
+        buffer.truncate(start);
         if result.is_ok() {
-            (out, result) = write_measured(out, end, value, options);
+            result = write_measured(buffer, end, value, options);
         }
     }
-    if result.is_err() {
-        out.truncate(start);
-    }
-    *buffer = out;
+    undo.is_done = result.is_ok();
     result
+}
+
+/// Removes what was appended to a buffer, unless the value was written completely.
+struct Undo<'a> {
+    buffer: &'a mut Vec<u8>,
+    start: usize,
+    is_done: bool,
+}
+
+impl Drop for Undo<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.buffer.truncate(self.start);
+        }
+    }
 }
 
 /// The second pass: writes a value for which the first pass has counted that it ends at `end`.
 fn write_measured<T: Serialize + ?Sized>(
-    mut out: Vec<u8>,
+    out: &mut Vec<u8>,
     end: u64,
     value: &T,
     options: EncodeOptions,
-) -> (Vec<u8>, Result<()>) {
+) -> Result<()> {
     let len = usize::try_from(end).unwrap_or(usize::MAX) - out.len();
     if out.try_reserve_exact(len).is_err() {
         let what = format!("out of memory: cannot allocate {len} bytes to write");
-        return (out, Err(Error::limit(what)));
+        return Err(Error::limit(what));
     }
-    let mut second = Encoder::new(Sink::new(out, Memory::growing()), options);
-    let result = value.serialize(&mut second);
-    let (out, ..) = second.sink.into_parts();
-    let result = result.and_then(|()| {
-        let found = out.len() as u64;
-        if found == end {
-            return Ok(());
-        }
-        Err(Error::data(format!(
-            "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
-        )))
-    });
-    (out, result)
+    let mut second = Encoder::new(Sink::new(&mut *out, Memory::growing()), options);
+    value.serialize(&mut second)?;
+    let found = out.len() as u64;
+    if found == end {
+        return Ok(());
+    }
+    Err(Error::data(format!(
+        "the value changed between the two passes: it took {end} bytes first and {found} bytes then"
+    )))
 }
 
 /// Encodes a value into a writer.
@@ -144,12 +154,12 @@ pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
 /// Encodes values one after the other into a writer, as a CBOR sequence (RFC 8742).
 ///
 /// When a call returns, all bytes of its value have been passed to the writer.
-pub struct Serializer<W> {
+pub struct Serializer<W: io::Write> {
     encoder: Encoder<Stage<W>>,
     broken: bool,
 }
 
-impl<W> std::fmt::Debug for Serializer<W> {
+impl<W: io::Write> std::fmt::Debug for Serializer<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serializer").field("broken", &self.broken).finish_non_exhaustive()
     }

@@ -4,6 +4,8 @@
 //! their own, and the metadata refers to these buffers by number. A [`Target`] can have an [`Apart`]
 //! that decides which payloads go to a buffer, and that receives their bytes.
 
+use std::borrow::BorrowMut;
+
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::io::sink::{Memory, Overflow, Sink, Stage};
@@ -19,7 +21,7 @@ pub trait Target: Overflow {
     }
 }
 
-impl Target for Memory {}
+impl<B: BorrowMut<Vec<u8>>> Target for Memory<B> {}
 
 impl<W: std::io::Write> Target for Stage<W> {}
 

@@ -304,6 +304,13 @@ impl<'de, R: Read<'de>> Wire<R> {
                 self.src.advance(1);
                 Ok(Some(initial.into()))
             }
+            Some(&0x18) => match self.src.window().get(1) {
+                Some(&arg) => {
+                    self.src.advance(2);
+                    Ok(Some(arg.into()))
+                }
+                None => self.long_head().map(|head| Some(head.arg)),
+            },
             Some(&initial) if initial < 0x1c => self.long_head().map(|head| Some(head.arg)),
             _ => Ok(None),
         }

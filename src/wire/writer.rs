@@ -340,7 +340,7 @@ mod tests {
             &[7; 4],
         ];
         let mut found = 0;
-        for dtype in [DType::U8, DType::F16, DType::F64, DType::Bf16, DType::Complex64] {
+        for dtype in [DType::U8, DType::F16, DType::F64, DType::BF16, DType::C64] {
             for shape in shapes {
                 for (order, len) in [(Order::C, 0), (Order::C, usize::MAX), (Order::F, 300)] {
                     let meta = TensorMeta::new(dtype.clone(), shape, order);
