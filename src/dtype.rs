@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// The table of all known dtypes. All other lists of dtypes are generated from it:
 /// `for_each_dtype!(make {..})` expands to `make! { {..} rows }` with these rows.
 ///
-/// First come the dtypes with a Rust type, which is after the colon. Their conversions to and from
-/// numbers are in `elements/element.rs`. Then come the dtypes without a Rust type. In braces are:
+/// The dtypes with a Rust type come first, with that type after the colon. Their conversions to and from
+/// numbers are in `elements/element.rs`. The dtypes without a Rust type follow. The braces contain:
 ///
 /// - the name in documents;
 /// - the number of bits that an element takes;

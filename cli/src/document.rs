@@ -174,7 +174,10 @@ impl Document {
         let file = &*self.name;
         match &self.content {
             Content::Archive(archive) => {
-                Section::of_segment(number, file, archive.segment(number)?, archive.source())
+                let segment = archive.segment(number)?;
+                let root = node::parse(segment.metadata()?, segment.buffers())?;
+                paths::check(&root)?;
+                Ok(Section { number, file, item: Item::Segment(segment), root })
             }
             Content::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
@@ -259,40 +262,25 @@ pub struct Section<'a> {
 }
 
 enum Item<'a> {
-    Segment(Segment<'a, Source>, &'a Source),
+    Segment(Segment<'a, Source>),
     Message(&'a [u8]),
     Fetched(&'a Fetched),
 }
 
 impl<'a> Section<'a> {
-    fn of_segment(
-        number: u64,
-        file: &'a str,
-        segment: Segment<'a, Source>,
-        source: &'a Source,
-    ) -> Result<Self> {
-        let root = node::parse(segment.metadata()?, segment.buffers())?;
-        paths::check(&root)?;
-        Ok(Self { number, file, item: Item::Segment(segment, source), root })
-    }
-
     pub fn name(&self) -> Option<&str> {
         match &self.item {
-            Item::Segment(segment, _) => segment.name(),
+            Item::Segment(segment) => segment.name(),
             _ => None,
         }
     }
 
-    /// The segment and the file it is read from, if the value is from an archive.
-    pub fn stored(&self) -> Option<(&Segment<'a, Source>, &'a Source)> {
-        match &self.item {
-            Item::Segment(segment, source) => Some((segment, *source)),
-            _ => None,
-        }
-    }
-
+    /// The segment, if the value is from an archive.
     pub fn segment(&self) -> Option<&Segment<'a, Source>> {
-        self.stored().map(|(segment, _)| segment)
+        match &self.item {
+            Item::Segment(segment) => Some(segment),
+            _ => None,
+        }
     }
 
     /// The encoded message, if the value is one.
@@ -314,7 +302,7 @@ impl<'a> Section<'a> {
     /// The number of bytes of the whole value, for progress bars.
     pub fn byte_len(&self) -> u64 {
         match &self.item {
-            Item::Segment(segment, _) => segment.byte_len(),
+            Item::Segment(segment) => segment.byte_len(),
             Item::Message(bytes) => bytes.len() as u64,
             Item::Fetched(fetched) => fetched.byte_len(),
         }
@@ -323,7 +311,7 @@ impl<'a> Section<'a> {
     /// The encoded message, or the metadata of a segment or a fetched value.
     pub fn bytes(&self) -> &[u8] {
         match &self.item {
-            Item::Segment(segment, _) => segment.metadata().unwrap_or_default(),
+            Item::Segment(segment) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
             Item::Fetched(fetched) => fetched.metadata(),
         }

@@ -94,6 +94,20 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What the library's messages recommend to programs, and what a user of the command can do instead.
+const RECOMMENDED: [(&str, &str); 4] = [
+    ("use DecodeOptions::with_checksums(false) to read", "use --no-verify to read"),
+    ("open_torn reads", "--torn reads"),
+    ("recover cuts off", "`tenarc recover` cuts off"),
+    ("recover_to writes", "`tenarc recover -o` writes"),
+];
+
+/// A message of the library, with recommendations for users of the command.
+pub fn for_users(error: &impl fmt::Display) -> String {
+    let message = error.to_string();
+    RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user))
+}
+
 impl From<tenarc::Error> for Failure {
     fn from(error: tenarc::Error) -> Self {
         let closed = error
@@ -104,9 +118,9 @@ impl From<tenarc::Error> for Failure {
             _ if closed => Self::Closed,
             Category::Damaged | Category::Torn => {
                 DAMAGE.store(true, Ordering::Relaxed);
-                Self::Damage(error.to_string())
+                Self::Damage(for_users(&error))
             }
-            _ => Self::Other(error.to_string()),
+            _ => Self::Other(for_users(&error)),
         }
     }
 }
@@ -124,7 +138,8 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
             Some(io::ErrorKind::BrokenPipe) => Self::Closed,
-            _ => Self::Other(error.to_string()),
+            // An error of the library may have gone through serde.
+            _ => Self::Other(for_users(&error)),
         }
     }
 }

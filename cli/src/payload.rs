@@ -6,7 +6,6 @@ use tenarc::{DynTensor, Tensor, Value};
 
 use crate::document::Section;
 use crate::failure::{Failure, Of, Result};
-use crate::formats::fetched::fill;
 use crate::node::{Form, Node, Payload};
 
 impl Section<'_> {
@@ -70,9 +69,8 @@ impl Section<'_> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len).map_err(|error| Failure::new(error.to_string()))?;
         bytes.resize(len, 0);
-        if let Some((segment, source)) = self.stored() {
-            let &(buffer, _) = segment.buffers().get(number).ok_or_else(beyond)?;
-            fill(source, &mut bytes, buffer + start as u64)?;
+        if let Some(segment) = self.segment() {
+            segment.read_buffer_part(number, start as u64, &mut bytes)?;
         } else if !self
             .fetched()
             .map_or(Ok(false), |from| from.part(number, start as u64, &mut bytes))?

@@ -293,7 +293,21 @@ fn reads_the_complete_tensors_of_a_cut_value() {
     let (second, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[1];
     let bytes = std::fs::read(&path).unwrap();
     dir.write("torn.tenarc", &bytes[..usize::try_from(second).unwrap() + 100]);
-    run(&dir, &["get", "torn.tenarc", "one", "--torn"]).failed(1, "checksums");
+    // All ways to read it: as a whole, in part, and through serde.
+    for args in [
+        &["get", "torn.tenarc", "one", "--torn"][..],
+        &["get", "torn.tenarc", "one[:2]", "--torn"],
+        &["convert", "torn.tenarc", "one.json", "--torn"],
+    ] {
+        run(&dir, args).failed(1, "; use --no-verify to read the complete tensors");
+    }
+    let shown = run(&dir, &["show", "torn.tenarc", "one", "--torn"]);
+    assert!(shown.status == 1 && shown.err.contains("; use --no-verify to read"), "{shown:?}");
+    assert_eq!(shown.out(), "f32 [600]", "{shown:?}");
+    run(&dir, &["recover", "torn.tenarc"]).failed(1, "; --torn reads the complete tensors");
+    run(&dir, &["recover", "torn.tenarc"]).failed(1, "`tenarc recover -o` writes them");
+    let part = ["get", "torn.tenarc", "two[:2]", "--torn", "--no-verify"];
+    run(&dir, &part).failed(1, "the archive ends inside buffer 1");
     let ran = run(&dir, &["get", "torn.tenarc", "one", "--torn", "--no-verify", "-o", "one.npy"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     let whole = run(&dir, &["get", "a.tenarc", "one", "-o", "whole.npy"]);

@@ -44,8 +44,11 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let (start, len) = self.loaded.buffer(number as u64)?;
-        let hashes = if self.options.checksums { self.loaded.hashes(self.source)? } else { &[] };
+        let (start, len) = self.loaded.buffer(number as u64, self.options)?;
+        // A segment that was saved without checksums may be incomplete here. It has no list of checksums to read.
+        let complete = self.missing_bytes() == 0;
+        let hashes =
+            if self.options.checksums && complete { self.loaded.hashes(self.source)? } else { &[] };
         let stored = hashes.get(number);
         let mut content = Hasher::new();
         let (mut at, end) = (start, start + len);
@@ -64,6 +67,24 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Fills `out` with the bytes of a buffer, counted from zero, starting `start` bytes into the buffer. The checksum
+    /// is not verified, because it covers the whole buffer.
+    ///
+    /// # Errors
+    /// - There is no buffer with this number, or it cannot be read.
+    /// - The buffer ends before `out` is full.
+    pub fn read_buffer_part(&self, number: usize, start: u64, out: &mut [u8]) -> Result<()> {
+        let (at, len) = self.loaded.buffer(number as u64, self.options)?;
+        let wanted = out.len();
+        if start.checked_add(wanted as u64).is_none_or(|end| end > len) {
+            return Err(Error::data(format!(
+                "expected {wanted} bytes from byte {start} of buffer {number}, which has {len} bytes"
+            ))
+            .at(at));
+        }
+        source::read_exact(self.source, out, at + start)
     }
 }
 

@@ -61,27 +61,34 @@ impl Loaded {
         Entry { offset: self.header.offset, name: self.header.name.clone() }
     }
 
-    /// Offset and length of a buffer. An error if the buffer is not complete.
-    pub fn buffer(&self, number: u64) -> Result<(u64, u64)> {
+    /// Offset and length of a buffer whose bytes may be read. All reads of tensors call this first. Parts and copies of
+    /// a segment call [`hashes`](Self::hashes) first, which is an error for every incomplete segment.
+    ///
+    /// # Errors
+    /// - There is no buffer with this number, or it is not complete.
+    /// - `options` ask for verified tensors, but the checksums were cut off (SPEC 5.8). This is an error for views
+    ///   and slices too, although these verify nothing: the user must ask for tensors that nobody can verify.
+    pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<(u64, u64)> {
         let (start, len) = self.header.buffer(number).ok_or_else(|| no_such(number))?;
-        if start + len <= self.archive_end {
-            return Ok((start, len));
+        if start + len > self.archive_end {
+            return Err(self.buffer_cut_off(number, start, len));
         }
+        if self.missing_bytes() > 0 && options.checksums && self.header.checked {
+            return Err(self.hashes_cut_off());
+        }
+        Ok((start, len))
+    }
+
+    #[cold]
+    fn buffer_cut_off(&self, number: u64, start: u64, len: u64) -> Error {
         let there = self.archive_end.saturating_sub(start);
         let what = format!(
             "the archive ends inside buffer {number}: it has {there} of the buffer's {len} bytes"
         );
-        Err(Error::torn(what).at(start))
+        Error::torn(what).at(start)
     }
 
-    /// An error if `options` ask to verify checksums that were cut off.
-    pub fn check_verifiable(&self, options: DecodeOptions) -> Result<()> {
-        if options.checksums && self.header.checked && self.missing_bytes() > 0 {
-            return Err(self.hashes_cut_off());
-        }
-        Ok(())
-    }
-
+    #[cold]
     fn hashes_cut_off(&self) -> Error {
         let missing = self.missing_bytes();
         let what = format!(
@@ -110,7 +117,7 @@ impl Loaded {
             return Ok(&[]);
         }
         if self.missing_bytes() > 0 {
-            return Err(self.hashes_cut_off());
+            return Err(self.cut_error());
         }
         let trailer = source::bytes(source, layout.body_end, layout.trailer_len())?;
         let hashes = self.header.open_trailer(&trailer)?;

@@ -52,8 +52,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
-        let (start, _) = self.loaded.buffer(number)?;
-        self.loaded.check_verifiable(self.options)?;
+        let (start, _) = self.loaded.buffer(number, self.options)?;
         let checksums = self.options.checksums && self.loaded.header.checked;
         let hasher = checksums.then(Hasher::new);
         self.current = Some(Current { number, start, position: start, hasher });

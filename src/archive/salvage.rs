@@ -47,11 +47,12 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
     /// `None` if no buffer is complete.
     pub fn new(source: &'a S, loaded: Loaded) -> Option<Self> {
         let count = loaded.header.count() as u64;
-        let kept: Vec<u64> = (0..count).filter(|&number| loaded.buffer(number).is_ok()).collect();
+        let options = DecodeOptions::default().with_checksums(false);
+        let kept = (0..count).filter(|&number| loaded.buffer(number, options).is_ok());
+        let kept: Vec<u64> = kept.collect();
         if kept.is_empty() {
             return None;
         }
-        let options = DecodeOptions::default().with_checksums(false);
         let segment = Segment { source, arena: None, loaded: Arc::new(loaded), options };
         Some(Self { segment, kept, limits: options.limits })
     }

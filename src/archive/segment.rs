@@ -76,8 +76,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// not 0 only for the last segment of an archive opened by [`open_torn`](crate::archive::open_torn).
     ///
     /// The metadata of such a segment is complete and verified. Its tensors cannot be verified, because the
-    /// checksums come last and are missing. The complete tensors can be read with
-    /// [`DecodeOptions::with_checksums`]`(false)`; reading any other tensor is an error of
+    /// checksums come last and are missing. The complete tensors can be read, viewed and shared with
+    /// [`DecodeOptions::with_checksums`]`(false)`; reading any other tensor, or part of it, is an error of
     /// [`Category::Torn`](crate::error::Category::Torn).
     pub fn missing_bytes(&self) -> u64 {
         self.loaded.missing_bytes()
@@ -212,7 +212,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let (start, len) = part.bytes;
         let bytes = match found.payload {
             Payload::Buffer { number, .. } => {
-                let (at, _) = self.header().buffer(number).unwrap_or_default();
+                let (at, _) = self.loaded.buffer(number, self.options)?;
                 source::bytes(self.source, at + start as u64, len as u64)?
             }
             Payload::Block { big_endian: false, .. } => {
@@ -418,7 +418,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
-        let (start, len) = self.loaded.buffer(number).ok()?;
+        let (start, len) = self.loaded.buffer(number, self.options).ok()?;
         self.source.share(source::range(start, usize::try_from(len).ok()?)?)
     }
 
@@ -435,7 +435,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let metadata = source::borrowed(source, header.metadata_offset(), header.metadata.len())?;
         let metadata = metadata.get(range).unwrap_or_default();
         let content = |number| {
-            let (start, len) = self.loaded.buffer(number)?;
+            let (start, len) = self.loaded.buffer(number, self.options)?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
         let (arena, seen) = (self.arena, Seen::default());

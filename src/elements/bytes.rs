@@ -39,7 +39,7 @@ fn not_elements<A: Element>(bytes: &[u8]) -> Error {
     Error::data(format!("{} bytes are not a whole number of {} elements", bytes.len(), A::DTYPE))
 }
 
-/// Borrows little-endian bytes as elements, without a copy. An error if the bytes are not aligned, or if
+/// Borrows little-endian bytes as elements, without a copy. It is an error if the bytes are not aligned, or if
 /// this machine is big-endian.
 pub fn viewed<A: Element>(bytes: &[u8]) -> Result<&[A]> {
     if bytes.is_empty() {

@@ -214,7 +214,7 @@ impl Elements {
         )
     }
 
-    /// Converts the elements to another type. An error if a conversion is not exact.
+    /// Converts the elements to another type. It is an error if a conversion is not exact.
     pub fn cast<A: Element>(self) -> Result<Vec<A>> {
         fn each_of<B: Element, A: Element>(values: &[B]) -> Result<Vec<A>> {
             let cast = |&value: &B| {
@@ -232,8 +232,8 @@ impl Elements {
         })
     }
 
-    /// Changes elements of this shape from column-major to row-major order. An error for packed and
-    /// unknown dtypes, and if the number of elements does not match the shape.
+    /// Changes elements of this shape from column-major to row-major order. It is an error if the dtype is packed or
+    /// unknown, or if the number of elements does not match the shape.
     pub fn row_major(self, shape: &Shape) -> Result<Self> {
         fn turned<T: Copy>(values: &[T], shape: &Shape) -> Result<Vec<T>> {
             let mut stride = 1;

@@ -34,14 +34,15 @@ pub trait ReadAt {
         None
     }
 
-    /// Bytes in memory that were read before, if they cost less to get at than [`contents`](Self::contents): the
-    /// first bytes of a mapped file, whose own pages may have to be faulted in first.
+    /// A copy of some bytes, if it was made before and reading it is faster than reading the
+    /// [`contents`](Self::contents). For a mapped file, this is a copy of its first bytes: reading them from the
+    /// mapping may cause page faults.
     fn read_before(&self, _range: Range<usize>) -> Option<&[u8]> {
         None
     }
 
-    /// Part of the [`contents`](Self::contents) together with what keeps it alive, if that can be had: then
-    /// a [`SharedTensor`](crate::tensor::SharedTensor) needs no copy.
+    /// A range of the [`contents`](Self::contents) with shared ownership, so that a
+    /// [`SharedTensor`](crate::tensor::SharedTensor) needs no copy. `None` if the source does not support this.
     fn share(&self, _range: Range<usize>) -> Option<SharedBytes> {
         None
     }
@@ -58,7 +59,7 @@ impl ReadAt for File {
         std::os::windows::fs::FileExt::seek_read(self, out, offset)
     }
 
-    /// Locks, because all readers share the position of the file.
+    /// Reads under a lock, because all readers share the position of the file.
     #[cfg(not(any(unix, windows)))]
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         use std::io::{Read, Seek};
@@ -95,7 +96,7 @@ impl ReadAt for [u8] {
     }
 }
 
-/// Implements [`ReadAt`] for what derefs to something that does.
+/// Implements [`ReadAt`] for types that dereference to a type that implements it.
 macro_rules! by_deref {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> ReadAt for $type {

@@ -129,8 +129,8 @@ impl AtomicFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be synced or renamed. Then the target is unchanged. Also if the directory
-    /// cannot be synced. Then the target is the new file, but may not survive a crash of the machine.
+    /// - The file cannot be synced or renamed. The target is unchanged.
+    /// - The directory cannot be synced. The target is the new file, but may not survive a crash of the machine.
     pub fn commit(self, sync: SyncLevel) -> Result<()> {
         self.keep_mode()?;
         let Self { file, temp, target, .. } = self;

@@ -28,8 +28,8 @@ pub trait Buffers<'de> {
     /// How to get the contents of the buffers.
     fn contents(&mut self) -> Contents<'_, 'de>;
 
-    /// The bytes of a small tensor inside the metadata, which end at `end`, aligned to 16 bytes if that can
-    /// be had.
+    /// Returns the bytes of a small tensor inside the metadata, which end at offset `end`. If there is memory for an
+    /// aligned copy, the copy is returned, aligned to 16 bytes.
     fn aligned(&self, _end: u64, bytes: &'de [u8]) -> &'de [u8] {
         bytes
     }

@@ -7,7 +7,8 @@ use crate::dtype::DType;
 use crate::elements::{self, Element, Elements};
 use crate::error::{Error, Result};
 
-/// A view of a tensor of any dtype, shape and order: what [`DynTensor`] owns, borrowed from the input.
+/// A view of a tensor of any dtype, shape and order. It borrows its elements from the input, and [`DynTensor`] owns
+/// them.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -40,18 +41,18 @@ impl fmt::Debug for DynView<'_> {
 }
 
 impl<'a> DynView<'a> {
-    /// A view of little-endian bytes in the order given.
+    /// Makes a view of little-endian bytes in the given order.
     ///
     /// # Errors
-    /// If the number of bytes does not fit dtype and shape (of a dtype this version does not know, any
-    /// number fits), or a byte of a bool tensor is neither 0 nor 1.
+    /// If the number of bytes does not match dtype and shape, or a byte of a bool tensor is neither 0 nor 1. For
+    /// a dtype that this version does not know, any number of bytes is accepted.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: &'a [u8]) -> Result<Self> {
         let meta = TensorMeta::new(dtype, shape, order);
         meta.check_len(bytes.len())?;
         Self::of(meta, bytes)
     }
 
-    /// The view of bytes that fit dtype and shape.
+    /// Makes a view of bytes. Their number must match dtype and shape.
     fn of(meta: TensorMeta, bytes: &'a [u8]) -> Result<Self> {
         check_elements(&meta, bytes)?;
         Ok(Self { meta, bytes })
@@ -72,7 +73,7 @@ impl<'a> DynView<'a> {
         &self.meta.shape
     }
 
-    /// How the elements follow each other in [`bytes`](Self::bytes).
+    /// The order of the elements in [`bytes`](Self::bytes).
     pub fn order(&self) -> Order {
         self.meta.order
     }
@@ -82,25 +83,26 @@ impl<'a> DynView<'a> {
         self.bytes
     }
 
-    /// The elements, in the order that [`order`](Self::order) tells.
+    /// The elements, in the given [`order`](Self::order).
     ///
     /// # Errors
-    /// If they are not of type `A`, or the bytes are not aligned for `A` or, on big-endian hosts, of the
-    /// other byte order; then [`to_dyn`](Self::to_dyn) copies.
+    /// - The elements are not of type `A`.
+    /// - The bytes are not aligned for `A`. [`to_dyn`](Self::to_dyn) makes a copy instead.
+    /// - The host is big-endian and the elements are longer than a byte. [`to_dyn`](Self::to_dyn) makes a copy instead.
     pub fn as_slice<A: Element>(&self) -> Result<&'a [A]> {
         typed(&self.meta, self.bytes)
     }
 
-    /// A copy that holds elements of its own.
+    /// Copies the elements to a new tensor.
     ///
     /// # Errors
-    /// None today.
+    /// There are none at present.
     pub fn to_dyn(&self) -> Result<DynTensor> {
         copied(&self.meta, self.bytes)
     }
 }
 
-/// That the bytes of a tensor are elements. Only those of bools may be none.
+/// Checks that the bytes of a tensor are valid elements. Only bytes of bools can be invalid.
 pub fn check_elements(meta: &TensorMeta, bytes: &[u8]) -> Result<()> {
     match meta.dtype {
         DType::Bool => elements::viewed::<bool>(bytes).map(drop),
@@ -108,7 +110,7 @@ pub fn check_elements(meta: &TensorMeta, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// The elements of a tensor that the bytes are.
+/// The elements of a tensor, borrowed from its bytes.
 pub fn typed<'a, A: Element>(meta: &TensorMeta, bytes: &'a [u8]) -> Result<&'a [A]> {
     if meta.dtype != A::DTYPE {
         let (found, expected) = (&meta.dtype, A::DTYPE);
@@ -117,7 +119,7 @@ pub fn typed<'a, A: Element>(meta: &TensorMeta, bytes: &'a [u8]) -> Result<&'a [
     elements::viewed(bytes)
 }
 
-/// The tensor of these bytes, copied.
+/// Copies these bytes to a new tensor.
 pub fn copied(meta: &TensorMeta, bytes: &[u8]) -> Result<DynTensor> {
     DynTensor::from_parts(meta.clone(), Elements::copied_from_le(&meta.dtype, bytes)?)
 }

@@ -3,8 +3,8 @@
 use super::RawTensor;
 use crate::error::Result;
 
-/// Arrays that can be read from tensors. The counterpart of [`ToTensor`](super::ToTensor), whose
-/// documentation shows how to implement both.
+/// Arrays that can be read from tensors. The documentation of [`ToTensor`](super::ToTensor), the trait for writing,
+/// shows how to implement both.
 ///
 /// [`RawTensor::meta`] returns dtype, shape and order. [`RawTensor::into_vec`],
 /// [`RawTensor::borrow`] or [`RawTensor::into_dyn`] then returns the elements in that order. A type that is
@@ -22,6 +22,6 @@ pub trait FromTensor<'de>: Sized {
     /// Makes the array.
     ///
     /// # Errors
-    /// If dtype, shape or alignment do not fit.
+    /// If the array cannot have the tensor's dtype or shape, or if it borrows elements that are not aligned.
     fn from_tensor(tensor: RawTensor<'de, '_>) -> Result<Self>;
 }

@@ -1,6 +1,6 @@
 //! Tensors: arrays that are written and read as one block of bytes.
 //!
-//! Wrap an array in [`Tensor`], or mark the field and leave its type alone:
+//! Wrap the array in [`Tensor`]. Or keep the field's type, and mark the field:
 //!
 //! ```
 //! use ndarray::{Array1, Array2, array};
@@ -26,8 +26,8 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! Arrays inside of something else are wrapped where they are, one by one: `Option<Tensor<_>>`,
-//! `Vec<Tensor<_>>`, `HashMap<String, Tensor<_>>`. Such a field takes no `with`, as the compiler says:
+//! If an array is inside another type, wrap the array itself: `Option<Tensor<_>>`, `Vec<Tensor<_>>`,
+//! `HashMap<String, Tensor<_>>`. The attribute does not work for such a field, and the compiler says so:
 //!
 //! ```compile_fail,E0277
 //! #[derive(serde::Serialize)]
@@ -37,18 +37,18 @@
 //! }
 //! ```
 //!
-//! What ndarray's own `Serialize` wrote, `{v, dim, data}`, is read into tensors, too, so that a field
-//! can become one without its old files being lost. Complex numbers are from JSON and its like only.
+//! Tensors also read what ndarray's own `Serialize` writes, `{v, dim, data}`. So a field can be changed to a tensor, and
+//! old files can still be read. Arrays of complex numbers in this form are only read from JSON and other human-readable
+//! formats.
 //!
 //! | read into | from a slice | from a reader |
 //! |---|---|---|
 //! | `Array`, `ArcArray`, `Vec`, `Box<[_]>`, `[_; N]`, [`DynTensor`] | one copy | read in place |
-//! | `ArrayView`, [`DynView`] | no copy; an error where the payload does not lie aligned | an error |
-//! | `CowArray` | no copy where the payload lies aligned, else one | read in place |
+//! | `ArrayView`, [`DynView`] | no copy; an error if the payload is not aligned | an error |
+//! | `CowArray` | no copy if the payload is aligned, otherwise one | read in place |
 //! | [`SharedTensor`] | one copy; none from a [map](crate::Map::load_shared) or [parts](crate::parts::Parts::load_shared) | read in place |
 //!
-//! Asking for another element type than the stored one is an error that names both; see [`cast`]
-//! for conversions.
+//! If the element type is not the stored one, reading is an error that names both types. [`cast`] converts elements.
 
 mod deferred;
 mod dyn_tensor;
@@ -93,12 +93,12 @@ pub use crate::shape::Shape;
 
 use crate::error::Result;
 
-/// An array that is written and read as one block: the newtype that gives a field of a derived
-/// struct the fast path.
+/// A wrapper that writes and reads an array as one block of bytes. Use it for the fields of a struct that derives
+/// serde's traits.
 ///
-/// Under other serde formats it is a struct of dtype, shape, order and bytes, or under those
-/// meant for people, such as JSON, `{dtype, shape, data}` with the elements as numbers in
-/// row-major order, non-finite ones as the strings `"NaN"`, `"inf"` and `"-inf"`.
+/// Other binary serde formats write it as a struct of dtype, shape, order and bytes. Human-readable formats such as
+/// JSON write `{dtype, shape, data}`, where `data` holds the elements as numbers in row-major order. Elements that are
+/// not finite are the strings `"NaN"`, `"inf"` and `"-inf"`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tensor<T>(pub T);
 
@@ -148,10 +148,10 @@ impl<'de, T: FromTensor<'de>> Deserialize<'de> for Tensor<T> {
     }
 }
 
-/// Writes an array as a tensor: for `#[serde(with = "tenarc::tensor")]`.
+/// Writes an array as a tensor. This is the function that `#[serde(with = "tenarc::tensor")]` calls.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     array: &T,
     serializer: S,
@@ -159,30 +159,31 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     write::serialize(array, serializer)
 }
 
-/// Reads an array that was written as a tensor: for `#[serde(with = "tenarc::tensor")]`.
+/// Reads an array that was written as a tensor. This is the function that `#[serde(with = "tenarc::tensor")]` calls.
 ///
 /// # Errors
-/// Where the document holds no tensor, or one of another dtype or number of dimensions.
+/// If the document has no tensor at this place, or if the tensor has another dtype or number of dimensions.
 pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     visit::deserialize(deserializer, false)
 }
 
-/// Tensors whose stored dtype may be another: `#[serde(with = "tenarc::tensor::cast")]`.
+/// Reads tensors whose stored dtype may differ from that of the array: `#[serde(with = "tenarc::tensor::cast")]`.
 ///
-/// Writing is as without. Reading converts each element, and is an error where one does not hold
-/// the same number in the dtype asked for: every `f16` goes into an `f32`, but of the `f64`
-/// values only those that are an `f32` to the last bit, and no NaN goes into an integer.
+/// Reading converts each element to the array's type. It is an error if that type cannot represent the number exactly.
+/// For example, every `f16` can be converted to `f32`, but an `f64` only if it has the value of an `f32`. NaN cannot be
+/// converted to an integer. Writing is the same as with `tenarc::tensor`.
 pub mod cast {
     use super::{Deserializer, FromTensor, Result, visit};
 
     pub use super::serialize;
 
-    /// Reads a tensor of any dtype whose elements the one asked for holds exactly.
+    /// Reads a tensor of any dtype, and converts its elements to the array's type.
     ///
     /// # Errors
-    /// As [`tensor::deserialize`](super::deserialize), and where an element does not fit.
+    /// If the document has no tensor at this place, if the tensor has another number of dimensions, or if the
+    /// conversion of an element is not exact.
     pub fn deserialize<'de, T: FromTensor<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<T, D::Error> {

@@ -114,7 +114,7 @@ impl<'de: 'a, 'a, A: Element, D: Dimension> FromTensor<'de> for CowArray<'a, A, 
             Some(values) => ArrayView::from_shape(strided(tensor.meta())?, values)
                 .map(Self::from)
                 .map_err(|error| misfit(&error)),
-            // What cannot be borrowed is copied. Errors, such as a wrong dtype, come from there too.
+            // The elements cannot be borrowed. They are copied, or this reports what is wrong, such as the dtype.
             None => Array::from_tensor(tensor).map(Self::from),
         }
     }
@@ -176,7 +176,7 @@ impl<'a> DynView<'a> {
     /// A view as an array of `A`.
     ///
     /// # Errors
-    /// As [`as_slice`](Self::as_slice).
+    /// The same errors as [`as_slice`](Self::as_slice). [`to_dyn`](Self::to_dyn) makes a copy instead.
     pub fn view<A: Element>(&self) -> Result<ArrayViewD<'a, A>> {
         let shape = strided::<IxDyn>(self.meta_ref())?;
         ArrayViewD::from_shape(shape, self.as_slice()?).map_err(|error| misfit(&error))

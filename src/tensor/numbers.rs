@@ -5,8 +5,7 @@ use std::fmt;
 use crate::dtype::DType;
 use crate::elements::{Element, Elements};
 
-/// The numbers of a bare typed array (RFC 8746, section 2), as a [`Value`](crate::Value) holds
-/// them.
+/// The numbers of a typed array without a shape (RFC 8746, section 2). A [`Value`](crate::Value) can contain them.
 #[derive(Clone, PartialEq)]
 pub struct Numbers(pub(crate) Elements);
 

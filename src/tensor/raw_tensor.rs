@@ -83,11 +83,10 @@ impl<'de> RawTensor<'de, '_> {
         elements::viewed(self.borrow_bytes()?)
     }
 
-    /// The little-endian bytes of the elements in the input, in the order that [`meta`](Self::meta) tells.
+    /// Returns the little-endian bytes of the elements in the input, in the order given by [`meta`](Self::meta).
     ///
     /// # Errors
-    /// If the input does not hold them so: it is a reader, or has them in chunks or of the other byte
-    /// order.
+    /// If the bytes cannot be borrowed: they come from a reader, or are stored in chunks or in big-endian order.
     pub fn borrow_bytes(&self) -> Result<&'de [u8]> {
         match self.data {
             Data::Borrowed(bytes) => Ok(bytes),

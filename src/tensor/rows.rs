@@ -76,7 +76,7 @@ impl<A: Element + Pod> Rows<A> {
     /// type, or if its size is not a multiple of the element's.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// If the serializer fails.
     pub fn serialize<T: NoUninit, S: Serializer>(
         rows: &[T],
         serializer: S,

@@ -1,4 +1,4 @@
-//! A tensor in a buffer that others may hold too.
+//! A tensor in a buffer with shared ownership.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +9,12 @@ use crate::elements::{self, Element};
 use crate::error::Result;
 use crate::mem::shared_bytes::SharedBytes;
 
-/// A tensor that keeps the buffer alive which holds its elements, and is had without copying them: see
-/// [`Map::load_shared`](crate::Map::load_shared) and
+/// A tensor that uses the elements in an existing buffer without copying them, and keeps that buffer alive. It is
+/// loaded with [`Map::load_shared`](crate::Map::load_shared) or
 /// [`Parts::load_shared`](crate::parts::Parts::load_shared).
 ///
-/// Read from anything else, it holds elements of its own. Cloning one that shares a buffer counts a
-/// reference.
+/// If it is read in another way, it owns a copy of the elements. A clone of a tensor that shares a buffer shares the
+/// buffer too.
 #[derive(Clone)]
 pub struct SharedTensor {
     held: Held,
@@ -41,17 +41,18 @@ impl fmt::Debug for SharedTensor {
 }
 
 impl SharedTensor {
-    /// A tensor of little-endian bytes in the order given.
+    /// Makes a tensor of little-endian bytes in the given order.
     ///
     /// # Errors
-    /// Where the number of bytes does not fit dtype and shape, or a byte of a bool tensor is neither 0 nor 1.
+    /// If the number of bytes does not match dtype and shape, or a byte of a bool tensor is neither 0 nor 1. For
+    /// a dtype that this version does not know, any number of bytes is accepted.
     pub fn new(dtype: DType, shape: &[usize], order: Order, bytes: SharedBytes) -> Result<Self> {
         let meta = TensorMeta::new(dtype, shape, order);
         meta.check_len(bytes.len())?;
         Self::of(meta, bytes)
     }
 
-    /// The tensor, whose bytes fit dtype and shape.
+    /// Makes a tensor of bytes. Their number must match dtype and shape.
     fn of(meta: TensorMeta, bytes: SharedBytes) -> Result<Self> {
         dyn_view::check_elements(&meta, &bytes)?;
         Ok(Self { held: Held::Shared(meta, bytes) })
@@ -74,17 +75,18 @@ impl SharedTensor {
         &self.meta_ref().shape
     }
 
-    /// How the elements follow each other in [`le_bytes`](Self::le_bytes).
+    /// The order of the elements in [`le_bytes`](Self::le_bytes).
     pub fn order(&self) -> Order {
         self.meta_ref().order
     }
 
-    /// Whether the elements lie in a buffer that was shared, and not in memory of their own.
+    /// Whether the elements are in a shared buffer. Otherwise, the tensor owns a copy of them.
     pub fn is_shared(&self) -> bool {
         matches!(self.held, Held::Shared(..))
     }
 
-    /// The elements as little-endian bytes; a copy only of elements of its own on big-endian hosts.
+    /// The elements as little-endian bytes. They are copied only if the host is big-endian and the tensor owns its
+    /// elements.
     pub fn le_bytes(&self) -> Cow<'_, [u8]> {
         match &self.held {
             Held::Shared(_, bytes) => Cow::Borrowed(bytes),
@@ -92,12 +94,14 @@ impl SharedTensor {
         }
     }
 
-    /// The elements, in the order that [`order`](Self::order) tells.
+    /// The elements, in the given [`order`](Self::order).
     ///
     /// # Errors
-    /// Where they are not of type `A`, a byte of a bool tensor is neither 0 nor 1, or the buffer is not
-    /// aligned for `A` or, on big-endian hosts, of the other byte order; then
-    /// [`to_dyn`](Self::to_dyn) copies.
+    /// - The elements are not of type `A`.
+    /// - A byte of a bool tensor is neither 0 nor 1.
+    /// - The buffer is not aligned for `A`. [`to_dyn`](Self::to_dyn) makes a copy instead.
+    /// - The elements are in a shared buffer, the host is big-endian, and the elements are longer than a byte.
+    ///   [`to_dyn`](Self::to_dyn) makes a copy instead.
     pub fn as_slice<A: Element>(&self) -> Result<&[A]> {
         match &self.held {
             Held::Own(tensor) => tensor.as_slice(),
@@ -105,10 +109,10 @@ impl SharedTensor {
         }
     }
 
-    /// A copy that holds elements of its own.
+    /// Copies the elements to a new tensor.
     ///
     /// # Errors
-    /// Where a byte of a bool tensor is neither 0 nor 1.
+    /// If a byte of a bool tensor is neither 0 nor 1.
     pub fn to_dyn(&self) -> Result<DynTensor> {
         match &self.held {
             Held::Own(tensor) => Ok(tensor.clone()),

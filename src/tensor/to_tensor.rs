@@ -74,7 +74,7 @@ pub trait ToTensor {
     /// [`as_le_bytes`](Self::as_le_bytes) returns, or would return.
     ///
     /// # Errors
-    /// Those of `put`, which must be returned at once.
+    /// If `put` fails. Its error must be returned immediately.
     fn write_blocks(&self, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
     /// The number of payload bytes of a tensor with this [`meta`](Self::meta). `None` if it is not a whole

@@ -45,7 +45,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         T::from_tensor(tensor).map_err(E::custom)
     }
 
-    /// Makes the tensor from the description that this crate's deserializer handed over before the bytes.
+    /// Makes the tensor. This crate's deserializer has passed its description on before the bytes.
     fn announced<E: serde::de::Error>(
         self,
         unexpected: Unexpected<'_>,

@@ -85,6 +85,24 @@ fn buffers_are_read_in_blocks_that_add_up() {
 }
 
 #[test]
+fn any_part_of_a_buffer_can_be_read() {
+    let tensors = [weights(600, 1), weights(1000, 2)];
+    let archive = Archive::new(to_bytes(&tensors, quick())).unwrap();
+    let segment = archive.segment(0).unwrap();
+    let whole: Vec<u8> = tensors[1].iter().flat_map(|value| value.to_le_bytes()).collect();
+    for (start, len) in [(0, 4000), (1, 7), (3990, 10), (4000, 0)] {
+        let mut part = vec![0; len];
+        segment.read_buffer_part(1, start as u64, &mut part).unwrap();
+        assert!(part == whole[start..start + len], "{len} bytes from {start}");
+    }
+    for (number, start) in [(0, 2395), (1, 3995), (1, 4001), (1, u64::MAX), (2, 0)] {
+        let error = segment.read_buffer_part(number, start, &mut [0; 6]).unwrap_err();
+        assert_eq!(error.category(), Category::Data, "{error}");
+        assert!(error.to_string().contains(&format!("buffer {number}")), "{error}");
+    }
+}
+
+#[test]
 fn damaged_buffers_are_not_copied() {
     let mut bytes = to_bytes(&weights(600, 1), quick());
     let (start, _) = Archive::new(&bytes[..]).unwrap().segment(0).unwrap().buffers()[0];

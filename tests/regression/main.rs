@@ -1,5 +1,6 @@
 //! Defects that were fixed stay fixed: one module for each.
 
+mod all_reads_of_cut_segments;
 mod append_right_after_a_save;
 mod byte_strings_of_cut_segments;
 mod checkpoints_of_another_type;

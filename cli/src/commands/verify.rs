@@ -10,7 +10,7 @@ use tenarc::error::Category;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status, for_users};
 use crate::formats::archive::unfinished;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
@@ -160,7 +160,7 @@ impl Report {
     fn fault(&mut self, error: &tenarc::Error) {
         self.read = error.category() != Category::Io;
         self.offset = error.offset();
-        self.error = Some(error.to_string());
+        self.error = Some(for_users(error));
     }
 }
 

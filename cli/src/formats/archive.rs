@@ -5,7 +5,7 @@ use tenarc::de::DecodeOptions;
 
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
-use crate::failure::Result;
+use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
 use crate::output::{ArchiveTarget, Target, say};
 use crate::text::bytes;
@@ -30,6 +30,7 @@ impl Codec for Archives {
         let archive = if reading.torn {
             let archive = Archive::new_torn(Source::new(file))?;
             if let Some(error) = archive.torn() {
+                let error = for_users(error);
                 say(&format!(
                     "{name}: {error}; reading the complete values, and the header of the incomplete one"
                 ));
