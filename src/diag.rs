@@ -7,7 +7,7 @@ use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 use crate::wire::tag;
 use crate::wire::walk::{Event, Walk};
 
@@ -26,7 +26,7 @@ use crate::wire::walk::{Event, Walk};
 /// # Errors
 /// If the input is not well-formed, is empty, or is nested deeper than 128 levels.
 pub fn to_string(encoded: &[u8]) -> Result<String> {
-    let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+    let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
     let mut notation = Notation { wire: &mut wire, text: String::new(), detail: Detail::Encoding };
     loop {
         notation.item()?;
@@ -40,14 +40,14 @@ pub fn to_string(encoded: &[u8]) -> Result<String> {
 /// The diagnostic notation of the value of the next item. Equal values have the same notation, however
 /// they are encoded: there are no indicators for lengths and widths, chunks of strings are joined, and
 /// bignums of up to 128 bits are in decimal.
-pub(crate) fn value<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<String> {
+pub(crate) fn value<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<String> {
     let mut notation = Notation { wire, text: String::new(), detail: Detail::Value };
     notation.item()?;
     Ok(notation.text)
 }
 
 struct Notation<'w, R> {
-    wire: &'w mut Wire<R>,
+    wire: &'w mut Reader<R>,
     text: String,
     detail: Detail,
 }
@@ -73,7 +73,7 @@ impl<'de, R: Read<'de>> Notation<'_, R> {
                 Event::Map(head) => self.open('{', head),
                 Event::Tag(tag) => {
                     if let Some(integer) = self.integer(tag) {
-                        walk.take(self.wire).within(1, Wire::skip)?;
+                        walk.take(self.wire).within(1, Reader::skip)?;
                         self.text.push_str(&integer);
                     } else {
                         self.put(tag);
@@ -114,7 +114,7 @@ impl<'de, R: Read<'de>> Notation<'_, R> {
         if self.detail == Detail::Encoding || !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) {
             return None;
         }
-        let mut ahead = Wire::new(SliceRead::new(self.wire.src.window()), self.wire.limits());
+        let mut ahead = Reader::new(SliceRead::new(self.wire.src.window()), self.wire.limits());
         let Ok(Numeric::Int { negative, arg }) = ahead.bignum(tag) else { return None };
         match i128::try_from(arg) {
             Ok(arg) if negative => Some((!arg).to_string()),

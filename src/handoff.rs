@@ -16,7 +16,7 @@ use crate::meta::TensorMeta;
 pub mod name {
     pub const TENSOR: &str = "$tenarc::Tensor";
     /// A tensor as two blocks: what stands before its payload, and the payload. Only for a serializer that
-    /// is known to be [`Encoder`](crate::ser::Encoder), without an offer of a slot.
+    /// is known to be [`Writer`](crate::wire::writer::Writer), without an offer of a slot.
     pub const WHOLE_TENSOR: &str = "$tenarc::WholeTensor";
     pub const NUMBERS: &str = "$tenarc::value::Numbers";
     pub const TAGGED: &str = "$tenarc::Tagged";

@@ -30,7 +30,7 @@ use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::segment::spelling;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload as Place, TensorItem};
 use crate::wire::walk::{Event as Found, Walk};
@@ -206,7 +206,7 @@ impl<'a> Items<'a> {
         let from = self.offset();
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let mut lengths = Lengths(self.buffers);
-        let mut wire = Wire::new(SegmentRead::new(rest, from, &mut lengths), self.limits);
+        let mut wire = Reader::new(SegmentRead::new(rest, from, &mut lengths), self.limits);
         let walk = &mut self.walk;
         let found = wire.within(walk.depth(), |wire| event(walk, wire))?;
         let place = |offset: u64| usize::try_from(offset - self.base).unwrap_or(usize::MAX);
@@ -232,7 +232,7 @@ impl<'a> Iterator for Items<'a> {
 /// `None` at the end of the input.
 fn event<'a>(
     walk: &mut Walk,
-    wire: &mut Wire<SegmentRead<'a, '_>>,
+    wire: &mut Reader<SegmentRead<'a, '_>>,
 ) -> Result<Option<(u64, Event<'a>)>> {
     // The events that are not reported take no bytes.
     let start = wire.offset();
@@ -251,7 +251,7 @@ fn event<'a>(
             Some(Found::Map(_)) => Event::Map,
             Some(Found::End { start, .. }) => return Ok(Some((start, Event::End))),
             Some(Found::Tag(tag::BIGNUM | tag::NEGATIVE_BIGNUM)) => {
-                walk.take(wire).within(1, Wire::skip)?;
+                walk.take(wire).within(1, Reader::skip)?;
                 Event::Integer
             }
             Some(Found::Tag(tag)) if tag::is_array(tag) => {
@@ -267,7 +267,7 @@ fn event<'a>(
 }
 
 /// Reads a map key.
-fn key<'a>(wire: &mut Wire<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
+fn key<'a>(wire: &mut Reader<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
     let head = wire.peek_head()?.map(|(head, _)| head);
     let step = spelling::key(wire)?;
     Ok(match head {
@@ -280,7 +280,7 @@ fn key<'a>(wire: &mut Wire<SegmentRead<'a, '_>>) -> Result<Key<'a>> {
 }
 
 /// Reads the content of an item that is not an array, map or tag. Its head was read.
-fn leaf<'a>(wire: &mut Wire<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
+fn leaf<'a>(wire: &mut Reader<SegmentRead<'a, '_>>, head: Head) -> Result<Event<'a>> {
     Ok(match head.major() {
         head::UNSIGNED | head::NEGATIVE => Event::Integer,
         head::BYTES => wire.string(head).map(|_| Event::Bytes)?,

@@ -12,7 +12,7 @@ use crate::io::source::SliceRead;
 pub use crate::mem::RawValue;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 use crate::wire::tag;
 
 impl RawValue {
@@ -21,7 +21,7 @@ impl RawValue {
     /// # Errors
     /// If `encoded` is not exactly one well-formed item, or is nested deeper than 128 levels.
     pub fn from_bytes(encoded: &[u8]) -> Result<&Self> {
-        let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+        let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
         wire.skip()?;
         match wire.peek()? {
             None => Ok(crate::mem::raw_value(encoded)),
@@ -106,7 +106,7 @@ pub fn holds_reference(item: &[u8]) -> bool {
 /// are not walked.
 pub fn is_deeper(item: &[u8], levels: usize) -> bool {
     let limits = Limits::default().with_max_depth(levels);
-    item.len() > levels && Wire::new(SliceRead::new(item), limits).skip().is_err()
+    item.len() > levels && Reader::new(SliceRead::new(item), limits).skip().is_err()
 }
 
 impl Serialize for RawValue {

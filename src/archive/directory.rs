@@ -10,7 +10,7 @@ use crate::io::source::SliceRead;
 use crate::segment::format::{self, Items, Record, RecordKind};
 use crate::segment::header;
 use crate::wire::head;
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 /// The number of entries in a block.
 pub const FAN: u64 = 64;
@@ -269,7 +269,7 @@ fn put_offsets(items: &mut Items, offsets: &[u64]) -> Result<()> {
     Ok(())
 }
 
-fn take_entries(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<Entry>> {
+fn take_entries(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<Vec<Entry>> {
     let len = array(wire)?;
     let mut entries = Vec::with_capacity(len);
     for _ in 0..len {
@@ -282,13 +282,13 @@ fn take_entries(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<Entry
     Ok(entries)
 }
 
-fn take_offsets(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<Vec<u64>> {
+fn take_offsets(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<Vec<u64>> {
     let len = array(wire)?;
     (0..len).map(|_| earlier(wire, before)).collect()
 }
 
 /// Reads an offset, which must be before the record that contains it: so no cycle is possible.
-fn earlier(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<u64> {
+fn earlier(wire: &mut Reader<SliceRead<'_>>, before: u64) -> Result<u64> {
     let offset = header::unsigned(wire, "an offset")?;
     if offset < before && offset >= format::MAGIC.len() as u64 {
         return Ok(offset);
@@ -298,7 +298,7 @@ fn earlier(wire: &mut Wire<SliceRead<'_>>, before: u64) -> Result<u64> {
 }
 
 /// Reads the head of an array, which must not have more items than a level of the directory.
-fn array(wire: &mut Wire<SliceRead<'_>>) -> Result<usize> {
+fn array(wire: &mut Reader<SliceRead<'_>>) -> Result<usize> {
     let at = wire.offset();
     let found = wire.head()?;
     match usize::try_from(found.arg) {

@@ -19,7 +19,7 @@ use crate::segment::path;
 use crate::segment::walk::Output;
 use crate::tensor::TensorInfo;
 use crate::wire::head;
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 use crate::wire::tag;
 
 /// What [`recover_to`](crate::archive::recover_to) kept of a value that was cut off by the end of the file.
@@ -131,7 +131,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             old.get(from..to).unwrap_or_default()
         };
-        let mut wire = Wire::new(SliceRead::new(old), self.limits);
+        let mut wire = Reader::new(SliceRead::new(old), self.limits);
         let mut new = Items::new();
         // References are found by their tag. The nesting of the items does not matter.
         let mut copied = 0;

@@ -11,7 +11,7 @@ use crate::io::source::{Bytes, Read};
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Text, Wire};
+use crate::wire::reader::{Item, Reader, Text};
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -288,7 +288,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.wire.within(0, Wire::skip)?;
+        self.wire.within(0, Reader::skip)?;
         visitor.visit_unit()
     }
 
@@ -298,7 +298,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
     }
 }
 
-/// Whether a tag that [`Wire::item`] returned marks something that can be read as a sequence.
+/// Whether a tag that [`Reader::item`] returned marks something that can be read as a sequence.
 fn is_array_tag(tag: u64) -> bool {
     !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
 }

@@ -24,7 +24,7 @@ pub use crate::io::source::{IoRead, Read, SliceRead};
 use crate::magic::{MAGIC, archive_as_message};
 pub use crate::options::{DecodeOptions, Limits};
 use crate::wire::head;
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 /// Decodes the value in `slice`, which must contain exactly one. Strings, byte strings and views can
 /// borrow from the slice.
@@ -90,7 +90,7 @@ pub fn from_reader_with<R: io::Read, T: DeserializeOwned>(
 /// ```
 #[derive(Debug)]
 pub struct Deserializer<R> {
-    pub(crate) wire: Wire<R>,
+    pub(crate) wire: Reader<R>,
     /// The offset at which the last option was entered, and how many were entered at that offset. See
     /// `enter_some`.
     some_at: u64,
@@ -128,7 +128,7 @@ impl<R: io::Read> Deserializer<IoRead<R>> {
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     pub(crate) fn over(src: R, options: DecodeOptions) -> Self {
-        Self { wire: Wire::new(src, options.limits), some_at: u64::MAX, some_count: 0 }
+        Self { wire: Reader::new(src, options.limits), some_at: u64::MAX, some_count: 0 }
     }
 
     /// The position in the input after the last decoded value, in bytes from its start.

@@ -14,12 +14,12 @@ use crate::elements::Element;
 use crate::io::source::Read;
 use crate::mem;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 /// The `Vec` that the visitor `V` would make of the array whose head was read, or `None`.
 #[inline(always)]
 pub fn plain_numbers<'de, V: Visitor<'de>, R: Read<'de>>(
-    wire: &mut Wire<R>,
+    wire: &mut Reader<R>,
     head: Head,
 ) -> Option<V::Value> {
     // The compiler knows the type, and drops all but one of these branches.
@@ -54,7 +54,7 @@ pub fn plain_numbers<'de, V: Visitor<'de>, R: Read<'de>>(
 /// they take.
 #[inline(never)]
 fn run<'de, V: Visitor<'de>, R: Read<'de>, A: Element>(
-    wire: &mut Wire<R>,
+    wire: &mut Reader<R>,
     head: Head,
     read: impl FnOnce(&[u8], usize) -> Option<(Vec<A>, usize)>,
 ) -> Option<V::Value> {

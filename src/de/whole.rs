@@ -52,11 +52,7 @@ impl<'de> VariantAccess<'de> for WholeTensor<'de> {
         Err(only_a_tensor())
     }
 
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value> {
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value> {
         Err(only_a_tensor())
     }
 }

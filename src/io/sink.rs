@@ -175,7 +175,11 @@ impl<O: Overflow> Sink<O> {
 
     #[inline(always)]
     fn has_room(&mut self, bytes: usize) -> Result<bool> {
-        if self.buf().capacity() - self.buf().len() >= bytes { Ok(true) } else { self.make_room(bytes) }
+        if self.buf().capacity() - self.buf().len() >= bytes {
+            Ok(true)
+        } else {
+            self.make_room(bytes)
+        }
     }
 
     #[cold]

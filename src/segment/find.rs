@@ -9,7 +9,7 @@ use crate::io::source::SliceRead;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
-use crate::wire::reader::{Left, Wire};
+use crate::wire::reader::{Left, Reader};
 use crate::wire::tag;
 
 /// Returns the range of `metadata` that holds the item at `path`.
@@ -227,7 +227,7 @@ impl<'a> Search<'a, '_> {
             Some(len) => self.at += len,
             // The item contains indefinite lengths or is malformed: the full parser decides.
             None => {
-                let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
+                let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
                 wire.skip().map_err(|error| error.moved_by(self.at as u64))?;
                 self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
             }
@@ -316,7 +316,7 @@ impl<'a> Search<'a, '_> {
             self.at += len + key.len();
             return Ok(self.after(next, key));
         }
-        let mut wire = Wire::new(SliceRead::new(self.rest()), self.limits);
+        let mut wire = Reader::new(SliceRead::new(self.rest()), self.limits);
         let key = key(&mut wire).map_err(|error| error.moved_by(self.at as u64))?;
         self.at += usize::try_from(wire.offset()).unwrap_or(usize::MAX);
         Ok(self.after(next, key.as_bytes()))

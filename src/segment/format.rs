@@ -8,7 +8,7 @@ use crate::io::sink::{Memory, Sink};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 pub use crate::magic::MAGIC;
 
@@ -159,7 +159,7 @@ pub struct Record<'a> {
     pub hash: u64,
     /// The number of fields after the version.
     pub fields: u64,
-    pub wire: Wire<SliceRead<'a>>,
+    pub wire: Reader<SliceRead<'a>>,
     /// Offset of the content from the start of the record.
     pub content: u64,
 }
@@ -167,7 +167,7 @@ pub struct Record<'a> {
 /// Returns an error if the record has another format version.
 pub fn known_version(record: &[u8], offset: u64) -> Result<()> {
     let content = record_len(record).and_then(|lengths| record.get(lengths.head..));
-    let mut wire = Wire::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
+    let mut wire = Reader::new(SliceRead::new(content.unwrap_or_default()), Limits::default());
     if let (Ok(tag), Ok(array), Ok(version)) = (wire.head(), wire.head(), wire.head())
         && tag.major() == head::TAG
         && RecordKind::of_tag(tag.arg).is_some()
@@ -206,7 +206,7 @@ pub fn open_record(record: &[u8], offset: u64) -> Result<Record<'_>> {
         ))
         .at(offset));
     }
-    let mut wire = Wire::new(SliceRead::new(content), Limits::default());
+    let mut wire = Reader::new(SliceRead::new(content), Limits::default());
     let mut head = || wire.head().map_err(|error| error.moved_by(offset + lengths.head as u64));
     let (tag, array, version) = (head()?, head()?, head()?);
     let kind = RecordKind::of_tag(tag.arg).filter(|_| tag.major() == head::TAG);
@@ -384,7 +384,7 @@ mod tests {
         for gap in (0..3000).chain(65_000..65_536).take_while(|&gap| gap < most) {
             let bytes = padding(gap).unwrap();
             assert_eq!(bytes.len() as u64, gap);
-            let mut wire = Wire::new(SliceRead::new(&bytes), Limits::default());
+            let mut wire = Reader::new(SliceRead::new(&bytes), Limits::default());
             let mut items = 0;
             while wire.peek().unwrap().is_some() {
                 let head = wire.head().unwrap();

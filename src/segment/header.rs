@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::source::SliceRead;
 use crate::wire::head;
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 /// The decoded header of a segment.
 #[derive(Clone, Debug)]
@@ -163,7 +163,7 @@ impl Header {
     }
 }
 
-fn optional_text(wire: &mut Wire<SliceRead<'_>>, max: usize) -> Result<Option<Box<str>>> {
+fn optional_text(wire: &mut Reader<SliceRead<'_>>, max: usize) -> Result<Option<Box<str>>> {
     let at = wire.offset();
     let found = wire.head()?;
     if found.initial == head::NULL {
@@ -177,11 +177,11 @@ fn optional_text(wire: &mut Wire<SliceRead<'_>>, max: usize) -> Result<Option<Bo
 }
 
 /// Reads the name of a segment: a text, or null for none.
-pub fn name(wire: &mut Wire<SliceRead<'_>>) -> Result<Option<Box<str>>> {
+pub fn name(wire: &mut Reader<SliceRead<'_>>) -> Result<Option<Box<str>>> {
     optional_text(wire, format::MAX_NAME)
 }
 
-pub fn unsigned(wire: &mut Wire<SliceRead<'_>>, what: &str) -> Result<u64> {
+pub fn unsigned(wire: &mut Reader<SliceRead<'_>>, what: &str) -> Result<u64> {
     let at = wire.offset();
     let found = wire.head()?;
     if found.major() == head::UNSIGNED {

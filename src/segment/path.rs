@@ -14,7 +14,7 @@ use crate::meta::TensorMeta;
 use crate::options::Limits;
 use crate::tensor::TensorInfo;
 use crate::wire::head;
-use crate::wire::reader::{Item, Left, Wire};
+use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload, TensorItem};
 use crate::wire::walk::{Event, Walk};
@@ -23,7 +23,7 @@ use crate::wire::walk::{Event, Walk};
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
     let range = find(metadata, path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
-    let mut wire = Wire::new(SliceRead::new(item), limits);
+    let mut wire = Reader::new(SliceRead::new(item), limits);
     let mut head = wire.head()?;
     while head.major() == head::TAG && !tag::is_leaf(head.arg) {
         head = wire.head()?;
@@ -33,14 +33,14 @@ pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> 
     match head.major() {
         head::ARRAY => {
             while wire.more(&mut left)? {
-                wire.within(0, Wire::skip)?;
+                wire.within(0, Reader::skip)?;
                 keys.push(keys.len().to_string());
             }
         }
         head::MAP => {
             while wire.more(&mut left)? {
                 keys.push(key(&mut wire)?.into_owned());
-                wire.within(0, Wire::skip)?;
+                wire.within(0, Reader::skip)?;
             }
         }
         _ => {
@@ -61,7 +61,7 @@ pub fn tensor_at<'de>(
     limits: Limits,
 ) -> Result<(TensorItem, &'de [u8])> {
     let mut lengths = Lengths(&header.layout.buffers);
-    let mut wire = Wire::new(SegmentRead::new(item, base, &mut lengths), limits);
+    let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), limits);
     let at = wire.offset();
     let found = loop {
         match wire.item()? {
@@ -163,7 +163,7 @@ pub fn visit(
 ) -> Result<()> {
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
-    let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
     let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) };
     let visited = visit.all(&mut |path, _, item| {
@@ -188,7 +188,7 @@ pub fn references(
 ) -> Result<()> {
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
-    let mut wire = Wire::new(SegmentRead::new(metadata, base, &mut lengths), limits);
+    let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     Visit { metadata, base, wire: &mut wire, path: None }.all(&mut |_, at, item| each(at, item))
 }
 
@@ -217,7 +217,7 @@ struct Visit<'v, 'de, R> {
     metadata: &'de [u8],
     /// Offset of the metadata in the archive.
     base: u64,
-    wire: &'v mut Wire<R>,
+    wire: &'v mut Reader<R>,
     /// The path of the next item, if paths are recorded.
     path: Option<&'v mut Path>,
 }
@@ -256,7 +256,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                         each(self.path.as_deref(), wire.offset(), &item);
                         wire.skip_payload(&item)?;
                     } else {
-                        wire.within(1, Wire::skip)?;
+                        wire.within(1, Reader::skip)?;
                     }
                     self.leave();
                 }
@@ -288,7 +288,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
     fn key(&self, at: u64) -> Result<Cow<'de, str>> {
         let start = usize::try_from(at - self.base).unwrap_or(usize::MAX);
         let item = SliceRead::new(self.metadata.get(start..).unwrap_or_default());
-        let key = key(&mut Wire::new(item, self.wire.limits()));
+        let key = key(&mut Reader::new(item, self.wire.limits()));
         key.map_err(|error| error.moved_by(at))
     }
 }

@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head;
-use crate::wire::reader::{Text, Wire};
+use crate::wire::reader::{Reader, Text};
 use crate::wire::tag;
 use crate::wire::walk::{Event, Walk};
 
 /// Reads the next map key as a component of a path: text unchanged, other keys in diagnostic notation.
-pub fn key<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Cow<'de, str>> {
+pub fn key<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
     if let Some(text) = wire.short_text() {
         return text.map(Text::into_cow);
     }
@@ -145,7 +145,7 @@ impl Ambiguous {
 
 impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     fn with_hashes(metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
-        let wire = || Wire::new(SliceRead::new(metadata), limits);
+        let wire = || Reader::new(SliceRead::new(metadata), limits);
         let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
         if has_odd_keys(&mut wire())? {
             found.dotted = found.repeated(Form::Dotted, wire)?;
@@ -179,7 +179,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
     fn repeated<'a>(
         &self,
         form: Form,
-        wire: impl Fn() -> Wire<SliceRead<'a>>,
+        wire: impl Fn() -> Reader<SliceRead<'a>>,
     ) -> Result<HashSet<u64>> {
         let start = self.hashes.build_hasher();
         // For each tensor path, whether a value with this path was seen.
@@ -204,7 +204,7 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
 
 /// Whether the metadata has keys that could make two paths equal: keys with dots, empty keys, or keys
 /// that occur twice in one map.
-fn has_odd_keys(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
+fn has_odd_keys(wire: &mut Reader<SliceRead<'_>>) -> Result<bool> {
     // The keys of the maps around the next item, and for each of these maps how many of the keys are outside.
     let (mut keys, mut outside) = (Vec::new(), Vec::new());
     let mut walk = Walk::default();
@@ -227,7 +227,7 @@ fn has_odd_keys(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
                 }
                 keys.truncate(outside);
             }
-            Event::Tag(tag) if tag::is_leaf(tag) => walk.take(wire).within(1, Wire::skip)?,
+            Event::Tag(tag) if tag::is_leaf(tag) => walk.take(wire).within(1, Reader::skip)?,
             Event::Leaf(head) => wire.skip_rest(head)?,
             Event::Element(_) | Event::Value { .. } => {}
             Event::Array(_) | Event::Tag(_) | Event::End { .. } => {}
@@ -239,7 +239,7 @@ fn has_odd_keys(wire: &mut Wire<SliceRead<'_>>) -> Result<bool> {
 /// Calls `each` for every value with a hasher that has read its path, and with whether it is a tensor. `root`
 /// is a new hasher.
 fn hash_paths<H: Hasher + Clone>(
-    wire: &mut Wire<SliceRead<'_>>,
+    wire: &mut Reader<SliceRead<'_>>,
     form: Form,
     root: &H,
     each: &mut dyn FnMut(&H, bool),
@@ -269,7 +269,7 @@ fn hash_paths<H: Hasher + Clone>(
             Event::End { major: head::ARRAY | head::MAP, .. } => drop(around.pop()),
             Event::Tag(tag) if tag::is_leaf(tag) => {
                 each(&path, tag::is_array(tag));
-                walk.take(wire).within(1, Wire::skip)?;
+                walk.take(wire).within(1, Reader::skip)?;
             }
             Event::Leaf(head) => {
                 each(&path, false);
@@ -396,7 +396,7 @@ mod tests {
             (b"\xd8\x20\x61a", "32(\"a\")"),
         ];
         for (encoded, expected) in cases {
-            let mut wire = Wire::new(SliceRead::new(encoded), Limits::default());
+            let mut wire = Reader::new(SliceRead::new(encoded), Limits::default());
             assert_eq!(key(&mut wire).unwrap(), expected, "{encoded:x?}");
             assert!(wire.rest().is_empty(), "{expected}");
         }

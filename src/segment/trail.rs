@@ -4,7 +4,7 @@ use super::spelling::{self, Path, Step};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
-use crate::wire::reader::Wire;
+use crate::wire::reader::Reader;
 
 /// Parses metadata while it is being written. Each call continues where the previous one ended, so that
 /// the metadata is parsed once in total.
@@ -93,7 +93,7 @@ impl Trail {
         match &mut frame.place {
             Place::Key(start) => {
                 let item = SliceRead::new(written.get(*start..self.at).unwrap_or_default());
-                let key = spelling::key(&mut Wire::new(item, Limits::default()));
+                let key = spelling::key(&mut Reader::new(item, Limits::default()));
                 // The save fails anyway if a key cannot be read back.
                 let step = key.map_or(Step::InKey, |key| Step::Key(key.into_owned()));
                 frame.place = Place::Value(step);

@@ -21,9 +21,9 @@ use crate::io::checksum::{self, Hasher, Identity};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
-use crate::ser::Encoder;
 use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target};
+use crate::wire::writer::Writer;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
 pub struct Plan {
@@ -157,7 +157,7 @@ fn walk<T: Serialize + ?Sized>(
     let walk = Walk { expected, scratch: Vec::new(), apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
     let options = EncodeOptions::default().with_typed_arrays(true);
-    let mut encoder = Encoder::new(Sink::new(buf, walk), options);
+    let mut encoder = Writer::new(Sink::new(buf, walk), options);
     let mut result = value.serialize(&mut encoder);
     if result.is_ok() {
         result = encoder.end();

@@ -215,7 +215,7 @@ impl Serializer for CaptureBlock<'_> {
 /// A serializer that appends a byte string, or each of a sequence of byte strings, to a sink.
 pub struct PutBlocks<'a, O: Overflow>(pub &'a mut Sink<O>);
 
-impl<'a, O: Overflow> Serializer for PutBlocks<'a, O> {
+impl<O: Overflow> Serializer for PutBlocks<'_, O> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use serde::ser;
 
-use super::encoder::Encoder;
 use super::pack::{Grab, GrabBool, Kind, Packing, Primitive, number, plain};
 use crate::error::{Error, Result};
 use crate::io::sink::MAX_ROOM;
@@ -11,7 +10,8 @@ use crate::mem::MAX_HEAD;
 use crate::value;
 use crate::wire::apart::Target;
 use crate::wire::head;
-use crate::wire::writer::{Plain, bool};
+use crate::wire::items::{Plain, bool};
+use crate::wire::writer::Writer;
 
 /// The most numbers that are written together.
 const RUN: usize = 512;
@@ -21,7 +21,7 @@ const RUN: usize = 512;
 /// Errors are made by functions that get copies of the fields. If they got a reference to the whole, the
 /// compiler would have to keep it in memory during a loop over the elements.
 pub struct Compound<'a, O: Target> {
-    pub(super) encoder: &'a mut Encoder<O>,
+    pub(super) encoder: &'a mut Writer<O>,
     /// The number of elements or entries that was announced. `None` for an indefinite length.
     total: Option<usize>,
     /// The number of elements or entries still to come. For an indefinite length it starts with
@@ -37,11 +37,7 @@ pub struct Compound<'a, O: Target> {
 
 impl<'a, O: Target> Compound<'a, O> {
     #[inline(always)]
-    pub(super) fn begin(
-        encoder: &'a mut Encoder<O>,
-        major: u8,
-        len: Option<usize>,
-    ) -> Result<Self> {
+    pub(super) fn begin(encoder: &'a mut Writer<O>, major: u8, len: Option<usize>) -> Result<Self> {
         encoder.enter(1)?;
         encoder.sink.container(major, len)?;
         Ok(Self::unwritten(encoder, len))
@@ -49,14 +45,14 @@ impl<'a, O: Target> Compound<'a, O> {
 
     /// An array or map whose head is not written yet.
     #[inline(always)]
-    fn unwritten(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Self {
+    fn unwritten(encoder: &'a mut Writer<O>, len: Option<usize>) -> Self {
         let left = len.unwrap_or(usize::MAX);
         Self { encoder, total: len, left, levels: 1, variant: None, keyed: false }
     }
 
     #[inline]
     pub(super) fn begin_variant(
-        encoder: &'a mut Encoder<O>,
+        encoder: &'a mut Writer<O>,
         variant: &'static str,
         major: u8,
         len: usize,
@@ -189,7 +185,7 @@ impl<'a, O: Target> Compound<'a, O> {
 /// Ends an array or map of indefinite length, or one that has another length than was announced.
 #[inline(never)]
 fn finish_unusual<O: Target>(
-    encoder: &mut Encoder<O>,
+    encoder: &mut Writer<O>,
     keyed: bool,
     left: Option<usize>,
     variant: Option<&'static str>,
@@ -369,14 +365,14 @@ impl<O: Target> Drop for Sequence<'_, O> {
 
 #[cold]
 #[inline(never)]
-fn abandon<O: Target>(encoder: &mut Encoder<O>, packing: Packing) {
+fn abandon<O: Target>(encoder: &mut Writer<O>, packing: Packing) {
     // An error occurred already, and this writes nothing that could fail.
     let _ = packing.abandon(encoder);
 }
 
 impl<'a, O: Target> Sequence<'a, O> {
     #[inline(always)]
-    pub(super) fn begin(encoder: &'a mut Encoder<O>, len: Option<usize>) -> Result<Self> {
+    pub(super) fn begin(encoder: &'a mut Writer<O>, len: Option<usize>) -> Result<Self> {
         let (compound, mode) = match len {
             Some(len) if encoder.options.typed_arrays && Kind::may_pack(len) => {
                 (Compound::unwritten(encoder, Some(len)), Mode::Undecided)
@@ -398,7 +394,7 @@ struct Parts {
 /// Writes an element in a mode other than [`Mode::Plain`], and changes the mode if needed.
 #[inline(never)]
 fn packed<O: Target, T: Serialize + ?Sized>(
-    encoder: &mut Encoder<O>,
+    encoder: &mut Writer<O>,
     mut parts: Parts,
     value: &T,
 ) -> (Parts, Result<()>) {
@@ -408,7 +404,7 @@ fn packed<O: Target, T: Serialize + ?Sized>(
 }
 
 fn decide<O: Target, T: Serialize + ?Sized>(
-    encoder: &mut Encoder<O>,
+    encoder: &mut Writer<O>,
     mode: Mode,
     parts: &mut Parts,
     value: &T,
@@ -479,7 +475,7 @@ impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
 }
 
 #[inline(never)]
-fn end_packed<O: Target>(encoder: &mut Encoder<O>, parts: Parts) -> Result<()> {
+fn end_packed<O: Target>(encoder: &mut Writer<O>, parts: Parts) -> Result<()> {
     match (parts.mode, parts.packing) {
         (Mode::Packing, Some(packing)) if packing.is_full() => packing.finish(encoder),
         (Mode::Packing, Some(packing)) => packing.unpack(encoder)?.finish(),

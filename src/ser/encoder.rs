@@ -1,7 +1,6 @@
-//! [`Encoder`], the serializer that all functions of [`crate::ser`] use.
+//! serde's `Serializer` for [`Writer`].
 
 use std::any::TypeId;
-use std::io;
 
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
@@ -12,105 +11,15 @@ use super::pack::{Grab, Kind, Packing, Primitive, is_bool, is_never_none, is_num
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::io::sink::{Memory, Overflow, Sink, Stage};
 use crate::meta::TensorMeta;
-use crate::options::EncodeOptions;
 use crate::raw;
 use crate::value;
 use crate::wire::apart::{Apart, Target};
-use crate::wire::writer::{self, ArrayHead};
+use crate::wire::items::{self, ArrayHead};
+use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
 
-/// Writes values as CBOR to a sink.
-pub struct Encoder<O: Overflow> {
-    pub(crate) sink: Sink<O>,
-    pub(super) options: EncodeOptions,
-    /// How many more levels of nesting may be entered.
-    depth: usize,
-    /// The position of the last `Some`, and how many of them were at that position: see
-    /// [`Encoder::mark_some`].
-    some_at: u64,
-    some_count: usize,
-}
-
-impl<O: Target> Encoder<O> {
-    pub fn new(sink: Sink<O>, options: EncodeOptions) -> Self {
-        Self { sink, options, depth: options.max_depth, some_at: u64::MAX, some_count: 0 }
-    }
-
-    /// Checks that the value is complete, and flushes everything to the writer.
-    pub fn end(&mut self) -> Result<()> {
-        if !self.at_top() {
-            return Err(Error::data("the value left an array or map unfinished"));
-        }
-        self.sink.flush()
-    }
-
-    pub(super) fn at_top(&self) -> bool {
-        self.depth == self.options.max_depth
-    }
-
-    #[inline(always)]
-    pub(super) fn enter(&mut self, levels: usize) -> Result<()> {
-        match self.depth.checked_sub(levels) {
-            Some(depth) => {
-                self.depth = depth;
-                Ok(())
-            }
-            None => Err(self.too_deep()),
-        }
-    }
-
-    /// Checks that this many more levels may be entered.
-    #[inline]
-    pub(super) fn room(&self, levels: usize) -> Result<()> {
-        if self.depth < levels { Err(self.too_deep()) } else { Ok(()) }
-    }
-
-    fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
-        if u64::try_from(arg).is_err() {
-            // A bignum has a tag, which is one level.
-            self.room(1)?;
-        }
-        self.sink.wide(negative, arg)
-    }
-
-    #[cold]
-    pub(super) fn too_deep(&self) -> Error {
-        let max = self.options.max_depth;
-        Error::limit(format!("the value is nested deeper than {max} levels"))
-    }
-
-    /// Leaves the levels of an array or map. If it was the outermost one, flushes everything to the
-    /// writer.
-    #[inline(always)]
-    pub(super) fn leave(&mut self, levels: usize) -> Result<()> {
-        let depth = self.depth + levels;
-        if depth == self.options.max_depth {
-            // If this fails, the depth stays, so that `Serializer::begin` rejects further values.
-            self.sink.flush()?;
-        }
-        self.depth = depth;
-        Ok(())
-    }
-
-    /// Comes before null and other items that an option reads as `None`. Writes a tag for each `Some`
-    /// around the item, because otherwise `Some(None)` would be read as `None`.
-    #[inline]
-    fn mark_some(&mut self) -> Result<()> {
-        if self.some_at == self.sink.position() { self.write_somes() } else { Ok(()) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn write_somes(&mut self) -> Result<()> {
-        self.room(self.some_count)?;
-        for _ in 0..self.some_count {
-            self.sink.head(head::TAG, tag::SOME)?;
-        }
-        Ok(())
-    }
-
+impl<O: Target> Writer<O> {
     #[inline]
     fn null(&mut self) -> Result<()> {
         self.mark_some()?;
@@ -167,7 +76,7 @@ impl<O: Target> Encoder<O> {
         }
     }
 
-    /// Writes a tag and its content. Not a part of [`Encoder::ours`], so that nested tags use less
+    /// Writes a tag and its content. Not a part of [`Writer::ours`], so that nested tags use less
     /// stack.
     fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let Slot::Number(number) = handoff::take() else { return value.serialize(self) };
@@ -290,13 +199,6 @@ impl<O: Target> Encoder<O> {
     }
 }
 
-/// Whether `S` is an encoder that writes tensors in place, and not to buffers of an archive.
-#[inline(always)]
-pub fn writes_in_place<S>() -> bool {
-    typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Memory<&'static mut Vec<u8>>>>()
-        || typeid::of::<S>() == TypeId::of::<&'static mut Encoder<Stage<&'static mut dyn io::Write>>>()
-}
-
 /// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.
 pub fn blocks<T: Serialize + ?Sized>(
     len: usize,
@@ -357,7 +259,7 @@ macro_rules! unsigned {
     )*};
 }
 
-impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
+impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Sequence<'a, O>;
@@ -370,7 +272,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
 
     #[inline]
     fn serialize_bool(self, v: bool) -> Result<()> {
-        self.sink.put([writer::bool(v)])
+        self.sink.put([items::bool(v)])
     }
 
     signed! {
@@ -440,17 +342,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Encoder<O> {
         if is_never_none::<T>() {
             return value.serialize(self);
         }
-        let at = self.sink.position();
-        if self.some_at == at {
-            self.some_count += 1;
-            // Each `Some` uses stack, although nothing is written yet.
-            if self.some_count > self.options.max_depth {
-                return Err(self.too_deep());
-            }
-        } else {
-            self.some_at = at;
-            self.some_count = 1;
-        }
+        self.some()?;
         value.serialize(self)
     }
 

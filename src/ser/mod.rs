@@ -15,9 +15,10 @@ pub use crate::soft::SoftFail;
 
 pub(crate) use self::capture::Capture;
 use self::compound::{Compound, Sequence};
-pub(crate) use self::encoder::{Encoder, blocks, writes_in_place};
+pub(crate) use self::encoder::blocks;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink, Stage};
+use crate::wire::writer::Writer;
 
 /// Encodes a value into a new vector.
 ///
@@ -66,7 +67,7 @@ pub fn append_to_with<T: Serialize + ?Sized>(
     let start = buffer.len();
     let mut undo = Undo { buffer, start, is_done: false };
     let buffer = &mut *undo.buffer;
-    let mut first = Encoder::new(Sink::new(buffer, Memory::measuring()), options);
+    let mut first = Writer::new(Sink::new(buffer, Memory::measuring()), options);
     let mut result = value.serialize(&mut first);
     let (buffer, end, mut memory) = first.sink.into_parts();
     if let Some(stash) = memory.take_stash() {
@@ -108,7 +109,7 @@ fn write_measured<T: Serialize + ?Sized>(
         let what = format!("out of memory: cannot allocate {len} bytes to write");
         return Err(Error::limit(what));
     }
-    let mut second = Encoder::new(Sink::new(&mut *out, Memory::growing()), options);
+    let mut second = Writer::new(Sink::new(&mut *out, Memory::growing()), options);
     value.serialize(&mut second)?;
     let found = out.len() as u64;
     if found == end {
@@ -146,7 +147,7 @@ pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
 ) -> Result<()> {
     // A trait object, so that the encoder is compiled once and not for each type of writer.
     let writer: &mut dyn io::Write = &mut writer;
-    let mut encoder = Encoder::new(Stage::sink(writer), options);
+    let mut encoder = Writer::new(Stage::sink(writer), options);
     value.serialize(&mut encoder)?;
     encoder.sink.flush()
 }
@@ -155,7 +156,7 @@ pub fn to_writer_with<W: io::Write, T: Serialize + ?Sized>(
 ///
 /// When a call returns, all bytes of its value have been passed to the writer.
 pub struct Serializer<W: io::Write> {
-    encoder: Encoder<Stage<W>>,
+    encoder: Writer<Stage<W>>,
     broken: bool,
 }
 
@@ -173,7 +174,7 @@ impl<W: io::Write> Serializer<W> {
 
     /// A serializer that writes to `writer`, with options.
     pub fn with_options(writer: W, options: EncodeOptions) -> Self {
-        Self { encoder: Encoder::new(Stage::sink(writer), options), broken: false }
+        Self { encoder: Writer::new(Stage::sink(writer), options), broken: false }
     }
 
     /// The writer.
@@ -192,14 +193,14 @@ impl<W: io::Write> Serializer<W> {
     }
 
     /// Starts a value. An error if an earlier value was written only partly.
-    fn begin(&mut self) -> Result<&mut Encoder<Stage<W>>> {
+    fn begin(&mut self) -> Result<&mut Writer<Stage<W>>> {
         if self.broken || !self.encoder.at_top() {
             return Err(Error::data("an earlier value failed part-way, so the stream is broken"));
         }
         Ok(&mut self.encoder)
     }
 
-    fn whole(&mut self, write: impl FnOnce(&mut Encoder<Stage<W>>) -> Result<()>) -> Result<()> {
+    fn whole(&mut self, write: impl FnOnce(&mut Writer<Stage<W>>) -> Result<()>) -> Result<()> {
         self.begin()?;
         // Stays true if the value's code panics.
         self.broken = true;

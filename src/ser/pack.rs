@@ -8,14 +8,14 @@ use serde::ser::Serializer;
 
 use super::capture::refuse;
 use super::compound::Compound;
-use super::encoder::Encoder;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
-use crate::wire::head;
-use crate::wire::writer::{Plain, signed};
 use crate::wire::apart::{Apart, Target};
+use crate::wire::head;
+use crate::wire::items::{Plain, signed};
+use crate::wire::writer::Writer;
 
 /// Sequences of floats with fewer bytes than this are not packed.
 const MIN_FLOAT_BYTES: usize = 32;
@@ -78,7 +78,7 @@ enum Place {
 const WINDOW: usize = 64 << 10;
 
 impl Packing {
-    pub fn begin<O: Target>(encoder: &mut Encoder<O>, kind: Kind, len: usize) -> Result<Self> {
+    pub fn begin<O: Target>(encoder: &mut Writer<O>, kind: Kind, len: usize) -> Result<Self> {
         // No real sequence has a length that overflows.
         let bytes = len.saturating_mul(kind.size());
         let mut number = None;
@@ -106,7 +106,7 @@ impl Packing {
         self.count == self.len
     }
 
-    pub fn finish<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    pub fn finish<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<()> {
         if let Place::Apart { .. } = self.place {
             self.hand_on(encoder)?;
             let number = match encoder.sink.apart() {
@@ -123,7 +123,7 @@ impl Packing {
     }
 
     /// Returns the lent buffer without the elements.
-    pub fn abandon<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    pub fn abandon<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<()> {
         match self.place {
             Place::Here { before, .. } => {
                 self.buf.truncate(before);
@@ -137,7 +137,7 @@ impl Packing {
 
     /// Stops packing: writes the collected elements as a plain array, to which the rest can be added.
     #[cold]
-    pub fn unpack<O: Target>(mut self, encoder: &mut Encoder<O>) -> Result<Compound<'_, O>> {
+    pub fn unpack<O: Target>(mut self, encoder: &mut Writer<O>) -> Result<Compound<'_, O>> {
         let packed = match self.place {
             Place::Here { before, start } => {
                 let packed = self.buf.split_off(start);
@@ -163,7 +163,7 @@ impl Packing {
     }
 
     /// If the elements go to a buffer of an archive, passes on those that were collected.
-    fn hand_on<O: Target>(&mut self, encoder: &mut Encoder<O>) -> Result<()> {
+    fn hand_on<O: Target>(&mut self, encoder: &mut Writer<O>) -> Result<()> {
         let Place::Apart { started, wanted, .. } = &mut self.place else { return Ok(()) };
         let Some(apart) = encoder.sink.apart() else { return Ok(()) };
         if !*started {
@@ -191,7 +191,7 @@ impl Packing {
     /// Appends a number and returns true. Returns false if the number has another type, or if the
     /// announced length was reached.
     #[inline(always)]
-    pub fn push<O: Target>(&mut self, encoder: &mut Encoder<O>, number: Primitive) -> Result<bool> {
+    pub fn push<O: Target>(&mut self, encoder: &mut Writer<O>, number: Primitive) -> Result<bool> {
         if self.buf.capacity() - self.buf.len() < self.kind.size() {
             self.hand_on(encoder)?;
         }
@@ -203,7 +203,7 @@ impl Packing {
     #[inline(always)]
     fn run<O, I, const N: usize>(
         &mut self,
-        encoder: &mut Encoder<O>,
+        encoder: &mut Writer<O>,
         items: &mut I,
         get: impl Fn(Primitive) -> Option<[u8; N]>,
     ) -> Result<Option<I::Item>>
@@ -350,7 +350,7 @@ macro_rules! numbers {
             #[inline]
             pub fn fill<O, I>(
                 &mut self,
-                encoder: &mut Encoder<O>,
+                encoder: &mut Writer<O>,
                 items: &mut I,
             ) -> Result<Option<I::Item>>
             where

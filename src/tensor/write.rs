@@ -7,9 +7,9 @@ use super::{Order, TensorMeta, ToTensor};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
-use crate::ser::writes_in_place;
 use crate::shape::Shape;
-use crate::wire::writer::ArrayHead;
+use crate::wire::items::ArrayHead;
+use crate::wire::writer::writes_in_place;
 
 #[inline]
 pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(

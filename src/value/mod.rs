@@ -30,7 +30,7 @@ use crate::raw;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Left, Text, Wire, unexpected_break};
+use crate::wire::reader::{Left, Reader, Text, unexpected_break};
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -99,7 +99,7 @@ pub enum Value {
 }
 
 /// Reads one item.
-pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Wire<R>) -> Result<Value> {
+pub(crate) fn read<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Value> {
     wire.charge(size_of::<Value>() as u64)?;
     let at = wire.offset();
     let head = wire.head()?;
@@ -132,7 +132,7 @@ fn simple(head: head::Head) -> Result<Value> {
     })
 }
 
-fn owned_text<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<String> {
+fn owned_text<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<String> {
     Ok(match wire.text(head)? {
         Text::Owned(text) => text,
         Text::Borrowed(text) => {
@@ -143,7 +143,7 @@ fn owned_text<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result
     })
 }
 
-fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Vec<u8>> {
+fn owned_bytes<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Vec<u8>> {
     Ok(match wire.string(head)? {
         Bytes::Owned(bytes) => bytes,
         Bytes::Copied(bytes) => bytes.to_vec(),
@@ -154,7 +154,7 @@ fn owned_bytes<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Resul
     })
 }
 
-fn read_array<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
+fn read_array<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
     let mut items = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
@@ -166,7 +166,7 @@ fn read_array<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result
     Ok(Value::Array(items))
 }
 
-fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<Value> {
+fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result<Value> {
     wire.enter()?;
     let mut left = Left::of(head);
     let mut entries = Vec::with_capacity(wire.size_hint(left).unwrap_or(0).min(1024));
@@ -179,7 +179,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Wire<R>, head: head::Head) -> Result<V
     Ok(Value::Map(entries))
 }
 
-fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
+fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
         array if tag::is_array(array) => read_tensor(wire, tag, at),
         _ => {
@@ -196,7 +196,7 @@ fn read_tagged<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
     }
 }
 
-fn read_tensor<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Result<Value> {
+fn read_tensor<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
     let item = wire.tensor(tag).map_err(|error| error.at(at))?;
     let kind = item.kind;
     let (meta, elements) = wire.payload_elements(item)?;
@@ -207,8 +207,8 @@ fn read_tensor<'de, R: Read<'de>>(wire: &mut Wire<R>, tag: u64, at: u64) -> Resu
     })
 }
 
-impl<'de, R: Read<'de>> Wire<R> {
-    /// Like [`Wire::capture`], but the result contains the payloads that are in buffers.
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Like [`Reader::capture`], but the result contains the payloads that are in buffers.
     pub fn capture_whole(&mut self) -> Result<Bytes<'de, 'static>> {
         let at = self.offset();
         // Items are borrowed here, because metadata is in memory.
@@ -220,7 +220,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         let whole = match self.src.buffers() {
             Some(buffers) if raw::holds_reference(item) => {
                 let source = SegmentRead::new(item, at, buffers);
-                crate::to_vec(&read(&mut Wire::new(source, limits))?)?
+                crate::to_vec(&read(&mut Reader::new(source, limits))?)?
             }
             _ => return Ok(Bytes::Borrowed(item)),
         };

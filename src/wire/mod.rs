@@ -3,6 +3,7 @@
 
 pub mod apart;
 pub mod head;
+pub mod items;
 pub mod number;
 pub mod payload;
 pub mod reader;

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::reader::Wire;
+use super::reader::Reader;
 use super::tensor::{Payload, TensorItem};
 use crate::dtype::DType;
 use crate::elements::{Element, Elements, with_type};
@@ -13,16 +13,14 @@ use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, LARGE};
 use crate::meta::TensorMeta;
 
-impl<'de, R: Read<'de>> Wire<R> {
+impl<'de, R: Read<'de>> Reader<R> {
     /// The next `len` bytes, which are a payload in one block. `word` is the size in bytes to which views
     /// of it are aligned.
     #[inline]
     pub fn payload_block(&mut self, word: usize, len: usize) -> Result<Bytes<'de, '_>> {
         if self.src.remaining().is_some() {
             return match self.src.take(len, "a tensor")? {
-                Bytes::Borrowed(bytes) => {
-                    Ok(Bytes::Borrowed(self.src.aligned(bytes, word)))
-                }
+                Bytes::Borrowed(bytes) => Ok(Bytes::Borrowed(self.src.aligned(bytes, word))),
                 // Does not happen: a source in memory returns borrowed bytes.
                 Bytes::Copied(bytes) => Ok(Bytes::Owned(bytes.to_vec())),
                 Bytes::Owned(bytes) => Ok(Bytes::Owned(bytes)),
@@ -33,7 +31,7 @@ impl<'de, R: Read<'de>> Wire<R> {
     }
 
     /// The payload as little-endian bytes, borrowed from the input if possible. The caller must call
-    /// [`Wire::close`] next.
+    /// [`Reader::close`] next.
     #[inline]
     pub fn payload_bytes(&mut self, item: TensorItem) -> Result<(TensorMeta, Bytes<'de, '_>)> {
         let bytes = match item.payload {
@@ -197,7 +195,7 @@ trait Fill {
 }
 
 struct FromWire<'w, R> {
-    wire: &'w mut Wire<R>,
+    wire: &'w mut Reader<R>,
     origin: Origin,
     len: usize,
 }

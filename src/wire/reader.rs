@@ -12,13 +12,13 @@ use crate::io::source::{Bytes, Read, SliceRead, Source as _, pass_over, reserve}
 use crate::mem;
 use crate::options::Limits;
 
-impl<'de> Wire<SliceRead<'de>> {
+impl<'de> Reader<SliceRead<'de>> {
     /// The bytes that were not read yet.
     pub fn rest(&self) -> &'de [u8] {
         self.src.rest()
     }
 
-    /// Skips bytes that the caller has read from [`Wire::rest`].
+    /// Skips bytes that the caller has read from [`Reader::rest`].
     pub fn pass(&mut self, bytes: usize) {
         self.src.advance(bytes);
     }
@@ -31,14 +31,14 @@ impl<'de> Wire<SliceRead<'de>> {
 
 /// A source of CBOR items, and how much of the limits is left.
 #[derive(Debug)]
-pub struct Wire<R> {
+pub struct Reader<R> {
     pub src: R,
     /// How many more levels may be entered.
     depth: usize,
     limits: Limits,
     /// How many more bytes may be allocated.
     budget: u64,
-    /// The sum of all size hints given so far: see [`Wire::size_hint`].
+    /// The sum of all size hints given so far: see [`Reader::size_hint`].
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
@@ -116,7 +116,7 @@ impl<'de> Text<'de, '_> {
     }
 }
 
-impl<'de, R: Read<'de>> Wire<R> {
+impl<'de, R: Read<'de>> Reader<R> {
     pub fn new(src: R, limits: Limits) -> Self {
         let budget = limits.alloc_budget(src.bounds_itself());
         Self {
@@ -152,7 +152,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         self.src.offset()
     }
 
-    /// Enters one level of nesting. After `Ok`, the caller must call [`Wire::leave`], unless an error
+    /// Enters one level of nesting. After `Ok`, the caller must call [`Reader::leave`], unless an error
     /// ends the decoding.
     #[inline(always)]
     pub fn enter(&mut self) -> Result<()> {
@@ -377,7 +377,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         if head.major() == head::TAG { self.tagged(head) } else { Ok(Item::Head(head)) }
     }
 
-    /// Like [`Wire::item`], if the next head was read and is a tag.
+    /// Like [`Reader::item`], if the next head was read and is a tag.
     #[inline(never)]
     pub fn tagged(&mut self, mut head: Head) -> Result<Item> {
         let mut left = self.depth;
@@ -409,7 +409,7 @@ impl<'de, R: Read<'de>> Wire<R> {
         }
     }
 
-    /// Like [`Wire::more`], but does not count the item. The caller counts it with
+    /// Like [`Reader::more`], but does not count the item. The caller counts it with
     /// [`Left::take_one`].
     #[inline(always)]
     pub fn any_left(&mut self, left: &mut Left) -> Result<bool> {

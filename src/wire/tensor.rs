@@ -2,7 +2,7 @@
 //! the tags that this crate defines.
 
 use super::head::{self, Head};
-use super::reader::{Item, Left, Wire};
+use super::reader::{Item, Left, Reader};
 use super::tag;
 use crate::dtype::DType;
 use crate::elements::Elements;
@@ -47,7 +47,7 @@ pub enum Payload {
     Buffer { number: u64, len: usize },
 }
 
-impl<'de, R: Read<'de>> Wire<R> {
+impl<'de, R: Read<'de>> Reader<R> {
     /// Reads a tensor up to its payload. Its tag, which is `tag`, was read.
     pub fn tensor(&mut self, tag: u64) -> Result<TensorItem> {
         match tag {
@@ -490,7 +490,7 @@ fn argument(bytes: &[u8], major: u8) -> Option<(usize, &[u8])> {
     }
 }
 
-/// A tensor of the form that this crate writes most: see [`Wire::common_tensor`].
+/// A tensor of the form that this crate writes most: see [`Reader::common_tensor`].
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// The tag of the typed array.
@@ -516,7 +516,7 @@ impl Common {
 }
 
 impl TensorItem {
-    /// The tensor that [`Wire::common_tensor`] has read.
+    /// The tensor that [`Reader::common_tensor`] has read.
     pub fn common(common: &Common, meta: TensorMeta) -> Self {
         let payload = Payload::Block { len: common.len, big_endian: false };
         Self { meta, stated: true, payload, kind: Kind::Tensor, unclosed: false }

@@ -1,7 +1,7 @@
 //! A walk over CBOR items. It does not recurse: however deep items are nested, they need no stack.
 
 use super::head::{self, Head};
-use super::reader::{Item, Left, Wire, unexpected_break};
+use super::reader::{Item, Left, Reader, unexpected_break};
 use crate::error::Result;
 use crate::io::source::Read;
 
@@ -20,7 +20,7 @@ pub enum Event {
     Map(Head),
     /// A tag: the item in it follows, then [`End`](Self::End).
     Tag(u64),
-    /// Any other item. The caller reads its content, for example with [`Wire::skip_rest`].
+    /// Any other item. The caller reads its content, for example with [`Reader::skip_rest`].
     Leaf(Head),
     /// The end of an array, map or tag, which started at offset `start`. `major` is its major type.
     End { major: u8, start: u64 },
@@ -28,7 +28,7 @@ pub enum Event {
 
 /// A position in nested CBOR items.
 ///
-/// The caller owns the [`Wire`] and passes it to each call, so that it can read some items by itself: the
+/// The caller owns the [`Reader`] and passes it to each call, so that it can read some items by itself: the
 /// content of each leaf, and what it has [taken](Self::take).
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
@@ -75,7 +75,7 @@ enum Next {
 }
 
 impl Walk {
-    /// A walk that passes over tags without a meaning to this crate, as [`Wire::item`] does. They do not
+    /// A walk that passes over tags without a meaning to this crate, as [`Reader::item`] does. They do not
     /// count as levels of nesting.
     pub fn with_known_tags() -> Self {
         Self { known_tags: true, ..Self::default() }
@@ -97,7 +97,7 @@ impl Walk {
     /// Moves to the next event. Returns `None` after an item that nothing is around. The call after that
     /// starts the next such item.
     #[inline(always)]
-    pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Option<Event>> {
+    pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Result<Option<Event>> {
         let inner = &mut self.inner;
         match inner.next {
             Next::Entry if wire.more(&mut inner.left)? => {
@@ -121,7 +121,7 @@ impl Walk {
     }
 
     #[inline(always)]
-    fn end<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Option<Event> {
+    fn end<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Option<Event> {
         let Some(outer) = self.outer.pop() else {
             self.inner = Frame::default();
             return None;
@@ -132,7 +132,7 @@ impl Walk {
     }
 
     #[inline(always)]
-    fn item<'de, R: Read<'de>>(&mut self, wire: &mut Wire<R>) -> Result<Event> {
+    fn item<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Result<Event> {
         let start = wire.offset();
         let mut head = wire.head()?;
         if head.major() == head::TAG && self.known_tags {
@@ -168,7 +168,7 @@ impl Walk {
     /// reads the item that follows. After a tag, it reads the item in the tag; the tag does not count as a
     /// level any more, and its end is not reported.
     #[inline(always)]
-    pub fn take<'w, 'de, R: Read<'de>>(&mut self, wire: &'w mut Wire<R>) -> &'w mut Wire<R> {
+    pub fn take<'w, 'de, R: Read<'de>>(&mut self, wire: &'w mut Reader<R>) -> &'w mut Reader<R> {
         match self.outer.pop_if(|_| self.inner.major == head::TAG) {
             Some(outer) => {
                 self.inner = outer;
@@ -186,8 +186,8 @@ mod tests {
     use crate::io::source::SliceRead;
     use crate::options::Limits;
 
-    fn wire(bytes: &[u8], max_depth: usize) -> Wire<SliceRead<'_>> {
-        Wire::new(SliceRead::new(bytes), Limits::default().with_max_depth(max_depth))
+    fn wire(bytes: &[u8], max_depth: usize) -> Reader<SliceRead<'_>> {
+        Reader::new(SliceRead::new(bytes), Limits::default().with_max_depth(max_depth))
     }
 
     /// All events up to the end of the first item, with the depth after each.
@@ -240,7 +240,7 @@ mod tests {
             match event {
                 Event::Key(_) => walk.take(&mut wire).skip().unwrap(),
                 // Of three levels, the map and the array are two. A tag that was taken is none.
-                Event::Tag(_) => walk.take(&mut wire).within(1, Wire::skip).unwrap(),
+                Event::Tag(_) => walk.take(&mut wire).within(1, Reader::skip).unwrap(),
                 _ => {}
             }
             found.push(event);

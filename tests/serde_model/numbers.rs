@@ -264,3 +264,108 @@ fn booleans_are_no_numbers_and_numbers_no_booleans() {
     assert_eq!(read::<bool>(&encode(&1)), None);
     assert_eq!(read::<bool>(&encode(&0.0)), None);
 }
+
+/// A vector that is read by a visitor of its own, so that none of the shortcuts for `Vec` applies.
+struct OneByOne<T>(Vec<T>);
+
+impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for OneByOne<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: serde::Deserialize<'de>> serde::de::Visitor<'de> for Elements<T> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a sequence")
+            }
+
+            fn visit_seq<S: serde::de::SeqAccess<'de>>(
+                self,
+                mut seq: S,
+            ) -> Result<Vec<T>, S::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = seq.next_element()? {
+                    elements.push(element);
+                }
+                Ok(elements)
+            }
+        }
+
+        deserializer.deserialize_seq(Elements(std::marker::PhantomData)).map(Self)
+    }
+}
+
+/// Items that are numbers of each width, and some that are not.
+const ITEMS: [&[u8]; 22] = [
+    b"\x00",
+    b"\x17",
+    b"\x18\x18",
+    b"\x18\xff",
+    // Not in the shortest form.
+    b"\x18\x05",
+    b"\x19\x00\x07",
+    b"\x1b\0\0\0\0\0\0\0\x01",
+    b"\x19\x01\x00",
+    b"\x1a\x00\x01\x00\x00",
+    b"\x1b\x00\x00\x00\x01\x00\x00\x00\x00",
+    b"\x1b\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\x20",
+    b"\x38\x7f",
+    b"\x3b\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\xf9\x3c\x00",
+    b"\xfa\x3f\xc0\x00\x00",
+    b"\xfb\x40\x09\x21\xfb\x54\x44\x2d\x18",
+    b"\xc2\x41\x09",
+    b"\xf5",
+    b"\x61a",
+    b"\xf6",
+    b"\x1c",
+];
+
+fn vectors_are_read_as_their_elements_are<T>()
+where
+    T: serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let read = |bytes: &[u8]| {
+        let vec = tenarc::from_slice::<Vec<T>>(bytes).map_err(|error| error.to_string());
+        let each = tenarc::from_slice::<OneByOne<T>>(bytes).map_err(|error| error.to_string());
+        assert_eq!(format!("{vec:?}"), format!("{:?}", each.map(|each| each.0)), "{bytes:02x?}");
+        let vecs = tenarc::from_slice::<Vec<Vec<T>>>(bytes).map_err(|error| error.to_string());
+        let each = tenarc::from_slice::<Vec<OneByOne<T>>>(bytes).map_err(|error| error.to_string());
+        let each = each.map(|each| each.into_iter().map(|each| each.0).collect::<Vec<_>>());
+        assert_eq!(format!("{vecs:?}"), format!("{each:?}"), "{bytes:02x?}");
+    };
+    for first in ITEMS {
+        for second in ITEMS {
+            let items = [first, second, first].concat();
+            for head in
+                [&b"\x83"[..], b"\x9f", b"\x82", b"\x84", b"\x98\x03", b"\x9b\0\0\0\0\0\0\0\x03"]
+            {
+                let mut bytes = [head, &items].concat();
+                read(&bytes);
+                bytes.push(0xff);
+                read(&bytes);
+                read(&[b"\x82", &bytes[..], &bytes].concat());
+            }
+        }
+        let bytes = [b"\x84", first, first, first, first].concat();
+        for len in 0..bytes.len() {
+            read(&bytes[..len]);
+        }
+    }
+}
+
+#[test]
+fn vectors_of_numbers_are_read_as_their_elements_are() {
+    vectors_are_read_as_their_elements_are::<u8>();
+    vectors_are_read_as_their_elements_are::<u16>();
+    vectors_are_read_as_their_elements_are::<u32>();
+    vectors_are_read_as_their_elements_are::<u64>();
+    vectors_are_read_as_their_elements_are::<i8>();
+    vectors_are_read_as_their_elements_are::<i16>();
+    vectors_are_read_as_their_elements_are::<i32>();
+    vectors_are_read_as_their_elements_are::<i64>();
+    vectors_are_read_as_their_elements_are::<f32>();
+    vectors_are_read_as_their_elements_are::<f64>();
+    vectors_are_read_as_their_elements_are::<bool>();
+}

@@ -451,15 +451,15 @@ fn wrong_lengths_are_errors_packed_or_not() {
     fails(&vec![announced(Some(9), vec![0.5f64; 8])], "fewer elements than were announced");
 }
 
-/// An iterator whose size hint is wrong.
-struct Hinting(usize, usize);
+/// An iterator whose size hint is wrong: the hint, the number of elements, and the element.
+struct Hinting<T>(usize, usize, T);
 
-impl Iterator for Hinting {
-    type Item = f64;
+impl<T: Copy> Iterator for Hinting<T> {
+    type Item = T;
 
-    fn next(&mut self) -> Option<f64> {
+    fn next(&mut self) -> Option<T> {
         self.1 = self.1.checked_sub(1)?;
-        Some(0.5)
+        Some(self.2)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -467,23 +467,36 @@ impl Iterator for Hinting {
     }
 }
 
-struct Hinted(usize, usize);
+struct Hinted<T>(usize, usize, T);
 
-impl Serialize for Hinted {
+impl<T: Copy + Serialize> Serialize for Hinted<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(Hinting(self.0, self.1))
+        serializer.collect_seq(Hinting(self.0, self.1, self.2))
+    }
+}
+
+fn wrong_size_hints_are_errors<T: Copy + Serialize + PartialEq>(element: T) {
+    for (hint, len) in [(8, 7), (5000, 4000), (8, 0), (usize::MAX, 10)] {
+        fails(&Hinted(hint, len, element), "fewer elements than were announced");
+    }
+    for (hint, len) in [(8, 9), (4000, 5000), (0, 10), (3, 10), (512, 513)] {
+        fails(&Hinted(hint, len, element), "more elements than were announced");
+    }
+    for len in [0, 100, 512, 513, 5000] {
+        let hinted = Hinted(len, len, element);
+        assert!(pack(&hinted) == pack(&vec![element; len]));
+        assert!(tenarc::to_vec(&hinted).unwrap() == tenarc::to_vec(&vec![element; len]).unwrap());
     }
 }
 
 #[test]
 fn wrong_size_hints_are_errors_packed_or_not() {
-    for (hint, len) in [(8, 7), (5000, 4000), (8, 0), (usize::MAX, 10)] {
-        fails(&Hinted(hint, len), "fewer elements than were announced");
-    }
-    for (hint, len) in [(8, 9), (4000, 5000), (0, 10), (3, 10)] {
-        fails(&Hinted(hint, len), "more elements than were announced");
-    }
-    assert_eq!(pack(&Hinted(100, 100)), pack(&vec![0.5f64; 100]));
+    wrong_size_hints_are_errors(0.5f64);
+    wrong_size_hints_are_errors(0.5f32);
+    wrong_size_hints_are_errors(1000u16);
+    wrong_size_hints_are_errors(-1i8);
+    wrong_size_hints_are_errors(true);
+    wrong_size_hints_are_errors("text");
 }
 
 /// Fails in the middle of a sequence: as an element, or between elements.

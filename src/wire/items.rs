@@ -1,0 +1,364 @@
+//! Writes CBOR items. Heads have the shortest form (RFC 8949, section 4.1). Floats keep the width that
+//! they have in Rust.
+
+use super::{head, tag};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::sink::{Overflow, Sink};
+use crate::meta::{Order, TensorMeta};
+use crate::shape::Shape;
+
+/// The additional information for an argument of this width after the initial byte.
+const ONE_BYTE: u8 = 0x18;
+const TWO_BYTES: u8 = 0x19;
+const FOUR_BYTES: u8 = 0x1a;
+const EIGHT_BYTES: u8 = 0x1b;
+
+/// A number or bool as it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Plain {
+    Bool(bool),
+    /// An integer: major type and argument.
+    Head(u8, u64),
+    /// The bits of an `f32`.
+    Single(u32),
+    /// The bits of an `f64`.
+    Double(u64),
+}
+
+/// The one byte of a bool.
+#[inline(always)]
+pub fn bool(value: bool) -> u8 {
+    // The bytes of the two differ by one, so this takes no branch.
+    head::FALSE + u8::from(value)
+}
+
+/// Major type and argument of an integer.
+#[inline(always)]
+pub fn signed(value: i64) -> (u8, u64) {
+    // The argument of a negative integer n is -1 - n, which is !n (RFC 8949, section 3.1).
+    if value < 0 {
+        (head::NEGATIVE, !value.cast_unsigned())
+    } else {
+        (head::UNSIGNED, value.cast_unsigned())
+    }
+}
+
+/// What stands before the payload of a tensor, in one piece.
+pub struct ArrayHead {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl ArrayHead {
+    /// Two tags, two arrays, four dimensions and the head of the payload take 51 bytes at most. The head
+    /// written last may write up to 8 bytes more.
+    const MAX: usize = 64;
+
+    /// The levels of nesting of the tensor: the tag, the array, and the shape or the inner tag.
+    pub const LEVELS: usize = 3;
+
+    /// The same bytes as [`Sink::tensor_head`] writes, for the most common tensors: with a typed array of
+    /// real numbers, in row-major order, and with one to four dimensions of which none is 0. `None` for
+    /// all others.
+    #[inline(always)]
+    pub fn of(meta: &TensorMeta, len: usize) -> Option<Self> {
+        let typed = meta.dtype.typed_array_tag().filter(|_| !meta.dtype.is_complex())?;
+        let rank @ 1..=Shape::INLINE = meta.shape.len() else { return None };
+        if meta.order != Order::C {
+            return None;
+        }
+        let mut head = Self { bytes: [0; Self::MAX], len: 0 };
+        head.push(head::TAG, tag::ROW_MAJOR)?;
+        head.push(head::ARRAY, 2)?;
+        head.push(head::ARRAY, rank as u64)?;
+        for &dim in &meta.shape {
+            if dim == 0 {
+                return None;
+            }
+            head.push(head::UNSIGNED, dim as u64)?;
+        }
+        head.push(head::TAG, typed.into())?;
+        head.push(head::BYTES, len as u64)?;
+        Some(head)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, major: u8, arg: u64) -> Option<()> {
+        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<9>()?;
+        let major = major << 5;
+        #[allow(clippy::cast_possible_truncation)]
+        if arg < 24 {
+            room[0] = major | arg as u8;
+            self.len += 1;
+            return Some(());
+        }
+        // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
+        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
+        let width = 1usize << class;
+        room[0] = major | (ONE_BYTE + class);
+        room[1..].copy_from_slice(&(arg << (64 - 8 * width)).to_be_bytes());
+        self.len += 1 + width;
+        Some(())
+    }
+
+    #[inline(always)]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl<O: Overflow> Sink<O> {
+    /// Writes a head of major type `major`, with its argument in the fewest bytes.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn head(&mut self, major: u8, arg: u64) -> Result<()> {
+        let major = major << 5;
+        if arg < 24 { self.put([major | arg as u8]) } else { self.long_head(major, arg) }
+    }
+
+    #[inline(never)]
+    fn long_head(&mut self, major: u8, arg: u64) -> Result<()> {
+        if self.fit_head([], &[], major, arg) { Ok(()) } else { self.last_head(major, arg) }
+    }
+
+    /// Writes a long head if the buffer might be too small for it.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn last_head(&mut self, major: u8, arg: u64) -> Result<()> {
+        if arg <= 0xff {
+            self.put_headed([major | ONE_BYTE], &[arg as u8])
+        } else if arg <= 0xffff {
+            self.put_headed([major | TWO_BYTES], &(arg as u16).to_be_bytes())
+        } else if arg <= 0xffff_ffff {
+            self.put_headed([major | FOUR_BYTES], &(arg as u32).to_be_bytes())
+        } else {
+            self.put_headed([major | EIGHT_BYTES], &arg.to_be_bytes())
+        }
+    }
+
+    #[inline(always)]
+    pub fn single(&mut self, value: f32) -> Result<()> {
+        self.put_word(head::SINGLE, value.to_bits().to_be_bytes())
+    }
+
+    #[inline(always)]
+    pub fn double(&mut self, value: f64) -> Result<()> {
+        self.put_word(head::DOUBLE, value.to_bits().to_be_bytes())
+    }
+
+    #[inline(always)]
+    fn put_word<const N: usize>(&mut self, initial: u8, word: [u8; N]) -> Result<()> {
+        if self.fit_word([], &[], initial, word) { Ok(()) } else { self.last_word(initial, word) }
+    }
+
+    /// Takes the word by value: a reference to it would force the caller to keep it in memory.
+    #[cold]
+    #[inline(never)]
+    fn last_word<const N: usize>(&mut self, initial: u8, word: [u8; N]) -> Result<()> {
+        self.put_headed([initial], &word)
+    }
+
+    /// Writes a text and a number or bool after it, such as a field of a struct.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    pub fn keyed(&mut self, key: &str, number: Plain) -> Result<()> {
+        let bytes = key.as_bytes();
+        let initial = head::TEXT << 5;
+        let done = match bytes.len() {
+            len @ 0..24 => self.fit_keyed([initial | len as u8], bytes, number),
+            len @ 24..256 => self.fit_keyed([initial | ONE_BYTE, len as u8], bytes, number),
+            _ => false,
+        };
+        if done { Ok(()) } else { self.last_keyed(key, number) }
+    }
+
+    #[inline(always)]
+    fn fit_keyed<const N: usize>(&mut self, head: [u8; N], key: &[u8], number: Plain) -> bool {
+        match number {
+            Plain::Bool(value) => self.fit_word(head, key, bool(value), []),
+            Plain::Head(major, arg) => self.fit_head(head, key, major << 5, arg),
+            Plain::Single(bits) => self.fit_word(head, key, head::SINGLE, bits.to_be_bytes()),
+            Plain::Double(bits) => self.fit_word(head, key, head::DOUBLE, bits.to_be_bytes()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_keyed(&mut self, key: &str, number: Plain) -> Result<()> {
+        self.text(key)?;
+        match number {
+            Plain::Bool(value) => self.put([bool(value)]),
+            Plain::Head(major, arg) => self.head(major, arg),
+            Plain::Single(bits) => self.put_word(head::SINGLE, bits.to_be_bytes()),
+            Plain::Double(bits) => self.put_word(head::DOUBLE, bits.to_be_bytes()),
+        }
+    }
+
+    #[inline(always)]
+    pub fn signed(&mut self, value: i64) -> Result<()> {
+        let (major, arg) = signed(value);
+        self.head(major, arg)
+    }
+
+    /// Writes an integer of up to 128 bits: as a plain integer if its argument fits in 64 bits, otherwise
+    /// as a bignum. The value is `arg`, or `-1 - arg` if `negative`.
+    pub fn wide(&mut self, negative: bool, arg: u128) -> Result<()> {
+        if let Ok(arg) = u64::try_from(arg) {
+            return self.head(if negative { head::NEGATIVE } else { head::UNSIGNED }, arg);
+        }
+        self.head(head::TAG, if negative { tag::NEGATIVE_BIGNUM } else { tag::BIGNUM })?;
+        let bytes = arg.to_be_bytes();
+        let zeros = arg.leading_zeros() as usize / 8;
+        self.bytes(bytes.get(zeros..).unwrap_or_default())
+    }
+
+    #[inline(always)]
+    pub fn text(&mut self, text: &str) -> Result<()> {
+        let bytes = text.as_bytes();
+        let initial = head::TEXT << 5;
+        #[allow(clippy::cast_possible_truncation)]
+        match bytes.len() {
+            len @ 0..24 => return self.put_headed([initial | len as u8], bytes),
+            len @ 24..256 => return self.put_headed([initial | ONE_BYTE, len as u8], bytes),
+            _ => {}
+        }
+        self.head(head::TEXT, bytes.len() as u64)?;
+        self.put_slice(bytes)
+    }
+
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.head(head::BYTES, bytes.len() as u64)?;
+        self.put_slice(bytes)
+    }
+
+    /// Writes the head of an array or map of `len` items or entries, or of indefinite length.
+    #[inline]
+    pub fn container(&mut self, major: u8, len: Option<usize>) -> Result<()> {
+        match len {
+            Some(len) => self.head(major, len as u64),
+            None => self.put([major << 5 | head::INDEFINITE]),
+        }
+    }
+
+    /// Writes the part of a tensor before its payload. The caller must write the `len` bytes of the
+    /// payload next.
+    pub fn tensor_head(
+        &mut self,
+        dtype: &DType,
+        shape: &Shape,
+        order: Order,
+        len: usize,
+    ) -> Result<()> {
+        // RFC 8746, section 3.1.1, does not allow a dimension of 0.
+        match dtype.typed_array_tag() {
+            Some(typed) if !shape.contains(&0) => {
+                let multi = match order {
+                    Order::C => tag::ROW_MAJOR,
+                    Order::F => tag::COLUMN_MAJOR,
+                };
+                self.head(head::TAG, multi)?;
+                self.head(head::ARRAY, 2)?;
+                self.shape(shape)?;
+                if dtype.is_complex() {
+                    self.head(head::TAG, tag::COMPLEX)?;
+                }
+                self.head(head::TAG, typed.into())?;
+            }
+            _ => {
+                self.head(head::TAG, tag::TENSOR)?;
+                self.head(head::ARRAY, 4)?;
+                self.text(dtype.name())?;
+                self.shape(shape)?;
+                self.text(order.name())?;
+            }
+        }
+        self.head(head::BYTES, len as u64)
+    }
+
+    /// Writes a tensor whose payload is the buffer of this number.
+    pub fn tensor_reference(&mut self, meta: &TensorMeta, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 4)?;
+        self.text(meta.dtype.name())?;
+        self.shape(&meta.shape)?;
+        self.text(meta.order.name())?;
+        self.head(head::UNSIGNED, number)
+    }
+
+    /// Writes a sequence of numbers whose payload is the buffer of this number.
+    pub fn numbers_reference(&mut self, dtype: &DType, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 2)?;
+        self.text(dtype.name())?;
+        self.head(head::UNSIGNED, number)
+    }
+
+    /// Writes a byte string whose content is the buffer of this number.
+    pub fn bytes_reference(&mut self, number: u64) -> Result<()> {
+        self.head(head::TAG, tag::BUFFER)?;
+        self.head(head::ARRAY, 1)?;
+        self.head(head::UNSIGNED, number)
+    }
+
+    fn shape(&mut self, dims: &[usize]) -> Result<()> {
+        self.head(head::ARRAY, dims.len() as u64)?;
+        dims.iter().try_for_each(|&dim| self.head(head::UNSIGNED, dim as u64))
+    }
+
+    /// Writes the head of a typed array of `len` bytes without a shape.
+    pub fn typed_array_head(&mut self, dtype: &DType, len: usize) -> Result<()> {
+        let Some(typed) = dtype.typed_array_tag() else {
+            return Err(Error::data(format!("RFC 8746 has no typed array of {dtype}")));
+        };
+        if dtype.is_complex() {
+            self.head(head::TAG, tag::COMPLEX)?;
+        }
+        self.head(head::TAG, typed.into())?;
+        self.head(head::BYTES, len as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sink::Memory;
+
+    #[test]
+    fn a_head_in_one_piece_is_the_same() {
+        let shapes: [&[usize]; 9] = [
+            &[1],
+            &[23, 24],
+            &[255, 256, 0xffff],
+            &[0x1_0000, 0xffff_ffff, 0x1_0000_0000, usize::MAX],
+            &[],
+            &[0],
+            &[3, 0],
+            &[1; 5],
+            &[7; 4],
+        ];
+        let mut found = 0;
+        for dtype in [DType::U8, DType::F16, DType::F64, DType::BF16, DType::C64] {
+            for shape in shapes {
+                for (order, len) in [(Order::C, 0), (Order::C, usize::MAX), (Order::F, 300)] {
+                    let meta = TensorMeta::new(dtype.clone(), shape, order);
+                    let Some(head) = ArrayHead::of(&meta, len) else {
+                        let unusual = order == Order::F && shape.len() > 1
+                            || !(1..=4).contains(&shape.len())
+                            || shape.contains(&0)
+                            || !matches!(dtype, DType::U8 | DType::F16 | DType::F64);
+                        assert!(unusual, "{meta:?}");
+                        continue;
+                    };
+                    found += 1;
+                    let mut sink = Sink::new(Vec::new(), Memory::growing());
+                    sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len).unwrap();
+                    assert_eq!(head.as_bytes(), sink.into_parts().0, "{meta:?}");
+                }
+            }
+        }
+        assert!(found > 20, "{found}");
+    }
+}
