@@ -11,3 +11,5 @@ pub mod savegame;
 #[cfg(unix)]
 pub mod send;
 pub mod size;
+pub mod tiny;
+pub mod updates;

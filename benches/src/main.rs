@@ -30,7 +30,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 10] = [
+const CASES: [(&str, &str, &str); 12] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -41,6 +41,8 @@ const CASES: [(&str, &str, &str); 10] = [
     ("h", "open", "one tensor of files of 200 MB and 2 GB, of 120 and 10,000 tensors"),
     ("i", "size", "the overhead of archives: their size beyond the payload"),
     ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
+    ("k", "tiny", "a struct of three fields"),
+    ("l", "updates", "1,000 updates of a game server"),
 ];
 
 fn main() -> ExitCode {
@@ -112,6 +114,8 @@ fn main() -> ExitCode {
             "j" => cases::send::run(effort, &mut recorder, &mut targets),
             #[cfg(not(unix))]
             "j" => println!("(j) needs Unix sockets"),
+            "k" => cases::tiny::run(effort, &mut recorder, &mut targets),
+            "l" => cases::updates::run(effort, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }
     }

@@ -87,11 +87,7 @@ impl<O: Overflow> Sink<O> {
     /// Like [`Sink::put_slice`], for slices that are usually long.
     #[inline]
     pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buf().capacity() - self.buf().len() < bytes.len() {
-            return self.overflow(bytes);
-        }
-        self.buf.borrow_mut().extend_from_slice(bytes);
-        Ok(())
+        if mem::append_block(self.buf.borrow_mut(), bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
     /// Writes a head and the bytes that follow it.

@@ -13,6 +13,7 @@ mod lend;
 mod map;
 mod raw_value;
 pub mod shared_bytes;
+mod stream;
 
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
@@ -24,6 +25,7 @@ pub use huge::{LARGE, prefer_large_pages};
 pub use lend::Lent;
 pub use map::MappedFile;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
+pub use stream::append_block;
 
 use crate::dtype::for_each_dtype;
 

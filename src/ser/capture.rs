@@ -212,6 +212,9 @@ impl Serializer for CaptureBlock<'_> {
     refuse!(not_bytes(); bool scalars numbers wrappers seq compounds);
 }
 
+/// Slices from this length on are appended as blocks.
+const LONG: usize = 1 << 20;
+
 /// A serializer that appends a byte string, or each of a sequence of byte strings, to a sink.
 pub struct PutBlocks<'a, O: Overflow>(pub &'a mut Sink<O>);
 
@@ -222,7 +225,8 @@ impl<O: Overflow> Serializer for PutBlocks<'_, O> {
 
     #[inline(always)]
     fn serialize_bytes(self, bytes: &[u8]) -> Result<()> {
-        self.0.put_slice(bytes)
+        // `put_slice` is made for short slices, `put_block` for long ones.
+        if bytes.len() < LONG { self.0.put_slice(bytes) } else { self.0.put_block(bytes) }
     }
 
     #[inline(always)]

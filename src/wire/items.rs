@@ -332,7 +332,7 @@ mod tests {
             &[1],
             &[23, 24],
             &[255, 256, 0xffff],
-            &[0x1_0000, 0xffff_ffff, 0x1_0000_0000, usize::MAX],
+            &[0x1_0000, 0xffff_fffe, usize::MAX / 3, usize::MAX],
             &[],
             &[0],
             &[3, 0],

@@ -54,6 +54,7 @@ fn derives(results: &Results) -> Result<String, String> {
         ("the same with `Rows`", "mesh", "Rows", [None; 4]),
         ("10,000 log lines", "log", "plain", plain),
         ("a nested save-game", "savegame", "plain", plain),
+        ("1,000 game updates", "updates", "plain", plain),
     ];
     let mut table =
         vec![strings(&["", "tenarc", "cbor4ii", "rmp-serde, named", "bincode 2 \\*", "rkyv \\*"])];
