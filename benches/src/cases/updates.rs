@@ -104,7 +104,11 @@ impl Random {
     }
 
     fn velocity(&mut self) -> i16 {
-        if self.chance(10) { -(self.between(35, 225) as i16) } else { self.between(140, 900) as i16 }
+        if self.chance(10) {
+            -(self.between(35, 225) as i16)
+        } else {
+            self.between(140, 900) as i16
+        }
     }
 
     fn contact(&mut self) -> Contact {
