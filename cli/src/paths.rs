@@ -1,13 +1,16 @@
 //! Paths, which name the parts of a value.
 //!
-//! They are the paths of the library: keys and positions joined by dots. If such a path could mean several parts, a
-//! JSON Pointer (RFC 6901) is used instead.
+//! They are the paths of the library, which `tenarc::inspect::Paths` writes: keys and positions joined by dots. If such a
+//! path could mean several parts, a JSON Pointer (RFC 6901) is used instead.
+//!
+//! [`find`] looks paths up by itself, because the command accepts more than the library: a key that starts with a slash
+//! need not be written as a JSON Pointer. The tests of `node::parse` check that it finds the paths that the library lists.
 
 use std::cell::Cell;
-use std::collections::HashSet;
-use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
 use globset::{GlobBuilder, GlobMatcher};
+use tenarc::de::Limits;
+use tenarc::inspect::{Path, Paths};
 
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node, Payload};
@@ -23,25 +26,28 @@ pub struct Named<'a> {
     pub payload: &'a Payload,
 }
 
-/// All payloads of a value, in the order of the value.
-pub fn payloads(root: &Node) -> Vec<Named<'_>> {
-    let pointers = Ambiguous::of(root);
+/// All payloads of a value, in the order of the value. `encoded` is what `root` was parsed from.
+///
+/// # Errors
+/// If `encoded` is something else.
+pub fn payloads<'a>(root: &'a Node, encoded: &[u8]) -> tenarc::Result<Vec<Named<'a>>> {
+    let paths = of(encoded)?;
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut |steps, node| {
         if let Kind::Payload(payload) = &node.kind {
-            let (path, is_unique) = pointers.written(steps);
-            found.push(Named { path, is_unique, node, payload });
+            let Path { text, is_unique, .. } = paths.path(steps);
+            found.push(Named { path: text, is_unique, node, payload });
         }
     });
-    found
+    Ok(found)
 }
 
 /// Like [`payloads`], but only those that are listed as tensors.
 ///
 /// # Errors
 /// If no path leads to one of them only.
-pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
-    let mut found = payloads(root);
+pub fn tensors<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Named<'a>>> {
+    let mut found = payloads(root, encoded)?;
     found.retain(|named| named.payload.is_listed());
     match found.iter().find(|named| !named.is_unique) {
         None => Ok(found),
@@ -50,6 +56,14 @@ pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
             quoted(&named.path)
         ))),
     }
+}
+
+/// The paths of an encoded value.
+///
+/// # Errors
+/// If it is not well-formed.
+pub fn of(encoded: &[u8]) -> tenarc::Result<Paths> {
+    Paths::of(encoded, Limits::default())
 }
 
 /// Calls `each` with every node, parents first.
@@ -107,116 +121,6 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
             for (key, value) in entries {
                 measure(value, len.saturating_add(key.step.len() + 1), left);
             }
-        }
-    }
-}
-
-/// The paths that lead to several places of a value, as hashes.
-pub struct Ambiguous {
-    dotted: HashSet<u64>,
-    /// A JSON Pointer is ambiguous only if two keys of a map are the same step.
-    pointers: HashSet<u64>,
-    empty: DefaultHasher,
-}
-
-impl Ambiguous {
-    pub fn of(root: &Node) -> Self {
-        // The seed is random, so that nobody can prepare keys with equal hashes.
-        let empty = RandomState::new().build_hasher();
-        let mut found = Self { dotted: HashSet::new(), pointers: HashSet::new(), empty };
-        if has_odd_keys(root) {
-            found.dotted = found.repeated(root, Form::Dotted);
-        }
-        if !found.dotted.is_empty() {
-            found.pointers = found.repeated(root, Form::Pointer);
-        }
-        found
-    }
-
-    /// The path with dots, or a JSON Pointer if that path is ambiguous.
-    pub fn path(&self, steps: &[String]) -> String {
-        self.written(steps).0
-    }
-
-    /// Like [`path`](Self::path). Also returns whether the path leads to one place only.
-    fn written(&self, steps: &[String]) -> (String, bool) {
-        let dotted = steps.join(".");
-        if !self.has(&self.dotted, &dotted) && !dotted.starts_with('/') {
-            return (dotted, true);
-        }
-        let pointer = pointer(steps);
-        let is_unique = !self.has(&self.pointers, &pointer);
-        (pointer, is_unique)
-    }
-
-    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
-        let mut hasher = self.empty.clone();
-        hasher.write(path.as_bytes());
-        paths.contains(&hasher.finish())
-    }
-
-    fn repeated(&self, root: &Node, form: Form) -> HashSet<u64> {
-        let mut paths = HashSet::new();
-        repeated(root, form, &self.empty, true, &mut HashSet::new(), &mut paths);
-        paths
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    Dotted,
-    Pointer,
-}
-
-/// Adds the hash of every path that occurs more than once to `paths`.
-fn repeated(
-    node: &Node,
-    form: Form,
-    path: &DefaultHasher,
-    is_root: bool,
-    seen: &mut HashSet<u64>,
-    paths: &mut HashSet<u64>,
-) {
-    // A tag has the same path as its content.
-    let node = node.untagged();
-    let hash = path.finish();
-    if !seen.insert(hash) {
-        paths.insert(hash);
-    }
-    for (step, child) in children(node) {
-        let mut inside = path.clone();
-        match form {
-            Form::Pointer => inside.write(pointer(&[step]).as_bytes()),
-            Form::Dotted => {
-                if !is_root {
-                    inside.write(b".");
-                }
-                inside.write(step.as_bytes());
-            }
-        }
-        repeated(child, form, &inside, false, seen, paths);
-    }
-}
-
-/// The steps as a JSON Pointer.
-fn pointer(steps: &[String]) -> String {
-    steps
-        .iter()
-        .fold(String::new(), |path, step| path + "/" + &step.replace('~', "~0").replace('/', "~1"))
-}
-
-/// Whether two places could have the same path: if a key is empty, contains a dot, or occurs twice in its map.
-fn has_odd_keys(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Leaf | Kind::Payload(_) => false,
-        Kind::Tag(_, inner) => has_odd_keys(inner),
-        Kind::Array(items) => items.iter().any(has_odd_keys),
-        Kind::Map(entries) => {
-            let mut seen = HashSet::with_capacity(entries.len());
-            entries.iter().any(|(key, value)| {
-                let odd = key.step.is_empty() || key.step.contains('.') || !seen.insert(&key.step);
-                odd || has_odd_keys(value)
-            })
         }
     }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         let detail = match node.payload() {
             _ if args.full => Some(Detail::All),
             Some(_) => Some(Detail::Much),
-            None => (paths::payloads(node).len() <= FEW).then_some(Detail::Little),
+            None => (node.payload_count() <= FEW).then_some(Detail::Little),
         };
         let mut printer = Printer { section: &section, full: args.full, detail, out };
         printer.node(node, 0)?;
