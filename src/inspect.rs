@@ -29,6 +29,7 @@ use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
+use crate::segment;
 use crate::segment::spelling::{self, Ambiguous, Of, Written};
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
@@ -131,6 +132,24 @@ pub enum Form {
     Numbers,
     /// A byte string.
     Bytes,
+}
+
+/// The range of bytes of the value at a path, inside a message or inside the metadata of a segment. Other values are
+/// skipped. [`Segment::inspect_at`] does this for segments.
+///
+/// ```
+/// let bytes = tenarc::to_vec(&("loss", [0.5, 0.25]))?;
+/// let range = tenarc::inspect::find(&bytes, "1.0", Default::default())?;
+/// assert_eq!(tenarc::from_slice::<f64>(&bytes[range])?, 0.5);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// [`Segment::inspect_at`]: crate::archive::Segment::inspect_at
+///
+/// # Errors
+/// If there is no such value, or the path could mean several values, or an item on the way is not well-formed.
+pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
+    segment::find::find(value, path, limits)
 }
 
 /// Writes the paths of the values inside an encoded value, as [`TensorInfo::path`] has those of tensors: with dots

@@ -317,6 +317,14 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The node at `path`.
+    ///
+    /// # Errors
+    /// If there is no such node, or the path could mean several.
+    pub fn find(&self, path: &str) -> Result<&Node> {
+        paths::find(&self.root, self.bytes(), path)
+    }
+
     /// All payloads, in the order of the value.
     ///
     /// # Errors

@@ -1,16 +1,13 @@
 //! Paths, which name the parts of a value.
 //!
-//! They are the paths of the library, which `tenarc::inspect::Paths` writes: keys and positions joined by dots. If such a
+//! They are the paths of the library, which `tenarc::inspect` writes and looks up: keys and positions joined by dots. If such a
 //! path could mean several parts, a JSON Pointer (RFC 6901) is used instead.
-//!
-//! [`find`] looks paths up by itself, because the command accepts more than the library: a key that starts with a slash
-//! need not be written as a JSON Pointer. The tests of `node::parse` check that it finds the paths that the library lists.
 
 use std::cell::Cell;
 
 use globset::{GlobBuilder, GlobMatcher};
 use tenarc::de::Limits;
-use tenarc::inspect::{Path, Paths};
+use tenarc::inspect::{self, Path, Paths};
 
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node, Payload};
@@ -125,69 +122,31 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     }
 }
 
-/// The node at `path`.
+/// The node at `path`. `encoded` is what `root` was parsed from.
 ///
 /// # Errors
 /// If there is no such node, or the path could mean several.
-pub fn find<'a>(root: &'a Node, path: &str) -> Result<&'a Node> {
-    let mut found = Vec::new();
-    if let Some(steps) = path.strip_prefix('/') {
-        let steps = steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-        by_steps(root, &steps.collect::<Vec<_>>(), &mut found);
+pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> {
+    let range = inspect::find(encoded, path, Limits::default())?;
+    let mut found = root;
+    while found.range.start < range.start {
+        let inside = match &found.kind {
+            Kind::Leaf | Kind::Payload(_) => None,
+            Kind::Tag(_, inner) => Some(&**inner),
+            Kind::Array(items) => last(items, |item| item, range.start),
+            Kind::Map(entries) => last(entries, |(_, value)| value, range.start),
+        };
+        found = inside.ok_or_else(|| {
+            Failure::new(format!("expected a value at byte {} of the metadata", range.start))
+        })?;
     }
-    if found.is_empty() {
-        if path.is_empty() {
-            return Ok(root);
-        }
-        by_dots(root, path, &mut found);
-    }
-    match found[..] {
-        [node] => Ok(node),
-        [] => Err(Failure::new(format!("there is no value at {}", quoted(path)))),
-        _ => Err(Failure::new(format!(
-            "{} could mean several values: choose one with a JSON Pointer, such as /a/b",
-            quoted(path)
-        ))),
-    }
+    Ok(found)
 }
 
-fn children(node: &Node) -> Box<dyn Iterator<Item = (String, &Node)> + '_> {
-    match &node.untagged().kind {
-        Kind::Array(items) => {
-            Box::new(items.iter().enumerate().map(|(at, item)| (at.to_string(), item)))
-        }
-        Kind::Map(entries) => {
-            Box::new(entries.iter().map(|(key, value)| (key.step.clone(), value)))
-        }
-        _ => Box::new(std::iter::empty()),
-    }
-}
-
-fn by_steps<'a>(node: &'a Node, steps: &[String], found: &mut Vec<&'a Node>) {
-    let Some((step, rest)) = steps.split_first() else {
-        found.push(node);
-        return;
-    };
-    for (_, child) in children(node).filter(|(key, _)| key == step) {
-        by_steps(child, rest, found);
-    }
-}
-
-fn by_dots<'a>(node: &'a Node, path: &str, found: &mut Vec<&'a Node>) {
-    for (key, child) in children(node) {
-        match path.strip_prefix(key.as_str()) {
-            Some("") => found.push(child),
-            Some(rest) => {
-                if let Some(rest) = rest.strip_prefix('.') {
-                    by_dots(child, rest, found);
-                }
-            }
-            None => {}
-        }
-        if found.len() > 1 {
-            return;
-        }
-    }
+/// The last node that does not start after `start`. Nodes are in the order of their bytes.
+fn last<T>(nodes: &[T], node: impl Fn(&T) -> &Node, start: usize) -> Option<&Node> {
+    let behind = nodes.partition_point(|inside| node(inside).range.start <= start);
+    nodes.get(behind.checked_sub(1)?).map(node)
 }
 
 /// Patterns for paths. `*` matches any characters, including dots; `?` matches one character, `[a-z]` one of several

@@ -6,7 +6,7 @@ use ndarray::{Array2, ShapeBuilder as _};
 use serde::Serialize;
 use tenarc::de::Limits;
 use tenarc::error::Category;
-use tenarc::inspect::{Event, Form, Items, Key, Paths, SOME};
+use tenarc::inspect::{Event, Form, Items, Key, Paths, SOME, find};
 use tenarc::tensor::Order;
 use tenarc::{Archive, DType, OArchive, Tensor, Value};
 
@@ -157,20 +157,24 @@ fn paths_lead_to_one_value_each() {
     // {"a": {"b": 1, "c": [tag 1 around {"d": 2}]}, "a.b": 3, "": 4, "/": 5}
     let value = b"\xa4\x61a\xa2\x61b\x01\x61c\x81\xc1\xa1\x61d\x02\x63a.b\x03\x60\x04\x61/\x05";
     let paths = Paths::of(value, Limits::default()).unwrap();
-    let cases: [(&[&str], &str); 8] = [
-        (&[], ""),
-        (&["a"], "a"),
-        (&["a", "b"], "/a/b"),
-        (&["a.b"], "/a.b"),
-        (&["a", "c", "0"], "a.c.0"),
-        (&["a", "c", "0", "d"], "a.c.0.d"),
-        (&[""], "/"),
-        (&["/"], "/~1"),
+    let cases: [(&[&str], &str, usize); 8] = [
+        (&[], "", 0),
+        (&["a"], "a", 3),
+        (&["a", "b"], "/a/b", 6),
+        (&["a.b"], "/a.b", 19),
+        (&["a", "c", "0"], "a.c.0", 10),
+        (&["a", "c", "0", "d"], "a.c.0.d", 14),
+        (&[""], "/", 21),
+        (&["/"], "/~1", 24),
     ];
-    for (steps, expected) in cases {
+    for (steps, expected, start) in cases {
         let path = paths.path(steps);
         // The empty path is that of the root, so an empty key in it needs a JSON Pointer.
         assert_eq!((&*path.text, path.is_unique), (expected, true), "{steps:?}");
+        assert_eq!(find(value, expected, Limits::default()).unwrap().start, start, "{steps:?}");
+    }
+    for path in ["a.b", "nowhere"] {
+        assert!(find(value, path, Limits::default()).is_err(), "{path}");
     }
     // A key that is twice in its map: {"a": [0], "a": [0]}
     let paths = Paths::of(b"\xa2\x61a\x81\x00\x61a\x81\x00", Limits::default()).unwrap();
