@@ -194,23 +194,27 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         wire: impl Fn() -> Reader<SliceRead<'a>>,
     ) -> Result<HashSet<u64>> {
         let start = self.hashes.build_hasher();
-        // For each path that is written, whether a value with this path was seen.
-        let mut seen = HashMap::new();
-        if written == Of::Tensors {
-            hash_paths(&mut wire(), form, &start, &mut |path, is_tensor| {
-                if is_tensor {
-                    seen.insert(path.finish(), false);
+        let mut repeated = HashSet::new();
+        if written == Of::All {
+            let mut seen = HashSet::new();
+            hash_paths(&mut wire(), form, &start, &mut |path, _| {
+                let path = path.finish();
+                if !seen.insert(path) {
+                    repeated.insert(path);
                 }
             })?;
+            return Ok(repeated);
         }
-        let mut repeated = HashSet::new();
+        // For each tensor path, whether a value with this path was seen.
+        let mut tensors = HashMap::new();
+        hash_paths(&mut wire(), form, &start, &mut |path, is_tensor| {
+            if is_tensor {
+                tensors.insert(path.finish(), false);
+            }
+        })?;
         hash_paths(&mut wire(), form, &start, &mut |path, _| {
             let path = path.finish();
-            let found = match written {
-                Of::Tensors => seen.get_mut(&path),
-                Of::All => Some(seen.entry(path).or_insert(false)),
-            };
-            if let Some(found) = found
+            if let Some(found) = tensors.get_mut(&path)
                 && std::mem::replace(found, true)
             {
                 repeated.insert(path);
