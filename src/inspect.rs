@@ -21,6 +21,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -28,7 +29,8 @@ use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
 use crate::meta::TensorMeta;
 use crate::options::Limits;
-use crate::segment::spelling;
+use crate::segment;
+use crate::segment::spelling::{self, Ambiguous, Of, Written};
 use crate::wire::head::{self, Head};
 use crate::wire::reader::Reader;
 use crate::wire::tag;
@@ -130,6 +132,80 @@ pub enum Form {
     Numbers,
     /// A byte string.
     Bytes,
+}
+
+/// The range of bytes of the value at a path, inside a message or inside the metadata of a segment. Other values are
+/// skipped. [`Segment::inspect_at`] does this for segments.
+///
+/// ```
+/// let bytes = tenarc::to_vec(&("loss", [0.5, 0.25]))?;
+/// let range = tenarc::inspect::find(&bytes, "1.0", Default::default())?;
+/// assert_eq!(tenarc::from_slice::<f64>(&bytes[range])?, 0.5);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// [`Segment::inspect_at`]: crate::archive::Segment::inspect_at
+///
+/// # Errors
+/// If there is no such value, or the path could mean several values, or an item on the way is not well-formed.
+pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
+    segment::find::find(value, path, limits)
+}
+
+/// Writes the paths of the values inside an encoded value, as [`TensorInfo::path`] has those of tensors: with dots
+/// where this leads to one value only, and as a JSON Pointer elsewhere.
+///
+/// ```
+/// use tenarc::inspect::Paths;
+///
+/// let bytes = tenarc::to_vec(&serde_json::json!({ "a": { "b": 1, "c": 2 }, "a.b": 3 }))?;
+/// let paths = Paths::of(&bytes, Default::default())?;
+/// assert_eq!(paths.path(&["a", "c"]).text, "a.c");
+/// assert_eq!(paths.path(&["a", "b"]).text, "/a/b");
+/// assert_eq!(paths.path(&["a.b"]).text, "/a.b");
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+///
+/// [`TensorInfo::path`]: crate::tensor::TensorInfo::path
+#[derive(Clone)]
+pub struct Paths {
+    ambiguous: Ambiguous,
+}
+
+/// A path as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Path {
+    /// The dotted path or the JSON Pointer.
+    pub text: String,
+    /// Whether the path leads to this value only. `false` if a key on the way is twice in its map: then no path does.
+    pub is_unique: bool,
+}
+
+impl Paths {
+    /// Finds the paths that could mean several values inside a message, or inside the metadata of a segment.
+    ///
+    /// If a key is empty, contains a dot, or is twice in its map, this takes memory in proportion to the number of
+    /// values. Bytes after the first item are ignored.
+    ///
+    /// # Errors
+    /// If an item is not well-formed, or exceeds the limits.
+    pub fn of(value: &[u8], limits: Limits) -> Result<Self> {
+        Ok(Self { ambiguous: Ambiguous::of(Of::All, value, limits)? })
+    }
+
+    /// The path that these steps from the root make. A step is a key as [`Key::into_step`] returns it, or the position
+    /// of an element in its array, in decimal digits.
+    pub fn path<S: AsRef<str>>(&self, steps: &[S]) -> Path {
+        let Written { text, is_unique } = self.ambiguous.written(steps.iter());
+        Path { text, is_unique }
+    }
+}
+
+impl fmt::Debug for Paths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paths").finish_non_exhaustive()
+    }
 }
 
 /// An iterator over the items of one or more encoded values. It ends after the first error.

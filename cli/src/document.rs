@@ -12,7 +12,7 @@ use crate::formats::{self, Format};
 use crate::input::{Input, Source};
 use crate::node::{self, Node};
 use crate::output::say;
-use crate::paths;
+use crate::paths::{self, Named};
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
 
@@ -315,6 +315,30 @@ impl<'a> Section<'a> {
             Item::Message(bytes) => bytes,
             Item::Fetched(fetched) => fetched.metadata(),
         }
+    }
+
+    /// The node at `path`.
+    ///
+    /// # Errors
+    /// If there is no such node, or the path could mean several.
+    pub fn find(&self, path: &str) -> Result<&Node> {
+        paths::find(&self.root, self.bytes(), path)
+    }
+
+    /// All payloads, in the order of the value.
+    ///
+    /// # Errors
+    /// There are none, because the structure was parsed from the same bytes.
+    pub fn payloads(&self) -> Result<Vec<Named<'_>>> {
+        Ok(paths::payloads(&self.root, self.bytes())?)
+    }
+
+    /// All tensors, in the order of the value.
+    ///
+    /// # Errors
+    /// If no path leads to one of them only.
+    pub fn tensors(&self) -> Result<Vec<Named<'_>>> {
+        paths::tensors(&self.root, self.bytes())
     }
 
     /// The encoded item of a node.

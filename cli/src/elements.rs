@@ -1,7 +1,7 @@
 //! Converts the elements of tensors to numbers, for all known dtypes whose elements take whole bytes.
 
 mod cast;
-mod small;
+mod quad;
 
 use half::{bf16, f16};
 use tenarc::DType;
@@ -55,7 +55,7 @@ pub fn decode(dtype: &DType, bytes: &[u8]) -> Option<Element> {
         DType::BF16 => Element::Float(from!(bf16).to_f64(), 16),
         DType::F32 => Element::Float(from!(f32).into(), 32),
         DType::F64 => Element::Float(from!(f64), 64),
-        DType::F128 => Element::Float(small::quad(from!(u128)), 64),
+        DType::F128 => Element::Float(quad::to_double(from!(u128)), 64),
         DType::C64 => {
             let (re, im) = bytes.split_at_checked(4)?;
             let part = |bytes: &[u8]| Some(f32::from_le_bytes(bytes.try_into().ok()?).into());
@@ -66,7 +66,7 @@ pub fn decode(dtype: &DType, bytes: &[u8]) -> Option<Element> {
             let part = |bytes: &[u8]| Some(f64::from_le_bytes(bytes.try_into().ok()?));
             Element::Complex(part(re)?, part(im)?, 64)
         }
-        _ => Element::Float(small::decode(dtype, from!(u8))?, 16),
+        _ => Element::Float(dtype.decode_f8(from!(u8))?, 16),
     })
 }
 

@@ -84,6 +84,17 @@ impl Node {
         }
     }
 
+    /// The number of payloads in it.
+    pub fn payload_count(&self) -> usize {
+        match &self.kind {
+            Kind::Leaf => 0,
+            Kind::Payload(_) => 1,
+            Kind::Array(items) => items.iter().map(Node::payload_count).sum(),
+            Kind::Map(entries) => entries.iter().map(|(_, node)| node.payload_count()).sum(),
+            Kind::Tag(_, inner) => inner.payload_count(),
+        }
+    }
+
     /// Whether it contains a payload.
     pub fn holds_payload(&self) -> bool {
         match &self.kind {

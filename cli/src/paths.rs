@@ -1,13 +1,13 @@
 //! Paths, which name the parts of a value.
 //!
-//! They are the paths of the library: keys and positions joined by dots. If such a path could mean several parts, a
-//! JSON Pointer (RFC 6901) is used instead.
+//! They are the paths of the library, which `tenarc::inspect` writes and looks up: keys and positions joined by dots. If such a
+//! path could mean several parts, a JSON Pointer (RFC 6901) is used instead.
 
 use std::cell::Cell;
-use std::collections::HashSet;
-use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
 use globset::{GlobBuilder, GlobMatcher};
+use tenarc::de::Limits;
+use tenarc::inspect::{self, Path, Paths};
 
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node, Payload};
@@ -23,25 +23,28 @@ pub struct Named<'a> {
     pub payload: &'a Payload,
 }
 
-/// All payloads of a value, in the order of the value.
-pub fn payloads(root: &Node) -> Vec<Named<'_>> {
-    let pointers = Ambiguous::of(root);
+/// All payloads of a value, in the order of the value. `encoded` is what `root` was parsed from.
+///
+/// # Errors
+/// If `encoded` is something else.
+pub fn payloads<'a>(root: &'a Node, encoded: &[u8]) -> tenarc::Result<Vec<Named<'a>>> {
+    let paths = of(encoded)?;
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut |steps, node| {
         if let Kind::Payload(payload) = &node.kind {
-            let (path, is_unique) = pointers.written(steps);
-            found.push(Named { path, is_unique, node, payload });
+            let Path { text, is_unique, .. } = paths.path(steps);
+            found.push(Named { path: text, is_unique, node, payload });
         }
     });
-    found
+    Ok(found)
 }
 
 /// Like [`payloads`], but only those that are listed as tensors.
 ///
 /// # Errors
 /// If no path leads to one of them only.
-pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
-    let mut found = payloads(root);
+pub fn tensors<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Named<'a>>> {
+    let mut found = payloads(root, encoded)?;
     found.retain(|named| named.payload.is_listed());
     match found.iter().find(|named| !named.is_unique) {
         None => Ok(found),
@@ -50,6 +53,14 @@ pub fn tensors(root: &Node) -> Result<Vec<Named<'_>>> {
             quoted(&named.path)
         ))),
     }
+}
+
+/// The paths of an encoded value.
+///
+/// # Errors
+/// If it is not well-formed.
+pub fn of(encoded: &[u8]) -> tenarc::Result<Paths> {
+    Paths::of(encoded, Limits::default())
 }
 
 /// Calls `each` with every node, parents first.
@@ -111,179 +122,31 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     }
 }
 
-/// The paths that lead to several places of a value, as hashes.
-pub struct Ambiguous {
-    dotted: HashSet<u64>,
-    /// A JSON Pointer is ambiguous only if two keys of a map are the same step.
-    pointers: HashSet<u64>,
-    empty: DefaultHasher,
-}
-
-impl Ambiguous {
-    pub fn of(root: &Node) -> Self {
-        // The seed is random, so that nobody can prepare keys with equal hashes.
-        let empty = RandomState::new().build_hasher();
-        let mut found = Self { dotted: HashSet::new(), pointers: HashSet::new(), empty };
-        if has_odd_keys(root) {
-            found.dotted = found.repeated(root, Form::Dotted);
-        }
-        if !found.dotted.is_empty() {
-            found.pointers = found.repeated(root, Form::Pointer);
-        }
-        found
-    }
-
-    /// The path with dots, or a JSON Pointer if that path is ambiguous.
-    pub fn path(&self, steps: &[String]) -> String {
-        self.written(steps).0
-    }
-
-    /// Like [`path`](Self::path). Also returns whether the path leads to one place only.
-    fn written(&self, steps: &[String]) -> (String, bool) {
-        let dotted = steps.join(".");
-        if !self.has(&self.dotted, &dotted) && !dotted.starts_with('/') {
-            return (dotted, true);
-        }
-        let pointer = pointer(steps);
-        let is_unique = !self.has(&self.pointers, &pointer);
-        (pointer, is_unique)
-    }
-
-    fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
-        let mut hasher = self.empty.clone();
-        hasher.write(path.as_bytes());
-        paths.contains(&hasher.finish())
-    }
-
-    fn repeated(&self, root: &Node, form: Form) -> HashSet<u64> {
-        let mut paths = HashSet::new();
-        repeated(root, form, &self.empty, true, &mut HashSet::new(), &mut paths);
-        paths
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    Dotted,
-    Pointer,
-}
-
-/// Adds the hash of every path that occurs more than once to `paths`.
-fn repeated(
-    node: &Node,
-    form: Form,
-    path: &DefaultHasher,
-    is_root: bool,
-    seen: &mut HashSet<u64>,
-    paths: &mut HashSet<u64>,
-) {
-    // A tag has the same path as its content.
-    let node = node.untagged();
-    let hash = path.finish();
-    if !seen.insert(hash) {
-        paths.insert(hash);
-    }
-    for (step, child) in children(node) {
-        let mut inside = path.clone();
-        match form {
-            Form::Pointer => inside.write(pointer(&[step]).as_bytes()),
-            Form::Dotted => {
-                if !is_root {
-                    inside.write(b".");
-                }
-                inside.write(step.as_bytes());
-            }
-        }
-        repeated(child, form, &inside, false, seen, paths);
-    }
-}
-
-/// The steps as a JSON Pointer.
-fn pointer(steps: &[String]) -> String {
-    steps
-        .iter()
-        .fold(String::new(), |path, step| path + "/" + &step.replace('~', "~0").replace('/', "~1"))
-}
-
-/// Whether two places could have the same path: if a key is empty, contains a dot, or occurs twice in its map.
-fn has_odd_keys(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Leaf | Kind::Payload(_) => false,
-        Kind::Tag(_, inner) => has_odd_keys(inner),
-        Kind::Array(items) => items.iter().any(has_odd_keys),
-        Kind::Map(entries) => {
-            let mut seen = HashSet::with_capacity(entries.len());
-            entries.iter().any(|(key, value)| {
-                let odd = key.step.is_empty() || key.step.contains('.') || !seen.insert(&key.step);
-                odd || has_odd_keys(value)
-            })
-        }
-    }
-}
-
-/// The node at `path`.
+/// The node at `path`. `encoded` is what `root` was parsed from.
 ///
 /// # Errors
 /// If there is no such node, or the path could mean several.
-pub fn find<'a>(root: &'a Node, path: &str) -> Result<&'a Node> {
-    let mut found = Vec::new();
-    if let Some(steps) = path.strip_prefix('/') {
-        let steps = steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-        by_steps(root, &steps.collect::<Vec<_>>(), &mut found);
+pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> {
+    let range = inspect::find(encoded, path, Limits::default())?;
+    let mut found = root;
+    while found.range.start < range.start {
+        let inside = match &found.kind {
+            Kind::Leaf | Kind::Payload(_) => None,
+            Kind::Tag(_, inner) => Some(&**inner),
+            Kind::Array(items) => last(items, |item| item, range.start),
+            Kind::Map(entries) => last(entries, |(_, value)| value, range.start),
+        };
+        found = inside.ok_or_else(|| {
+            Failure::new(format!("expected a value at byte {} of the metadata", range.start))
+        })?;
     }
-    if found.is_empty() {
-        if path.is_empty() {
-            return Ok(root);
-        }
-        by_dots(root, path, &mut found);
-    }
-    match found[..] {
-        [node] => Ok(node),
-        [] => Err(Failure::new(format!("there is no value at {}", quoted(path)))),
-        _ => Err(Failure::new(format!(
-            "{} could mean several values: choose one with a JSON Pointer, such as /a/b",
-            quoted(path)
-        ))),
-    }
+    Ok(found)
 }
 
-fn children(node: &Node) -> Box<dyn Iterator<Item = (String, &Node)> + '_> {
-    match &node.untagged().kind {
-        Kind::Array(items) => {
-            Box::new(items.iter().enumerate().map(|(at, item)| (at.to_string(), item)))
-        }
-        Kind::Map(entries) => {
-            Box::new(entries.iter().map(|(key, value)| (key.step.clone(), value)))
-        }
-        _ => Box::new(std::iter::empty()),
-    }
-}
-
-fn by_steps<'a>(node: &'a Node, steps: &[String], found: &mut Vec<&'a Node>) {
-    let Some((step, rest)) = steps.split_first() else {
-        found.push(node);
-        return;
-    };
-    for (_, child) in children(node).filter(|(key, _)| key == step) {
-        by_steps(child, rest, found);
-    }
-}
-
-fn by_dots<'a>(node: &'a Node, path: &str, found: &mut Vec<&'a Node>) {
-    for (key, child) in children(node) {
-        match path.strip_prefix(key.as_str()) {
-            Some("") => found.push(child),
-            Some(rest) => {
-                if let Some(rest) = rest.strip_prefix('.') {
-                    by_dots(child, rest, found);
-                }
-            }
-            None => {}
-        }
-        if found.len() > 1 {
-            return;
-        }
-    }
+/// The last node that does not start after `start`. Nodes are in the order of their bytes.
+fn last<T>(nodes: &[T], node: impl Fn(&T) -> &Node, start: usize) -> Option<&Node> {
+    let behind = nodes.partition_point(|inside| node(inside).range.start <= start);
+    nodes.get(behind.checked_sub(1)?).map(node)
 }
 
 /// Patterns for paths. `*` matches any characters, including dots; `?` matches one character, `[a-z]` one of several

@@ -129,6 +129,17 @@ fn merges_maps_and_refuses_contradictions() {
 }
 
 #[test]
+fn a_path_that_two_values_have_drops_neither() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &serde_json::json!({ "a": { "b": 1, "c": 2 }, "a.b": 3 }));
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--drop", "a.b"])
+        .failed(2, "nothing matches \"a.b\"");
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--drop", "/a/b"]).good();
+    let expected = "{\n  \"a\": {\n    \"c\": 2,\n  },\n  \"a.b\": 3,\n}\n";
+    assert_eq!(run(&dir, &["show", "b.tenarc"]).good(), expected);
+}
+
+#[test]
 fn a_new_key_needs_a_map_to_go_into() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());

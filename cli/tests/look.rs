@@ -132,7 +132,7 @@ fn shows_metadata_as_text_and_abbreviates_tensors() {
         "  \"curve\": f64 [300] [  0.   1.   2. … 297. 298. 299.],\n  \"note\": null,\n}\n"
     ));
     assert_eq!(run(&dir, &["show", "m.tenarc", "version"]).good(), "3\n");
-    run(&dir, &["show", "m.tenarc", "layers.2"]).failed(2, "no value at \"layers.2\"");
+    run(&dir, &["show", "m.tenarc", "layers.2"]).failed(2, "no value at `layers.2`");
 }
 
 #[test]
@@ -216,7 +216,9 @@ fn gets_tensors_and_slices_as_text() {
     get("layers.1.weight[0,0,0]")
         .failed(2, "the slice has 3 axes, the tensor has the shape [10, 64]");
     get("layers.1.weight[x]").failed(2, "\"x\" is neither an index nor a range");
-    get("layers.1.wait").failed(2, "there is no value at \"layers.1.wait\"");
+    get("layers.1.wait").failed(2, "there is no value at `layers.1.wait`");
+    get("layers.1.biased")
+        .failed(2, "there is no value at `layers.1.biased`; did you mean `layers.1.bias`?");
     get("name").failed(2, "not a tensor");
     let json = run(&dir, &["get", "--json", "m.tenarc", "layers.1.weight[:2, 0]"]).json();
     assert_eq!(json, json!({"dtype": "f32", "shape": [2], "data": [0.0, 64.0]}));
@@ -255,7 +257,7 @@ fn finds_keys_with_dots_and_brackets() {
     dir.save("m.tenarc", &Value::Map(entries));
     assert_eq!(paths(&dir, &["ls", "m.tenarc"]), ["/a.b", "w[0]", "/a/b"]);
     let get = |path: &str| run(&dir, &["get", "m.tenarc", path]);
-    get("a.b").failed(2, "could mean several values");
+    get("a.b").failed(2, "the path leads to several values");
     assert_eq!((get("/a.b").good(), get("/a/b").good(), get("w[0]").good()), ("1\n", "2\n", "3\n"));
 }
 

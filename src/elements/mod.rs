@@ -2,6 +2,7 @@
 
 mod bytes;
 mod element;
+mod f8;
 mod plain;
 mod show;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::find::find;
 use super::header::Header;
-use super::spelling::{Ambiguous, Path, Step, Written, key};
+use super::spelling::{Ambiguous, Of, Path, Step, Written, key};
 use crate::error::{Error, Result};
 use crate::io::buffers::Lengths;
 use crate::io::segment_read::SegmentRead;
@@ -131,7 +131,7 @@ type Inform<'a> =
     dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
 
 fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
-    let ambiguous = Ambiguous::of(metadata, limits)
+    let ambiguous = Ambiguous::of(Of::Tensors, metadata, limits)
         .map_err(|error| error.moved_by(header.metadata_offset()))?;
     // One long key is part of the path of every tensor under it, so that a small file could have
     // paths that fill the memory.
@@ -141,7 +141,7 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let mut result = Ok(());
     visit(metadata, header, limits, &mut |path, item| {
         let mut describe = || {
-            let Written { text, is_unique } = ambiguous.written(path);
+            let Written { text, is_unique } = ambiguous.written(path.components());
             left = left.checked_sub(text.len()).ok_or_else(|| {
                 Error::limit(format!("paths of tensors take more than {most} bytes"))
             })?;

@@ -57,30 +57,23 @@ impl Path {
 
     /// Writes the path, on the assumption that no other value has the same dotted path.
     pub fn text(&self) -> String {
-        let dotted = self.dotted();
-        if self.reads_as_another(&dotted) { self.pointer() } else { dotted }
-    }
-
-    /// Whether the dotted form would be read as the path of the whole value or as a JSON Pointer.
-    fn reads_as_another(&self, dotted: &str) -> bool {
-        dotted.starts_with('/') || (dotted.is_empty() && !self.0.is_empty())
-    }
-
-    fn dotted(&self) -> String {
-        let mut text = String::new();
-        for (at, step) in self.0.iter().enumerate() {
-            Form::Dotted.extend(at == 0, &step.component(), &mut |part| text.push_str(part));
+        let dotted = Form::Dotted.join(self.components());
+        if reads_as_another(&dotted, self.0.is_empty()) {
+            Form::Pointer.join(self.components())
+        } else {
+            dotted
         }
-        text
     }
 
-    fn pointer(&self) -> String {
-        let mut text = String::new();
-        for (at, step) in self.0.iter().enumerate() {
-            Form::Pointer.extend(at == 0, &step.component(), &mut |part| text.push_str(part));
-        }
-        text
+    /// The components of the path, in the order from the root.
+    pub fn components(&self) -> impl Iterator<Item = Cow<'_, str>> + Clone {
+        self.0.iter().map(Step::component)
     }
+}
+
+/// Whether the dotted form of a path would be read as the path of the whole value or as a JSON Pointer.
+fn reads_as_another(dotted: &str, is_root: bool) -> bool {
+    dotted.starts_with('/') || (dotted.is_empty() && !is_root)
 }
 
 /// The two ways to write a path.
@@ -92,6 +85,14 @@ enum Form {
 }
 
 impl Form {
+    fn join<C: AsRef<str>>(self, components: impl Iterator<Item = C>) -> String {
+        let mut text = String::new();
+        for (at, component) in components.enumerate() {
+            self.extend(at == 0, component.as_ref(), &mut |part| text.push_str(part));
+        }
+        text
+    }
+
     /// Calls `put` with the text that one more component adds to a path.
     fn extend(self, is_first: bool, component: &str, put: &mut dyn FnMut(&str)) {
         match self {
@@ -118,10 +119,20 @@ pub fn escaped(component: &str) -> Cow<'_, str> {
     }
 }
 
-/// The ambiguous paths of tensors: those that other values have too.
+/// The values whose paths are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    Tensors,
+    /// All values. This needs more memory than [`Tensors`](Self::Tensors) if the metadata has odd keys.
+    All,
+}
+
+/// The ambiguous paths: those that more than one value has. The paths of all values count, also if only those
+/// of tensors are written.
 ///
 /// The paths are kept as hashes. One long key is part of the path of everything under it, so that the paths
 /// themselves could fill the memory. The hash has a random seed: nobody can prepare keys that collide.
+#[derive(Clone)]
 pub struct Ambiguous<S = RandomState> {
     hashes: S,
     dotted: HashSet<u64>,
@@ -138,31 +149,31 @@ pub struct Written {
 }
 
 impl Ambiguous {
-    pub fn of(metadata: &[u8], limits: Limits) -> Result<Self> {
-        Self::with_hashes(metadata, limits, RandomState::new())
+    pub fn of(written: Of, metadata: &[u8], limits: Limits) -> Result<Self> {
+        Self::with_hashes(written, metadata, limits, RandomState::new())
     }
 }
 
 impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
-    fn with_hashes(metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
+    fn with_hashes(written: Of, metadata: &[u8], limits: Limits, hashes: S) -> Result<Self> {
         let wire = || Reader::new(SliceRead::new(metadata), limits);
         let mut found = Self { hashes, dotted: HashSet::new(), pointers: HashSet::new() };
         if has_odd_keys(&mut wire())? {
-            found.dotted = found.repeated(Form::Dotted, wire)?;
+            found.dotted = found.repeated(Form::Dotted, written, wire)?;
         }
         if !found.dotted.is_empty() {
-            found.pointers = found.repeated(Form::Pointer, wire)?;
+            found.pointers = found.repeated(Form::Pointer, written, wire)?;
         }
         Ok(found)
     }
 
-    pub fn written(&self, path: &Path) -> Written {
-        let dotted = path.dotted();
-        let is_repeated = self.has(&self.dotted, &dotted);
-        if !is_repeated && !path.reads_as_another(&dotted) {
+    pub fn written<C: AsRef<str>>(&self, components: impl Iterator<Item = C> + Clone) -> Written {
+        let dotted = Form::Dotted.join(components.clone());
+        let is_root = components.clone().next().is_none();
+        if !self.has(&self.dotted, &dotted) && !reads_as_another(&dotted, is_root) {
             return Written { text: dotted, is_unique: true };
         }
-        let pointer = path.pointer();
+        let pointer = Form::Pointer.join(components);
         Written { is_unique: !self.has(&self.pointers, &pointer), text: pointer }
     }
 
@@ -175,13 +186,25 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         paths.contains(&hasher.finish())
     }
 
-    /// Hashes of the tensor paths, in this form, that lead to more than one value.
+    /// Hashes of the paths, in this form, that lead to more than one value.
     fn repeated<'a>(
         &self,
         form: Form,
+        written: Of,
         wire: impl Fn() -> Reader<SliceRead<'a>>,
     ) -> Result<HashSet<u64>> {
         let start = self.hashes.build_hasher();
+        let mut repeated = HashSet::new();
+        if written == Of::All {
+            let mut seen = HashSet::new();
+            hash_paths(&mut wire(), form, &start, &mut |path, _| {
+                let path = path.finish();
+                if !seen.insert(path) {
+                    repeated.insert(path);
+                }
+            })?;
+            return Ok(repeated);
+        }
         // For each tensor path, whether a value with this path was seen.
         let mut tensors = HashMap::new();
         hash_paths(&mut wire(), form, &start, &mut |path, is_tensor| {
@@ -189,7 +212,6 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
                 tensors.insert(path.finish(), false);
             }
         })?;
-        let mut repeated = HashSet::new();
         hash_paths(&mut wire(), form, &start, &mut |path, _| {
             let path = path.finish();
             if let Some(found) = tensors.get_mut(&path)
@@ -338,7 +360,9 @@ mod tests {
         entries.push((key(10), map(inside)));
         let metadata = crate::to_vec(&map(entries)).unwrap();
         let counting = Counting::default();
-        let found = Ambiguous::with_hashes(&metadata, Limits::default(), counting.clone()).unwrap();
+        let found =
+            Ambiguous::with_hashes(Of::Tensors, &metadata, Limits::default(), counting.clone());
+        let found = found.unwrap();
         assert!(found.dotted.is_empty());
         let hashed = counting.bytes.get();
         assert!((11 * dots..4 * metadata.len()).contains(&hashed), "{hashed} bytes");

@@ -6,7 +6,7 @@ use ndarray::{Array2, ShapeBuilder as _};
 use serde::Serialize;
 use tenarc::de::Limits;
 use tenarc::error::Category;
-use tenarc::inspect::{Event, Form, Items, Key, SOME};
+use tenarc::inspect::{Event, Form, Items, Key, Paths, SOME, find};
 use tenarc::tensor::Order;
 use tenarc::{Archive, DType, OArchive, Tensor, Value};
 
@@ -153,6 +153,40 @@ fn inspects_a_value_by_its_path() {
 }
 
 #[test]
+fn paths_lead_to_one_value_each() {
+    // {"a": {"b": 1, "c": [tag 1 around {"d": 2}]}, "a.b": 3, "": 4, "/": 5}
+    let value = b"\xa4\x61a\xa2\x61b\x01\x61c\x81\xc1\xa1\x61d\x02\x63a.b\x03\x60\x04\x61/\x05";
+    let paths = Paths::of(value, Limits::default()).unwrap();
+    let cases: [(&[&str], &str, usize); 8] = [
+        (&[], "", 0),
+        (&["a"], "a", 3),
+        (&["a", "b"], "/a/b", 6),
+        (&["a.b"], "/a.b", 19),
+        (&["a", "c", "0"], "a.c.0", 10),
+        (&["a", "c", "0", "d"], "a.c.0.d", 14),
+        (&[""], "/", 21),
+        (&["/"], "/~1", 24),
+    ];
+    for (steps, expected, start) in cases {
+        let path = paths.path(steps);
+        // The empty path is that of the root, so an empty key in it needs a JSON Pointer.
+        assert_eq!((&*path.text, path.is_unique), (expected, true), "{steps:?}");
+        assert_eq!(find(value, expected, Limits::default()).unwrap().start, start, "{steps:?}");
+    }
+    for path in ["a.b", "nowhere"] {
+        assert!(find(value, path, Limits::default()).is_err(), "{path}");
+    }
+    // A key that is twice in its map: {"a": [0], "a": [0]}
+    let paths = Paths::of(b"\xa2\x61a\x81\x00\x61a\x81\x00", Limits::default()).unwrap();
+    for steps in [&["a"][..], &["a", "0"]] {
+        assert!(!paths.path(steps).is_unique, "{steps:?}");
+    }
+    assert!(Paths::of(b"\xa1\x61a", Limits::default()).is_err());
+    let nested = b"\x81\x81\x81\x00";
+    assert!(Paths::of(nested, Limits::default().with_max_depth(1)).is_err());
+}
+
+#[test]
 fn stays_within_limits() {
     let deep = vec![0x81; 1 << 20];
     let error = failure(&mut Items::new(&deep));
@@ -183,7 +217,9 @@ fn takes_whatever_bytes_without_a_panic() {
         for byte in [0, 1, 0x1b, 0x3b, 0x5f, 0x80, 0x9f, 0xbf, 0xc6, 0xd8, 0xda, 0xf8, 0xff] {
             let mut bytes = metadata.to_vec();
             bytes[at] = byte;
-            Items::new(&bytes).with_buffers(buffers).for_each(drop);
+            let is_read = Items::new(&bytes).with_buffers(buffers).all(|item| item.is_ok());
+            let paths = Paths::of(&bytes, Limits::default());
+            assert!(paths.is_ok() || !is_read, "{byte:#x} at {at}: {paths:?}");
         }
     }
     for bytes in [&b"\xff"[..], b"\x81\xff", b"\xa1\x00\xff", b"\x61\xff", b"\x1c", b"\xc1"] {

@@ -8,7 +8,6 @@ use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::Format;
 use crate::output::{ArchiveTarget, Target};
-use crate::paths;
 use crate::text::quoted;
 use crate::written::Written;
 use changes::Changes;
@@ -66,18 +65,18 @@ fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
     for section in document.sections(None)? {
         let section = section?;
         alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
-        tied |= is_tied(&section);
+        tied |= is_tied(&section)?;
     }
     Ok((tied, args.align.or(alignment).unwrap_or(256)))
 }
 
 /// Whether two paths refer to the same buffer.
-fn is_tied(section: &Section<'_>) -> bool {
-    let payloads = paths::payloads(&section.root);
+fn is_tied(section: &Section<'_>) -> Result<bool> {
+    let payloads = section.payloads()?;
     let mut buffers: Vec<usize> =
         payloads.iter().filter_map(|named| named.payload.buffer).collect();
     let count = buffers.len();
     buffers.sort_unstable();
     buffers.dedup();
-    buffers.len() < count
+    Ok(buffers.len() < count)
 }

@@ -15,7 +15,6 @@ use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
 use crate::node::{Form, Node};
 use crate::output::{Out, Target};
-use crate::paths;
 use crate::slices::{self, Selection, Slice};
 use crate::text::quoted;
 
@@ -76,12 +75,12 @@ fn by_extension(path: &Path) -> Option<GetFormat> {
 /// The tensor and the slice that an argument names. The whole argument is tried as a path first, as a key
 /// may look like a slice.
 fn wanted<'a>(section: &'a Section<'_>, argument: &str) -> Result<(&'a Node, Option<Slice>)> {
-    let whole = paths::find(&section.root, argument);
+    let whole = section.find(argument);
     match (whole, slices::split(argument)) {
         (Ok(node), _) => Ok((node, None)),
         (Err(_), Some((path, slice))) => {
             let slice = Slice::parse(slice)?;
-            Ok((paths::find(&section.root, path)?, Some(slice)))
+            Ok((section.find(path)?, Some(slice)))
         }
         (Err(failure), None) => Err(failure),
     }

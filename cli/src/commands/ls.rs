@@ -40,7 +40,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(chosen)? {
         let section = section?;
-        for named in paths::tensors(&section.root)? {
+        for named in section.tensors()? {
             if globs.admits(&named.path) {
                 let Payload { dtype, shape, order, byte_len, .. } = named.payload;
                 rows.push(Row {
@@ -139,7 +139,7 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
     if !globs.is_empty() {
         for section in document.sections(chosen)? {
             let section = section?;
-            for named in paths::tensors(&section.root)? {
+            for named in section.tensors()? {
                 globs.admits(&named.path);
             }
         }
@@ -148,11 +148,11 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
     for section in document.sections(chosen)? {
         let section = section?;
         let mut root = Branch::default();
-        let ambiguous = paths::Ambiguous::of(&section.root);
+        let names = paths::of(section.bytes())?;
         paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| {
             if let crate::node::Kind::Payload(payload) = &node.kind
                 && payload.is_listed()
-                && globs.admits(&ambiguous.path(steps))
+                && globs.admits(&names.path(steps).text)
             {
                 root.add(steps, payload);
             }

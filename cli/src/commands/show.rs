@@ -16,7 +16,6 @@ use crate::elements::integer_json;
 use crate::failure::{Result, Status};
 use crate::node::{Key, Kind, Node};
 use crate::output::{DTYPE, HEADING, Out};
-use crate::paths;
 use crate::text::{escaped, quoted};
 
 /// With more tensors than this, elements are shown only with `--full`.
@@ -39,7 +38,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     }
     for section in document.sections(chosen)? {
         let section = section?;
-        let node = paths::find(&section.root, &args.path)?;
+        let node = section.find(&args.path)?;
         if args.json.json {
             values.push(json(&section, node, args.full)?);
             continue;
@@ -50,7 +49,7 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         let detail = match node.payload() {
             _ if args.full => Some(Detail::All),
             Some(_) => Some(Detail::Much),
-            None => (paths::payloads(node).len() <= FEW).then_some(Detail::Little),
+            None => (node.payload_count() <= FEW).then_some(Detail::Little),
         };
         let mut printer = Printer { section: &section, full: args.full, detail, out };
         printer.node(node, 0)?;

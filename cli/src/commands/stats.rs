@@ -12,7 +12,7 @@ use crate::elements;
 use crate::failure::{Of, Result, Status};
 use crate::node::{Form, Payload};
 use crate::output::Out;
-use crate::paths::{self, Globs, Named};
+use crate::paths::{Globs, Named};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::text::{escaped, quoted, shape, short};
@@ -55,7 +55,7 @@ pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;
-        let mut tensors = paths::tensors(&section.root)?;
+        let mut tensors = section.tensors()?;
         tensors.retain(|named| globs.admits(&named.path));
         let bytes = tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.payload.byte_len));
         let progress = Progress::new(bytes, "measuring", quiet);

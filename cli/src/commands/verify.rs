@@ -14,7 +14,6 @@ use crate::failure::{Failure, Result, Status, for_users};
 use crate::formats::archive::unfinished;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
-use crate::paths;
 use crate::progress::Progress;
 use crate::text::{bytes, counted, escaped};
 
@@ -173,7 +172,7 @@ fn tensor_at(document: &Document, offset: u64) -> Option<String> {
         let buffers = segment.buffers();
         let holds = |&(start, len): &(u64, u64)| offset >= start && offset - start < len.max(1);
         if let Some(buffer) = buffers.iter().position(holds) {
-            let payloads = paths::payloads(&section.root);
+            let payloads = section.payloads().ok()?;
             let named = payloads.into_iter().find(|named| named.payload.buffer == Some(buffer))?;
             let several = document.len() > 1;
             let prefix = if several { format!("{} ", section.label()) } else { String::new() };

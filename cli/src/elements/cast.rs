@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use tenarc::DType;
 
-use super::{Element, decode, size, small};
+use super::{Element, decode, size};
 use crate::failure::{Failure, Result};
 
 /// A conversion from one dtype to another. Floats are rounded to the nearest value. Integers must fit in the new
@@ -64,7 +64,7 @@ impl Cast {
 
 fn is_made(dtype: &DType) -> bool {
     super::is_integer(dtype)
-        || small::encode(dtype, 0.0).is_some()
+        || dtype.encode_f8(0.0).is_some()
         || matches!(
             dtype,
             DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 | DType::C128
@@ -101,7 +101,7 @@ fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
         #[allow(clippy::cast_possible_truncation)]
         DType::F32 => out.extend((real(element)? as f32).to_le_bytes()),
         DType::F64 => out.extend(real(element)?.to_le_bytes()),
-        other => out.push(small::encode(other, real(element)?)?),
+        other => out.push(other.encode_f8(real(element)?)?),
     }
     Some(())
 }

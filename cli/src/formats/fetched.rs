@@ -175,7 +175,7 @@ impl Fetched {
     /// If the structure is invalid, or its paths are too long.
     pub fn numbered(reader: Box<dyn Reader>, structure: Structure) -> Result<Self> {
         let root = structure.root()?;
-        let payloads = paths::payloads(&root).into_iter().enumerate();
+        let payloads = paths::payloads(&root, &structure.metadata)?.into_iter().enumerate();
         let key =
             |(at, named): (usize, paths::Named<'_>)| Some((named.payload.buffer?, at.to_string()));
         let keys = payloads.filter_map(key).collect();
@@ -258,7 +258,7 @@ impl Fetched {
         progress: &Progress,
         path: &mut Option<String>,
     ) -> tenarc::Result<Option<String>> {
-        for named in paths::payloads(root) {
+        for named in paths::payloads(root, self.metadata())? {
             let key = named.payload.buffer.and_then(|buffer| self.keys.get(&buffer));
             let Some(key) = key else { continue };
             *path = Some(named.path);

@@ -12,7 +12,7 @@ use crate::args::Edit;
 use crate::document::Section;
 use crate::failure::{Failure, Of, Result};
 use crate::node::Kind;
-use crate::paths::{Ambiguous, Globs, walk};
+use crate::paths::{self, Globs, walk};
 use crate::text::quoted;
 use crate::written::Written;
 
@@ -91,7 +91,7 @@ impl Changes {
 
     /// The changed value; `None` if nothing changes.
     pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
-        let (dropped, cast) = self.matched(section);
+        let (dropped, cast) = self.matched(section)?;
         let is_changed = |at| dropped.contains(&at) || cast.contains_key(&at);
         if let Some(tag) = tree::in_tag(&section.root, &is_changed) {
             return Err(Failure::new(format!("cannot change a value inside CBOR tag {tag}")));
@@ -113,11 +113,11 @@ impl Changes {
     }
 
     /// The nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
-    fn matched(&self, section: &Section<'_>) -> (HashSet<usize>, HashMap<usize, DType>) {
-        let ambiguous = Ambiguous::of(&section.root);
+    fn matched(&self, section: &Section<'_>) -> Result<(HashSet<usize>, HashMap<usize, DType>)> {
+        let paths = paths::of(section.bytes())?;
         let (mut dropped, mut cast) = (HashSet::new(), HashMap::new());
         walk(&section.root, &mut Vec::new(), &mut |steps, node| {
-            let path = ambiguous.path(steps);
+            let path = paths.path(steps).text;
             let at = node.range.start;
             // The whole value has an empty path, which `*` matches; it cannot be dropped.
             if !steps.is_empty() && self.any(self.drop.iter().map(|(p, g)| (p, g)), &path) {
@@ -140,7 +140,7 @@ impl Changes {
                 }
             }
         });
-        (dropped, cast)
+        Ok((dropped, cast))
     }
 }
 

@@ -36,7 +36,8 @@ fn lists_what_the_library_lists() {
     let archive = sample();
     let segment = archive.segment(0).unwrap();
     let root = parse(segment.metadata().unwrap(), segment.buffers()).unwrap();
-    let (found, expected) = (paths::tensors(&root).unwrap(), segment.tensors().unwrap());
+    let (found, expected) =
+        (paths::tensors(&root, segment.metadata().unwrap()).unwrap(), segment.tensors().unwrap());
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
         let Payload { dtype, shape, order, byte_len, buffer, .. } = found.payload;
@@ -46,7 +47,8 @@ fn lists_what_the_library_lists() {
         assert_eq!(found.path, expected.path());
         // Either finds what the other names.
         assert!(segment.info(&found.path).is_ok(), "{}", found.path);
-        assert!(std::ptr::eq(paths::find(&root, expected.path()).unwrap(), found.node));
+        let node = paths::find(&root, segment.metadata().unwrap(), expected.path()).unwrap();
+        assert!(std::ptr::eq(node, found.node));
     }
 }
 
@@ -124,7 +126,8 @@ fn writes_paths_as_the_library_does() {
         let archive = Archive::new(out.finish().unwrap()).unwrap();
         let segment = archive.segment(0).unwrap();
         let root = parse(segment.metadata().unwrap(), &[]).unwrap();
-        let (found, expected) = (paths::tensors(&root), segment.tensors());
+        let (found, expected) =
+            (paths::tensors(&root, segment.metadata().unwrap()), segment.tensors());
         let (Ok(found), Ok(expected)) = (&found, &expected) else {
             assert!(found.is_err() && expected.is_err(), "{found:?} {expected:?}");
             refused += 1;
@@ -135,7 +138,8 @@ fn writes_paths_as_the_library_does() {
         assert_eq!(found, expected);
         for path in expected {
             segment.info(path).unwrap();
-            assert!(paths::find(&root, path).unwrap().payload().is_some(), "{path}");
+            let node = paths::find(&root, segment.metadata().unwrap(), path).unwrap();
+            assert!(node.payload().is_some(), "{path}");
         }
     }
     // Those with one key in two places of a map.
@@ -152,7 +156,7 @@ fn takes_whatever_bytes_without_a_panic() {
             let mut bytes = metadata.to_vec();
             bytes[at] = byte;
             if let Ok(root) = parse(&bytes, segment.buffers()) {
-                paths::payloads(&root);
+                paths::payloads(&root, &bytes).unwrap();
             }
             assert!(parse(&metadata[..at], segment.buffers()).is_err(), "cut at {at}");
         }
