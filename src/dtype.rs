@@ -133,6 +133,7 @@ macro_rules! define {
             /// The number of bits that an element takes. `None` for a dtype that this version does not
             /// know. FP6 and FP4 elements are packed: all elements of a tensor together must fill a whole
             /// number of bytes.
+            #[inline]
             pub fn bits(&self) -> Option<usize> {
                 match self {
                     $(Self::$variant => Some($bits),)*
@@ -142,6 +143,7 @@ macro_rules! define {
 
             /// The size in bytes of the unit that byte order applies to. For complex numbers this is one
             /// part. 1 for a dtype that this version does not know.
+            #[inline]
             pub fn word(&self) -> usize {
                 match self {
                     $(Self::$variant => $word,)*
@@ -151,6 +153,7 @@ macro_rules! define {
 
             /// The tag of a little-endian typed array of these elements (of their parts, for
             /// complex numbers).
+            #[inline]
             pub(crate) fn typed_array_tag(&self) -> Option<u8> {
                 match self.part().unwrap_or(self) {
                     $(Self::$variant => <[u8]>::first(&[$($tag),*]).copied(),)*
@@ -168,6 +171,7 @@ macro_rules! define {
             }
 
             /// The dtype of the parts of complex numbers.
+            #[inline]
             fn part(&self) -> Option<&'static Self> {
                 match self {
                     $($(Self::$variant => Some(&Self::$part),)?)*
@@ -217,12 +221,14 @@ impl fmt::Debug for OtherDType {
 
 impl DType {
     /// Whether the elements are complex numbers.
+    #[inline]
     pub fn is_complex(&self) -> bool {
         self.part().is_some()
     }
 
     /// The number of bytes that `count` elements take. `None` if that overflows, if it is not a whole
     /// number of bytes, or if this version does not know the dtype: see [`DType::bits`].
+    #[inline]
     pub fn byte_len(&self, count: usize) -> Option<usize> {
         let bits = self.bits()?;
         if bits % 8 == 0 {
