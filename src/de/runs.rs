@@ -96,21 +96,12 @@ fn integers<A>(
     let mut values = Vec::with_capacity(len);
     let mut rest = bytes;
     for _ in 0..len {
-        let (&initial, behind) = rest.split_first()?;
-        let major = initial >> 5;
+        let (major, arg, taken) = head::definite(rest)?;
         if major > head::NEGATIVE {
             return None;
         }
-        let (arg, behind) = match initial & 0x1f {
-            small @ 0..24 => (small.into(), behind),
-            24 => behind.split_first().map(|(&arg, behind)| (arg.into(), behind))?,
-            _ => {
-                let (_, arg, taken) = head::definite(rest)?;
-                (arg, rest.get(taken..)?)
-            }
-        };
         values.push(make(major == head::NEGATIVE, arg)?);
-        rest = behind;
+        rest = rest.get(taken..)?;
     }
     Some((values, bytes.len() - rest.len()))
 }

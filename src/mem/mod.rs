@@ -18,7 +18,7 @@ mod stream;
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use append::{
-    MAX_HEAD, append, append_head, append_heads, append_run, append_word, append_words,
+    MAX_HEAD, append, append_head, append_heads, append_run, append_word, append_words, head_bytes,
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};

@@ -3,14 +3,13 @@
 use serde::Serialize;
 use serde::ser;
 
-use super::pack::{Grab, GrabBool, Kind, Packing, Primitive, number, plain};
+use super::pack::{Grab, Kind, Packing, number, plain};
 use crate::error::{Error, Result};
-use crate::io::sink::MAX_ROOM;
+use crate::io::sink::{MAX_ROOM, Sink};
 use crate::mem::MAX_HEAD;
 use crate::value;
 use crate::wire::apart::Target;
 use crate::wire::head;
-use crate::wire::items::{Plain, bool};
 use crate::wire::writer::Writer;
 
 /// The most numbers that are written together.
@@ -85,68 +84,18 @@ impl<'a, O: Target> Compound<'a, O> {
         }
     }
 
-    /// Writes the floats of `items` in large steps, each as `initial` and the word that `get` returns.
-    /// Stops early if the sink only counts bytes. What it did not write stays in `items`.
+    /// Writes elements in large steps. `write` gets the sink and a number of elements, at most [`RUN`],
+    /// appends up to so many, and returns how many it has appended: fewer if there are no more, and `None`
+    /// if the sink only counts bytes.
     #[inline(always)]
-    pub(super) fn run<I, const N: usize>(
+    pub(super) fn run(
         &mut self,
-        initial: u8,
-        items: &mut I,
-        get: impl Fn(Primitive) -> Option<[u8; N]>,
-    ) -> Result<()>
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
-        const { assert!((1 + N) * RUN <= MAX_ROOM) };
-        while self.left > 0 {
-            let step = self.left.min(RUN);
-            let next = || items.next()?.serialize(Grab).ok().and_then(&get);
-            let Some(done) = self.encoder.sink.put_run(initial, step, next)? else {
-                return Ok(());
-            };
-            self.left -= done;
-            if done < step {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Like [`Compound::run`], for integers.
-    #[inline(always)]
-    pub(super) fn run_of_heads<I>(&mut self, items: &mut I) -> Result<()>
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
+        mut write: impl FnMut(&mut Sink<O>, usize) -> Result<Option<usize>>,
+    ) -> Result<()> {
         const { assert!(MAX_HEAD * RUN <= MAX_ROOM) };
         while self.left > 0 {
             let step = self.left.min(RUN);
-            let next = || match items.next()?.serialize(Grab).ok()?.plain() {
-                Plain::Head(major, arg) => Some((major << 5, arg)),
-                _ => None,
-            };
-            let Some(done) = self.encoder.sink.put_heads(step, next)? else { return Ok(()) };
-            self.left -= done;
-            if done < step {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Like [`Compound::run`], for bools.
-    #[inline(always)]
-    pub(super) fn run_of_bools<I>(&mut self, items: &mut I) -> Result<()>
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
-        while self.left > 0 {
-            let step = self.left.min(RUN);
-            let next = || items.next()?.serialize(GrabBool).ok().map(|value| [bool(value)]);
-            let Some(done) = self.encoder.sink.put_words(step, next)? else { return Ok(()) };
+            let Some(done) = write(&mut self.encoder.sink, step)? else { return Ok(()) };
             self.left -= done;
             if done < step {
                 return Ok(());

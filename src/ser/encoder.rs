@@ -7,7 +7,7 @@ use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::capture::{Capture, PutBlocks};
 use super::compound::{Compound, Sequence};
-use super::pack::{Grab, Kind, Packing, Primitive, is_bool, is_never_none, is_number};
+use super::pack::{Grab, Kind, Packing, is_bool, is_never_none, is_number, plain};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
@@ -15,7 +15,7 @@ use crate::meta::TensorMeta;
 use crate::raw;
 use crate::value;
 use crate::wire::apart::{Apart, Target};
-use crate::wire::items::{self, ArrayHead};
+use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
 
@@ -141,44 +141,45 @@ impl<O: Target> Writer<O> {
         seq.finish()
     }
 
-    /// Writes a sequence of primitive numbers as a plain array.
+    /// Writes a sequence of numbers or bools as a plain array.
     #[inline(always)]
-    fn plain_numbers<I>(&mut self, len: usize, mut iter: I) -> Result<()>
+    fn plain_primitives<I>(&mut self, len: usize, mut iter: I) -> Result<()>
     where
         I: Iterator,
         I::Item: Serialize,
     {
         let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
         let id = typeid::of::<I::Item>();
-        if id == TypeId::of::<f32>() || id == TypeId::of::<&'static f32>() {
-            seq.run(head::SINGLE, &mut iter, |number| match number {
-                Primitive::F32(value) => Some(value.to_bits().to_be_bytes()),
-                _ => None,
+        // The compiler knows the type, and drops all but one of these branches.
+        if is_bool::<I::Item>() {
+            seq.run(|sink, max| {
+                sink.put_words(max, || match plain(&iter.next()?)? {
+                    Plain::Bool(value) => Some([items::bool(value)]),
+                    _ => None,
+                })
+            })?;
+        } else if id == TypeId::of::<f32>() || id == TypeId::of::<&'static f32>() {
+            seq.run(|sink, max| {
+                sink.put_run(head::SINGLE, max, || match plain(&iter.next()?)? {
+                    Plain::Single(bits) => Some(bits.to_be_bytes()),
+                    _ => None,
+                })
             })?;
         } else if id == TypeId::of::<f64>() || id == TypeId::of::<&'static f64>() {
-            seq.run(head::DOUBLE, &mut iter, |number| match number {
-                Primitive::F64(value) => Some(value.to_bits().to_be_bytes()),
-                _ => None,
+            seq.run(|sink, max| {
+                sink.put_run(head::DOUBLE, max, || match plain(&iter.next()?)? {
+                    Plain::Double(bits) => Some(bits.to_be_bytes()),
+                    _ => None,
+                })
             })?;
         } else {
-            seq.run_of_heads(&mut iter)?;
+            seq.run(|sink, max| {
+                sink.put_heads(max, || match plain(&iter.next()?)? {
+                    Plain::Head(major, arg) => Some((major << 5, arg)),
+                    _ => None,
+                })
+            })?;
         }
-        // What is left if the sink only counts, or if there are more elements than were announced.
-        for item in iter {
-            seq.element(&item)?;
-        }
-        seq.finish()
-    }
-
-    /// Writes a sequence of bools.
-    #[inline(always)]
-    fn plain_bools<I>(&mut self, len: usize, mut iter: I) -> Result<()>
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
-        let mut seq = Compound::begin(self, head::ARRAY, Some(len))?;
-        seq.run_of_bools(&mut iter)?;
         // What is left if the sink only counts, or if there are more elements than were announced.
         for item in iter {
             seq.element(&item)?;
@@ -405,8 +406,9 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
             Some(len) if self.options.typed_arrays && Kind::may_pack(len) => {
                 self.packable(iter, len)
             }
-            Some(len) if is_number::<I::Item>() => self.plain_numbers(len, iter),
-            Some(len) if is_bool::<I::Item>() => self.plain_bools(len, iter),
+            Some(len) if is_number::<I::Item>() || is_bool::<I::Item>() => {
+                self.plain_primitives(len, iter)
+            }
             len => self.plain_seq(len, iter),
         }
     }

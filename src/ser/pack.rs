@@ -177,7 +177,8 @@ impl Packing {
         Ok(())
     }
 
-    /// Like [`Packing::push`], but also returns false if the buffer is full.
+    /// Appends a number and returns true. Returns false if the number has another type, if the
+    /// announced length was reached, or if the buffer is full.
     #[inline(always)]
     pub fn push_here(&mut self, number: Primitive) -> bool {
         if number.kind() != self.kind || self.count == self.len {
@@ -188,14 +189,14 @@ impl Packing {
         done
     }
 
-    /// Appends a number and returns true. Returns false if the number has another type, or if the
-    /// announced length was reached.
-    #[inline(always)]
+    /// Like [`Packing::push_here`], but makes room if the buffer is full.
     pub fn push<O: Target>(&mut self, encoder: &mut Writer<O>, number: Primitive) -> Result<bool> {
-        if self.buf.capacity() - self.buf.len() < self.kind.size() {
+        let size = self.kind.size();
+        if self.buf.capacity() - self.buf.len() < size {
             self.hand_on(encoder)?;
+            self.buf.reserve(size);
         }
-        Ok(self.append(number))
+        Ok(self.push_here(number))
     }
 
     /// Appends items as long as `get` returns their bytes, up to the announced length. Returns the
@@ -329,20 +330,6 @@ macro_rules! numbers {
                 match number {
                     $(Primitive::$kind(value) => mem::append(&mut self.buf, value.to_le_bytes(), &[]),)*
                 }
-            }
-
-            #[inline(always)]
-            fn append(&mut self, number: Primitive) -> bool {
-                if number.kind() != self.kind || self.count == self.len {
-                    return false;
-                }
-                self.count += 1;
-                match number {
-                    $(Primitive::$kind(value) => {
-                        self.buf.extend_from_slice(&value.to_le_bytes());
-                    })*
-                }
-                true
             }
 
             /// Appends numbers as long as they have the type of this array, up to the announced

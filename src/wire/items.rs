@@ -5,14 +5,12 @@ use super::{head, tag};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Overflow, Sink};
+use crate::mem;
 use crate::meta::{Order, TensorMeta};
 use crate::shape::Shape;
 
 /// The additional information for an argument of this width after the initial byte.
 const ONE_BYTE: u8 = 0x18;
-const TWO_BYTES: u8 = 0x19;
-const FOUR_BYTES: u8 = 0x1a;
-const EIGHT_BYTES: u8 = 0x1b;
 
 /// A number or bool as it is written.
 #[derive(Clone, Copy, Debug)]
@@ -85,20 +83,9 @@ impl ArrayHead {
 
     #[inline(always)]
     fn push(&mut self, major: u8, arg: u64) -> Option<()> {
-        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<9>()?;
-        let major = major << 5;
-        #[allow(clippy::cast_possible_truncation)]
-        if arg < 24 {
-            room[0] = major | arg as u8;
-            self.len += 1;
-            return Some(());
-        }
-        // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
-        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
-        let width = 1usize << class;
-        room[0] = major | (ONE_BYTE + class);
-        room[1..].copy_from_slice(&(arg << (64 - 8 * width)).to_be_bytes());
-        self.len += 1 + width;
+        let (head, len) = mem::head_bytes(major << 5, arg);
+        *self.bytes.get_mut(self.len..)?.first_chunk_mut()? = head;
+        self.len += len;
         Some(())
     }
 
@@ -125,17 +112,9 @@ impl<O: Overflow> Sink<O> {
     /// Writes a long head if the buffer might be too small for it.
     #[cold]
     #[inline(never)]
-    #[allow(clippy::cast_possible_truncation)]
     fn last_head(&mut self, major: u8, arg: u64) -> Result<()> {
-        if arg <= 0xff {
-            self.put_headed([major | ONE_BYTE], &[arg as u8])
-        } else if arg <= 0xffff {
-            self.put_headed([major | TWO_BYTES], &(arg as u16).to_be_bytes())
-        } else if arg <= 0xffff_ffff {
-            self.put_headed([major | FOUR_BYTES], &(arg as u32).to_be_bytes())
-        } else {
-            self.put_headed([major | EIGHT_BYTES], &arg.to_be_bytes())
-        }
+        let (head, len) = mem::head_bytes(major, arg);
+        self.put_slice(head.get(..len).unwrap_or_default())
     }
 
     #[inline(always)]
