@@ -25,6 +25,8 @@ pub const TENSOR: u64 = own(*b"TENS");
 pub const SOME: u64 = own(*b"TSOM");
 /// Reference to a buffer of an archive. Not allowed in messages.
 pub const BUFFER: u64 = own(*b"TBUF");
+/// A sequence written as columns: `[rows, column, ...]`. See `SPEC.md`, section 3.1.
+pub const COLUMNS: u64 = own(*b"TCOL");
 
 /// Whether the tag marks a tensor, a sequence of numbers or a reference to a buffer. Of the tags of
 /// RFC 8746 for typed arrays, 76 is reserved and has no meaning.
