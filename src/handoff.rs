@@ -22,6 +22,8 @@ pub mod name {
     pub const TAGGED: &str = "$tenarc::Tagged";
     pub const SIMPLE: &str = "$tenarc::Simple";
     pub const RAW: &str = "$tenarc::value::RawValue";
+    /// Anything in which sequences are written as columns.
+    pub const COLUMNS: &str = "$tenarc::columns";
     pub const VALUE: &str = "$tenarc::Value";
 
     #[inline(always)]

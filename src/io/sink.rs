@@ -23,6 +23,11 @@ pub trait Overflow {
     /// possible, because bytes are only counted.
     fn make_room(&mut self, buf: &mut Vec<u8>, base: &mut u64, bytes: usize) -> Result<bool>;
 
+    /// Makes room in the buffer for `bytes` more bytes, if it grows to hold everything.
+    fn reserve(&mut self, _buf: &mut Vec<u8>, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns a buffer that the caller can append to directly. If the sink's buffer contains
     /// everything that was written, it is that buffer. Otherwise it is an empty one.
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8>;
@@ -169,6 +174,13 @@ impl<O: Overflow> Sink<O> {
         Ok(Some(mem::append_heads(self.buf.borrow_mut(), max, next)))
     }
 
+    /// Makes room for this many bytes in memory, if that is where they go. So a large block of bytes is not
+    /// counted first and then written in a second pass.
+    pub fn reserve(&mut self, bytes: usize) -> Result<()> {
+        let (buf, _, over) = self.parts();
+        over.reserve(buf, bytes)
+    }
+
     #[inline(always)]
     fn has_room(&mut self, bytes: usize) -> Result<bool> {
         if self.buf().capacity() - self.buf().len() >= bytes {
@@ -295,6 +307,10 @@ impl<B: BorrowMut<Vec<u8>>> Overflow for Memory<B> {
         }
         reserve(buf, bytes)?;
         Ok(true)
+    }
+
+    fn reserve(&mut self, buf: &mut Vec<u8>, bytes: usize) -> Result<()> {
+        if self.stash.is_some() { Ok(()) } else { reserve(buf, bytes) }
     }
 
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::ser;
 
+use super::columns::{self, Columns};
 use super::pack::{Grab, Kind, Packing, number, plain};
 use crate::error::{Error, Result};
 use crate::io::sink::{MAX_ROOM, Sink};
@@ -184,7 +185,7 @@ fn locate(error: Error, variant: Option<&'static str>) -> Error {
 }
 
 #[cold]
-fn unpaired() -> Error {
+pub(super) fn unpaired() -> Error {
     Error::data("a map needs a value for each key, and a key for each value")
 }
 
@@ -290,14 +291,17 @@ pub struct Sequence<'a, O: Target> {
     /// The typed array whose elements are being collected, in [`Mode::Packing`]. Its buffer was lent by
     /// the sink.
     packing: Option<Packing>,
+    /// The columns that are being collected, in [`Mode::Columns`].
+    columns: Option<Box<Columns>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Plain,
-    /// Nothing is written yet. The first element decides whether to pack.
+    /// Nothing is written yet. The first element decides whether to pack, or to write columns.
     Undecided,
     Packing,
+    Columns,
     /// The mode after an error.
     Failed,
 }
@@ -322,13 +326,14 @@ fn abandon<O: Target>(encoder: &mut Writer<O>, packing: Packing) {
 impl<'a, O: Target> Sequence<'a, O> {
     #[inline(always)]
     pub(super) fn begin(encoder: &'a mut Writer<O>, len: Option<usize>) -> Result<Self> {
-        let (compound, mode) = match len {
-            Some(len) if encoder.options.typed_arrays && Kind::may_pack(len) => {
-                (Compound::unwritten(encoder, Some(len)), Mode::Undecided)
-            }
-            _ => (Compound::begin(encoder, head::ARRAY, len)?, Mode::Plain),
-        };
-        Ok(Self { compound, mode, packing: None })
+        let may_pack = encoder.options.typed_arrays && len.is_some_and(Kind::may_pack);
+        let (compound, mode) =
+            if may_pack || encoder.options.columns && columns::is_long_enough(len) {
+                (Compound::unwritten(encoder, len), Mode::Undecided)
+            } else {
+                (Compound::begin(encoder, head::ARRAY, len)?, Mode::Plain)
+            };
+        Ok(Self { compound, mode, packing: None, columns: None })
     }
 }
 
@@ -336,6 +341,7 @@ impl<'a, O: Target> Sequence<'a, O> {
 struct Parts {
     mode: Mode,
     packing: Option<Packing>,
+    columns: Option<Box<Columns>>,
     total: Option<usize>,
     left: usize,
 }
@@ -359,8 +365,21 @@ fn decide<O: Target, T: Serialize + ?Sized>(
     value: &T,
 ) -> Result<()> {
     let mut compound = match (mode, parts.packing.take(), parts.total) {
+        (Mode::Undecided, _, total)
+            if encoder.options.columns
+                && columns::is_long_enough(total)
+                && columns::is_record(value) =>
+        {
+            if let Some(columns) = Columns::new(encoder.options, total).first(encoder, value)? {
+                parts.columns = Some(Box::new(columns));
+                parts.mode = Mode::Columns;
+                return Ok(());
+            }
+            Compound::begin(encoder, head::ARRAY, total)?
+        }
+        (Mode::Undecided, _, None) => Compound::begin(encoder, head::ARRAY, None)?,
         (Mode::Undecided, _, Some(len)) => match value.serialize(Grab) {
-            Ok(number) if number.kind().worth_packing(len) => {
+            Ok(number) if encoder.options.typed_arrays && number.kind().worth_packing(len) => {
                 let mut packing = Packing::begin(encoder, number.kind(), len)?;
                 packing.push(encoder, number)?;
                 parts.packing = Some(packing);
@@ -402,29 +421,37 @@ impl<O: Target> ser::SerializeSeq for Sequence<'_, O> {
         {
             return Ok(());
         }
+        if let Some(columns) = &mut self.columns {
+            return columns.push(self.compound.encoder, value);
+        }
         let (total, left) = (self.compound.total, self.compound.left);
-        let parts = Parts { mode: self.mode, packing: self.packing.take(), total, left };
+        let (mode, packing) = (self.mode, self.packing.take());
+        let parts = Parts { mode, packing, columns: None, total, left };
         let (parts, result) = packed(self.compound.encoder, parts, value);
         self.mode = parts.mode;
         self.packing = parts.packing;
+        self.columns = parts.columns;
         self.compound.left = parts.left;
         result
     }
 
     #[inline(always)]
     fn end(mut self) -> Result<()> {
-        let packing = self.packing.take();
+        let (packing, columns) = (self.packing.take(), self.columns.take());
         let Compound { total, left, levels, variant, keyed, .. } = self.compound;
         let encoder = &mut *self.compound.encoder;
         match self.mode {
             Mode::Plain => Compound { encoder, total, left, levels, variant, keyed }.finish(),
-            mode => end_packed(encoder, Parts { mode, packing, total, left }),
+            mode => end_packed(encoder, Parts { mode, packing, columns, total, left }),
         }
     }
 }
 
 #[inline(never)]
 fn end_packed<O: Target>(encoder: &mut Writer<O>, parts: Parts) -> Result<()> {
+    if let Some(columns) = parts.columns {
+        return columns.finish(encoder);
+    }
     match (parts.mode, parts.packing) {
         (Mode::Packing, Some(packing)) if packing.is_full() => packing.finish(encoder),
         (Mode::Packing, Some(packing)) => packing.unpack(encoder)?.finish(),

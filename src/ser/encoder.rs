@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
 use super::capture::{Capture, PutBlocks};
+use super::columns::{self, Columns};
 use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing, is_bool, is_never_none, is_number, plain};
 use crate::dtype::DType;
@@ -76,6 +77,14 @@ impl<O: Target> Writer<O> {
         }
     }
 
+    /// Writes a value in which sequences of records are columns.
+    fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let before = std::mem::replace(&mut self.options.columns, true);
+        let result = value.serialize(&mut *self);
+        self.options.columns = before;
+        result
+    }
+
     /// Writes a tag and its content. Not a part of [`Writer::ours`], so that nested tags use less
     /// stack.
     fn tagged<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
@@ -139,6 +148,29 @@ impl<O: Target> Writer<O> {
         let mut seq = packing.unpack(self)?;
         rest.into_iter().chain(iter).try_for_each(|item| seq.element(&item))?;
         seq.finish()
+    }
+
+    /// Writes a sequence, as columns if its elements are records.
+    fn records<I>(&mut self, mut iter: I, len: Option<usize>) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let first = iter.next();
+        if let Some(first) = &first
+            && columns::is_record(first)
+            && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
+        {
+            for item in iter {
+                columns.push(self, &item)?;
+            }
+            return columns.finish(self);
+        }
+        let items = first.into_iter().chain(iter);
+        match len {
+            Some(len) if self.options.typed_arrays => self.packable(items, len),
+            len => self.plain_seq(len, items),
+        }
     }
 
     /// Writes a sequence of numbers or bools as a plain array.
@@ -375,6 +407,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
                 value.serialize(PutBlocks(&mut self.sink))
             }
             name::TAGGED => self.tagged(value),
+            name::COLUMNS => self.with_columns(value),
             name => self.ours(name, value),
         }
     }
@@ -402,7 +435,13 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
         I::Item: Serialize,
     {
         let iter = iter.into_iter();
-        match exact_len(&iter) {
+        let len = exact_len(&iter);
+        // The compiler knows this of the type.
+        let may_be_record = !is_never_none::<I::Item>();
+        if may_be_record && self.options.columns && columns::is_long_enough(len) {
+            return self.records(iter, len);
+        }
+        match len {
             Some(len) if self.options.typed_arrays && Kind::may_pack(len) => {
                 self.packable(iter, len)
             }

@@ -1,6 +1,7 @@
 //! Encoding: serde's [`Serializer`](serde::Serializer) for CBOR.
 
 mod capture;
+mod columns;
 mod compound;
 mod encoder;
 mod pack;

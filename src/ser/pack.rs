@@ -281,17 +281,43 @@ macro_rules! numbers {
             }
         }
 
+        impl Primitive {
+            /// Appends the number, little-endian.
+            #[inline(always)]
+            pub fn append(self, bytes: &mut Vec<u8>) {
+                match self {
+                    $(Self::$kind(value) => bytes.extend_from_slice(&value.to_le_bytes()),)*
+                }
+            }
+        }
+
         impl Kind {
-            fn dtype(self) -> DType {
+            pub fn dtype(self) -> DType {
                 match self {
                     $(Self::$kind => DType::$kind,)*
                 }
             }
 
             #[inline(always)]
-            fn size(self) -> usize {
+            pub fn size(self) -> usize {
                 match self {
                     $(Self::$kind => size_of::<$type>(),)*
+                }
+            }
+
+            /// Appends numbers of this type, little-endian. Returns how many. Stops at the first item that
+            /// is something else, which is lost: all items must be of a primitive type.
+            #[inline(always)]
+            pub fn extend<I>(self, bytes: &mut Vec<u8>, items: &mut I) -> usize
+            where
+                I: Iterator,
+                I::Item: Serialize,
+            {
+                match self {
+                    $(Self::$kind => extend(bytes, items, |number| match number {
+                        Primitive::$kind(value) => Some(value.to_le_bytes()),
+                        _ => None,
+                    }),)*
                 }
             }
 
@@ -367,6 +393,66 @@ numbers! {
     I64 i64, serialize_i64;
     F32 f32, serialize_f32;
     F64 f64, serialize_f64;
+}
+
+/// Appends the bytes that `get` returns for each number. Returns how many numbers that were.
+#[inline(always)]
+fn extend<I, const N: usize>(
+    bytes: &mut Vec<u8>,
+    items: &mut I,
+    get: impl Fn(Primitive) -> Option<[u8; N]>,
+) -> usize
+where
+    I: Iterator,
+    I::Item: Serialize,
+{
+    let mut count = 0;
+    loop {
+        // The memory that is reserved follows the iterator's claim only up to a limit.
+        let step = items.size_hint().0.clamp(1, WINDOW / N);
+        let done = mem::append_words(bytes, step, || get(items.next()?.serialize(Grab).ok()?));
+        count += done;
+        if done < step {
+            return count;
+        }
+    }
+}
+
+macro_rules! narrowed {
+    ($($wide:ident $type:ty: $($kind:ident $narrow:ty),*;)*) => {
+        impl Kind {
+            /// The numbers in the narrowest integer type that holds all of them. `None` if that is the type
+            /// that they have, and for floats.
+            pub fn narrowed(self, bytes: &[u8]) -> Option<(Self, Vec<u8>)> {
+                match self {
+                    $(Self::$wide => {
+                        let (words, _) = bytes.as_chunks();
+                        let numbers = || words.iter().map(|word| <$type>::from_le_bytes(*word));
+                        let (least, most) =
+                            numbers().fold((0, 0), |(least, most), number| (number.min(least), number.max(most)));
+                        $(
+                            if <$narrow>::try_from(least).is_ok() && <$narrow>::try_from(most).is_ok() {
+                                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                                let narrow = numbers().flat_map(|number| (number as $narrow).to_le_bytes());
+                                return Some((Self::$kind, narrow.collect()));
+                            }
+                        )*
+                        None
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+narrowed! {
+    U16 u16: U8 u8;
+    U32 u32: U8 u8, U16 u16;
+    U64 u64: U8 u8, U16 u16, U32 u32;
+    I16 i16: U8 u8, I8 i8;
+    I32 i32: U8 u8, I8 i8, U16 u16, I16 i16;
+    I64 i64: U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32;
 }
 
 /// A serializer that only accepts a bool, and returns it.

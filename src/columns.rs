@@ -1,0 +1,55 @@
+//! Writes a field as columns: `#[serde(with = "tenarc::columns")]`.
+//!
+//! Sequences of structs, tuples and enums in the field are written as columns, whatever the options are:
+//! see [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns). Other serde formats see
+//! the plain value.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, PartialEq, Debug)]
+//! struct Hit {
+//!     id: u32,
+//!     score: f32,
+//! }
+//!
+//! #[derive(Serialize, Deserialize, PartialEq, Debug)]
+//! struct Answer {
+//!     query: String,
+//!     #[serde(with = "tenarc::columns")]
+//!     hits: Vec<Hit>,
+//! }
+//!
+//! let hits = (0..100).map(|id| Hit { id, score: 0.5 }).collect();
+//! let answer = Answer { query: "tensors".into(), hits };
+//! let bytes = tenarc::to_vec(&answer)?;
+//! assert_eq!(bytes.len(), 553);
+//! assert_eq!(tenarc::from_slice::<Answer>(&bytes)?, answer);
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::handoff::name;
+
+/// Serializes a value in which sequences of records are columns.
+///
+/// # Errors
+/// If the serializer fails.
+pub fn serialize<T: Serialize + ?Sized, S: Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_newtype_struct(name::COLUMNS, value)
+}
+
+/// Deserializes a value. Columns are read wherever a sequence can be, so this does the same as the type's
+/// own `deserialize`.
+///
+/// # Errors
+/// If the deserializer fails.
+pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    T::deserialize(deserializer)
+}

@@ -1,0 +1,326 @@
+//! [`Node`]: the values of one column that are collected until their group ends.
+
+use crate::meta::TensorMeta;
+use crate::ser::pack::Kind;
+
+/// The values of a column, and of the columns in it. The first value decides the kind.
+#[derive(Default)]
+pub enum Node {
+    /// No value came yet.
+    #[default]
+    Empty,
+    Unit(usize),
+    /// One byte for each value, 0 or 1.
+    Bools(Vec<u8>),
+    Numbers(Numbers),
+    Strings(Strings),
+    Tensors(Box<Tensors>),
+    Optional(Box<Optional>),
+    /// A field that is missing in some rows. Only in [`Struct`].
+    Present(Box<Optional>),
+    List(Box<List>),
+    Map(Box<Map>),
+    Tuple(Box<Tuple>),
+    Struct(Box<Struct>),
+    Enum(Box<Enum>),
+    /// Encoded items, for values that fit into none of the other columns.
+    Items(Items),
+    /// A column that got a value which does not fit into it: see [`Node::settle`].
+    Misfit(Box<Node>),
+}
+
+/// Numbers of one type, little-endian.
+pub struct Numbers {
+    pub kind: Kind,
+    pub bytes: Vec<u8>,
+}
+
+/// Texts or byte strings.
+pub struct Strings {
+    pub is_text: bool,
+    pub lengths: Vec<u32>,
+    pub bytes: Vec<u8>,
+}
+
+/// Tensors of one dtype and shape, in row-major order.
+pub struct Tensors {
+    /// What all of them are.
+    pub meta: TensorMeta,
+    /// The length of each in bytes.
+    pub len: usize,
+    pub rows: usize,
+    pub bytes: Vec<u8>,
+}
+
+/// `bits` has one byte for each row: 1 if there is a value in `node`, otherwise 0.
+#[derive(Default)]
+pub struct Optional {
+    pub bits: Vec<u8>,
+    pub node: Node,
+}
+
+#[derive(Default)]
+pub struct List {
+    pub lengths: Vec<u32>,
+    pub node: Node,
+}
+
+#[derive(Default)]
+pub struct Map {
+    pub lengths: Vec<u32>,
+    pub keys: Node,
+    pub values: Node,
+}
+
+#[derive(Default)]
+pub struct Tuple {
+    pub rows: usize,
+    pub nodes: Vec<Node>,
+    /// Whether a row had another number of elements: see [`Node::settle`].
+    pub is_misfit: bool,
+}
+
+#[derive(Default)]
+pub struct Struct {
+    pub rows: usize,
+    pub fields: Vec<Field>,
+    /// Whether a row had its fields in another order: see [`Node::settle`].
+    pub is_misfit: bool,
+}
+
+pub struct Field {
+    pub key: &'static str,
+    pub node: Node,
+}
+
+#[derive(Default)]
+pub struct Enum {
+    /// The position in `variants` for each row.
+    pub codes: Vec<u16>,
+    pub variants: Vec<Variant>,
+    /// For each index that serde gives to variants: the position in `variants` plus one, or 0.
+    pub by_index: Vec<u16>,
+    /// Whether a row had a variant that is not what it was before: see [`Node::settle`].
+    pub is_misfit: bool,
+}
+
+pub struct Variant {
+    pub name: &'static str,
+    pub form: Form,
+    /// The content of the variant. It stays empty for a unit variant.
+    pub node: Node,
+}
+
+/// What a variant contains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Unit,
+    Newtype,
+    /// A tuple or struct. Its column can never become one of items, because serde never passes its content
+    /// as one value.
+    Fields,
+}
+
+/// Encoded items, and where each ends.
+#[derive(Default)]
+pub struct Items {
+    pub bytes: Vec<u8>,
+    pub ends: Vec<usize>,
+}
+
+/// The sum of lengths. Each length was counted when its elements were added, so the sum is in memory.
+pub fn sum(lengths: &[u32]) -> usize {
+    lengths.iter().map(|&len| len as usize).sum()
+}
+
+pub fn ones(bits: &[u8]) -> usize {
+    bits.iter().map(|&bit| usize::from(bit)).sum()
+}
+
+impl Node {
+    /// Removes all rows but the first `rows`, also those of which only a part was added.
+    pub fn truncate(&mut self, rows: usize) {
+        match self {
+            Self::Empty => {}
+            Self::Unit(count) => *count = rows.min(*count),
+            Self::Bools(bits) => bits.truncate(rows),
+            Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
+            Self::Strings(strings) => {
+                strings.lengths.truncate(rows);
+                strings.bytes.truncate(sum(&strings.lengths));
+            }
+            Self::Tensors(tensors) => {
+                tensors.rows = rows.min(tensors.rows);
+                tensors.bytes.truncate(tensors.rows * tensors.len);
+            }
+            Self::Optional(optional) | Self::Present(optional) => {
+                optional.bits.truncate(rows);
+                optional.node.truncate(ones(&optional.bits));
+            }
+            Self::List(list) => {
+                list.lengths.truncate(rows);
+                list.node.truncate(sum(&list.lengths));
+            }
+            Self::Map(map) => {
+                map.lengths.truncate(rows);
+                let entries = sum(&map.lengths);
+                map.keys.truncate(entries);
+                map.values.truncate(entries);
+            }
+            Self::Tuple(tuple) => {
+                tuple.rows = rows.min(tuple.rows);
+                tuple.nodes.iter_mut().for_each(|node| node.truncate(rows));
+            }
+            Self::Struct(columns) => {
+                columns.rows = rows.min(columns.rows);
+                columns.fields.iter_mut().for_each(|field| field.node.truncate(rows));
+            }
+            Self::Enum(columns) => {
+                columns.codes.truncate(rows);
+                for (code, variant) in columns.variants.iter_mut().enumerate() {
+                    let rows = columns.codes.iter().filter(|&&found| usize::from(found) == code);
+                    variant.node.truncate(rows.count());
+                }
+            }
+            Self::Items(items) => {
+                items.ends.truncate(rows);
+                items.bytes.truncate(items.ends.last().copied().unwrap_or(0));
+            }
+            Self::Misfit(node) => node.truncate(rows),
+        }
+    }
+
+    /// Whether this column, or one in it, got a value that does not fit into it.
+    pub fn has_misfit(&self) -> bool {
+        match self {
+            Self::Misfit(_) => true,
+            Self::Optional(optional) | Self::Present(optional) => optional.node.has_misfit(),
+            Self::List(list) => list.node.has_misfit(),
+            Self::Map(map) => map.keys.has_misfit() || map.values.has_misfit(),
+            Self::Tuple(tuple) => tuple.is_misfit || tuple.nodes.iter().any(Self::has_misfit),
+            Self::Struct(columns) => {
+                columns.is_misfit || columns.fields.iter().any(|field| field.node.has_misfit())
+            }
+            Self::Enum(columns) => {
+                columns.is_misfit
+                    || columns.variants.iter().any(|variant| variant.node.has_misfit())
+            }
+            _ => false,
+        }
+    }
+
+    fn is_misfit(&self) -> bool {
+        match self {
+            Self::Misfit(_) => true,
+            Self::Tuple(tuple) => tuple.is_misfit,
+            Self::Struct(columns) => columns.is_misfit,
+            Self::Enum(columns) => {
+                let mut variants = columns.variants.iter();
+                columns.is_misfit
+                    || variants
+                        .any(|variant| variant.form == Form::Fields && variant.node.is_misfit())
+            }
+            _ => false,
+        }
+    }
+
+    /// After the rows were written and removed: turns the columns that got a value which does not fit
+    /// into columns of items, which take every value.
+    pub fn settle(&mut self) {
+        if self.is_misfit() {
+            *self = Self::Items(Items::default());
+            return;
+        }
+        match self {
+            Self::Optional(optional) | Self::Present(optional) => optional.node.settle(),
+            Self::List(list) => list.node.settle(),
+            Self::Map(map) => {
+                map.keys.settle();
+                map.values.settle();
+            }
+            Self::Tuple(tuple) => tuple.nodes.iter_mut().for_each(Self::settle),
+            Self::Struct(columns) => {
+                columns.fields.iter_mut().for_each(|field| field.node.settle())
+            }
+            Self::Enum(columns) => {
+                columns.variants.iter_mut().for_each(|variant| variant.node.settle());
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Unit(rows) => *rows,
+            Self::Bools(bits) => bits.len(),
+            Self::Numbers(numbers) => numbers.bytes.len() / numbers.kind.size(),
+            Self::Strings(strings) => strings.lengths.len(),
+            Self::Tensors(tensors) => tensors.rows,
+            Self::Optional(optional) | Self::Present(optional) => optional.bits.len(),
+            Self::List(list) => list.lengths.len(),
+            Self::Map(map) => map.lengths.len(),
+            Self::Tuple(tuple) => tuple.rows,
+            Self::Struct(columns) => columns.rows,
+            Self::Enum(columns) => columns.codes.len(),
+            Self::Items(items) => items.ends.len(),
+            Self::Misfit(node) => node.rows(),
+        }
+    }
+
+    /// How many bytes the values take in memory.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Empty | Self::Unit(_) => 0,
+            Self::Bools(bits) => bits.len(),
+            Self::Numbers(numbers) => numbers.bytes.len(),
+            Self::Strings(strings) => size_of_val(&*strings.lengths) + strings.bytes.len(),
+            Self::Tensors(tensors) => tensors.bytes.len(),
+            Self::Optional(optional) | Self::Present(optional) => {
+                optional.bits.len() + optional.node.size()
+            }
+            Self::List(list) => size_of_val(&*list.lengths) + list.node.size(),
+            Self::Map(map) => size_of_val(&*map.lengths) + map.keys.size() + map.values.size(),
+            Self::Tuple(tuple) => tuple.nodes.iter().map(Self::size).sum(),
+            Self::Struct(columns) => columns.fields.iter().map(|field| field.node.size()).sum(),
+            Self::Enum(columns) => {
+                let sizes = columns.variants.iter().map(|variant| variant.node.size());
+                size_of_val(&*columns.codes) + sizes.sum::<usize>()
+            }
+            Self::Items(items) => size_of_val(&*items.ends) + items.bytes.len(),
+            Self::Misfit(node) => node.size(),
+        }
+    }
+
+    /// Whether a tensor came that is too large to be copied into a column.
+    pub fn has_large_tensor(&self) -> bool {
+        match self {
+            Self::Tensors(tensors) => tensors.len > super::SMALL_TENSOR,
+            Self::Misfit(node) => node.has_large_tensor(),
+            Self::Optional(optional) | Self::Present(optional) => optional.node.has_large_tensor(),
+            Self::List(list) => list.node.has_large_tensor(),
+            Self::Map(map) => map.keys.has_large_tensor() || map.values.has_large_tensor(),
+            Self::Tuple(tuple) => tuple.nodes.iter().any(Self::has_large_tensor),
+            Self::Struct(columns) => {
+                columns.fields.iter().any(|field| field.node.has_large_tensor())
+            }
+            Self::Enum(columns) => {
+                columns.variants.iter().any(|variant| variant.node.has_large_tensor())
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds a row in which this field is missing. `rows` is the number of rows before it.
+    pub fn push_missing(&mut self, rows: usize) {
+        if !matches!(self, Self::Present(_)) {
+            let node = std::mem::take(self);
+            let is_there = u8::from(!matches!(node, Self::Empty));
+            *self = Self::Present(Box::new(Optional { bits: vec![is_there; rows], node }));
+        }
+        if let Self::Present(optional) = self {
+            optional.bits.push(0);
+        }
+    }
+}

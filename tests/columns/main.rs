@@ -1,0 +1,3 @@
+//! A sequence that is written as columns is read as the same sequence, whatever its elements are.
+
+mod written;
