@@ -161,7 +161,8 @@ impl<O: Target> Writer<O> {
             && columns::is_record(first)
             && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
         {
-            for item in iter {
+            let next = columns.extend(self, &mut iter)?;
+            for item in next.into_iter().chain(iter) {
                 columns.push(self, &item)?;
             }
             return columns.finish(self);

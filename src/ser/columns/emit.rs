@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::fixed::{Fixed, Form};
 use super::inconsistent;
-use super::node::{Enum, Form, Items, Node, Numbers, Strings, Tensors, Tuple, ones, sum};
+use super::node::{self, Enum, Items, Node, Strings, Tensors, Tuple, ones, sum};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::meta::{Order, TensorMeta};
@@ -19,10 +20,11 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
         return Err(inconsistent());
     }
     match node {
-        Node::Empty | Node::Unit(_) => kind(writer, "unit", 0)?,
-        Node::Numbers(numbers) => return column_of_numbers(writer, numbers),
+        Node::Empty | Node::Loose | Node::Unit(_) => kind(writer, "unit", 0)?,
+        Node::Numbers(numbers) => return column_of_numbers(writer, numbers.kind, &numbers.bytes),
         Node::Tensors(tensors) => return column_of_tensors(writer, tensors),
         Node::Misfit(node) => return column(writer, node, rows),
+        Node::Fixed(fixed) => return column_of_rows(writer, fixed),
         Node::Struct(columns) => {
             writer.enter(1)?;
             writer.sink.head(head::MAP, columns.fields.len() as u64)?;
@@ -58,7 +60,7 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
             column(writer, &map.keys, entries)?;
             column(writer, &map.values, entries)?;
         }
-        Node::Tuple(tuple) => column_of_tuples(writer, tuple, rows)?,
+        Node::Tuple(tuple) => return column_of_tuples(writer, tuple, rows),
         Node::Enum(columns) => column_of_enums(writer, columns)?,
         Node::Items(items) => column_of_items(writer, items)?,
     }
@@ -72,14 +74,14 @@ fn kind<O: Target>(writer: &mut Writer<O>, kind: &str, more: u64) -> Result<()> 
     writer.sink.text(kind)
 }
 
-fn column_of_numbers<O: Target>(writer: &mut Writer<O>, numbers: &Numbers) -> Result<()> {
+fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &[u8]) -> Result<()> {
     // In an archive, a column keeps the type that it has in Rust.
     if writer.sink.apart().is_none()
-        && let Some((kind, bytes)) = numbers.kind.narrowed(&numbers.bytes)
+        && let Some((kind, bytes)) = of.narrowed(bytes)
     {
         return typed(writer, &kind.dtype(), &bytes);
     }
-    typed(writer, &numbers.kind.dtype(), &numbers.bytes)
+    typed(writer, &of.dtype(), bytes)
 }
 
 /// Writes a typed array, or a reference to one.
@@ -147,17 +149,30 @@ fn column_of_tuples<O: Target>(writer: &mut Writer<O>, tuple: &Tuple, rows: usiz
         writer.enter(1)?;
         writer.sink.head(head::ARRAY, tuple.nodes.len() as u64)?;
         tuple.nodes.iter().try_for_each(|node| column(writer, node, rows))?;
-        return writer.leave(1);
+        return writer.leave(2);
     };
-    // Numbers of one type: lists of a fixed length, so that all of them are one typed array.
-    for &dim in &dims {
+    column_of_lists(writer, kind_of_all, &dims, &interleaved(tuple, kind_of_all.size(), rows))
+}
+
+/// Writes tuples of numbers of one type as lists of a fixed length, so that all of them are one typed
+/// array.
+fn column_of_lists<O: Target>(
+    writer: &mut Writer<O>,
+    of: Kind,
+    dims: &[usize],
+    bytes: &[u8],
+) -> Result<()> {
+    heads_of_lists(writer, dims)?;
+    column_of_numbers(writer, of, bytes)?;
+    writer.leave(dims.len())
+}
+
+fn heads_of_lists<O: Target>(writer: &mut Writer<O>, dims: &[usize]) -> Result<()> {
+    for &dim in dims {
         kind(writer, "list", 2)?;
         writer.sink.head(head::UNSIGNED, dim as u64)?;
     }
-    let bytes = interleaved(tuple, kind_of_all.size(), rows);
-    column_of_numbers(writer, &Numbers { kind: kind_of_all, bytes })?;
-    // The caller leaves the first level.
-    writer.leave(dims.len() - 1)
+    Ok(())
 }
 
 /// If a tuple has only numbers of one type, also in tuples inside it: the type, and the lengths from the
@@ -198,9 +213,162 @@ fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Vec<u8> {
     bytes
 }
 
+/// Writes rows of numbers.
+fn column_of_rows<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Result<()> {
+    match Whole::of(writer, fixed) {
+        Some(whole) => {
+            whole.head(writer, fixed, fixed.rows)?;
+            writer.sink.put_block(fixed.bytes())
+        }
+        None => column_of_form(writer, fixed, &fixed.form),
+    }
+}
+
+/// How the column of rows is written whose bytes are its payload as they are: rows of floats of one type, in
+/// a message.
+pub struct Whole {
+    float: Kind,
+    /// The lengths, if the rows are tuples: see [`dims`].
+    dims: Option<Vec<usize>>,
+}
+
+impl Whole {
+    pub fn of<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Option<Self> {
+        let float = fixed.form.uniform().filter(|kind| matches!(kind, Kind::F32 | Kind::F64))?;
+        // In an archive, each field gets a column of its own, and so does the field of a row that has one.
+        if writer.sink.apart().is_some() || fixed.width == float.size() {
+            return None;
+        }
+        Some(Self { float, dims: dims(&fixed.form).map(|(.., dims)| dims) })
+    }
+
+    /// Writes what stands before the payload.
+    pub fn head<O: Target>(
+        &self,
+        writer: &mut Writer<O>,
+        fixed: &Fixed,
+        rows: usize,
+    ) -> Result<()> {
+        let len = rows * fixed.width;
+        let levels = self.dims.as_ref().map_or(1, Vec::len);
+        if let Some(dims) = &self.dims {
+            heads_of_lists(writer, dims)?;
+            writer.room(1)?;
+            writer.sink.typed_array_head(&self.float.dtype(), len)?;
+        } else {
+            kind(writer, "interleaved", 2)?;
+            names(writer, &fixed.form)?;
+            let shape = Shape::from_iter([rows, fixed.width / self.float.size()]);
+            // The tag, the array, and the shape or another tag.
+            writer.room(3)?;
+            writer.sink.tensor_head(&self.float.dtype(), &shape, Order::C, len)?;
+        }
+        writer.leave(levels)
+    }
+}
+
+fn names<O: Target>(writer: &mut Writer<O>, form: &Form) -> Result<()> {
+    match form {
+        Form::Bool(_) | Form::Number(..) => return writer.sink.put([head::NULL]),
+        Form::Tuple(forms) => {
+            writer.enter(1)?;
+            writer.sink.head(head::ARRAY, forms.len() as u64)?;
+            forms.iter().try_for_each(|form| names(writer, form))?;
+        }
+        Form::Struct(fields) => {
+            writer.enter(1)?;
+            writer.sink.head(head::MAP, fields.len() as u64)?;
+            for (key, form) in fields {
+                writer.sink.text(key)?;
+                names(writer, form)?;
+            }
+        }
+    }
+    writer.leave(1)
+}
+
+/// Writes a part of rows of numbers as columns of its own.
+fn column_of_form<O: Target>(writer: &mut Writer<O>, fixed: &Fixed, form: &Form) -> Result<()> {
+    match form {
+        Form::Number(kind, at) => {
+            return column_of_numbers(writer, *kind, &gather(fixed, *at, kind.size()));
+        }
+        Form::Bool(at) => {
+            kind(writer, "bool", 1)?;
+            bits(writer, &gather(fixed, *at, 1))?;
+        }
+        Form::Struct(fields) => {
+            writer.enter(1)?;
+            writer.sink.head(head::MAP, fields.len() as u64)?;
+            for (key, form) in fields {
+                writer.sink.text(key)?;
+                column_of_form(writer, fixed, form)?;
+            }
+        }
+        Form::Tuple(forms) => {
+            if let Some((kind, start, dims)) = dims(form) {
+                let len = dims.iter().product::<usize>() * kind.size();
+                return column_of_lists(writer, kind, &dims, &gather(fixed, start, len));
+            }
+            kind(writer, "tuple", 1)?;
+            writer.enter(1)?;
+            writer.sink.head(head::ARRAY, forms.len() as u64)?;
+            forms.iter().try_for_each(|form| column_of_form(writer, fixed, form))?;
+            writer.leave(1)?;
+        }
+    }
+    writer.leave(1)
+}
+
+/// If this is a tuple of numbers of one type, also in tuples of equal length inside it: the type, the offset
+/// in the row, and the lengths from the outermost tuple to the innermost.
+fn dims(form: &Form) -> Option<(Kind, usize, Vec<usize>)> {
+    match form {
+        Form::Number(kind, at) => Some((*kind, *at, Vec::new())),
+        Form::Tuple(forms) => {
+            let mut all = forms.iter().map(dims);
+            let (kind, at, inner) = all.next()??;
+            let is_like = |other: Option<(Kind, usize, Vec<usize>)>| {
+                other.is_some_and(|(k, _, dims)| k == kind && dims == inner)
+            };
+            if !all.all(is_like) {
+                return None;
+            }
+            Some((kind, at, [forms.len()].into_iter().chain(inner).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// The `len` bytes from `at` on of each row.
+fn gather(fixed: &Fixed, at: usize, len: usize) -> Vec<u8> {
+    fn words<const N: usize>(fixed: &Fixed, at: usize) -> Vec<u8> {
+        let words = fixed
+            .bytes()
+            .chunks_exact(fixed.width)
+            .filter_map(|row| row.get(at..)?.first_chunk::<N>());
+        let mut bytes = Vec::with_capacity(fixed.rows * N);
+        words.for_each(|word| bytes.extend_from_slice(word));
+        bytes
+    }
+    match len {
+        1 => words::<1>(fixed, at),
+        2 => words::<2>(fixed, at),
+        4 => words::<4>(fixed, at),
+        8 => words::<8>(fixed, at),
+        12 => words::<12>(fixed, at),
+        16 => words::<16>(fixed, at),
+        24 => words::<24>(fixed, at),
+        _ => {
+            let rows = fixed.bytes().chunks_exact(fixed.width);
+            rows.flat_map(|row| row.get(at..at + len).unwrap_or_default()).copied().collect()
+        }
+    }
+}
+
 fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<()> {
     let variants = &columns.variants;
-    let has_content = variants.iter().any(|variant| variant.form != Form::Unit);
+    let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
     if variants.len() <= 1 << 8 {
         #[allow(clippy::cast_possible_truncation)]
@@ -223,7 +391,7 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
         writer.sink.head(head::ARRAY, variants.len() as u64)?;
         for (variant, rows) in variants.iter().zip(counts) {
             match variant.form {
-                Form::Unit => writer.sink.put([head::NULL])?,
+                node::Form::Unit => writer.sink.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
             }
         }

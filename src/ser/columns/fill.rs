@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
+use super::fixed::Fixed;
 use super::node::{
     Enum, Field, Form, Items, List, Map, Node, Numbers, Optional, Strings, Struct, Tensors, Tuple,
     Variant,
@@ -10,11 +11,12 @@ use super::node::{
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::sink::{Memory, Sink};
+use crate::mem;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::compound::unpaired;
 use crate::ser::encoder::blocks;
-use crate::ser::pack::{Primitive, is_number};
+use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number};
 use crate::value;
 use crate::wire::writer::Writer;
 
@@ -36,12 +38,36 @@ impl Node {
                 optional.bits.push(1);
                 Ok(())
             }
-            Self::Empty if at.level >= MAX_LEVELS => {
-                *self = Self::Items(Items::default());
-                self.put(value, at)
+            Self::Fixed(fixed) => {
+                if fixed.push(value) {
+                    Ok(())
+                } else {
+                    Err(self.misfit())
+                }
             }
+            Self::Empty => self.begin(value, at),
             node => value.serialize(Fill { node, at }),
         }
+    }
+
+    /// Adds the first row, which decides what the column is.
+    #[cold]
+    #[inline(never)]
+    fn begin<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
+        if at.level >= MAX_LEVELS {
+            let mut items = Items::default();
+            let result = items.put(value, at.options);
+            *self = Self::Items(items);
+            return result;
+        }
+        if let Some(mut fixed) = Fixed::like(value)
+            && fixed.push(value)
+        {
+            *self = Self::Fixed(Box::new(fixed));
+            return Ok(());
+        }
+        *self = Self::Loose;
+        value.serialize(Fill { node: self, at })
     }
 
     /// Notes that the column got a value that does not fit into it. The caller's caller has the value,
@@ -56,12 +82,15 @@ impl Node {
 
     #[inline(always)]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
-        if let Self::Empty = self {
+        if self.is_new() {
             *self = Self::Strings(Strings { is_text, lengths: Vec::new(), bytes: Vec::new() });
         }
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
-                strings.bytes.extend_from_slice(bytes);
+                // Short strings are copied without a call.
+                if !mem::append(&mut strings.bytes, [], bytes) {
+                    strings.bytes.extend_from_slice(bytes);
+                }
                 strings.lengths.push(len);
                 Ok(())
             }
@@ -71,7 +100,7 @@ impl Node {
 
     #[inline(always)]
     fn number(&mut self, number: Primitive) -> Result<()> {
-        if let Self::Empty = self {
+        if self.is_new() {
             *self = Self::Numbers(Numbers { kind: number.kind(), bytes: Vec::new() });
         }
         match self {
@@ -94,7 +123,7 @@ impl Node {
         if !is_whole || meta.order != Order::C {
             return Err(self.misfit());
         }
-        if let Self::Empty = self {
+        if self.is_new() {
             let tensors = Tensors { meta: meta.clone(), len, rows: 0, bytes: Vec::new() };
             *self = Self::Tensors(Box::new(tensors));
         }
@@ -163,7 +192,7 @@ macro_rules! numbers {
 macro_rules! column {
     ($node:expr, $kind:ident) => {{
         let node = $node;
-        if let Node::Empty = node {
+        if node.is_new() {
             *node = Node::$kind(Box::default());
         }
         match node {
@@ -186,7 +215,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
 
     #[inline(always)]
     fn serialize_bool(self, value: bool) -> Result<()> {
-        if let Node::Empty = self.node {
+        if self.node.is_new() {
             *self.node = Node::Bools(Vec::new());
         }
         match self.node {
@@ -248,7 +277,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
     }
 
     fn serialize_unit(self) -> Result<()> {
-        if let Node::Empty = self.node {
+        if self.node.is_new() {
             *self.node = Node::Unit(0);
         }
         match self.node {
@@ -312,6 +341,8 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         let mut list = self.serialize_seq(None)?;
         if is_number::<I::Item>() {
             list.numbers(iter)?;
+        } else if is_bool::<I::Item>() {
+            list.bools(iter)?;
         } else {
             for item in iter {
                 list.element(&item)?;
@@ -460,6 +491,27 @@ impl FillList<'_, '_> {
             self.count += numbers.extend(&mut iter);
         }
         // What is left if the column is of items.
+        for item in iter {
+            self.element(&item)?;
+        }
+        Ok(())
+    }
+
+    /// Adds bools.
+    #[inline(always)]
+    fn bools<I>(&mut self, mut iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        if let Node::Bools(bits) = &mut self.list.node {
+            let before = bits.len();
+            bits.extend(
+                iter.by_ref().map_while(|item| item.serialize(GrabBool).ok()).map(u8::from),
+            );
+            self.count += bits.len() - before;
+        }
+        // All of them, if the column is not one of bools yet.
         for item in iter {
             self.element(&item)?;
         }

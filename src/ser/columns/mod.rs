@@ -7,14 +7,18 @@
 
 mod emit;
 mod fill;
+mod fixed;
 mod form;
 mod node;
 
 use serde::Serialize;
 
+use self::emit::Whole;
 use self::fill::At;
+use self::fixed::Fixed;
 use self::node::Node;
 use crate::error::{Error, Result};
+use crate::io::sink::{Memory, Sink};
 use crate::options::EncodeOptions;
 use crate::wire::apart::Target;
 use crate::wire::writer::Writer;
@@ -31,6 +35,8 @@ const MAX_BYTES: usize = 16 << 20;
 /// If the first row takes more bytes than this, the rows are not written as columns, because columns would
 /// save nothing.
 const LARGE_ROW: usize = 64 << 10;
+/// Room for the heads of a group, and for what [`Fixed`] needs behind its rows.
+const ROOM: usize = 1 << 10;
 /// Longer tensors are not copied into columns.
 const SMALL_TENSOR: usize = 16 << 10;
 
@@ -52,14 +58,23 @@ pub struct Columns {
     check_at: usize,
     /// The number of elements that was announced.
     total: Option<usize>,
-    /// Whether the head of the outer array was written.
-    has_head: bool,
+    head: Head,
+}
+
+/// Whether the head of the outer array was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Unwritten,
+    /// For one group, which was written with it.
+    One,
+    /// For any number of groups.
+    Many,
 }
 
 impl Columns {
     pub fn new(options: EncodeOptions, total: Option<usize>) -> Self {
         let node = Node::Empty;
-        Self { node, options, rows: 0, written: 0, check_at: 1, total, has_head: false }
+        Self { node, options, rows: 0, written: 0, check_at: 1, total, head: Head::Unwritten }
     }
 
     /// Adds the first element. `None` if it is so large that the sequence should be written as rows.
@@ -77,6 +92,51 @@ impl Columns {
             Err(error) => self.add_misfit(writer, value, error)?,
         }
         Ok((self.node.size() <= LARGE_ROW).then_some(self))
+    }
+
+    /// Adds elements as long as they are rows of numbers of one form. Returns the first that is not.
+    #[inline(always)]
+    pub fn extend<O: Target, I>(
+        &mut self,
+        writer: &mut Writer<O>,
+        iter: &mut I,
+    ) -> Result<Option<I::Item>>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let mut next = iter.next();
+        while let Node::Fixed(fixed) = &mut self.node
+            && let Some(value) = next
+        {
+            let left = self.total.map_or(usize::MAX, |total| total - self.written);
+            let max = left.min(MAX_ROWS);
+            let mut direct = None;
+            if self.total.is_some()
+                && let Some(whole) = Whole::of(writer, fixed)
+            {
+                let head = if max == left { self.head.of_last() } else { Head::Many };
+                direct = Some(Direct::begin(writer, fixed, &whole, self.head, head, max)?);
+            }
+            next = fixed.extend(value, iter, max);
+            let is_written = match direct {
+                Some(direct) => direct.end(writer, fixed, &mut self.head)?,
+                None => false,
+            };
+            if is_written {
+                fixed.truncate(0);
+                self.rows = 0;
+                self.written += max;
+                self.check_at = 1;
+                continue;
+            }
+            self.rows = fixed.rows;
+            if self.rows < max || max == left {
+                return Ok(next);
+            }
+            self.end_group(writer, false)?;
+        }
+        Ok(next)
     }
 
     /// Adds an element.
@@ -147,18 +207,10 @@ impl Columns {
 
     /// Writes the rows of this group, and removes them.
     fn end_group<O: Target>(&mut self, writer: &mut Writer<O>, is_last: bool) -> Result<()> {
-        if !self.has_head {
-            self.has_head = true;
-            // The tag and the array.
-            writer.enter(2)?;
-            writer.sink.head(head::TAG, tag::COLUMNS)?;
-            writer.sink.container(head::ARRAY, is_last.then_some(2))?;
-        }
-        if self.node.rows() != self.rows {
-            return Err(inconsistent());
-        }
+        let before = self.head;
+        self.head = if is_last { self.head.of_last() } else { Head::Many };
         writer.sink.reserve(self.node.size())?;
-        writer.sink.head(head::UNSIGNED, self.rows as u64)?;
+        head_of_group(writer, before, self.head, self.rows)?;
         emit::column(writer, &self.node, self.rows)?;
         self.node.truncate(0);
         self.written += self.rows;
@@ -172,14 +224,93 @@ impl Columns {
         if left != 0 {
             return Err(Error::data(format!("{left} fewer elements than were announced")));
         }
-        let is_only = !self.has_head;
         if self.rows > 0 {
-            self.end_group(writer, is_only)?;
+            self.end_group(writer, true)?;
         }
-        if !is_only {
+        if self.head == Head::Many {
             writer.sink.put([head::BREAK])?;
         }
         writer.leave(2)
+    }
+}
+
+impl Head {
+    /// The head for a group after which there are no more.
+    fn of_last(self) -> Self {
+        if self == Self::Unwritten { Self::One } else { self }
+    }
+}
+
+/// Writes what stands before the column of a group. `before` and `after` say which head there was, and which
+/// there must be.
+fn head_of_group<O: Target>(
+    writer: &mut Writer<O>,
+    before: Head,
+    after: Head,
+    rows: usize,
+) -> Result<()> {
+    if before == Head::Unwritten {
+        // The tag and the array.
+        writer.enter(2)?;
+        writer.sink.head(head::TAG, tag::COLUMNS)?;
+        writer.sink.container(head::ARRAY, (after == Head::One).then_some(2))?;
+    }
+    writer.sink.head(head::UNSIGNED, rows as u64)
+}
+
+/// A group of rows that are written as they lie in memory. They are collected where they stay, after the
+/// heads for the number of rows that is expected.
+struct Direct {
+    before: usize,
+    rows: usize,
+    head: Head,
+}
+
+impl Direct {
+    fn begin<O: Target>(
+        writer: &mut Writer<O>,
+        fixed: &mut Fixed,
+        whole: &Whole,
+        before: Head,
+        head: Head,
+        rows: usize,
+    ) -> Result<Self> {
+        let lent = writer.sink.lend();
+        let len = lent.len();
+        let mut inner = Writer::new(Sink::new(lent, Memory::growing()), writer.options);
+        inner.depth = writer.depth;
+        inner.sink.reserve(rows * fixed.width + ROOM)?;
+        head_of_group(&mut inner, before, head, rows)?;
+        whole.head(&mut inner, fixed, rows)?;
+        let (mut lent, ..) = inner.sink.into_parts();
+        let base = lent.len();
+        let (first, start) = fixed.take();
+        lent.extend_from_slice(first.get(start..).unwrap_or_default());
+        fixed.place(lent, base);
+        Ok(Self { before: len, rows, head })
+    }
+
+    /// Keeps the group if all rows came. Otherwise the rows that came are collected as usual.
+    fn end<O: Target>(
+        self,
+        writer: &mut Writer<O>,
+        fixed: &mut Fixed,
+        head: &mut Head,
+    ) -> Result<bool> {
+        let (mut lent, base) = fixed.take();
+        if fixed.rows == self.rows {
+            if *head == Head::Unwritten {
+                writer.enter(2)?;
+            }
+            *head = self.head;
+            writer.sink.give_back(lent)?;
+            return Ok(true);
+        }
+        let rows = lent.split_off(base);
+        lent.truncate(self.before);
+        writer.sink.give_back(lent)?;
+        fixed.place(rows, 0);
+        Ok(false)
     }
 }
 

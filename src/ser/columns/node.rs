@@ -1,5 +1,6 @@
 //! [`Node`]: the values of one column that are collected until their group ends.
 
+use super::fixed::Fixed;
 use crate::meta::TensorMeta;
 use crate::ser::pack::Kind;
 
@@ -9,6 +10,10 @@ pub enum Node {
     /// No value came yet.
     #[default]
     Empty,
+    /// No value came yet, and rows are not of a fixed form.
+    Loose,
+    /// Rows of numbers.
+    Fixed(Box<Fixed>),
     Unit(usize),
     /// One byte for each value, 0 or 1.
     Bools(Vec<u8>),
@@ -141,7 +146,8 @@ impl Node {
     /// Removes all rows but the first `rows`, also those of which only a part was added.
     pub fn truncate(&mut self, rows: usize) {
         match self {
-            Self::Empty => {}
+            Self::Empty | Self::Loose => {}
+            Self::Fixed(fixed) => fixed.truncate(rows),
             Self::Unit(count) => *count = rows.min(*count),
             Self::Bools(bits) => bits.truncate(rows),
             Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
@@ -209,6 +215,12 @@ impl Node {
         }
     }
 
+    /// Whether no value came yet, so that the next one decides what the column is.
+    #[inline(always)]
+    pub fn is_new(&self) -> bool {
+        matches!(self, Self::Empty | Self::Loose)
+    }
+
     fn is_misfit(&self) -> bool {
         match self {
             Self::Misfit(_) => true,
@@ -228,7 +240,11 @@ impl Node {
     /// into columns of items, which take every value.
     pub fn settle(&mut self) {
         if self.is_misfit() {
-            *self = Self::Items(Items::default());
+            *self = match self {
+                // Each number gets a column of its own.
+                Self::Misfit(node) if matches!(**node, Self::Fixed(_)) => Self::Loose,
+                _ => Self::Items(Items::default()),
+            };
             return;
         }
         match self {
@@ -252,7 +268,8 @@ impl Node {
     /// The number of rows.
     pub fn rows(&self) -> usize {
         match self {
-            Self::Empty => 0,
+            Self::Empty | Self::Loose => 0,
+            Self::Fixed(fixed) => fixed.rows,
             Self::Unit(rows) => *rows,
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len() / numbers.kind.size(),
@@ -272,7 +289,8 @@ impl Node {
     /// How many bytes the values take in memory.
     pub fn size(&self) -> usize {
         match self {
-            Self::Empty | Self::Unit(_) => 0,
+            Self::Empty | Self::Loose | Self::Unit(_) => 0,
+            Self::Fixed(fixed) => fixed.bytes().len(),
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len(),
             Self::Strings(strings) => size_of_val(&*strings.lengths) + strings.bytes.len(),
@@ -316,7 +334,7 @@ impl Node {
     pub fn push_missing(&mut self, rows: usize) {
         if !matches!(self, Self::Present(_)) {
             let node = std::mem::take(self);
-            let is_there = u8::from(!matches!(node, Self::Empty));
+            let is_there = u8::from(!node.is_new());
             *self = Self::Present(Box::new(Optional { bits: vec![is_there; rows], node }));
         }
         if let Self::Present(optional) = self {

@@ -1,0 +1,575 @@
+//! Rows of numbers and bools that all have the same form, such as points and triangles.
+//!
+//! Such rows are collected as they lie in a struct: one number after the other, row by row. Adding a row
+//! has no branches. Each number goes to the place where the one before it ended, and the kinds and names
+//! are mixed into a signature. Only at the end of the row, the signature is compared with that of the
+//! first row.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::ser::{Impossible, Serializer};
+use serde::ser::{SerializeStruct, SerializeTuple, SerializeTupleStruct};
+
+use crate::handoff::name;
+use crate::ser::pack::Kind;
+
+/// Rows with more bytes than this are not collected in this way.
+const MAX_WIDTH: usize = 248;
+/// A row is written to an array of this length. The position is one byte, so that no access to the array
+/// needs a check: a row that is too long ends somewhere in it, with another signature.
+const WINDOW: usize = 256 + 8;
+/// The number of bytes that are added at once. They are zeroed first, so they should still be in the
+/// cache when the rows are written.
+const STEP: usize = 32 << 10;
+
+/// Rows of the same form.
+pub struct Fixed {
+    pub form: Form,
+    /// The length of a row in bytes.
+    pub width: usize,
+    signature: u64,
+    /// The rows, from `base` on, and at least [`WINDOW`] bytes behind them.
+    bytes: Vec<u8>,
+    base: usize,
+    pub rows: usize,
+}
+
+/// The form of a row, with the offset of each number in it.
+#[derive(Debug, PartialEq)]
+pub enum Form {
+    Bool(usize),
+    Number(Kind, usize),
+    Tuple(Vec<Form>),
+    Struct(Vec<(&'static str, Form)>),
+}
+
+impl Fixed {
+    /// The memory for rows like this one, if it consists of at least two numbers.
+    pub fn like<T: Serialize + ?Sized>(value: &T) -> Option<Self> {
+        let mut width = 0;
+        let form = value.serialize(Learn(&mut width)).ok()?;
+        let is_one = matches!(form, Form::Bool(_) | Form::Number(..));
+        if is_one || width == 0 || width > MAX_WIDTH {
+            return None;
+        }
+        Some(Self { form, width, signature: 0, bytes: Vec::new(), base: 0, rows: 0 })
+    }
+
+    /// Continues to collect the rows in this vector, where they begin at `base`.
+    pub fn place(&mut self, bytes: Vec<u8>, base: usize) {
+        self.base = base;
+        self.bytes = bytes;
+    }
+
+    /// Returns the vector with the rows at its end, and where they begin.
+    pub fn take(&mut self) -> (Vec<u8>, usize) {
+        self.bytes.truncate(self.end());
+        (std::mem::take(&mut self.bytes), std::mem::take(&mut self.base))
+    }
+
+    /// The bytes of all rows.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.base..self.end()).unwrap_or_default()
+    }
+
+    /// The position behind the last row.
+    #[inline(always)]
+    fn end(&self) -> usize {
+        self.base + self.rows * self.width
+    }
+
+    /// Adds rows as long as they have the form of the first one. Returns the first that has not.
+    ///
+    /// The loop is here and nowhere else, so that there is one call of `serialize` for rows of this type: the
+    /// compiler then makes the loop and all that a row consists of into one piece of code.
+    #[inline(never)]
+    pub fn extend<I>(&mut self, next: I::Item, iter: &mut I, max: usize) -> Option<I::Item>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let mut next = Some(next);
+        while self.rows < max
+            && let Some(first) = next.take()
+        {
+            let start = self.end();
+            if self.bytes.len() < start + WINDOW {
+                let more = STEP.min((max - self.rows) * self.width);
+                self.bytes.resize(start + more + WINDOW, 0);
+            }
+            let room = self.bytes.get_mut(start..).unwrap_or_default();
+            let expected = (self.rows > 0).then_some(self.signature);
+            let filled = fill(first, iter, room, self.width, max - self.rows, expected);
+            self.rows += filled.rows;
+            self.signature = filled.signature;
+            next = filled.next;
+            if !filled.is_full {
+                break;
+            }
+        }
+        next
+    }
+
+    /// Adds one row. Returns whether it has the form of the first one.
+    #[inline(always)]
+    pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> bool {
+        let start = self.end();
+        if self.bytes.len() < start + WINDOW {
+            self.grow(start);
+        }
+        let Some(window) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut) else {
+            return false;
+        };
+        match value.serialize(Row { window, place: Place::default() }) {
+            Ok(end) if self.rows == 0 || end.signature == self.signature => {
+                self.signature = end.signature;
+                self.rows += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, start: usize) {
+        self.bytes.resize(start + STEP + WINDOW, 0);
+    }
+
+    pub fn truncate(&mut self, rows: usize) {
+        self.rows = self.rows.min(rows);
+    }
+}
+
+struct Filled<T> {
+    rows: usize,
+    signature: u64,
+    /// The first row that was not added.
+    next: Option<T>,
+    /// Whether there is no more room. Otherwise `next` has another form, or there are no more rows.
+    is_full: bool,
+}
+
+/// Writes rows to `room`. All values are this function's own, so that the compiler knows that no row can
+/// change them.
+#[inline(always)]
+fn fill<I>(
+    first: I::Item,
+    iter: &mut I,
+    room: &mut [u8],
+    width: usize,
+    max: usize,
+    expected: Option<u64>,
+) -> Filled<I::Item>
+where
+    I: Iterator,
+    I::Item: Serialize,
+{
+    let mut signature = expected.unwrap_or(0);
+    let mut is_first = expected.is_none();
+    let mut next = Some(first);
+    let mut rows = 0;
+    while rows < max
+        && let Some(value) = next.take()
+    {
+        let Some(window) = room.get_mut(rows * width..).and_then(<[u8]>::first_chunk_mut) else {
+            return Filled { rows, signature, next: Some(value), is_full: true };
+        };
+        match value.serialize(Row { window, place: Place::default() }) {
+            Ok(end) if is_first || end.signature == signature => {
+                signature = end.signature;
+                is_first = false;
+            }
+            _ => return Filled { rows, signature, next: Some(value), is_full: false },
+        }
+        rows += 1;
+        next = iter.next();
+    }
+    let is_full = next.is_some();
+    Filled { rows, signature, next, is_full }
+}
+
+impl Form {
+    /// The type of all numbers, if it is one.
+    pub fn uniform(&self) -> Option<Kind> {
+        fn of_all<'a>(mut forms: impl Iterator<Item = &'a Form>) -> Option<Kind> {
+            let first = forms.next()?.uniform()?;
+            forms.all(|form| form.uniform() == Some(first)).then_some(first)
+        }
+        match self {
+            Self::Bool(_) => None,
+            Self::Number(kind, _) => Some(*kind),
+            Self::Tuple(forms) => of_all(forms.iter()),
+            Self::Struct(fields) => of_all(fields.iter().map(|(_, form)| form)),
+        }
+    }
+}
+
+/// Where the next number of a row goes, and the kinds and names before it.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    at: u8,
+    signature: u64,
+}
+
+/// Writes a row.
+struct Row<'a> {
+    window: &'a mut [u8; WINDOW],
+    place: Place,
+}
+
+/// An odd number with irregular bits, for mixing.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+const TUPLE: u64 = 0x100;
+const STRUCT: u64 = 0x200;
+const BOOL: u64 = 0x300;
+
+impl Row<'_> {
+    #[inline(always)]
+    fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<Place, Unlike> {
+        let at = usize::from(self.place.at);
+        match self.window.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            Some(place) => *place = bytes,
+            None => return Err(Unlike),
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        Ok(Place {
+            at: self.place.at.wrapping_add(N as u8),
+            signature: (self.place.signature ^ kind).wrapping_mul(MIX),
+        })
+    }
+
+    #[inline(always)]
+    fn begin(mut self, kind: u64) -> Self {
+        self.place.signature ^= kind;
+        self
+    }
+
+    /// The address and length stand for the name. Different names have different ones.
+    #[inline(always)]
+    fn key(&mut self, key: &'static str) {
+        let address = key.as_ptr().addr() as u64;
+        self.place.signature =
+            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
+    }
+
+    #[inline(always)]
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
+        self.place = value.serialize(Row { window: &mut *self.window, place: self.place })?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn finish(mut self) -> Result<Place, Unlike> {
+        self.place.signature = self.place.signature.rotate_left(7);
+        Ok(self.place)
+    }
+}
+
+/// The value is not a row of numbers.
+#[derive(Debug)]
+pub struct Unlike;
+
+impl fmt::Display for Unlike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a row of numbers")
+    }
+}
+
+impl std::error::Error for Unlike {}
+
+impl serde::ser::Error for Unlike {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+/// The methods that a row of numbers does not need.
+macro_rules! unlike {
+    () => {
+        type SerializeSeq = Impossible<Self::Ok, Unlike>;
+        type SerializeTupleVariant = Impossible<Self::Ok, Unlike>;
+        type SerializeMap = Impossible<Self::Ok, Unlike>;
+        type SerializeStructVariant = Impossible<Self::Ok, Unlike>;
+
+        unlike! {
+            serialize_i128(i128); serialize_u128(u128); serialize_char(char); serialize_str(&str);
+            serialize_bytes(&[u8]); serialize_none(); serialize_unit();
+            serialize_unit_struct(&'static str);
+            serialize_unit_variant(&'static str, u32, &'static str)
+        }
+
+        fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Unlike> {
+            Err(Unlike)
+        }
+
+        fn serialize_newtype_variant<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: &T,
+        ) -> Result<Self::Ok, Unlike> {
+            Err(Unlike)
+        }
+
+        fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Unlike> {
+            Err(Unlike)
+        }
+
+        fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Unlike> {
+            Err(Unlike)
+        }
+
+        fn serialize_tuple_variant(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeTupleVariant, Unlike> {
+            Err(Unlike)
+        }
+
+        fn serialize_struct_variant(
+            self,
+            _: &'static str,
+            _: u32,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeStructVariant, Unlike> {
+            Err(Unlike)
+        }
+
+        fn collect_str<T: fmt::Display + ?Sized>(self, _: &T) -> Result<Self::Ok, Unlike> {
+            Err(Unlike)
+        }
+
+        #[inline(always)]
+        fn is_human_readable(&self) -> bool {
+            false
+        }
+    };
+    ($($method:ident($($type:ty),*));*) => {$(
+        fn $method(self, $(_: $type),*) -> Result<Self::Ok, Unlike> {
+            Err(Unlike)
+        }
+    )*};
+}
+
+macro_rules! numbers {
+    () => {
+        numbers! {
+            serialize_u8 u8, U8;
+            serialize_u16 u16, U16;
+            serialize_u32 u32, U32;
+            serialize_u64 u64, U64;
+            serialize_i8 i8, I8;
+            serialize_i16 i16, I16;
+            serialize_i32 i32, I32;
+            serialize_i64 i64, I64;
+            serialize_f32 f32, F32;
+            serialize_f64 f64, F64;
+        }
+    };
+    ($($method:ident $type:ty, $kind:ident;)*) => {$(
+        #[inline(always)]
+        fn $method(self, value: $type) -> Result<Self::Ok, Unlike> {
+            self.number(Kind::$kind, value.to_le_bytes())
+        }
+    )*};
+}
+
+impl Row<'_> {
+    #[inline(always)]
+    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<Place, Unlike> {
+        self.leaf(kind as u64, bytes)
+    }
+}
+
+impl Serializer for Row<'_> {
+    type Ok = Place;
+    type Error = Unlike;
+    type SerializeTuple = Self;
+    type SerializeTupleStruct = Self;
+    type SerializeStruct = Self;
+
+    numbers!();
+    unlike!();
+
+    #[inline(always)]
+    fn serialize_bool(self, value: bool) -> Result<Place, Unlike> {
+        self.leaf(BOOL, [value.into()])
+    }
+
+    #[inline(always)]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Place, Unlike> {
+        if name::is_ours(name) { Err(Unlike) } else { value.serialize(self) }
+    }
+
+    #[inline(always)]
+    fn serialize_tuple(self, _: usize) -> Result<Self, Unlike> {
+        Ok(self.begin(TUPLE))
+    }
+
+    #[inline(always)]
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Unlike> {
+        Ok(self.begin(TUPLE))
+    }
+
+    #[inline(always)]
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Unlike> {
+        Ok(self.begin(STRUCT))
+    }
+}
+
+macro_rules! elements {
+    ($for:ty, $ok:ty: $($trait:ident $method:ident),*) => {$(
+        impl $trait for $for {
+            type Ok = $ok;
+            type Error = Unlike;
+
+            #[inline(always)]
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
+                self.element(value)
+            }
+
+            #[inline(always)]
+            fn end(self) -> Result<$ok, Unlike> {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+elements!(Row<'_>, Place: SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+
+impl SerializeStruct for Row<'_> {
+    type Ok = Place;
+    type Error = Unlike;
+
+    #[inline(always)]
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<(), Unlike> {
+        self.key(key);
+        self.element(value)
+    }
+
+    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
+        Err(Unlike)
+    }
+
+    #[inline(always)]
+    fn end(self) -> Result<Place, Unlike> {
+        self.finish()
+    }
+}
+
+/// Finds out the form of a row. The reference is to the bytes so far.
+struct Learn<'a>(&'a mut usize);
+
+impl Learn<'_> {
+    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<Form, Unlike> {
+        self.leaf(bytes, |at| Form::Number(kind, at))
+    }
+
+    fn leaf<const N: usize>(
+        self,
+        _: [u8; N],
+        form: impl FnOnce(usize) -> Form,
+    ) -> Result<Form, Unlike> {
+        let at = *self.0;
+        *self.0 += N;
+        if *self.0 > MAX_WIDTH { Err(Unlike) } else { Ok(form(at)) }
+    }
+}
+
+impl<'a> Serializer for Learn<'a> {
+    type Ok = Form;
+    type Error = Unlike;
+    type SerializeTuple = LearnTuple<'a>;
+    type SerializeTupleStruct = LearnTuple<'a>;
+    type SerializeStruct = LearnStruct<'a>;
+
+    numbers!();
+    unlike!();
+
+    fn serialize_bool(self, _: bool) -> Result<Form, Unlike> {
+        self.leaf([0], Form::Bool)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<Form, Unlike> {
+        if name::is_ours(name) { Err(Unlike) } else { value.serialize(self) }
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<LearnTuple<'a>, Unlike> {
+        Ok(LearnTuple { width: self.0, forms: Vec::new() })
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<LearnTuple<'a>, Unlike> {
+        self.serialize_tuple(len)
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<LearnStruct<'a>, Unlike> {
+        Ok(LearnStruct { width: self.0, fields: Vec::new() })
+    }
+}
+
+struct LearnTuple<'a> {
+    width: &'a mut usize,
+    forms: Vec<Form>,
+}
+
+impl LearnTuple<'_> {
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
+        self.forms.push(value.serialize(Learn(&mut *self.width))?);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Form, Unlike> {
+        // A row without bytes is a column of another kind.
+        if self.forms.is_empty() { Err(Unlike) } else { Ok(Form::Tuple(self.forms)) }
+    }
+}
+
+elements!(LearnTuple<'_>, Form: SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+
+struct LearnStruct<'a> {
+    width: &'a mut usize,
+    fields: Vec<(&'static str, Form)>,
+}
+
+impl SerializeStruct for LearnStruct<'_> {
+    type Ok = Form;
+    type Error = Unlike;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<(), Unlike> {
+        let form = value.serialize(Learn(&mut *self.width))?;
+        self.fields.push((key, form));
+        Ok(())
+    }
+
+    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
+        Err(Unlike)
+    }
+
+    fn end(self) -> Result<Form, Unlike> {
+        if self.fields.is_empty() { Err(Unlike) } else { Ok(Form::Struct(self.fields)) }
+    }
+}
