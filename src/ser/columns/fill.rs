@@ -16,7 +16,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::compound::unpaired;
 use crate::ser::encoder::blocks;
-use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number};
+use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number, number};
 use crate::value;
 use crate::wire::writer::Writer;
 
@@ -29,8 +29,26 @@ const MAX_VARIANTS: usize = 4096;
 
 impl Node {
     /// Adds a row. After an error, the row may be there in part.
-    #[inline]
+    #[inline(always)]
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
+        // The compiler knows which of these types it is. They are added without a call.
+        match (self, plain(value)) {
+            (Self::Numbers(numbers), Some(Leaf::Number(number)))
+                if numbers.kind == number.kind() =>
+            {
+                number.append(&mut numbers.bytes);
+                Ok(())
+            }
+            (Self::Bools(bits), Some(Leaf::Bool(value))) => {
+                bits.push(value.into());
+                Ok(())
+            }
+            (node, _) => node.put_any(value, at),
+        }
+    }
+
+    #[inline(never)]
+    fn put_any<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
         match self {
             Self::Items(items) => items.put(value, at.options),
             Self::Present(optional) => {
@@ -80,7 +98,7 @@ impl Node {
         does_not_fit()
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         if self.is_new() {
             *self = Self::Strings(Strings { is_text, lengths: Vec::new(), bytes: Vec::new() });
@@ -98,7 +116,6 @@ impl Node {
         }
     }
 
-    #[inline(always)]
     fn number(&mut self, number: Primitive) -> Result<()> {
         if self.is_new() {
             *self = Self::Numbers(Numbers { kind: number.kind(), bytes: Vec::new() });
@@ -142,6 +159,21 @@ impl Node {
             node => Err(node.misfit()),
         }
     }
+}
+
+/// A value that takes one place in a column.
+enum Leaf {
+    Number(Primitive),
+    Bool(bool),
+}
+
+/// The value, if it is of a primitive type.
+#[inline(always)]
+fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
+    if is_bool::<T>() {
+        return value.serialize(GrabBool).ok().map(Leaf::Bool);
+    }
+    number(value).map(Leaf::Number)
 }
 
 impl Items {

@@ -19,9 +19,11 @@ const MAX_WIDTH: usize = 248;
 /// A row is written to an array of this length. The position is one byte, so that no access to the array
 /// needs a check: a row that is too long ends somewhere in it, with another signature.
 const WINDOW: usize = 256 + 8;
-/// The number of bytes that are added at once. They are zeroed first, so they should still be in the
+/// The most bytes that are added at once. They are zeroed first, so they should still be in the
 /// cache when the rows are written.
 const STEP: usize = 32 << 10;
+/// The same for the first rows.
+const FIRST_STEP: usize = 512;
 
 /// Rows of the same form.
 pub struct Fixed {
@@ -95,8 +97,7 @@ impl Fixed {
         {
             let start = self.end();
             if self.bytes.len() < start + WINDOW {
-                let more = STEP.min((max - self.rows) * self.width);
-                self.bytes.resize(start + more + WINDOW, 0);
+                self.grow(start, (max - self.rows) * self.width);
             }
             let room = self.bytes.get_mut(start..).unwrap_or_default();
             let expected = (self.rows > 0).then_some(self.signature);
@@ -116,7 +117,7 @@ impl Fixed {
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> bool {
         let start = self.end();
         if self.bytes.len() < start + WINDOW {
-            self.grow(start);
+            self.grow(start, usize::MAX);
         }
         let Some(window) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut) else {
             return false;
@@ -133,8 +134,9 @@ impl Fixed {
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, start: usize) {
-        self.bytes.resize(start + STEP + WINDOW, 0);
+    fn grow(&mut self, start: usize, most: usize) {
+        let more = (start - self.base).clamp(FIRST_STEP, STEP).min(most);
+        self.bytes.resize(start + more + WINDOW, 0);
     }
 
     pub fn truncate(&mut self, rows: usize) {
