@@ -119,6 +119,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 }
                 self.buffer_bytes(item, visitor)
             }
+            Item::Tag(tag::COLUMNS) => self.columns(visitor),
             // A typed array of u8 has the same bytes as a byte string (RFC 8746, section 2.1).
             Item::Tag(64 | 68) => {
                 let head = self.wire.head()?;
@@ -209,6 +210,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                     .map_err(|error| error.at(at))
             }
             Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
+            Item::Tag(tag::COLUMNS) => self.columns(visitor),
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
@@ -252,6 +254,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
             // Some other encoders write structs as arrays.
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
+            Item::Tag(tag::COLUMNS) => self.columns(visitor),
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
@@ -300,5 +303,5 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
 /// Whether a tag that [`Reader::item`] returned marks something that can be read as a sequence.
 fn is_array_tag(tag: u64) -> bool {
-    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
+    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS)
 }

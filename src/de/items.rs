@@ -226,7 +226,9 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             }
         }
         let item = match next {
-            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)) => {
+            Item::Tag(
+                tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS),
+            ) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }
             Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,
@@ -463,6 +465,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::COMPLEX => {
                 self.shown_tensor(tag, visitor)
             }
+            tag::COLUMNS => self.columns(visitor),
             typed => self.typed_seq(typed, visitor),
         }
     }
@@ -470,7 +473,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
 
 /// Passes the bytes of a tensor to this crate's own visitor.
 #[inline]
-fn show<'de, V: Visitor<'de>>(
+pub(super) fn show<'de, V: Visitor<'de>>(
     meta: TensorMeta,
     stated: bool,
     held: Held,
@@ -493,6 +496,7 @@ fn tag_name(tag: u64) -> &'static str {
         tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR => "tensor",
         tag::COMPLEX => "complex numbers",
         tag::SOME => "Some",
+        tag::COLUMNS => "columns",
         tag::BUFFER => "reference to a buffer",
         _ => "typed array",
     }

@@ -2,6 +2,7 @@
 
 mod access;
 mod bulk;
+mod columns;
 mod hints;
 mod items;
 mod runs;

@@ -1,5 +1,6 @@
 //! [`Value`]: any CBOR value, for documents whose types are not known.
 
+mod columns;
 mod de;
 mod from;
 mod index;
@@ -15,6 +16,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 pub use crate::raw::RawValue;
 pub use crate::tensor::numbers::Numbers;
+pub(crate) use columns::read_row;
 pub use de::from_value;
 pub use index::Index;
 pub(crate) use offer::offer;
@@ -182,6 +184,7 @@ fn read_map<'de, R: Read<'de>>(wire: &mut Reader<R>, head: head::Head) -> Result
 fn read_tagged<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Result<Value> {
     match tag {
         array if tag::is_array(array) => read_tensor(wire, tag, at),
+        tag::COLUMNS => columns::read_columns(wire).map_err(|error| error.at(at)),
         _ => {
             wire.enter()?;
             let inner = read(wire)?;

@@ -2,6 +2,7 @@
 //! serde.
 
 pub mod apart;
+pub mod columns;
 pub mod head;
 pub mod items;
 pub mod number;

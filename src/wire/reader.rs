@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::str;
 
+use super::columns::{Allowance, Scope};
 use super::head::{self, Head, Parsed};
 use super::number::Numeric;
 use super::tag;
@@ -42,6 +43,8 @@ pub struct Reader<R> {
     hinted: Cell<u64>,
     /// Whether the source stores the bytes of skipped items, so that they count as allocated.
     recording: bool,
+    /// The limits that only columns use up.
+    columns: Scope,
 }
 
 /// The next item, as a typed reader needs it: the head of an item, or a tag that changes how its
@@ -126,13 +129,40 @@ impl<'de, R: Read<'de>> Reader<R> {
             budget,
             hinted: Cell::new(0),
             recording: false,
+            columns: Scope::default(),
         }
+    }
+
+    /// A reader of an item inside another document, with what is left of the limits of that document.
+    pub fn inside(src: R, levels: usize, allowance: &Allowance) -> Self {
+        let mut wire = Self::new(src, allowance.limits);
+        wire.depth = levels;
+        wire.resume(allowance);
+        wire
+    }
+
+    /// What is left of the limits.
+    pub fn allowance(&self) -> Allowance {
+        let (budget, scope) = (Cell::new(self.budget), Cell::new(self.columns));
+        Allowance { limits: self.limits, budget, scope }
+    }
+
+    /// Takes back what is left of the limits after other code has used an [`Allowance`].
+    pub fn resume(&mut self, allowance: &Allowance) {
+        self.budget = allowance.budget.get();
+        self.columns = allowance.scope.get();
+    }
+
+    /// The limits that only columns use up.
+    pub fn column_limits(&mut self) -> &mut Scope {
+        &mut self.columns
     }
 
     /// Resets the limits. Each value of a stream gets the full limits.
     pub fn renew(&mut self) {
         self.depth = self.limits.max_depth;
         self.budget = self.limits.alloc_budget(self.src.bounds_itself());
+        self.columns = Scope::default();
     }
 
     pub fn limits(&self) -> Limits {
@@ -187,6 +217,11 @@ impl<'de, R: Read<'de>> Reader<R> {
     #[inline]
     pub fn has_levels(&self, levels: usize) -> bool {
         self.depth >= levels
+    }
+
+    /// How many more levels of nesting may be entered.
+    pub fn levels_left(&self) -> usize {
+        self.depth
     }
 
     #[cold]
@@ -387,7 +422,9 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             left = left.checked_sub(1).ok_or_else(|| self.too_deep())?;
             match head.arg {
-                tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME => return Ok(Item::Tag(head.arg)),
+                tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS => {
+                    return Ok(Item::Tag(head.arg));
+                }
                 array if tag::is_array(array) => return Ok(Item::Tag(array)),
                 tag::STRING_REFERENCE | tag::SHARED_REFERENCE => {
                     let what =
@@ -556,9 +593,14 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Skips one item, checks that it is well-formed, and returns its encoded bytes.
     pub fn capture(&mut self) -> Result<Bytes<'de, 'static>> {
+        self.capture_run(1)
+    }
+
+    /// Like [`Reader::capture`], for so many items that follow one another.
+    pub fn capture_run(&mut self, items: usize) -> Result<Bytes<'de, 'static>> {
         self.recording = self.src.remaining().is_none();
         self.src.record();
-        let result = self.within(0, Self::skip);
+        let result = self.within(0, |wire| (0..items).try_for_each(|_| wire.skip()));
         let item = self.src.recorded();
         self.recording = false;
         result.map(|()| item)

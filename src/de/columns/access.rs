@@ -1,0 +1,455 @@
+//! serde's access types for rows that are arrays, maps and enums. They add the path of the element to errors.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
+
+use super::row::Row;
+use crate::de::access::key_text;
+use crate::error::{Error, Result};
+use crate::wire::columns::{
+    Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData,
+};
+
+/// The elements of a row of lists.
+pub struct ListItems<'c, 'de> {
+    column: &'c mut Column<'de>,
+    rows: Range<usize>,
+    start: usize,
+    allowance: &'c Allowance,
+}
+
+impl<'c, 'de> ListItems<'c, 'de> {
+    pub fn new(column: &'c mut Column<'de>, rows: Range<usize>, allowance: &'c Allowance) -> Self {
+        let start = rows.start;
+        Self { column, rows, start, allowance }
+    }
+
+    pub fn left(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let Some(row) = self.rows.next() else { return Ok(None) };
+        match seed.deserialize(Row::new(self.column, row, self.allowance)) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                let index = (row - self.start) as u64;
+                Err(error.at(self.column.at).in_index(index))
+            }
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rows.len())
+    }
+}
+
+/// The elements of a row of tuples.
+pub struct TupleItems<'c, 'de> {
+    columns: std::slice::IterMut<'c, Column<'de>>,
+    row: usize,
+    index: u64,
+    allowance: &'c Allowance,
+}
+
+impl<'c, 'de> TupleItems<'c, 'de> {
+    pub fn new(columns: &'c mut [Column<'de>], row: usize, allowance: &'c Allowance) -> Self {
+        Self { columns: columns.iter_mut(), row, index: 0, allowance }
+    }
+
+    pub fn left(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let Some(column) = self.columns.next() else { return Ok(None) };
+        let at = column.at;
+        self.index += 1;
+        match seed.deserialize(Row::new(column, self.row, self.allowance)) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(error.at(at).in_index(self.index - 1)),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.columns.len())
+    }
+}
+
+/// The fields of a row of structs.
+pub struct Fields<'c, 'de> {
+    fields: std::slice::IterMut<'c, Field<'de>>,
+    /// The field whose name was read last.
+    current: Option<&'c mut Field<'de>>,
+    row: usize,
+    allowance: &'c Allowance,
+}
+
+impl<'c, 'de> Fields<'c, 'de> {
+    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Allowance) -> Self {
+        Self { fields: fields.iter_mut(), current: None, row, allowance }
+    }
+
+    pub fn left(&self) -> usize {
+        let fields = self.fields.as_slice().iter();
+        let present = fields.filter(|field| !field.column.is_absent(self.row)).count();
+        present + usize::from(self.current.is_some())
+    }
+}
+
+impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        for field in self.fields.by_ref() {
+            if !field.column.is_absent(self.row) {
+                let at = field.column.at;
+                let field = self.current.insert(field);
+                let key = seed.deserialize(Name { name: &field.name, allowance: self.allowance });
+                return key.map(Some).map_err(|error| error.at(at));
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        let Some(field) = self.current.take() else { return Err(no_key()) };
+        match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(error.at(field.column.at).in_field(&*field.name)),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.fields.len())
+    }
+}
+
+#[cold]
+fn no_key() -> Error {
+    Error::data("the visitor asked for a map value without its key")
+}
+
+/// The entries of a row of maps.
+pub struct Entries<'c, 'de> {
+    maps: &'c mut Maps<'de>,
+    rows: Range<usize>,
+    current: Option<usize>,
+    allowance: &'c Allowance,
+}
+
+impl<'c, 'de> Entries<'c, 'de> {
+    pub fn new(maps: &'c mut Maps<'de>, row: usize, allowance: &'c Allowance) -> Self {
+        let rows = maps.cuts.range(row);
+        Self { maps, rows, current: None, allowance }
+    }
+
+    pub fn left(&self) -> usize {
+        self.rows.len() + usize::from(self.current.is_some())
+    }
+}
+
+impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        let Some(row) = self.rows.next() else { return Ok(None) };
+        self.current = Some(row);
+        let keys = &mut self.maps.keys;
+        let at = keys.at;
+        let key = seed.deserialize(Row::new(keys, row, self.allowance));
+        key.map(Some).map_err(|error| error.at(at))
+    }
+
+    #[inline]
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        let Some(row) = self.current.take() else { return Err(no_key()) };
+        match seed.deserialize(Row::new(&mut self.maps.values, row, self.allowance)) {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let step = step(&mut self.maps.keys, row);
+                Err(error.at(self.maps.values.at).in_field(step))
+            }
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rows.len())
+    }
+}
+
+/// A row that is a map key as a part of a path: texts and integers as they are, and of others the type.
+#[cold]
+fn step(column: &mut Column<'_>, mut row: usize) -> String {
+    let mut column = column;
+    while let Some(inner) = column.some(row) {
+        (column, row) = (column.inside(), inner);
+    }
+    let digits = match &mut column.kind {
+        Kind::Numbers(numbers) => numbers.number(row).integer_digits(),
+        Kind::Texts(cuts, texts) => {
+            let range = cuts.range(row);
+            texts.as_str().get(range).map(str::to_owned)
+        }
+        Kind::Enums(enums) if enums.is_unit(row) => {
+            enums.names.get(enums.code(row)).map(|name| name.clone().into_owned())
+        }
+        Kind::Items(items) => Some(key_text(items.at(row).0.as_slice())),
+        _ => None,
+    };
+    digits.unwrap_or_else(|| format!("<{}>", column.name()))
+}
+
+/// The content of a variant.
+pub struct Content<'c, 'de> {
+    pub column: &'c mut Column<'de>,
+    pub row: usize,
+    pub allowance: &'c Allowance,
+}
+
+/// The name of the variant in a row of enums, and its content unless it is a unit variant.
+#[inline]
+pub fn variant_of<'c, 'de>(
+    enums: &'c mut Enum<'de>,
+    row: usize,
+    allowance: &'c Allowance,
+) -> (&'c Cow<'de, str>, Option<Content<'c, 'de>>) {
+    const NONE: &Cow<'static, str> = &Cow::Borrowed("");
+    let (code, row) = enums.entry(row);
+    let content = match enums.columns.get_mut(code) {
+        Some(Some(column)) => Some(Content { column, row, allowance }),
+        _ => None,
+    };
+    (enums.names.get(code).unwrap_or(NONE), content)
+}
+
+/// A variant with content as a map of one entry.
+pub struct OneEntry<'c, 'de> {
+    name: &'c Cow<'de, str>,
+    content: Content<'c, 'de>,
+    is_key_read: bool,
+    is_value_read: bool,
+}
+
+impl<'c, 'de> OneEntry<'c, 'de> {
+    pub fn new(name: &'c Cow<'de, str>, content: Content<'c, 'de>) -> Self {
+        Self { name, content, is_key_read: false, is_value_read: false }
+    }
+
+    pub fn left(&self) -> usize {
+        usize::from(!self.is_value_read)
+    }
+}
+
+impl<'de> de::MapAccess<'de> for &mut OneEntry<'_, 'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        if std::mem::replace(&mut self.is_key_read, true) {
+            return Ok(None);
+        }
+        let name = Name { name: self.name, allowance: self.content.allowance };
+        seed.deserialize(name).map(Some).map_err(|error| error.at(self.content.column.at))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        if std::mem::replace(&mut self.is_value_read, true) || !self.is_key_read {
+            return Err(no_key());
+        }
+        let Content { column, row, allowance } = &mut self.content;
+        let value = seed.deserialize(Row::new(column, *row, allowance));
+        value.map_err(|error| error.at(self.content.column.at).in_field(&**self.name))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(usize::from(!self.is_key_read))
+    }
+}
+
+/// The name of a variant with content.
+pub enum Key<'c, 'de> {
+    Name(&'c Cow<'de, str>),
+    /// A row of the column of keys.
+    Row(&'c mut Column<'de>, usize),
+}
+
+/// An enum value with content.
+pub struct Variant<'c, 'de> {
+    key: Key<'c, 'de>,
+    content: Content<'c, 'de>,
+    taken: &'c mut bool,
+}
+
+impl<'c, 'de> Variant<'c, 'de> {
+    pub fn visit<V: Visitor<'de>>(
+        key: Key<'_, 'de>,
+        content: Content<'_, 'de>,
+        visitor: V,
+    ) -> Result<V::Value> {
+        let mut taken = false;
+        let value = visitor.visit_enum(Variant { key, content, taken: &mut taken })?;
+        if !taken {
+            let what = "the visitor of an enum did not read the content of its variant";
+            return Err(Error::data(what));
+        }
+        Ok(value)
+    }
+
+    /// Reads the content, and adds the name of the variant to the path of errors.
+    #[inline]
+    fn read<T>(self, read: impl FnOnce(Row<'_, 'de>) -> Result<T>) -> Result<T> {
+        *self.taken = true;
+        let Content { column, row, allowance } = self.content;
+        read(Row::new(column, row, allowance)).map_err(|error| {
+            let name = match self.key {
+                Key::Name(name) => name.clone().into_owned(),
+                Key::Row(column, row) => step(column, row),
+            };
+            error.at(column.at).in_field(name)
+        })
+    }
+}
+
+impl<'de> de::EnumAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<V: DeserializeSeed<'de>>(mut self, seed: V) -> Result<(V::Value, Self)> {
+        let allowance = self.content.allowance;
+        let variant = match &mut self.key {
+            Key::Name(name) => seed.deserialize(Name { name, allowance }),
+            Key::Row(column, row) => seed.deserialize(Row::new(column, *row, allowance)),
+        };
+        Ok((variant?, self))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<()> {
+        self.read(|row| <()>::deserialize(row))
+    }
+
+    #[inline]
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
+        self.read(|row| seed.deserialize(row))
+    }
+
+    #[inline]
+    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value> {
+        self.read(|row| de::Deserializer::deserialize_tuple(row, len, visitor))
+    }
+
+    #[inline]
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.read(|row| de::Deserializer::deserialize_struct(row, "", fields, visitor))
+    }
+}
+
+/// The name of a field or variant. It is read like any text, because a map key may have any type.
+pub struct Name<'c, 'de> {
+    name: &'c Cow<'de, str>,
+    allowance: &'c Allowance,
+}
+
+impl<'de> Name<'_, 'de> {
+    #[inline]
+    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.name {
+            Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
+            Cow::Owned(name) => visitor.visit_str(name),
+        }
+    }
+
+    /// A column of one row, the name.
+    #[cold]
+    fn column(&self) -> Column<'de> {
+        let cuts = Cuts::new(Lengths::Same(self.name.len()));
+        let text = match self.name {
+            Cow::Borrowed(name) => TextData::Borrowed(name),
+            Cow::Owned(name) => TextData::Owned(name.clone()),
+        };
+        Column { at: 0, kind: Kind::Texts(cuts, text) }
+    }
+}
+
+/// Methods that types of map keys seldom call.
+macro_rules! like_any_text {
+    ($($method:ident($($arg:ident: $type:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value> {
+            let mut column = self.column();
+            Row::new(&mut column, 0, self.allowance).$method($($arg,)* visitor)
+        }
+    )*};
+}
+
+impl<'de> de::Deserializer<'de> for Name<'_, 'de> {
+    type Error = Error;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.visit(visitor)
+    }
+
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.visit(visitor)
+    }
+
+    #[inline]
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.visit(visitor)
+    }
+
+    #[inline]
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.visit(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    like_any_text! {
+        deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64()
+        deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64()
+        deserialize_u128() deserialize_f32() deserialize_f64() deserialize_char()
+        deserialize_bytes() deserialize_byte_buf() deserialize_option() deserialize_unit()
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_seq() deserialize_tuple(len: usize)
+        deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_map()
+        deserialize_struct(name: &'static str, fields: &'static [&'static str])
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

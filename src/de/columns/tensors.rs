@@ -1,0 +1,183 @@
+//! Rows that are tensors, or that are read as tensors.
+
+use serde::de::{self, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
+
+use super::row::Row;
+use super::with_item;
+use crate::de::items::show;
+use crate::de::{Narrowing, bulk, invalid, visit_numbers};
+use crate::elements::Elements;
+use crate::error::{Error, Result};
+use crate::handoff::{self, Held, Slot};
+use crate::io::source::Bytes;
+use crate::meta::{Order, TensorMeta};
+use crate::number::Number;
+use crate::shape::Shape;
+use crate::wire::columns::{Column, Kind, Tensors};
+use crate::wire::number::Numeric;
+
+impl<'de> Row<'_, 'de> {
+    /// Passes the row to this crate's own visitor of tensors.
+    pub(super) fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        let (at, allowance) = (row.column.at, row.allowance);
+        let result = match &mut row.column.kind {
+            Kind::Items(items) => {
+                return with_item(items, row.row, allowance, |de| de.tensor(visitor));
+            }
+            Kind::Tensors(tensors) => {
+                let meta = meta_of(tensors);
+                let held = tensors.shared_row(row.row).map_or(Held::Nothing, Held::Shared);
+                show(meta, true, held, tensors.row(row.row), visitor)
+            }
+            // The form that other serde formats write for a tensor.
+            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) => {
+                visitor.visit_newtype_struct(row)
+            }
+            Kind::Lists(lists) => {
+                let (cuts, column) = &mut **lists;
+                let range = cuts.range(row.row);
+                // Floats keep their type, and can be borrowed. The type of integers depends on the other rows, so
+                // they are read like a plain array.
+                if let Kind::Numbers(numbers) = &column.kind
+                    && numbers.kind.is_float()
+                    && let Some(bytes) = numbers.run(range.start, range.len())
+                {
+                    let shape = Shape::from([range.len()]);
+                    let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
+                    return show(meta, false, Held::Nothing, bytes, visitor)
+                        .map_err(|error| error.at(at));
+                }
+                let mut numbers = Vec::new();
+                for row in range {
+                    allowance.charge(size_of::<Number>() as u64)?;
+                    numbers.push(number(column, row)?);
+                }
+                plain(&numbers, visitor)
+            }
+            Kind::Tuples(columns) => {
+                let mut numbers = Vec::new();
+                for column in columns {
+                    allowance.charge(size_of::<Number>() as u64)?;
+                    numbers.push(number(column, row.row)?);
+                }
+                plain(&numbers, visitor)
+            }
+            _ => return Err(row.wrong(&visitor)),
+        };
+        result.map_err(|error| error.at(at))
+    }
+
+    /// Reads a tensor of one dimension as a sequence.
+    pub(super) fn tensor_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
+        let rank = tensors.shape.len();
+        if rank != 1 {
+            let found = format!("a tensor of {rank} dimensions");
+            return Err(invalid(Unexpected::Other(&found), &visitor).at(self.column.at));
+        }
+        let bytes = tensors.row(self.row);
+        let bytes = bytes.as_slice();
+        let value = if bulk::is_vec_of::<V>(&tensors.dtype) {
+            self.allowance.charge(bytes.len() as u64)?;
+            let made = Elements::copied_from_le(&tensors.dtype, bytes)?.into_vec_as();
+            made.ok_or_else(|| Error::data("expected a vector of numbers"))
+        } else {
+            visit_numbers(&tensors.dtype, Narrowing::Exact, bytes, visitor)
+        };
+        value.map_err(|error| error.at(self.column.at))
+    }
+
+    /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
+    pub(super) fn shown_tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
+        let mut shown = ShownRow { tensors, row: self.row, next: 0 };
+        let value = visitor.visit_map(&mut shown).and_then(|value| match shown.next {
+            KEYS_END => Ok(value),
+            _ => Err(Error::data("the visitor did not read the data of a tensor")),
+        });
+        value.map_err(|error| error.at(self.column.at))
+    }
+}
+
+fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
+    TensorMeta { dtype: tensors.dtype.clone(), shape: tensors.shape.clone(), order: Order::C }
+}
+
+/// An element of a plain array of numbers.
+fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
+    let exact = match &mut column.kind {
+        Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
+        Kind::Numbers(numbers) => {
+            let number = numbers.number(row);
+            match number {
+                Numeric::Int { negative: false, .. } => {
+                    number.as_unsigned().and_then(|value| u64::try_from(value).ok()).map(Number::Unsigned)
+                }
+                Numeric::Int { negative: true, .. } => numbers.integer(row).map(Number::Signed),
+                float => float.as_double().map(Number::Float),
+            }
+        }
+        _ => None,
+    };
+    exact.ok_or_else(|| {
+        let found = column.name();
+        Error::data(format!("expected a number of at most 64 bits, found {found}")).at(column.at)
+    })
+}
+
+/// Passes a plain array of numbers to this crate's own visitor of tensors.
+fn plain<'de, V: Visitor<'de>>(numbers: &[Number], visitor: V) -> Result<V::Value> {
+    let Some(elements) = Elements::holding(numbers) else {
+        return Err(Error::data("no dtype can represent all elements of the tensor exactly"));
+    };
+    let shape = Shape::from([elements.len()]);
+    let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
+    let held = Held::Elements(Box::new(elements));
+    handoff::offer(Slot::Incoming { meta, stated: false, held }, || visitor.visit_unit())
+}
+
+const KEYS: [&str; 4] = ["dtype", "shape", "order", "data"];
+const KEYS_END: usize = KEYS.len();
+
+/// Presents a tensor as a map of dtype, shape, order and data.
+struct ShownRow<'c, 'de> {
+    tensors: &'c Tensors<'de>,
+    row: usize,
+    next: usize,
+}
+
+impl<'de> de::MapAccess<'de> for &mut ShownRow<'_, 'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        match KEYS.get(self.next) {
+            Some(&key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        self.next += 1;
+        match self.next {
+            1 => seed.deserialize(self.tensors.dtype.name().into_deserializer()),
+            2 => {
+                let dims = self.tensors.shape.iter().copied();
+                seed.deserialize(de::value::SeqDeserializer::new(dims))
+            }
+            3 => seed.deserialize(Order::C.name().into_deserializer()),
+            KEYS_END => match self.tensors.row(self.row) {
+                Bytes::Borrowed(bytes) => {
+                    seed.deserialize(de::value::BorrowedBytesDeserializer::new(bytes))
+                }
+                Bytes::Copied(bytes) => seed.deserialize(de::value::BytesDeserializer::new(bytes)),
+                Bytes::Owned(bytes) => seed.deserialize(de::value::BytesDeserializer::new(&bytes)),
+            },
+            _ => Err(Error::data("the visitor asked for more than the four fields of a tensor")),
+        }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(KEYS.len().saturating_sub(self.next))
+    }
+}

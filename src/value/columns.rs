@@ -1,0 +1,138 @@
+//! Values from sequences that were written as columns.
+
+use super::{Value, read};
+use crate::elements::Elements;
+use crate::error::Result;
+use crate::io::item_read::ItemRead;
+use crate::io::source::Read;
+use crate::meta::{Order, TensorMeta};
+use crate::tensor::DynTensor;
+use crate::wire::columns::{Allowance, Column, Kind};
+use crate::wire::number::Numeric;
+use crate::wire::reader::Reader;
+
+/// Reads columns as the array that they stand for. Their tag was read.
+#[inline(never)]
+pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Value> {
+    wire.within(2, |wire| {
+        let mut left = wire.groups()?;
+        let mut items = Vec::new();
+        loop {
+            let group = wire.group(&mut left).map_err(|error| error.in_index(items.len() as u64))?;
+            let Some(mut group) = group else { return Ok(Value::Array(items)) };
+            let allowance = wire.allowance();
+            for row in 0..group.rows {
+                let item = read_row(&mut group.column, row, &allowance);
+                let item = item.map_err(|error| error.in_index(items.len() as u64))?;
+                items.push(item);
+            }
+            wire.resume(&allowance);
+        }
+    })
+}
+
+/// Reads a row of a column.
+pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
+    let at = column.at;
+    row_of(column, row, allowance).map_err(|error| error.at(at))
+}
+
+fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
+    if let Some(inner) = column.some(row) {
+        return read_row(column.inside(), inner, allowance).map(Value::some);
+    }
+    allowance.charge_node(size_of::<Value>() as u64)?;
+    let bytes = |bytes: &[u8]| -> Result<Vec<u8>> {
+        allowance.charge_node(bytes.len() as u64)?;
+        Ok(bytes.to_vec())
+    };
+    let text = |text: &str| -> Result<String> {
+        allowance.charge_node(text.len() as u64)?;
+        Ok(text.to_owned())
+    };
+    Ok(match &mut column.kind {
+        Kind::Numbers(numbers) => match numbers.number(row) {
+            Numeric::Single(value) => Value::F32(value),
+            Numeric::Double(value) => Value::F64(value),
+            integer @ Numeric::Int { .. } => Value::Integer(integer.as_int().unwrap_or_default()),
+        },
+        Kind::Bools(bits) => Value::Bool(bits.get(row)),
+        Kind::Unit | Kind::Optional(_) => Value::Null,
+        Kind::Texts(cuts, texts) => {
+            let range = cuts.range(row);
+            Value::Text(text(texts.as_str().get(range).unwrap_or_default())?)
+        }
+        Kind::Bytes(cuts, data) => {
+            let range = cuts.range(row);
+            Value::Bytes(bytes(data.part(range).as_slice())?)
+        }
+        Kind::Tensors(tensors) => {
+            let payload = tensors.row(row);
+            allowance.charge_node((size_of::<DynTensor>() + payload.as_slice().len()) as u64)?;
+            let elements = Elements::copied_from_le(&tensors.dtype, payload.as_slice())?;
+            let (dtype, shape) = (tensors.dtype.clone(), tensors.shape.clone());
+            let meta = TensorMeta { dtype, shape, order: Order::C };
+            Value::Tensor(Box::new(DynTensor::from_parts(meta, elements)?))
+        }
+        Kind::Lists(lists) => {
+            let (cuts, column) = &mut **lists;
+            let mut items = Vec::new();
+            for row in cuts.range(row) {
+                let item = read_row(column, row, allowance);
+                items.push(item.map_err(|error| error.in_index(items.len() as u64))?);
+            }
+            Value::Array(items)
+        }
+        Kind::Tuples(columns) => {
+            let mut items = Vec::new();
+            for column in columns {
+                let item = read_row(column, row, allowance);
+                items.push(item.map_err(|error| error.in_index(items.len() as u64))?);
+            }
+            Value::Array(items)
+        }
+        Kind::Structs(fields) => {
+            let mut entries = Vec::new();
+            for field in fields.iter_mut().filter(|field| !field.column.is_absent(row)) {
+                allowance.charge_node(size_of::<Value>() as u64)?;
+                let value = read_row(&mut field.column, row, allowance);
+                let value = value.map_err(|error| error.in_field(&*field.name))?;
+                entries.push((Value::Text(text(&field.name)?), value));
+            }
+            Value::Map(entries)
+        }
+        Kind::Maps(maps) => {
+            let mut entries = Vec::new();
+            for row in maps.cuts.range(row) {
+                let key = read_row(&mut maps.keys, row, allowance)?;
+                let value = read_row(&mut maps.values, row, allowance);
+                let value = value.map_err(|error| error.in_field(key.to_step()))?;
+                entries.push((key, value));
+            }
+            Value::Map(entries)
+        }
+        Kind::Enums(enums) => {
+            let (code, row) = enums.entry(row);
+            let name = text(enums.names.get(code).map(|name| &**name).unwrap_or_default())?;
+            match enums.columns.get_mut(code) {
+                Some(Some(column)) => {
+                    allowance.charge_node(size_of::<Value>() as u64)?;
+                    let value = read_row(column, row, allowance);
+                    let value = value.map_err(|error| error.in_field(&*name))?;
+                    Value::Map(vec![(Value::Text(name), value)])
+                }
+                _ => Value::Text(name),
+            }
+        }
+        Kind::Items(items) => {
+            let levels = items.levels;
+            let (item, base) = items.at(row);
+            let mut wire = Reader::inside(ItemRead::new(&item, base), levels, allowance);
+            let value = read(&mut wire)?;
+            allowance.take_over(&wire.allowance());
+            let taken = usize::try_from(wire.offset() - base).unwrap_or(usize::MAX);
+            items.took(row, taken);
+            value
+        }
+    })
+}

@@ -1,0 +1,107 @@
+//! How much more of the limits of a document may be used up while rows are read.
+
+use std::cell::Cell;
+
+use crate::error::{Error, Result};
+use crate::options::Limits;
+
+/// How many rows of a document may be announced that take no bytes (`SPEC.md`, section 3.1).
+pub const MAX_FREE_ROWS: u64 = 1 << 24;
+
+/// What each byte of a column may expand to in a [`Value`](crate::Value), in bytes. In the worst case that is not
+/// made to be one, a bool of one bit becomes an entry of a map with the name of the field.
+const EXPANSION: u64 = 4096;
+
+/// What all columns of a document may expand to without regard to their length, in bytes.
+const FREE_EXPANSION: u64 = 64 << 20;
+
+/// What is left of the limits of a document. While rows are read, the [`Reader`](super::super::reader::Reader) of the
+/// document does not move, and rows use this in place of it.
+#[derive(Clone, Debug)]
+pub struct Allowance {
+    pub limits: Limits,
+    /// How many more bytes may be allocated.
+    pub budget: Cell<u64>,
+    pub scope: Cell<Scope>,
+}
+
+/// The part of an [`Allowance`] that only columns use up.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// How many more rows without bytes may be announced.
+    free_rows: u64,
+    /// How many more bytes the nodes of a [`Value`](crate::Value) may take that come from columns. The limit on
+    /// memory is none by default if the document is a slice, because the length of the slice limits the
+    /// memory. But the rows of columns can take more memory than their bytes.
+    expansion: u64,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self { free_rows: MAX_FREE_ROWS, expansion: FREE_EXPANSION }
+    }
+}
+
+impl Scope {
+    /// Counts rows that take no bytes.
+    pub fn take_free_rows(&mut self, rows: usize) -> Result<()> {
+        match self.free_rows.checked_sub(rows as u64) {
+            Some(left) => {
+                self.free_rows = left;
+                Ok(())
+            }
+            None => Err(Error::limit(format!(
+                "columns announce {rows} more rows that take no bytes, and a document may have {MAX_FREE_ROWS}"
+            ))),
+        }
+    }
+
+    /// Counts bytes of columns, which allow more memory for values.
+    pub fn add_bytes(&mut self, bytes: usize) {
+        let more = (bytes as u64).saturating_mul(EXPANSION);
+        self.expansion = self.expansion.saturating_add(more);
+    }
+
+    fn expand(&mut self, bytes: u64) -> Result<()> {
+        match self.expansion.checked_sub(bytes) {
+            Some(left) => {
+                self.expansion = left;
+                Ok(())
+            }
+            None => Err(Error::limit(format!(
+                "the rows of columns take more than {EXPANSION} times as many bytes as the columns"
+            ))),
+        }
+    }
+}
+
+impl Allowance {
+    /// Becomes what `other` is.
+    pub fn take_over(&self, other: &Self) {
+        self.budget.set(other.budget.get());
+        self.scope.set(other.scope.get());
+    }
+
+    /// Subtracts bytes that are about to be allocated for a row.
+    pub fn charge(&self, bytes: u64) -> Result<()> {
+        let left = self.budget.get();
+        match left.checked_sub(bytes) {
+            Some(left) => {
+                self.budget.set(left);
+                Ok(())
+            }
+            None => Err(Error::limit(format!(
+                "cannot allocate {bytes} more bytes, {left} are left of the limit"
+            ))),
+        }
+    }
+
+    /// Subtracts bytes that are about to be allocated for a node of a [`Value`](crate::Value).
+    pub fn charge_node(&self, bytes: u64) -> Result<()> {
+        self.charge(bytes)?;
+        let mut scope = self.scope.get();
+        scope.expand(bytes)?;
+        self.scope.set(scope);
+        Ok(())
+    }
+}

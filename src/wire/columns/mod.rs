@@ -1,0 +1,125 @@
+//! Sequences as columns (`SPEC.md`, section 3.1): all values of the first field, then all values of the second.
+//!
+//! [`Reader::group`](super::reader::Reader::group) reads a group of rows into a tree of [`Column`]s and checks all
+//! of it. Afterwards, each row can be found without further checks. Rows may be asked for in any order, but in rising
+//! order they are found without a search: see [`Cuts`], [`Optional`], [`Enum`] and [`Items`].
+//!
+//! A column that nobody asks for costs nothing. A column does not know which row its parent is at. It is told the row
+//! when it is asked, and then moves over the rows in between.
+
+mod allowance;
+mod data;
+mod numbers;
+mod parse;
+mod rows;
+
+use std::borrow::Cow;
+
+pub use self::allowance::{Allowance, Scope};
+pub use self::data::{Data, TextData};
+pub use self::numbers::{NumberType, Numbers};
+pub use self::rows::{Bits, Codes, Cuts, Entry, Enum, Items, Lengths, Optional, Tensors};
+
+/// Rows, and the column with their content.
+pub struct Group<'de> {
+    pub rows: usize,
+    pub column: Column<'de>,
+}
+
+/// A column, whose number of rows its parent knows.
+pub struct Column<'de> {
+    /// Where the column starts in the input.
+    pub at: u64,
+    pub kind: Kind<'de>,
+}
+
+/// The content of a column. The kinds are those of the table in `SPEC.md`, except that interleaved columns become
+/// structs and tuples of numbers.
+pub enum Kind<'de> {
+    Numbers(Numbers<'de>),
+    Tensors(Box<Tensors<'de>>),
+    Structs(Vec<Field<'de>>),
+    Unit,
+    Bools(Bits<'de>),
+    Texts(Cuts<'de>, TextData<'de>),
+    Bytes(Cuts<'de>, Data<'de>),
+    Optional(Box<Optional<'de>>),
+    Lists(Box<(Cuts<'de>, Column<'de>)>),
+    Tuples(Vec<Column<'de>>),
+    Maps(Box<Maps<'de>>),
+    Enums(Box<Enum<'de>>),
+    Items(Items<'de>),
+}
+
+/// A field of a struct.
+pub struct Field<'de> {
+    pub name: Cow<'de, str>,
+    pub column: Column<'de>,
+}
+
+pub struct Maps<'de> {
+    pub cuts: Cuts<'de>,
+    pub keys: Column<'de>,
+    pub values: Column<'de>,
+}
+
+impl Column<'_> {
+    /// What a row is called in error messages. The names are those of items: see
+    /// [`head::name`](super::head::name).
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Numbers(_) => "number",
+            Kind::Tensors(_) => "tensor",
+            Kind::Structs(_) | Kind::Maps(_) => "map",
+            Kind::Unit | Kind::Optional(_) => "null",
+            Kind::Bools(_) => "boolean",
+            Kind::Texts(..) => "text string",
+            Kind::Bytes(..) => "byte string",
+            Kind::Lists(_) | Kind::Tuples(_) => "array",
+            Kind::Enums(_) => "enum",
+            Kind::Items(_) => "item",
+        }
+    }
+
+    /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
+    /// (`SPEC.md`, section 1.1).
+    pub fn needs_some(&mut self, row: usize) -> bool {
+        match &mut self.kind {
+            Kind::Unit => true,
+            Kind::Optional(optional) => match optional.entry(row) {
+                Entry::Some(inner) => optional.column.needs_some(inner),
+                Entry::None | Entry::Absent => true,
+            },
+            Kind::Items(items) => items.reads_as_none(row),
+            _ => false,
+        }
+    }
+
+    /// The row of the inner column, if these are optional values and the row is "some".
+    #[inline]
+    pub fn some(&mut self, row: usize) -> Option<usize> {
+        let Kind::Optional(optional) = &mut self.kind else { return None };
+        match optional.entry(row) {
+            Entry::Some(inner) => Some(inner),
+            Entry::None | Entry::Absent => None,
+        }
+    }
+
+    /// The inner column, if these are optional values; otherwise this column.
+    #[inline]
+    pub fn inside(&mut self) -> &mut Self {
+        match self.kind {
+            Kind::Optional(ref mut optional) => &mut optional.column,
+            _ => self,
+        }
+    }
+
+    /// Whether this is the value of a struct that does not have it in this row.
+    #[inline]
+    pub fn is_absent(&self, row: usize) -> bool {
+        match &self.kind {
+            Kind::Optional(optional) => optional.is_absent(row),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Columns of numbers.
+
+use super::Data;
+use crate::dtype::DType;
+use crate::io::source::Bytes;
+use crate::wire::head::{self, Head};
+use crate::wire::number::Numeric;
+
+/// The types that numbers in columns can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberType {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    F32,
+    F64,
+}
+
+impl NumberType {
+    pub fn of(dtype: &DType) -> Option<Self> {
+        Some(match dtype {
+            DType::U8 => Self::U8,
+            DType::U16 => Self::U16,
+            DType::U32 => Self::U32,
+            DType::U64 => Self::U64,
+            DType::I8 => Self::I8,
+            DType::I16 => Self::I16,
+            DType::I32 => Self::I32,
+            DType::I64 => Self::I64,
+            DType::F16 => Self::F16,
+            DType::F32 => Self::F32,
+            DType::F64 => Self::F64,
+            _ => return None,
+        })
+    }
+
+    pub fn dtype(self) -> DType {
+        match self {
+            Self::U8 => DType::U8,
+            Self::U16 => DType::U16,
+            Self::U32 => DType::U32,
+            Self::U64 => DType::U64,
+            Self::I8 => DType::I8,
+            Self::I16 => DType::I16,
+            Self::I32 => DType::I32,
+            Self::I64 => DType::I64,
+            Self::F16 => DType::F16,
+            Self::F32 => DType::F32,
+            Self::F64 => DType::F64,
+        }
+    }
+
+    /// The size of a number in bytes.
+    #[inline]
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
+    }
+
+    pub fn is_unsigned(self) -> bool {
+        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
+    }
+}
+
+/// Little-endian numbers at equal distances.
+pub struct Numbers<'de> {
+    pub kind: NumberType,
+    data: Data<'de>,
+    /// Where the number of row 0 is.
+    start: usize,
+    /// The distance from row to row in bytes.
+    stride: usize,
+}
+
+impl<'de> Numbers<'de> {
+    /// Numbers without gaps.
+    pub fn new(kind: NumberType, data: Data<'de>) -> Self {
+        Self { kind, data, start: 0, stride: kind.size() }
+    }
+
+    /// Numbers of interleaved rows, which are `stride` bytes long.
+    pub fn interleaved(kind: NumberType, data: Data<'de>, start: usize, stride: usize) -> Self {
+        Self { kind, data, start, stride }
+    }
+
+    /// The bytes of a row. The length of the data was checked before, so they are there.
+    #[inline(always)]
+    pub fn word<const N: usize>(&self, row: usize) -> [u8; N] {
+        let start = self.start + row * self.stride;
+        let bytes = self.data.as_slice().get(start..).and_then(<[u8]>::first_chunk);
+        bytes.copied().unwrap_or([0; N])
+    }
+
+    /// The bytes of several rows, if there is nothing in between.
+    pub fn run(&self, start: usize, rows: usize) -> Option<Bytes<'de, '_>> {
+        let size = self.kind.size();
+        if self.stride != size {
+            return None;
+        }
+        let from = self.start + start * size;
+        Some(self.data.part(from..from + rows * size))
+    }
+
+    /// The number of a row as an integer, unless it is a float or does not fit.
+    #[inline(always)]
+    pub fn integer(&self, row: usize) -> Option<i64> {
+        Some(match self.kind {
+            NumberType::U8 => u8::from_le_bytes(self.word(row)).into(),
+            NumberType::U16 => u16::from_le_bytes(self.word(row)).into(),
+            NumberType::U32 => u32::from_le_bytes(self.word(row)).into(),
+            NumberType::U64 => return u64::from_le_bytes(self.word(row)).try_into().ok(),
+            NumberType::I8 => i8::from_le_bytes(self.word(row)).into(),
+            NumberType::I16 => i16::from_le_bytes(self.word(row)).into(),
+            NumberType::I32 => i32::from_le_bytes(self.word(row)).into(),
+            NumberType::I64 => i64::from_le_bytes(self.word(row)),
+            NumberType::F16 | NumberType::F32 | NumberType::F64 => return None,
+        })
+    }
+
+    /// The number of a row.
+    pub fn number(&self, row: usize) -> Numeric {
+        match self.kind {
+            NumberType::F32 => Numeric::Single(f32::from_le_bytes(self.word(row))),
+            NumberType::F64 => Numeric::Double(f64::from_le_bytes(self.word(row))),
+            _ => match self.integer(row) {
+                Some(value) => Numeric::Int {
+                    negative: value < 0,
+                    arg: if value < 0 { !value } else { value }.cast_unsigned().into(),
+                },
+                None if self.kind == NumberType::F16 => {
+                    let arg = u16::from_le_bytes(self.word(row)).into();
+                    let single = Numeric::from_head(Head { initial: head::HALF, arg });
+                    single.unwrap_or(Numeric::Single(0.0))
+                }
+                None => {
+                    let arg = u64::from_le_bytes(self.word(row)).into();
+                    Numeric::Int { negative: false, arg }
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,693 @@
+//! Reads columns and checks them.
+
+use std::borrow::Cow;
+
+use super::{
+    Bits, Codes, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, NumberType,
+    Numbers, Optional, Tensors, TextData,
+};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::mem::shared_bytes::SharedBytes;
+use crate::meta::{Order, TensorMeta};
+use crate::shape::Shape;
+use crate::wire::head::{self, Head};
+use crate::wire::reader::{Left, Reader, Text, not_utf8};
+use crate::wire::tag;
+use crate::wire::tensor::{self, Payload, TensorItem};
+
+/// The most rows that a group may have.
+const MAX_ROWS: u64 = 1 << 16;
+
+/// Names of fields and variants may be longer than this many bytes. But a reader may copy a name for each row, so
+/// each further piece of this length counts as a row without bytes.
+const NAME_PIECE: usize = 256;
+
+/// What the numbers of an interleaved row are.
+enum Names<'de> {
+    Number,
+    Struct(Vec<(Cow<'de, str>, Names<'de>)>),
+    Tuple(Vec<Names<'de>>),
+}
+
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads the head of the array around the groups. The tag was read. The caller must have entered the two levels
+    /// of the tag and the array.
+    pub fn groups(&mut self) -> Result<Left> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY {
+            return Err(wrong("an array of groups of columns", head).at(at));
+        }
+        Ok(Left::of(head))
+    }
+
+    /// Reads the next group of rows. `None` after the last one.
+    pub fn group(&mut self, left: &mut Left) -> Result<Option<Group<'de>>> {
+        if !self.more(left)? {
+            return Ok(None);
+        }
+        let at = self.offset();
+        let head = self.head()?;
+        let rows = usize::try_from(head.arg).ok().filter(|_| head.arg <= MAX_ROWS);
+        let Some(rows) = rows.filter(|_| head.major() == head::UNSIGNED) else {
+            let found = match head.major() {
+                head::UNSIGNED => head.arg.to_string(),
+                _ => head::name(head.initial).to_owned(),
+            };
+            let what = format!(
+                "expected the number of rows of a group, at most {MAX_ROWS}, found {found}"
+            );
+            return Err(Error::data(what).at(at));
+        };
+        let at = self.offset();
+        if !self.more(left)? {
+            let what = format!("expected a column of {rows} rows, found the end of the groups");
+            return Err(Error::data(what).at(at));
+        }
+        let column = self.column(rows, false)?;
+        Ok(Some(Group { rows, column }))
+    }
+
+    /// Reads a column. `in_struct` says whether it is a value of a struct, which may be absent.
+    fn column(&mut self, rows: usize, in_struct: bool) -> Result<Column<'de>> {
+        self.charge(size_of::<Column>() as u64)?;
+        let at = self.offset();
+        let head = self.head()?;
+        let kind = match head.major() {
+            head::MAP => self.within(1, |wire| wire.structs(head, rows, at)),
+            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, in_struct, at)),
+            head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
+            head::TAG => {
+                let what = format!("expected a column, found tag {}", head.arg);
+                Err(Error::data(what))
+            }
+            _ => Err(wrong("a column", head)),
+        };
+        Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
+    }
+
+    fn structs(&mut self, head: Head, rows: usize, at: u64) -> Result<Kind<'de>> {
+        let len = definite(head, at)?;
+        if len == 0 {
+            self.free_rows(rows)?;
+        }
+        let mut fields = Vec::new();
+        for _ in 0..len {
+            self.charge(size_of::<Field>() as u64)?;
+            let name = self.name(rows)?;
+            match self.column(rows, true) {
+                Ok(column) => fields.push(Field { name, column }),
+                Err(error) => return Err(error.in_field(name)),
+            }
+        }
+        Ok(Kind::Structs(fields))
+    }
+
+    /// Reads a column that is an array with the name of its kind. Its head was read.
+    fn named_column(
+        &mut self,
+        head: Head,
+        rows: usize,
+        in_struct: bool,
+        at: u64,
+    ) -> Result<Kind<'de>> {
+        let len = definite(head, at)?;
+        let kind_at = self.offset();
+        let name = match len {
+            0 => return Err(Error::data("expected a column, found an empty array")),
+            _ => self.short_name()?,
+        };
+        let takes = |expected: u64| match len {
+            _ if len == expected => Ok(()),
+            _ => Err(Error::data(format!(
+                "expected an array of {expected} for a column of kind {name:?}, found one of {len}"
+            ))
+            .at(at)),
+        };
+        match &*name {
+            "unit" => {
+                takes(1)?;
+                self.free_rows(rows)?;
+                Ok(Kind::Unit)
+            }
+            "bool" => {
+                takes(2)?;
+                Ok(Kind::Bools(self.bits(rows)?))
+            }
+            "text" => {
+                takes(3)?;
+                let (lengths, total) = self.lengths(rows)?;
+                if let Lengths::Same(_) = lengths {
+                    self.free_rows(rows)?;
+                }
+                let text = self.texts(&lengths, rows, total)?;
+                Ok(Kind::Texts(Cuts::new(lengths), text))
+            }
+            "bytes" => {
+                takes(3)?;
+                let (lengths, total) = self.lengths(rows)?;
+                if let Lengths::Same(_) = lengths {
+                    self.free_rows(rows)?;
+                }
+                let at = self.offset();
+                let bytes = self.byte_string()?;
+                check_total(bytes.len(), total).map_err(|error| error.at(at))?;
+                Ok(Kind::Bytes(Cuts::new(lengths), bytes))
+            }
+            "option" => {
+                takes(3)?;
+                self.optional(rows, in_struct)
+            }
+            "list" => {
+                takes(3)?;
+                let (lengths, total) = self.lengths(rows)?;
+                if let Lengths::Same(0) = lengths {
+                    self.free_rows(rows)?;
+                }
+                let column = self.column(total, false)?;
+                Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
+            }
+            "map" => {
+                takes(4)?;
+                let (lengths, total) = self.lengths(rows)?;
+                if let Lengths::Same(0) = lengths {
+                    self.free_rows(rows)?;
+                }
+                let keys = self.column(total, false)?;
+                let values = self.column(total, false)?;
+                Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
+            }
+            "tuple" => {
+                takes(2)?;
+                self.within(1, |wire| wire.tuples(rows))
+            }
+            "enum" => {
+                if len != 3 {
+                    takes(4)?;
+                }
+                self.enums(rows, len == 4)
+            }
+            "interleaved" => {
+                takes(3)?;
+                self.interleaved(rows)
+            }
+            "rows" => {
+                takes(2)?;
+                self.within(1, |wire| wire.items(rows))
+            }
+            other => {
+                let what = format!("{other:?} is not a kind of column");
+                Err(Error::data(what).at(kind_at))
+            }
+        }
+    }
+
+    fn tuples(&mut self, rows: usize) -> Result<Kind<'de>> {
+        let len = self.array("the columns of a tuple")?;
+        if len == 0 {
+            self.free_rows(rows)?;
+        }
+        let mut columns = Vec::new();
+        for index in 0..len {
+            let column = self.column(rows, false);
+            columns.push(column.map_err(|error| error.in_index(index))?);
+        }
+        Ok(Kind::Tuples(columns))
+    }
+
+    fn items(&mut self, rows: usize) -> Result<Kind<'de>> {
+        let at = self.offset();
+        let len = self.array("the items of rows")?;
+        if len != rows as u64 {
+            return Err(Error::data(format!("expected {rows} items for as many rows, found {len}"))
+                .at(at));
+        }
+        let base = self.offset();
+        let items = Data::from(self.capture_run(rows)?);
+        self.column_limits().add_bytes(items.len());
+        Ok(Kind::Items(Items::new(items, base, self.levels_left())))
+    }
+
+    fn optional(&mut self, rows: usize, in_struct: bool) -> Result<Kind<'de>> {
+        let at = self.offset();
+        let (codes, some) = match self.codes("the codes of optional values")? {
+            Block::Bytes(bits) => {
+                let bits = Bits(check_bits(bits, rows).map_err(|error| error.at(at))?);
+                let some = bits.count(0..rows);
+                (Codes::Bits(bits), some)
+            }
+            Block::Numbers(NumberType::U8, codes) => {
+                check_rows(codes.len(), rows).map_err(|error| error.at(at))?;
+                let bytes = codes.as_slice();
+                let highest = bytes.iter().copied().max().unwrap_or_default();
+                if highest > 2 || highest == 2 && !in_struct {
+                    let what = match highest {
+                        2 => "only a value of a struct can be absent",
+                        _ => "the codes of optional values are 0, 1 and 2",
+                    };
+                    return Err(Error::data(format!("{what}, found code {highest}")).at(at));
+                }
+                let some = bytes.iter().filter(|&&code| code == 1).count();
+                (Codes::Bytes(codes, highest == 2), some)
+            }
+            Block::Numbers(kind, _) => {
+                let what = format!("expected the codes of optional values as u8, found {kind:?}");
+                return Err(Error::data(what.to_lowercase()).at(at));
+            }
+        };
+        let column = self.column(some, false)?;
+        Ok(Kind::Optional(Box::new(Optional::new(codes, column))))
+    }
+
+    fn enums(&mut self, rows: usize, has_columns: bool) -> Result<Kind<'de>> {
+        let at = self.offset();
+        let (codes, wide) = match self.codes("the codes of an enum")? {
+            Block::Numbers(NumberType::U8, codes) => (codes, false),
+            Block::Numbers(NumberType::U16, codes) => (codes, true),
+            _ => {
+                let what = "expected the codes of an enum as a typed array of u8 or u16";
+                return Err(Error::data(what).at(at));
+            }
+        };
+        check_rows(codes.len() / (1 + usize::from(wide)), rows).map_err(|error| error.at(at))?;
+        let names = self.within(1, |wire| {
+            let len = wire.array("the names of variants")?;
+            let mut names = Vec::new();
+            for _ in 0..len {
+                wire.charge(size_of::<Cow<'_, str>>() as u64)?;
+                names.push(wire.name(rows)?);
+            }
+            Ok(names)
+        })?;
+        let mut counts = vec![0usize; names.len()];
+        let mut enums = Enum::new(codes, wide, names);
+        for row in 0..rows {
+            let code = enums.code(row);
+            let Some(count) = counts.get_mut(code) else {
+                let names = counts.len();
+                let what = format!("an enum of {names} variants has no variant {code}");
+                return Err(Error::data(what).at(at).in_index(row as u64));
+            };
+            *count += 1;
+        }
+        if has_columns {
+            let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;
+            enums.set_columns(columns);
+        }
+        Ok(Kind::Enums(Box::new(enums)))
+    }
+
+    fn variants(
+        &mut self,
+        counts: &[usize],
+        names: &[Cow<'de, str>],
+    ) -> Result<Vec<Option<Column<'de>>>> {
+        let at = self.offset();
+        let len = self.array("the columns of variants")?;
+        if len != counts.len() as u64 {
+            let names = counts.len();
+            let what = format!("expected a column or null for each of {names} variants, found {len}");
+            return Err(Error::data(what).at(at));
+        }
+        let mut columns = Vec::new();
+        for (&count, name) in counts.iter().zip(names) {
+            if self.initial()? == head::NULL {
+                self.src.advance(1);
+                columns.push(None);
+            } else {
+                let column = self.column(count, false);
+                columns.push(Some(column.map_err(|error| error.in_field(&**name))?));
+            }
+        }
+        Ok(columns)
+    }
+
+    fn interleaved(&mut self, rows: usize) -> Result<Kind<'de>> {
+        let names = self.interleaved_names(rows)?;
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::TAG || !tag::is_array(head.arg) {
+            return Err(wrong("the tensor of interleaved columns", head).at(at));
+        }
+        let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+        let kind = NumberType::of(&item.meta.dtype);
+        let (Some(kind), tensor::Kind::Tensor) = (kind, item.kind) else {
+            let dtype = &item.meta.dtype;
+            let what = format!("expected a tensor of numbers for interleaved columns, found {dtype}");
+            return Err(Error::data(what).at(at));
+        };
+        let width = names.count();
+        check_c_order(&item.meta).map_err(|error| error.at(at))?;
+        if *item.meta.shape != [rows, width] {
+            let shape = &item.meta.shape;
+            let what = format!(
+                "expected a tensor of shape [{rows}, {width}] for interleaved columns, found {shape:?}"
+            );
+            return Err(Error::data(what).at(at));
+        }
+        let (_, data, _) = self.column_data(item)?;
+        let mut columns = Interleaved { kind, data, at, stride: width * kind.size(), next: 0 };
+        Ok(columns.column(names))
+    }
+
+    fn interleaved_names(&mut self, rows: usize) -> Result<Names<'de>> {
+        self.charge(size_of::<Column>() as u64)?;
+        let at = self.offset();
+        let head = self.head()?;
+        if head.initial == head::NULL {
+            return Ok(Names::Number);
+        }
+        if !matches!(head.major(), head::ARRAY | head::MAP) {
+            return Err(wrong("the names of interleaved columns", head).at(at));
+        }
+        let len = definite(head, at)?;
+        if len == 0 {
+            self.free_rows(rows).map_err(|error| error.at(at))?;
+        }
+        self.within(1, |wire| {
+            if head.major() == head::ARRAY {
+                let names = (0..len).map(|_| wire.interleaved_names(rows));
+                return names.collect::<Result<_>>().map(Names::Tuple);
+            }
+            let fields = (0..len).map(|_| Ok((wire.name(rows)?, wire.interleaved_names(rows)?)));
+            fields.collect::<Result<_>>().map(Names::Struct)
+        })
+    }
+
+    /// Reads a column that is a typed array or a tensor. Its tag was read.
+    fn block_column(&mut self, tag: u64, rows: usize, at: u64) -> Result<Kind<'de>> {
+        let item = self.tensor(tag).map_err(|error| error.at(at))?;
+        match item.kind {
+            tensor::Kind::Numbers => {
+                let Some(kind) = NumberType::of(&item.meta.dtype) else {
+                    let dtype = &item.meta.dtype;
+                    let what = format!("expected numbers of 8 to 64 bits, found {dtype}");
+                    return Err(Error::data(what));
+                };
+                let (_, data, _) = self.column_data(item)?;
+                check_rows(data.len() / kind.size(), rows)?;
+                Ok(Kind::Numbers(Numbers::new(kind, data)))
+            }
+            tensor::Kind::Tensor => self.tensors(item, rows),
+            tensor::Kind::Bytes => {
+                Err(Error::data("expected a column, found a byte string in a buffer"))
+            }
+        }
+    }
+
+    fn tensors(&mut self, item: TensorItem, rows: usize) -> Result<Kind<'de>> {
+        check_c_order(&item.meta)?;
+        let Some((&found, dims)) = item.meta.shape.split_first() else {
+            return Err(Error::data("a column of tensors needs a dimension for the rows"));
+        };
+        check_rows(found, rows)?;
+        let shape = Shape::from(dims);
+        let dtype = item.meta.dtype.clone();
+        let len = shape.element_count().and_then(|count| dtype.byte_len(count));
+        let Some(len) = len else {
+            let what = format!("tensors of {dtype} of shape {shape:?} do not take whole bytes");
+            return Err(Error::data(what));
+        };
+        if len == 0 {
+            self.free_rows(rows)?;
+        }
+        let (_, data, shared) = self.column_data(item)?;
+        if dtype == DType::Bool
+            && let Some(byte) = data.as_slice().iter().find(|&&byte| byte > 1)
+        {
+            return Err(Error::data(format!("byte {byte} is no bool")));
+        }
+        Ok(Kind::Tensors(Box::new(Tensors { dtype, shape, len, data, shared })))
+    }
+
+    /// The payload of a typed array or tensor.
+    fn column_data(
+        &mut self,
+        item: TensorItem,
+    ) -> Result<(TensorMeta, Data<'de>, Option<SharedBytes>)> {
+        if item.unclosed || matches!(item.payload, Payload::Chunks(_)) {
+            return Err(Error::data("columns must have definite lengths"));
+        }
+        if let Payload::Numbers(_) = item.payload {
+            return Err(Error::data("expected a typed array in a column, found a plain array"));
+        }
+        let shared = self.shared(&item);
+        let (meta, bytes) = self.payload_bytes(item)?;
+        let data = Data::from(bytes);
+        self.column_limits().add_bytes(data.len());
+        Ok((meta, data, shared))
+    }
+
+    fn lengths(&mut self, rows: usize) -> Result<(Lengths<'de>, usize)> {
+        let at = self.offset();
+        let lengths = if self.initial()? >> 5 == head::UNSIGNED {
+            let len = self.head()?.arg;
+            let len = usize::try_from(len).map_err(|_| overflow(at))?;
+            Lengths::Same(len)
+        } else {
+            match self.codes("lengths")? {
+                Block::Numbers(kind, data) if kind.is_unsigned() => {
+                    check_rows(data.len() / kind.size(), rows).map_err(|error| error.at(at))?;
+                    Lengths::Each(kind.size(), data)
+                }
+                _ => {
+                    let what = "expected lengths: an unsigned integer, or a typed array of them";
+                    return Err(Error::data(what).at(at));
+                }
+            }
+        };
+        match lengths.total(rows).filter(|&total| isize::try_from(total).is_ok()) {
+            Some(total) => Ok((lengths, total)),
+            None => Err(overflow(at)),
+        }
+    }
+
+    /// Reads a byte string or a typed array, which may be in a buffer.
+    fn codes(&mut self, what: &str) -> Result<Block<'de>> {
+        let at = self.offset();
+        let head = self.head()?;
+        match head.major() {
+            head::BYTES => {
+                definite(head, at)?;
+                let data = Data::from(self.string(head)?);
+                self.column_limits().add_bytes(data.len());
+                Ok(Block::Bytes(data))
+            }
+            head::TAG if tag::is_array(head.arg) => {
+                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                let (kind, dtype) = (item.kind, NumberType::of(&item.meta.dtype));
+                let (_, data, _) = self.column_data(item).map_err(|error| error.at(at))?;
+                match (kind, dtype) {
+                    (tensor::Kind::Bytes, _) => Ok(Block::Bytes(data)),
+                    (tensor::Kind::Numbers, Some(kind)) => Ok(Block::Numbers(kind, data)),
+                    _ => Err(Error::data(format!("expected {what}, found a tensor")).at(at)),
+                }
+            }
+            _ => Err(wrong(what, head).at(at)),
+        }
+    }
+
+    fn byte_string(&mut self) -> Result<Data<'de>> {
+        let at = self.offset();
+        match self.codes("a byte string")? {
+            Block::Bytes(bytes) => Ok(bytes),
+            Block::Numbers(..) => {
+                Err(Error::data("expected a byte string, found a typed array").at(at))
+            }
+        }
+    }
+
+    fn bits(&mut self, rows: usize) -> Result<Bits<'de>> {
+        let at = self.offset();
+        let bits = self.byte_string()?;
+        check_bits(bits, rows).map(Bits).map_err(|error| error.at(at))
+    }
+
+    /// Reads the texts of all rows in one text, and checks that it can be cut between rows.
+    fn texts(
+        &mut self,
+        lengths: &Lengths<'de>,
+        rows: usize,
+        total: usize,
+    ) -> Result<TextData<'de>> {
+        let at = self.offset();
+        let text = match self.peek_head()? {
+            Some((head, len)) if head.major() == head::TEXT => {
+                definite(head, at)?;
+                self.src.advance(len);
+                match self.text(head)? {
+                    Text::Borrowed(text) => TextData::Borrowed(text),
+                    Text::Copied(text) => TextData::Owned(text.to_owned()),
+                    Text::Owned(text) => TextData::Owned(text),
+                }
+            }
+            Some((head, _)) if head.major() == head::TAG => match self.byte_string()? {
+                Data::Borrowed(bytes) => {
+                    let text = std::str::from_utf8(bytes);
+                    TextData::Borrowed(text.map_err(|error| not_utf8(error).at(at))?)
+                }
+                Data::Owned(bytes) => {
+                    let bytes = std::rc::Rc::unwrap_or_clone(bytes);
+                    let text = String::from_utf8(bytes);
+                    TextData::Owned(text.map_err(|error| not_utf8(error.utf8_error()).at(at))?)
+                }
+            },
+            _ => {
+                let head = self.head()?;
+                return Err(wrong("the texts of a column", head).at(at));
+            }
+        };
+        let all = text.as_str();
+        check_total(all.len(), total).map_err(|error| error.at(at))?;
+        self.column_limits().add_bytes(all.len());
+        let mut end = 0;
+        // In ASCII, texts can be cut everywhere.
+        for row in 0..if all.is_ascii() { 0 } else { rows } {
+            end += lengths.get(row);
+            if !all.is_char_boundary(end) {
+                let what = format!("the text of row {row} ends inside a character");
+                return Err(Error::syntax(what).at(at));
+            }
+        }
+        Ok(text)
+    }
+
+    /// Reads the head of an array of definite length.
+    fn array(&mut self, what: &str) -> Result<u64> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY {
+            return Err(wrong(what, head).at(at));
+        }
+        definite(head, at)
+    }
+
+    /// Reads the name of a field or variant that each of `rows` rows may have.
+    fn name(&mut self, rows: usize) -> Result<Cow<'de, str>> {
+        let at = self.offset();
+        let name = self.short_name()?;
+        let pieces = name.len().saturating_sub(1) / NAME_PIECE;
+        self.free_rows(pieces.saturating_mul(rows)).map_err(|error| error.at(at))?;
+        Ok(name)
+    }
+
+    fn short_name(&mut self) -> Result<Cow<'de, str>> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::TEXT {
+            return Err(wrong("a name in columns", head).at(at));
+        }
+        definite(head, at)?;
+        let name = self.text(head)?.into_cow();
+        self.column_limits().add_bytes(name.len());
+        Ok(name)
+    }
+
+    fn free_rows(&mut self, rows: usize) -> Result<()> {
+        self.column_limits().take_free_rows(rows)
+    }
+}
+
+/// A byte string or the numbers of a typed array.
+enum Block<'de> {
+    Bytes(Data<'de>),
+    Numbers(NumberType, Data<'de>),
+}
+
+impl Names<'_> {
+    /// The number of numbers in a row.
+    fn count(&self) -> usize {
+        match self {
+            Self::Number => 1,
+            Self::Struct(fields) => fields.iter().map(|(_, names)| names.count()).sum(),
+            Self::Tuple(items) => items.iter().map(Self::count).sum(),
+        }
+    }
+}
+
+/// Makes columns of numbers of interleaved rows.
+struct Interleaved<'de> {
+    kind: NumberType,
+    data: Data<'de>,
+    at: u64,
+    stride: usize,
+    /// Where the next number is in a row.
+    next: usize,
+}
+
+impl<'de> Interleaved<'de> {
+    fn column(&mut self, names: Names<'de>) -> Kind<'de> {
+        let at = self.at;
+        match names {
+            Names::Number => {
+                let start = self.next;
+                self.next += self.kind.size();
+                let (kind, data) = (self.kind, self.data.clone());
+                Kind::Numbers(Numbers::interleaved(kind, data, start, self.stride))
+            }
+            Names::Struct(fields) => {
+                let field = |(name, names)| {
+                    let kind = self.column(names);
+                    Field { name, column: Column { at, kind } }
+                };
+                Kind::Structs(fields.into_iter().map(field).collect())
+            }
+            Names::Tuple(items) => {
+                let item = |names| Column { at, kind: self.column(names) };
+                Kind::Tuples(items.into_iter().map(item).collect())
+            }
+        }
+    }
+}
+
+/// The length of an array, map or string in columns.
+fn definite(head: Head, at: u64) -> Result<u64> {
+    head.length().ok_or_else(|| Error::data("columns must have definite lengths").at(at))
+}
+
+fn check_rows(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::data(format!("expected a column of {expected} rows, found one of {found}")))
+}
+
+fn check_total(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::data(format!("all lengths together are {expected} bytes, found {found}")))
+}
+
+fn check_bits(bits: Data<'_>, rows: usize) -> Result<Data<'_>> {
+    let (found, expected) = (bits.len(), rows.div_ceil(8));
+    if found != expected {
+        let what = format!("expected {expected} bytes with bits of {rows} rows, found {found}");
+        return Err(Error::data(what));
+    }
+    let last = bits.as_slice().last().copied().unwrap_or_default();
+    if rows % 8 != 0 && last >> (rows % 8) != 0 {
+        return Err(Error::data("the unused bits after the last row must be 0"));
+    }
+    Ok(bits)
+}
+
+fn check_c_order(meta: &TensorMeta) -> Result<()> {
+    match meta.order {
+        Order::C => Ok(()),
+        Order::F => Err(Error::data("the tensor of a column must have order C, found F")),
+    }
+}
+
+#[cold]
+fn overflow(at: u64) -> Error {
+    Error::data("the lengths of all rows together do not fit in memory").at(at)
+}
+
+#[cold]
+fn wrong(expected: &str, found: Head) -> Error {
+    let found = head::name(found.initial);
+    Error::data(format!("expected {expected}, found {found}"))
+}

@@ -1,0 +1,338 @@
+//! Finds the content of a row in columns whose rows have different lengths, or are not all there.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Column, Data};
+use crate::dtype::DType;
+use crate::io::source::{Bytes, SliceRead};
+use crate::mem::shared_bytes::SharedBytes;
+use crate::options::Limits;
+use crate::shape::Shape;
+use crate::wire::head::{self, Parsed};
+use crate::wire::reader::Reader;
+use crate::wire::tag;
+
+/// A bit for each row.
+pub struct Bits<'de>(pub Data<'de>);
+
+impl Bits<'_> {
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> bool {
+        let byte = self.0.as_slice().get(row / 8).copied().unwrap_or_default();
+        byte >> (row % 8) & 1 == 1
+    }
+
+    /// How many bits of these rows are 1.
+    pub fn count(&self, rows: Range<usize>) -> usize {
+        let (first, last) = (rows.start / 8, rows.end / 8);
+        let bytes = self.0.as_slice();
+        // All bits of whole bytes, without those before the start, and with those before the end.
+        let before = |row: usize| {
+            let byte = bytes.get(row / 8).copied().unwrap_or_default();
+            (byte & !(u8::MAX << (row % 8))).count_ones() as usize
+        };
+        let whole = bytes.get(first..last).unwrap_or_default();
+        let whole: usize = whole.iter().map(|byte| byte.count_ones() as usize).sum();
+        whole + before(rows.end) - before(rows.start)
+    }
+}
+
+/// The lengths of rows.
+pub enum Lengths<'de> {
+    Same(usize),
+    /// Little-endian integers of this many bytes.
+    Each(usize, Data<'de>),
+}
+
+impl Lengths<'_> {
+    /// The length of a row. All lengths together were checked to fit in a `usize`.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> usize {
+        let (size, bytes) = match self {
+            Self::Same(len) => return *len,
+            Self::Each(size, data) => (*size, data.as_slice()),
+        };
+        match size {
+            1 => bytes.get(row).copied().unwrap_or_default().into(),
+            2 => u16::from_le_bytes(word(bytes, row)).into(),
+            4 => usize::try_from(u32::from_le_bytes(word(bytes, row))).unwrap_or_default(),
+            _ => usize::try_from(u64::from_le_bytes(word(bytes, row))).unwrap_or_default(),
+        }
+    }
+
+    /// The sum of the lengths of `rows` rows. `None` if it is too large.
+    pub fn total(&self, rows: usize) -> Option<usize> {
+        match self {
+            Self::Same(len) => len.checked_mul(rows),
+            Self::Each(8, data) => {
+                (0..rows).try_fold(0usize, |sum, row| {
+                    let len = u64::from_le_bytes(word(data.as_slice(), row));
+                    sum.checked_add(usize::try_from(len).ok()?)
+                })
+            }
+            Self::Each(..) => (0..rows).try_fold(0usize, |sum, row| sum.checked_add(self.get(row))),
+        }
+    }
+}
+
+#[inline(always)]
+fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let rest = bytes.get(at * N..).and_then(<[u8]>::first_chunk);
+    rest.copied().unwrap_or([0; N])
+}
+
+/// Where the rows of a column are cut that has rows of different lengths. It remembers where the row is that follows
+/// the one that was asked for last.
+pub struct Cuts<'de> {
+    lengths: Lengths<'de>,
+    row: usize,
+    start: usize,
+}
+
+impl<'de> Cuts<'de> {
+    pub fn new(lengths: Lengths<'de>) -> Self {
+        Self { lengths, row: 0, start: 0 }
+    }
+
+    /// The content of a row.
+    #[inline(always)]
+    pub fn range(&mut self, row: usize) -> Range<usize> {
+        if self.row != row {
+            self.move_to(row);
+        }
+        let start = self.start;
+        let end = start + self.lengths.get(row);
+        (self.row, self.start) = (row + 1, end);
+        start..end
+    }
+
+    #[cold]
+    fn move_to(&mut self, row: usize) {
+        if let Lengths::Same(len) = self.lengths {
+            self.start = row * len;
+            return;
+        }
+        if self.row > row {
+            (self.row, self.start) = (0, 0);
+        }
+        self.start += (self.row..row).map(|row| self.lengths.get(row)).sum::<usize>();
+    }
+}
+
+/// What a row of optional values is. The number is the row of the inner column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    None,
+    Some(usize),
+    Absent,
+}
+
+/// For each row, whether there is a value.
+pub enum Codes<'de> {
+    Bits(Bits<'de>),
+    /// 0, 1 or 2, as in `SPEC.md`, and whether there is a 2.
+    Bytes(Data<'de>, bool),
+}
+
+pub struct Optional<'de> {
+    pub codes: Codes<'de>,
+    pub column: Column<'de>,
+    row: usize,
+    /// How many rows before `row` are "some".
+    before: usize,
+}
+
+impl<'de> Optional<'de> {
+    pub fn new(codes: Codes<'de>, column: Column<'de>) -> Self {
+        Self { codes, column, row: 0, before: 0 }
+    }
+
+    #[inline(always)]
+    fn code(&self, row: usize) -> u8 {
+        match &self.codes {
+            Codes::Bits(bits) => bits.get(row).into(),
+            Codes::Bytes(data, _) => data.as_slice().get(row).copied().unwrap_or_default(),
+        }
+    }
+
+    #[inline]
+    pub fn entry(&mut self, row: usize) -> Entry {
+        match self.code(row) {
+            0 => Entry::None,
+            1 => {
+                if self.row != row {
+                    self.move_to(row);
+                }
+                Entry::Some(self.before)
+            }
+            _ => Entry::Absent,
+        }
+    }
+
+    #[inline]
+    pub fn is_absent(&self, row: usize) -> bool {
+        matches!(&self.codes, Codes::Bytes(data, true) if data.as_slice().get(row) == Some(&2))
+    }
+
+    fn move_to(&mut self, row: usize) {
+        if self.row > row {
+            (self.row, self.before) = (0, 0);
+        }
+        self.before += match &self.codes {
+            Codes::Bits(bits) => bits.count(self.row..row),
+            Codes::Bytes(data, _) => {
+                let codes = data.as_slice().get(self.row..row).unwrap_or_default();
+                codes.iter().filter(|&&code| code == 1).count()
+            }
+        };
+        self.row = row;
+    }
+}
+
+/// Variants, and the columns with their contents.
+pub struct Enum<'de> {
+    pub names: Vec<Cow<'de, str>>,
+    /// A column for each name, or none for a unit variant. Empty if all variants are unit variants.
+    pub columns: Vec<Option<Column<'de>>>,
+    codes: Data<'de>,
+    /// Whether a code takes two bytes.
+    wide: bool,
+    row: usize,
+    /// How often each code occurs before `row`. Empty if there are no columns.
+    before: Vec<usize>,
+}
+
+impl<'de> Enum<'de> {
+    /// The columns are added later, because their lengths follow from the codes.
+    pub fn new(codes: Data<'de>, wide: bool, names: Vec<Cow<'de, str>>) -> Self {
+        Self { names, columns: Vec::new(), codes, wide, row: 0, before: Vec::new() }
+    }
+
+    #[inline]
+    pub fn code(&self, row: usize) -> usize {
+        let bytes = self.codes.as_slice();
+        if self.wide {
+            u16::from_le_bytes(word(bytes, row)).into()
+        } else {
+            bytes.get(row).copied().unwrap_or_default().into()
+        }
+    }
+
+    /// Whether a row is a unit variant.
+    pub fn is_unit(&self, row: usize) -> bool {
+        !matches!(self.columns.get(self.code(row)), Some(Some(_)))
+    }
+
+    /// Adds the columns.
+    pub fn set_columns(&mut self, columns: Vec<Option<Column<'de>>>) {
+        self.before = vec![0; columns.len()];
+        self.columns = columns;
+    }
+
+    /// The code of a row, and the row of its column.
+    #[inline]
+    pub fn entry(&mut self, row: usize) -> (usize, usize) {
+        let code = self.code(row);
+        if self.columns.is_empty() {
+            return (code, 0);
+        }
+        if self.row > row {
+            self.row = 0;
+            self.before.fill(0);
+        }
+        while self.row < row {
+            let passed = self.code(self.row);
+            if let Some(before) = self.before.get_mut(passed) {
+                *before += 1;
+            }
+            self.row += 1;
+        }
+        (code, self.before.get(code).copied().unwrap_or_default())
+    }
+}
+
+/// Tensors of one shape, one after the other.
+pub struct Tensors<'de> {
+    pub dtype: DType,
+    /// The shape of each row.
+    pub shape: Shape,
+    /// The length of a row in bytes.
+    pub len: usize,
+    pub data: Data<'de>,
+    /// Keeps the data alive, if it is a whole buffer that can be shared.
+    pub shared: Option<SharedBytes>,
+}
+
+impl<'de> Tensors<'de> {
+    fn range(&self, row: usize) -> Range<usize> {
+        row * self.len..(row + 1) * self.len
+    }
+
+    /// The payload of a row.
+    pub fn row(&self, row: usize) -> Bytes<'de, '_> {
+        self.data.part(self.range(row))
+    }
+
+    /// The payload of a row with shared ownership, if the data can be shared.
+    pub fn shared_row(&self, row: usize) -> Option<SharedBytes> {
+        self.shared.as_ref()?.slice(self.range(row))
+    }
+}
+
+/// Encoded items, one after the other. They were checked to be well-formed.
+pub struct Items<'de> {
+    data: Data<'de>,
+    /// Where the first item starts in the input.
+    base: u64,
+    /// How many levels of nesting an item may have.
+    pub levels: usize,
+    row: usize,
+    start: usize,
+}
+
+impl<'de> Items<'de> {
+    pub fn new(data: Data<'de>, base: u64, levels: usize) -> Self {
+        Self { data, base, levels, row: 0, start: 0 }
+    }
+
+    /// Starts at a row. The item is at the start of what is returned, which goes on to the end of all items. The
+    /// number is its offset in the input.
+    pub fn at(&mut self, row: usize) -> (Bytes<'de, '_>, u64) {
+        if self.row > row {
+            (self.row, self.start) = (0, 0);
+        }
+        while self.row < row {
+            let rest = self.data.as_slice().get(self.start..).unwrap_or_default();
+            let limits = Limits::default().with_max_depth(self.levels);
+            let mut wire = Reader::new(SliceRead::new(rest), limits);
+            // The items were skipped before in the same way, so this cannot fail.
+            if wire.skip().is_err() {
+                break;
+            }
+            self.start += rest.len() - wire.bytes_left();
+            self.row += 1;
+        }
+        let start = self.start;
+        (self.data.part(start..self.data.len()), self.base + start as u64)
+    }
+
+    /// Reports that the item of a row took this many bytes, so that it need not be skipped.
+    pub fn took(&mut self, row: usize, bytes: usize) {
+        if self.row == row {
+            (self.row, self.start) = (row + 1, self.start + bytes);
+        }
+    }
+
+    /// Whether the item of a row is null or undefined, or begins with the tag `TSOM`.
+    pub fn reads_as_none(&mut self, row: usize) -> bool {
+        let (item, _) = self.at(row);
+        match head::parse(item.as_slice()) {
+            Parsed::Head(head, _) => match head.major() {
+                head::TAG => head.arg == tag::SOME,
+                _ => matches!(head.initial, head::NULL | head::UNDEFINED),
+            },
+            _ => false,
+        }
+    }
+}
