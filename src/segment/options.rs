@@ -27,6 +27,7 @@ pub struct SaveOptions {
     pub(crate) chooser: Option<Chooser>,
     pub(crate) checksums: bool,
     pub(crate) dedup: bool,
+    pub(crate) columns: bool,
     pub(crate) sync: SyncLevel,
 }
 
@@ -38,6 +39,7 @@ impl Default for SaveOptions {
             chooser: None,
             checksums: true,
             dedup: false,
+            columns: false,
             sync: SyncLevel::Full,
         }
     }
@@ -50,6 +52,7 @@ impl fmt::Debug for SaveOptions {
             .field("inline_below", &self.inline_below)
             .field("checksums", &self.checksums)
             .field("dedup", &self.dedup)
+            .field("columns", &self.columns)
             .field("sync", &self.sync)
             .finish_non_exhaustive()
     }
@@ -123,6 +126,15 @@ impl SaveOptions {
     #[must_use]
     pub fn with_dedup(mut self, on: bool) -> Self {
         self.dedup = on;
+        self
+    }
+
+    /// Whether sequences of structs, tuples and enums are written as columns, so that each field of all
+    /// rows is one buffer. Off by default. See
+    /// [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns).
+    #[must_use]
+    pub fn with_columns(mut self, on: bool) -> Self {
+        self.columns = on;
         self
     }
 

@@ -74,7 +74,7 @@ impl Plan {
                 restart: false,
                 known: options.dedup.then(Known::new),
             };
-            let (metadata, result) = walk(value, None, &mut first);
+            let (metadata, result) = walk(value, None, options.columns, &mut first);
             let First { lengths, mixed: new, restart, known, current, .. } = first;
             mixed.extend(new);
             answers = asking.given;
@@ -125,7 +125,7 @@ impl Plan {
             asked: 0,
             current: None,
         };
-        let (_, result) = walk(value, Some(&self.metadata), &mut second);
+        let (_, result) = walk(value, Some(&self.metadata), options.columns, &mut second);
         let Second { current, written, asked, hashes, .. } = second;
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
@@ -150,13 +150,14 @@ fn unfinished() -> Error {
 fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
+    columns: bool,
     apart: &mut dyn Apart,
 ) -> (Vec<u8>, Result<()>) {
     const COMPARED: usize = 4 << 10;
 
     let walk = Walk { expected, scratch: Vec::new(), apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
-    let options = EncodeOptions::default().with_typed_arrays(true);
+    let options = EncodeOptions::default().with_typed_arrays(true).with_columns(columns);
     let mut encoder = Writer::new(Sink::new(buf, walk), options);
     let mut result = value.serialize(&mut encoder);
     if result.is_ok() {

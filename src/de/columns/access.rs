@@ -8,9 +8,7 @@ use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
 use super::row::Row;
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
-use crate::wire::columns::{
-    Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData,
-};
+use crate::wire::columns::{Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
 
 /// The elements of a row of lists.
 pub struct ListItems<'c, 'de> {

@@ -188,9 +188,7 @@ fn visit_text<'de, V: Visitor<'de>>(
     let range = cuts.range(row);
     // Cuts were checked to be between characters.
     match texts {
-        TextData::Borrowed(text) => {
-            visitor.visit_borrowed_str(text.get(range).unwrap_or_default())
-        }
+        TextData::Borrowed(text) => visitor.visit_borrowed_str(text.get(range).unwrap_or_default()),
         TextData::Owned(text) => visitor.visit_str(text.get(range).unwrap_or_default()),
     }
 }
@@ -236,9 +234,9 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
                 Numeric::Double(value) => visitor.visit_f64(value),
                 Numeric::Int { negative: false, .. } => {
                     let value = numbers.integer(self.row).map(i64::cast_unsigned);
-                    visitor.visit_u64(value.unwrap_or_else(|| {
-                        u64::from_le_bytes(numbers.word(self.row))
-                    }))
+                    visitor.visit_u64(
+                        value.unwrap_or_else(|| u64::from_le_bytes(numbers.word(self.row))),
+                    )
                 }
                 Numeric::Int { negative: true, .. } => {
                     visitor.visit_i64(numbers.integer(self.row).unwrap_or_default())
