@@ -399,7 +399,8 @@ class Resolver:
         if payload.nbytes % width:
             raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes are not a whole number of {dtype.name}")
         if is_big:
-            payload = payload.reshape(-1, width)[:, ::-1].reshape(-1)
+            # One element alone would be a view with a negative stride, which cannot get another dtype.
+            payload = np.ascontiguousarray(payload.reshape(-1, width)[:, ::-1]).reshape(-1)
         return dtype, payload
 
     def _numbers(self, dtype: DType, payload: Payload) -> Any:

@@ -32,7 +32,7 @@ from .columns import (
     integer_type,
 )
 from .errors import Fault, Mismatch, NotFound, Unsupported, bounded_recursion
-from .values import Numbers
+from .values import Numbers, Some
 
 
 class Table(Sequence[Any]):
@@ -214,7 +214,8 @@ def _column_of(values: Any) -> Column:
         values = values.tolist() if values.dtype.kind in "OUS" else list(values)
     kinds = set(map(type, values))
     if type(None) in kinds:
-        some = [value for value in values if value is not None]
+        # The column has the content of each `Some`; around any other value, `Some` has no effect.
+        some = [value.value if type(value) is Some else value for value in values if value is not None]
         bits = np.fromiter((value is not None for value in values), np.bool_, len(values))
         return OptionColumn(bits, _column_of(some))
     if len(kinds) != 1:
