@@ -30,3 +30,10 @@ def test_the_example_with_torch_runs(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     names = run(1, tmp_path, monkeypatch)
     assert names["layer"].weight.dtype is torch.bfloat16 and set(names["state"]) == {"weight", "bias"}
+
+
+def test_the_example_with_tables_runs(tmp_path, monkeypatch):
+    names = run(2, tmp_path, monkeypatch)
+    assert len(names["rows"]) == 1000 and names["rows"][3] == {"step": 3, "loss": 0.25, "note": None}
+    assert names["row"] == names["rows"][3] and names["step"] == 3 and names["loss"][3] == 0.25
+    assert names["other"]["step"].tolist() == list(range(1000))

@@ -248,6 +248,8 @@ def test_arrays_inside_unknown_tags_go_to_buffers():
 def test_a_big_endian_typed_array_and_clamped_bytes_are_read():
     found = tenarc.loads(bytes.fromhex("d841 4401020304"))
     assert found.dtype == np.dtype("<u2") and found.tolist() == [0x0102, 0x0304]
+    for copy in (True, False):
+        assert tenarc.loads(bytes.fromhex("d841 420102"), copy=copy).tolist() == [0x0102]
     assert tenarc.loads(bytes.fromhex("d844 430001ff")).tolist() == [0, 1, 255]
     complex_ = tenarc.loads(bytes.fromhex("d9a7f9 d851 48 3f800000 40000000"))
     assert complex_.dtype == np.dtype("<c8") and complex_.tolist() == [1 + 2j]

@@ -36,6 +36,7 @@ from .salvage import Salvaged
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .stream import Reader, Writer
+from .table import Table
 from .torch import to_torch
 from .values import Numbers, Raw, Simple, Some, Tag
 
@@ -59,6 +60,7 @@ __all__ = [
     "Segment",
     "Simple",
     "Some",
+    "Table",
     "Tag",
     "TensorInfo",
     "Torn",

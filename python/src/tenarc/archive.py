@@ -14,6 +14,7 @@ from .errors import Damaged, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
 from .saved import Segment, TensorInfo, read_record
 from .source import FileSource, Front, Joined, Source, open_regular
+from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
 
@@ -156,13 +157,13 @@ class Archive:
             raise NotFound(what)
         return self.segment(0)
 
-    def load(self, cls: Any = None) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
         """Loads the only value: see `Segment.load`."""
-        return self._only.load(cls)
+        return self._only.load(cls, tables=tables)
 
-    def view(self, cls: Any = None) -> Any:
+    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The only value with views as arrays: see `Segment.view`."""
-        return self._only.view(cls)
+        return self._only.view(cls, tables=tables)
 
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, or `default`: see `Segment.get`."""
@@ -174,6 +175,10 @@ class Archive:
     def tensor(self, path: str) -> Any:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
+
+    def table(self, path: str) -> Table:
+        """The table at a path: see `Segment.table`."""
+        return self._only.table(path)
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -216,14 +221,17 @@ def open_archive(
     return _opened(path, Archive._mapped, torn=torn, verify=verify, limits=limits)
 
 
-def load(path: str | os.PathLike[str], *, cls: Any = None, limits: Limits = DEFAULT_LIMITS) -> Any:
+def load(
+    path: str | os.PathLike[str], *, cls: Any = None, tables: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Any:
     """Loads the value of an archive file that holds one value, and verifies all checksums.
 
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
-    `dict[str, numpy.ndarray]`, …
+    `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
+    `Table`.
     """
     with _opened(path, Archive, limits=limits) as archive, in_file(path):
-        return archive.load(cls)
+        return archive.load(cls, tables=tables)
 
 
 def _opened(path: str | os.PathLike[str], make: Callable[..., Archive], **options: Any) -> Archive:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .errors import Fault, Mismatch, bounded_recursion
+from .table import Table
 from .tags import ELSEWHERE
 from .torch import to_torch
 from .values import Numbers, Raw, Some, Tag
@@ -60,6 +61,8 @@ def _convert(value: Any, hint: Any, tried: _Tried) -> Any:
         return _convert(value.value, hint, tried)
     if hint is None or hint is _NONE:
         return _expect(value is None or value == [], None, value, "null")
+    if isinstance(value, Table) and hint is not Table:
+        return _convert(value.rows(), hint, tried)
     plain = _PLAIN.get(hint)
     if plain is not None:
         return plain(value)

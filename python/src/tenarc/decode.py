@@ -9,6 +9,8 @@ import cbor2
 import numpy as np
 
 from . import dtypes
+from .column_reader import ColumnReader, references_in
+from .columns import Column
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
@@ -16,6 +18,7 @@ from .fields import (
     check_length,
     dtype_name,
     fields_of,
+    frozen,
     kind_of,
     listed,
     order_of,
@@ -23,9 +26,11 @@ from .fields import (
     payload_of,
 )
 from .options import Limits
+from .table import Table
 from .tags import (
     BIGNUM,
     COLUMN_MAJOR,
+    COLUMNS,
     COMPLEX,
     NAMED,
     NEGATIVE_BIGNUM,
@@ -36,8 +41,6 @@ from .tags import (
 from .tree import located, parse
 from .values import Numbers, Raw, Some, Tag
 
-# The class to which cbor2 decodes a map that is a key; it depends on the Python version.
-_FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 
@@ -61,15 +64,22 @@ def value_of(
     owned: bool,
     limits: Limits,
     elements: bool = True,
+    tables: bool = False,
     cut: type[Error] = Damaged,
 ) -> Any:
     """Decodes metadata and its buffers. `Damaged` if a buffer is not referred to."""
-    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements)
+    resolver = Resolver(buffers, owned=owned, limits=limits, elements=elements, tables=tables)
     try:
         with bounded_recursion():
             return resolver.whole(parse(metadata, offset, limits, cut))
     except Fault as fault:
         raise located(fault, metadata, offset) from None
+
+
+class Decoded(NamedTuple):
+    """A value that is decoded already, in place of a node of the metadata."""
+
+    value: Any
 
 
 class Described(NamedTuple):
@@ -88,14 +98,27 @@ class Described(NamedTuple):
 class Resolver:
     """Replaces tags by values."""
 
-    def __init__(self, buffers: Buffers | None, *, owned: bool, limits: Limits, elements: bool = True) -> None:
+    def __init__(
+        self,
+        buffers: Buffers | None,
+        *,
+        owned: bool,
+        limits: Limits,
+        elements: bool = True,
+        tables: bool = False,
+    ) -> None:
         self.buffers = buffers
         self.owned = owned
         #: Whether payloads are read; if not, only the metadata is checked.
         self.elements = elements
+        #: Whether columns are read as `Table`; if not, as lists of their rows.
+        self.tables = tables
         self.limits = limits
+        self.columns = ColumnReader(self)
         self._taken: dict[int, Payload] = {}
         self._repeated = 0
+        # Whether this is inside an item of a column of kind `rows`.
+        self._in_item = False
 
     def whole(self, tree: Any) -> Any:
         """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
@@ -117,6 +140,8 @@ class Resolver:
             return None
         if kind is cbor2.CBORSimpleValue:
             return node
+        if kind is Decoded:
+            return node.value
         return self._map(node)
 
     def _items(self, nodes: Any) -> list[Any]:
@@ -144,7 +169,7 @@ class Resolver:
     def _key(self, node: Any, child: int) -> Any:
         try:
             key = self.value(node)
-            key = _frozen(key)
+            key = frozen(key)
             hash(key)
             return key
         except Fault as fault:
@@ -157,17 +182,17 @@ class Resolver:
 
     def _tag(self, node: Tag) -> Any:
         number = node.tag
-        if number in (ROW_MAJOR, COLUMN_MAJOR):
+        if number in (ROW_MAJOR, COLUMN_MAJOR, NAMED):
             return self._tensor(node)
         if number in dtypes.BY_TAG or number == COMPLEX:
             dtype, payload = self._typed(node)
             return self._numbers(dtype, self._inline(payload))
         if number == REFERENCE:
             return self._reference(node.value)
-        if number == NAMED:
-            return self._named(node.value)
         if number in (BIGNUM, NEGATIVE_BIGNUM):
             return bignum(node)
+        if number == COLUMNS:
+            return self._columns(node)
         try:
             content = self.value(node.value)
         except Fault as fault:
@@ -179,22 +204,24 @@ class Resolver:
     # Tensors
 
     def _tensor(self, node: Tag) -> Any:
-        """`[shape, typed array]`, or a plain array of numbers in its place."""
+        name, shape, order, payload = self._tensor_fields(node)
+        return self._array(name, shape, order, self._inline(payload))
+
+    def _tensor_fields(self, node: Tag) -> tuple[str, tuple[int, ...], Order, Payload]:
+        """Dtype name, shape, order and payload of a tensor in the metadata."""
+        if node.tag == NAMED:
+            name, dims, order, content = fields_of(node.value, (4,), "a tensor")
+            if type(content) is not bytes:
+                raise Fault(Damaged, f"a tensor's payload: expected bytes, found {kind_of(content)}")
+            return dtype_name(name), self._shape(dims), order_of(order), payload_of(content)
+        # `[shape, typed array]`, or a plain array of numbers in place of the typed array.
         dims, elements = fields_of(node.value, (2,), "a tensor")
         shape, elements = self._shape(dims), passed_over(elements)
-        order: Order = "C" if node.tag == ROW_MAJOR else "F"
         if type(elements) is Tag:
             dtype, payload = self._typed(elements)
         else:
             dtype, payload = listed(elements)
-        return self._array(dtype.name, shape, order, self._inline(payload))
-
-    def _named(self, content: Any) -> Any:
-        name, dims, order, payload = fields_of(content, (4,), "a tensor")
-        if type(payload) is not bytes:
-            raise Fault(Damaged, f"a tensor's payload: expected bytes, found {kind_of(payload)}")
-        shape = self._shape(dims)
-        return self._array(dtype_name(name), shape, order_of(order), self._inline(payload_of(payload)))
+        return dtype.name, shape, "C" if node.tag == ROW_MAJOR else "F", payload
 
     def _reference(self, content: Any) -> Any:
         found = self._referred(content)
@@ -214,6 +241,8 @@ class Resolver:
         number = fields[-1]
         if self.buffers is None:
             raise Fault(Damaged, "a reference to a buffer, but a message has no buffers")
+        if self._in_item:
+            raise Fault(Damaged, "a reference to a buffer, but items among columns have no references")
         if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
             raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
         length = self.buffers.lengths[number]
@@ -231,6 +260,87 @@ class Resolver:
         shape, order = self._shape(fields[1]), order_of(fields[2])
         check_length(name, shape, length)
         return Described(name, shape, order if len(shape) > 1 else "C", length, number)
+
+    # Columns
+
+    def _columns(self, node: Tag) -> Any:
+        if not self.elements:
+            for reference, in_item in references_in(node.value):
+                self._in_item = in_item
+                self._reference(reference.value)
+            self._in_item = False
+            return object()
+        groups = self._groups(node)
+        if self.tables:
+            return Table.of(groups)
+        rows: list[Any] = []
+        for group in groups:
+            rows += group.rows(0, group.count)
+        return rows
+
+    def _groups(self, node: Tag) -> list[Column]:
+        try:
+            return self.columns.groups(node.value)
+        except Fault as fault:
+            # No path leads to a column, so the path of the error is that of the sequence.
+            fault.steps = [(child, None) for child, _ in fault.at(0).steps]
+            raise
+
+    def table(self, node: Tag) -> Table:
+        """Reads and checks columns, without making rows."""
+        return Table.of(self._groups(node))
+
+    def item(self, node: Any) -> Any:
+        """Decodes an item of a column of kind `rows`. There are no references in it (SPEC 3.1)."""
+        before, self._in_item = self._in_item, True
+        try:
+            return self.value(node)
+        finally:
+            self._in_item = before
+
+    def numbers_of(self, node: Any, what: str, *, shared: bool) -> tuple[DType, Payload]:
+        """The dtype and the payload of a typed array, which can be in a buffer.
+
+        The payload can be that of another value too, if it is not `shared` with the caller of the package.
+        """
+        if type(node) is Tag and node.tag == REFERENCE:
+            found = self._referred(node.value)
+            if not found.is_sequence:
+                raise Fault(Damaged, f"{what}: expected a reference to numbers, found one to other data")
+            assert found.buffer is not None
+            return dtypes.BY_NAME[found.dtype], self._take(found.buffer, copy=shared)
+        if type(node) is not Tag:
+            raise Fault(Damaged, f"{what}: expected a typed array, found {kind_of(node)}")
+        dtype, payload = self._typed(node)
+        return dtype, self._inline(payload) if shared else payload
+
+    def tensor_of(self, node: Tag, what: str) -> tuple[str, tuple[int, ...], Order, Payload]:
+        """Dtype name, shape, order and payload of a tensor, which can be in a buffer."""
+        if node.tag != REFERENCE:
+            name, shape, order, payload = self._tensor_fields(node)
+            check_length(name, shape, payload.nbytes)
+            return name, shape, order, self._inline(payload)
+        found = self._referred(node.value)
+        if found.is_sequence or found.is_bytes:
+            raise Fault(Damaged, f"{what}: expected a reference to a tensor, found one to other data")
+        assert found.buffer is not None
+        return found.dtype, found.shape, found.order, self._take(found.buffer)
+
+    def array_of(self, name: str, shape: tuple[int, ...], payload: Payload) -> Any:
+        """The array of a tensor of order C."""
+        return self._array(name, shape, "C", payload)
+
+    def bytes_of(self, node: Any, what: str) -> Payload:
+        """The content of a byte string, which can be in a buffer."""
+        if type(node) is bytes:
+            return payload_of(node)
+        if type(node) is not Tag or node.tag != REFERENCE:
+            raise Fault(Damaged, f"{what}: expected bytes, found {kind_of(node)}")
+        found = self._referred(node.value)
+        if not found.is_bytes:
+            raise Fault(Damaged, f"{what}: expected a reference to bytes, found one to other data")
+        assert found.buffer is not None
+        return self._take(found.buffer, copy=False)
 
     def _passed(self, number: int) -> object:
         """A placeholder for a buffer that is not read. It is unequal to everything else, and can be a key."""
@@ -253,13 +363,13 @@ class Resolver:
         assert dtype is not None
         return Described(dtype.name, value.shape, dtypes.order_of(value), value.nbytes)
 
-    def _take(self, number: int) -> Payload:
-        """The content of a buffer. If `owned`, every reference gets a copy of its own."""
+    def _take(self, number: int, *, copy: bool = True) -> Payload:
+        """The content of a buffer. If `owned`, every reference gets a copy of its own, except without `copy`."""
         assert self.buffers is not None
         taken = self._taken.get(number)
         if taken is None:
             taken = self._taken[number] = self.buffers.payload(number, self.owned)
-        elif self.owned:
+        elif self.owned and copy:
             self._repeated += taken.nbytes
             if self._repeated > self.limits.max_alloc:
                 raise Fault(Limit, f"copies of buffers need more than the limit of {self.limits.max_alloc} bytes")
@@ -289,7 +399,8 @@ class Resolver:
         if payload.nbytes % width:
             raise Fault(Damaged, f"tag {node.tag}: {payload.nbytes} bytes are not a whole number of {dtype.name}")
         if is_big:
-            payload = payload.reshape(-1, width)[:, ::-1].reshape(-1)
+            # One element alone would be a view with a negative stride, which cannot get another dtype.
+            payload = np.ascontiguousarray(payload.reshape(-1, width)[:, ::-1]).reshape(-1)
         return dtype, payload
 
     def _numbers(self, dtype: DType, payload: Payload) -> Any:
@@ -323,16 +434,3 @@ class Resolver:
             return payload.view(known.numpy).reshape(shape, order=order)
         except (ValueError, OverflowError) as error:
             raise Fault(Limit, f"numpy cannot make an array of shape {list(shape)}: {error}") from None
-
-
-def _frozen(key: Any) -> Any:
-    """A hashable copy of a value, to be the key of a dict."""
-    if isinstance(key, memoryview):
-        return bytes(key)
-    if isinstance(key, list):
-        return tuple(map(_frozen, key))
-    if isinstance(key, dict):
-        return _FROZEN_MAP({name: _frozen(item) for name, item in key.items()})
-    if type(key) is Tag:
-        return Tag(key.tag, _frozen(key.value))
-    return key

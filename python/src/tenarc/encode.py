@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import math
 import os
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import cbor2
@@ -20,9 +21,11 @@ from . import dtypes, items
 from .dtypes import DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
 from .options import SaveOptions
+from .table import Table
 from .tags import (
     BIGNUM,
     COLUMN_MAJOR,
+    COLUMNS,
     COMPLEX,
     EMBEDDED,
     NAMED,
@@ -38,13 +41,13 @@ from .values import Numbers, Raw, Simple, Some, Tag
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
 _WITH_PAYLOAD = frozenset(
-    (BIGNUM, NEGATIVE_BIGNUM, EMBEDDED, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, *dtypes.BY_TAG)
+    (BIGNUM, NEGATIVE_BIGNUM, EMBEDDED, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, COLUMNS, *dtypes.BY_TAG)
 )
 
 
 def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload]]:
     """The metadata and the buffers of a value. Without options there are no buffers: the result is a message."""
-    encoder = _Encoder(options)
+    encoder = Encoder(options)
     try:
         with bounded_recursion():
             encoder.value(value, 0)
@@ -53,7 +56,7 @@ def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload
     return b"".join(encoder.out), encoder.buffers
 
 
-class _Encoder:
+class Encoder:
     def __init__(self, options: SaveOptions | None) -> None:
         self.out: list[bytes] = []
         self.buffers: list[Payload] = []
@@ -185,14 +188,20 @@ class _Encoder:
             raise Fault(Unsupported, f"tag {REFERENCE} refers to a buffer, and is reserved for writers")
         self.levels(depth)
         self.out.append(items.head(items.TAG, value.tag))
-        inline_below = self.inline_below
-        if value.tag in _WITH_PAYLOAD:
-            # A reference stands for a whole value, never for the payload inside of one (SPEC 5.3).
-            self.inline_below = math.inf
+        # A reference stands for a whole value, never for the payload inside of one (SPEC 5.3).
+        inside = self.without_references() if value.tag in _WITH_PAYLOAD else contextlib.nullcontext()
         try:
-            self.value(value.value, depth + 1)
+            with inside:
+                self.value(value.value, depth + 1)
         except Fault as fault:
             raise fault.at(0) from fault.__cause__
+
+    @contextlib.contextmanager
+    def without_references(self) -> Iterator[None]:
+        """Writes what the block writes into the metadata, whatever its length."""
+        inline_below, self.inline_below = self.inline_below, math.inf
+        try:
+            yield
         finally:
             self.inline_below = inline_below
 
@@ -204,6 +213,22 @@ class _Encoder:
 
     def write_enum(self, value: enum.Enum, depth: int) -> None:
         self.write_str(value.name, depth)
+
+    # Columns
+
+    def write_table(self, value: Table, depth: int) -> None:
+        self.levels(depth, 2)
+        self.out.append(items.tag(COLUMNS, items.head(items.ARRAY, 2 * len(value.groups))))
+        for group in value.groups:
+            self.out.append(items.head(items.UNSIGNED, group.count))
+            group.write(self, depth + 2)
+
+    def write_text(self, value: bytes, depth: int) -> None:
+        """Writes the texts of a column: as text in the metadata, or as bytes in a buffer."""
+        if len(value) < self.inline_below:
+            self.out += (items.head(items.TEXT, len(value)), value)
+        else:
+            self.write_bytes(value, depth)
 
     # Tensors and numbers
 
@@ -300,26 +325,27 @@ def _is_short(value: Any) -> bool:
     return all(-(1 << 64) <= item < 1 << 64 for item in value if type(item) is int)
 
 
-_Writer = Callable[[_Encoder, Any, int], None]
+_Writer = Callable[[Encoder, Any, int], None]
 _WRITERS: dict[type, _Writer] = {
-    type(None): _Encoder.write_none,
-    bool: _Encoder.write_bool,
-    int: _Encoder.write_int,
-    float: _Encoder.write_float,
-    str: _Encoder.write_str,
-    bytes: _Encoder.write_bytes,
-    bytearray: _Encoder.write_bytes,
-    memoryview: _Encoder.write_bytes,
-    list: _Encoder.write_list,
-    tuple: _Encoder.write_list,
-    dict: _Encoder.write_mapping,
-    Some: _Encoder.write_some,
-    Tag: _Encoder.write_tag,
-    Simple: _Encoder.write_simple,
-    type(cbor2.undefined): _Encoder.write_undefined,
-    Raw: _Encoder.write_raw,
-    np.ndarray: _Encoder.write_array,
-    Numbers: _Encoder.write_array,
+    type(None): Encoder.write_none,
+    bool: Encoder.write_bool,
+    int: Encoder.write_int,
+    float: Encoder.write_float,
+    str: Encoder.write_str,
+    bytes: Encoder.write_bytes,
+    bytearray: Encoder.write_bytes,
+    memoryview: Encoder.write_bytes,
+    list: Encoder.write_list,
+    tuple: Encoder.write_list,
+    dict: Encoder.write_mapping,
+    Some: Encoder.write_some,
+    Tag: Encoder.write_tag,
+    Simple: Encoder.write_simple,
+    type(cbor2.undefined): Encoder.write_undefined,
+    Raw: Encoder.write_raw,
+    np.ndarray: Encoder.write_array,
+    Numbers: Encoder.write_array,
+    Table: Encoder.write_table,
 }
 
 
@@ -327,21 +353,21 @@ def _writer_of(value: Any) -> _Writer:
     """The writer for a type that is not in the table."""
     # First, as an enum member may be an `int` or `str` too.
     if isinstance(value, enum.Enum):
-        return _Encoder.write_enum
+        return Encoder.write_enum
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _Encoder.write_dataclass
+        return Encoder.write_dataclass
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
-        return _Encoder.write_array
+        return Encoder.write_array
     # Also finds numpy's scalars: `np.float64` is a `float`, `np.str_` a `str`.
     for base in (float, str, bytes, int, tuple, list):
         if isinstance(value, base):
             return _WRITERS[base]
     if isinstance(value, np.generic):
-        return _Encoder.write_scalar
+        return Encoder.write_scalar
     if isinstance(value, Mapping):
-        return _Encoder.write_mapping
+        return Encoder.write_mapping
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _Encoder.write_torch
+        return Encoder.write_torch
     kind = type(value)
     raise Fault(Unsupported, f"cannot write a {kind.__module__}.{kind.__qualname__}")

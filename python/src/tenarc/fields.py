@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cbor2
 import numpy as np
 
 from . import dtypes
@@ -11,6 +12,9 @@ from .dtypes import DType, Order, Payload
 from .errors import Damaged, Fault, Mismatch
 from .tags import BIGNUM, MEANINGS
 from .values import Tag
+
+# The class to which cbor2 decodes a map that is a key; it depends on the Python version.
+_FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
 
 
 def passed_over(node: Any) -> Any:
@@ -99,3 +103,16 @@ def kind_of(node: Any) -> str:
     if isinstance(node, (list, tuple)):
         return "an array"
     return f"{type(node).__name__} {node!r:.40}"
+
+
+def frozen(key: Any) -> Any:
+    """A hashable copy of a value, to be the key of a dict."""
+    if isinstance(key, memoryview):
+        return bytes(key)
+    if isinstance(key, list):
+        return tuple(map(frozen, key))
+    if isinstance(key, dict):
+        return _FROZEN_MAP({name: frozen(item) for name, item in key.items()})
+    if type(key) is Tag:
+        return Tag(key.tag, frozen(key.value))
+    return key

@@ -93,18 +93,19 @@ def from_parts(
     cls: Any = None,
     copy: bool = False,
     verify: bool = True,
+    tables: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Decodes parts. The buffers can be any objects that `memoryview` accepts.
 
     Arrays are views of the buffers, and writable if the buffer is. With `copy`, arrays have memory of their own.
     Without `verify`, the checksums of the buffers are not checked. With `cls` the value is converted, as by
-    `load`.
+    `load`. With `tables`, sequences that are stored as columns are read as `Table`.
     """
     received = _Received(bytes(memoryview(metadata)))
     received.take(buffers, verify)
     metadata, at = received.header.metadata, received.metadata_at
-    return convert(value_of(metadata, at, received, owned=copy, limits=limits), cls)
+    return convert(value_of(metadata, at, received, owned=copy, tables=tables, limits=limits), cls)
 
 
 class _Received:

@@ -9,16 +9,19 @@ import math
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import cbor2
 import xxhash
 
+from .column_reader import references_in
+from .decode import Decoded
 from .errors import Mismatch, NotFound
 from .fields import bignum
-from .tags import BIGNUM, NEGATIVE_BIGNUM, PAYLOADS
-from .values import Simple, Tag
+from .table import Table
+from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, SOME
+from .values import Simple, Some, Tag
 
 
 class Step(NamedTuple):
@@ -39,8 +42,15 @@ def _identity(key: Any) -> tuple[type, Any]:
     return type(key), key
 
 
-def find(tree: Any, path: str) -> tuple[Any, list[Step]]:
+#: Reads columns: from their node, and the steps that lead to it.
+RowsOf = Callable[[Tag, "list[Step]"], Table]
+
+
+def find(tree: Any, path: str, rows_of: RowsOf | None = None) -> tuple[Any, list[Step]]:
     """Returns the node at a path, and the steps that lead to it.
+
+    If the path leads into a row of columns, the node is the `Decoded` value, and the steps lead to the columns.
+    Without `rows_of`, no path leads there.
 
     A path is dotted, as in `layers.3.weight`, or a JSON Pointer, as in `/layers/3/weight`. `NotFound` if there
     is no value at the path, or if there are several.
@@ -51,10 +61,10 @@ def find(tree: Any, path: str) -> tuple[Any, list[Step]]:
     found: list[tuple[Any, list[Step]]] = []
     if path.startswith("/"):
         names = [name.replace("~1", "/").replace("~0", "~") for name in path[1:].split("/")]
-        found += _follow(tree, names, [], dotted=False)
+        found += _follow(tree, names, [], rows_of, dotted=False)
     if not found:
         # The path can also be a dotted one whose first key starts with a slash.
-        found += _follow(tree, path.split(".") if path else [], [], dotted=True)
+        found += _follow(tree, path.split(".") if path else [], [], rows_of, dotted=True)
     if len(found) > 1:
         raise NotFound(
             "the path leads to several values; a JSON Pointer such as `/a/b` can tell them apart", path=path
@@ -64,22 +74,27 @@ def find(tree: Any, path: str) -> tuple[Any, list[Step]]:
     return found[0]
 
 
-def _follow(node: Any, names: list[str], trail: list[Step], *, dotted: bool) -> Iterator[tuple[Any, list[Step]]]:
+def _follow(
+    node: Any, names: list[str], trail: list[Step], rows_of: RowsOf | None, *, dotted: bool, in_row: bool = False
+) -> Iterator[tuple[Any, list[Step]]]:
     if not names:
-        yield node, trail
+        yield Decoded(node) if in_row else node, trail
         return
     node, through = inside(node)
+    if rows_of is not None and type(node) is Tag and node.tag == COLUMNS:
+        trail, through, in_row = [*trail, *through], [], True
+        node = rows_of(node, trail)
     # A key may contain dots, so one step can use several parts of the path.
     longest = len(names) if dotted and isinstance(node, Mapping) else 1
     for count in range(1, longest + 1):
         for key in _keys(node, ".".join(names[:count])):
-            here = [*trail, *through, Step(node, key)]
-            yield from _follow(node[key], names[count:], here, dotted=dotted)
+            here = trail if in_row else [*trail, *through, Step(node, key)]
+            yield from _follow(node[key], names[count:], here, rows_of, dotted=dotted, in_row=in_row)
 
 
 def _keys(node: Any, name: str) -> Iterator[Any]:
     """The keys of a map, or the positions in an array, that one component of a path names."""
-    if isinstance(node, (list, tuple)):
+    if isinstance(node, (list, tuple, Table)):
         # Only the form in which positions are written: without a sign or leading zeros.
         if name.isascii() and name.isdigit() and len(name) < 20 and str(number := int(name)) == name:
             yield from (number,) if number < len(node) else ()
@@ -129,6 +144,9 @@ def _notation(item: Any) -> str:
         return f"{item.tag}({_notation(item.value)})"
     if kind is Simple:
         return f"simple({item.value})"
+    if kind is Some:
+        # A key in a row of columns; elsewhere, keys are not decoded yet.
+        return f"{SOME}({_notation(item.value)})"
     return _WORDS[item]
 
 
@@ -153,7 +171,7 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
     Returns the node inside, and the steps to it.
     """
     trail = []
-    while type(node) is Tag and node.tag not in PAYLOADS:
+    while type(node) is Tag and node.tag not in PAYLOADS and node.tag != COLUMNS:
         trail.append(Step(node, None))
         node = node.value
     return node, trail
@@ -162,10 +180,14 @@ def inside(node: Any) -> tuple[Any, list[Step]]:
 class Place:
     """Where something is in a value. The path may be long, so it is written only when it is needed."""
 
-    def __init__(self, ambiguous: _Ambiguous, steps: tuple[str, ...], in_key: bool) -> None:
+    def __init__(
+        self, ambiguous: _Ambiguous, steps: tuple[str, ...], in_key: bool, in_columns: bool = False
+    ) -> None:
         self._ambiguous, self._steps = ambiguous, steps
         #: Whether it is inside a map key. No path leads there: the path has a `?` in place of the key.
         self.in_key = in_key
+        #: Whether it is inside columns. The path is that of the sequence that the columns stand for.
+        self.in_columns = in_columns
 
     def path(self) -> str:
         """The path, which may lead to other values too."""
@@ -181,11 +203,17 @@ class Place:
 
 
 def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
-    """Every tensor, sequence of numbers and byte string that has a tag, also inside map keys, with its place."""
+    """Every tensor, sequence of numbers and byte string that has a tag, also inside map keys, with its place.
+
+    Of columns, only the references to buffers.
+    """
     ambiguous = _Ambiguous(tree)
     for steps, node, in_key in _walk(tree, (), False):
         if type(node) is Tag and node.tag in PAYLOADS:
             yield Place(ambiguous, steps, in_key), node
+        elif type(node) is Tag and node.tag == COLUMNS:
+            for reference, _ in references_in(node.value):
+                yield Place(ambiguous, steps, in_key, in_columns=True), reference
 
 
 def _walk(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
@@ -226,16 +254,24 @@ class _Ambiguous:
 
     def __init__(self, tree: Any) -> None:
         self._empty = xxhash.xxh3_128(seed=secrets.randbits(64))
-        self._dotted = self._repeated(tree, dotted=True) if _has_odd_keys(tree) else set()
-        self._pointers = self._repeated(tree, dotted=False) if self._dotted else set()
+        nothing: set[bytes] = set()
+        # The hashes of paths that several values have, and of the paths of columns.
+        self._dotted, self._columns = (
+            self._repeated(tree, dotted=True) if _has_odd_keys(tree) else (nothing, nothing)
+        )
+        self._pointers, self._column_pointers = nothing, nothing
+        if self._dotted or self._columns:
+            self._pointers, self._column_pointers = self._repeated(tree, dotted=False)
 
     def written(self, steps: tuple[str, ...]) -> tuple[str, bool]:
         """Writes a path: dotted if possible, else as a JSON Pointer. Also whether it leads to one value only."""
         path = ".".join(steps)
-        if not path.startswith("/") and (path or not steps) and not self._has(self._dotted, path):
+        is_repeated = self._has(self._dotted, path) or self._leads_to_row(self._columns, path, ".")
+        if not path.startswith("/") and (path or not steps) and not is_repeated:
             return path, True
         path = _pointer(steps)
-        return path, not self._has(self._pointers, path)
+        is_repeated = self._has(self._pointers, path) or self._leads_to_row(self._column_pointers, path, "/")
+        return path, not is_repeated
 
     def _has(self, hashes: set[bytes], path: str) -> bool:
         if not hashes:
@@ -244,22 +280,41 @@ class _Ambiguous:
         state.update(path.encode())
         return state.digest() in hashes
 
-    def _repeated(self, tree: Any, *, dotted: bool) -> set[bytes]:
-        """The hashes of the paths that several values have."""
+    def _leads_to_row(self, hashes: set[bytes], path: str, separator: str) -> bool:
+        """Whether a path, of something that is not in columns, could lead into the rows of columns too.
+
+        The rows are not looked at: a path that starts as the path of columns does is not used.
+        """
+        if not hashes:
+            return False
+        state = self._empty.copy()
+        for index, part in enumerate(path.split(separator)):
+            if index:
+                if state.digest() in hashes:
+                    return True
+                state.update(separator.encode())
+            state.update(part.encode())
+        return False
+
+    def _repeated(self, tree: Any, *, dotted: bool) -> tuple[set[bytes], set[bytes]]:
+        """The hashes of the paths that several values have, and of the paths of columns."""
         seen: set[bytes] = set()
         repeated: set[bytes] = set()
+        columns: set[bytes] = set()
 
         def visit(node: Any, path: Any, before: str) -> None:
             node, _ = inside(node)
             digest = path.digest()
             (repeated if digest in seen else seen).add(digest)
+            if type(node) is Tag and node.tag == COLUMNS:
+                columns.add(digest)
             for name, item in _children(node):
                 deeper = path.copy()
                 deeper.update((before + name if dotted else _pointer((name,))).encode())
                 visit(item, deeper, ".")
 
         visit(tree, self._empty, "")
-        return repeated
+        return repeated, columns
 
 
 def _has_odd_keys(node: Any) -> bool:

@@ -16,7 +16,7 @@ from .options import Limits
 from .saved import Segment, TensorInfo
 from .segment import Header
 from .source import CHUNK, Source
-from .tags import REFERENCE
+from .tags import COLUMNS, REFERENCE
 
 _UNDEFINED = b"\xf7"
 #: The minimum total length of the paths in a report, in characters, before the report is refused.
@@ -31,15 +31,20 @@ class Salvaged(NamedTuple):
     #: The tensors that were kept. They are not verified, because their checksums were cut off.
     tensors: list[TensorInfo]
     #: The tensors, and the byte strings in buffers, that were not complete. The kept value has *undefined* in
-    #: their places, which is read as `None`.
+    #: their places, which is read as `None`. If some buffers of a table are missing, so is the whole table.
     missing: list[TensorInfo]
 
 
 class Salvage:
     """A cut segment with at least one complete buffer."""
 
-    def __init__(self, source: Source, segment: Segment, kept: list[int], limits: Limits) -> None:
+    def __init__(self, source: Source, segment: Segment, limits: Limits) -> None:
         self._source, self._segment, self._limits = source, segment, limits
+        complete = {number for number in range(len(segment.lengths)) if segment.has_buffer(number)}
+        self._parts = list(_parts(segment.header.metadata, limits))
+        # If columns refer to a missing buffer, other buffers that only they refer to are not kept either.
+        usable = (part.numbers() for part in self._parts)
+        kept = sorted({number for numbers in usable if numbers <= complete for number in numbers})
         # The new number of each kept buffer.
         self._numbers = {old: new for new, old in enumerate(kept)}
 
@@ -48,8 +53,8 @@ class Salvage:
         """`None` if there is no cut segment, or if none of its buffers is complete."""
         if segment is None:
             return None
-        kept = [number for number in range(len(segment.lengths)) if segment.has_buffer(number)]
-        return cls(source, segment, kept, limits) if kept else None
+        found = cls(source, segment, limits)
+        return found if found._numbers else None
 
     def report(self) -> Salvaged:
         """Lists the tensors that are kept, and those that are missing."""
@@ -97,23 +102,61 @@ class Salvage:
             yield self._source.read(at + start, min(CHUNK, length - start))
 
     def _metadata(self) -> bytes:
-        """The metadata with *undefined* in place of each reference to a missing buffer."""
+        """The metadata with *undefined* in place of each reference to a missing buffer.
+
+        If columns refer to a missing buffer, *undefined* is in place of the whole sequence: rows without some of
+        their columns would be other rows.
+        """
         old = self._segment.header.metadata
-        found, pieces, copied = Items(old, 0), [], 0
-        # References are found by their tag. The nesting of the items does not matter.
-        while found.at < len(old):
-            start = found.at
-            major, argument = found.any_head("value")
-            if major in (BYTES, TEXT) and argument is not None:
-                found.take(argument, "string")
-            elif major == TAG and argument == REFERENCE:
-                for _ in range(found.count("reference to a buffer") - 1):
-                    scan.skip(found, self._limits.max_depth)
-                number_at = found.at
-                number = self._numbers.get(found.definite(UNSIGNED, "number of a buffer"))
-                if number is None:
-                    pieces += [old[copied:start], _UNDEFINED]
-                else:
-                    pieces += [old[copied:number_at], items.head(UNSIGNED, number)]
-                copied = found.at
+        pieces, copied = [], 0
+        for part in self._parts:
+            if not self._numbers.keys() >= part.numbers():
+                pieces += [old[copied : part.start], _UNDEFINED]
+                copied = part.end
+                continue
+            for number, start, end in part.references:
+                pieces += [old[copied:start], items.head(UNSIGNED, self._numbers[number])]
+                copied = end
         return b"".join([*pieces, old[copied:]])
+
+
+class _Part(NamedTuple):
+    """A reference to a buffer in the metadata, or columns with any number of them."""
+
+    start: int
+    end: int
+    #: The number of each buffer, and where in the metadata this number starts and ends.
+    references: list[tuple[int, int, int]]
+
+    def numbers(self) -> set[int]:
+        return {number for number, _, _ in self.references}
+
+
+def _parts(metadata: bytes, limits: Limits) -> Iterator[_Part]:
+    """The references and the columns in metadata. Both are found by their tag; the nesting of the items does not
+    matter."""
+    found = Items(metadata, 0)
+    columns = _Part(0, 0, [])
+    while found.at < len(metadata):
+        start = found.at
+        major, argument = found.any_head("value")
+        if major in (BYTES, TEXT) and argument is not None:
+            found.take(argument, "string")
+        elif major == TAG and argument == COLUMNS and start >= columns.end:
+            behind = Items(metadata, 0)
+            behind.at = start
+            scan.skip(behind, limits.max_depth)
+            columns = _Part(start, behind.at, [])
+        elif major == TAG and argument == REFERENCE:
+            for _ in range(found.count("reference to a buffer") - 1):
+                scan.skip(found, limits.max_depth)
+            number_at = found.at
+            number = found.definite(UNSIGNED, "number of a buffer")
+            reference = number, number_at, found.at
+            if start >= columns.end:
+                yield _Part(start, found.at, [reference])
+            else:
+                columns.references.append(reference)
+        if columns.references and found.at >= columns.end:
+            yield columns
+            columns = columns._replace(references=[])

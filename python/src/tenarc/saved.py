@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
 
+import numpy as np
 import xxhash
 
 from . import paths
 from .convert import convert
-from .decode import Described, Resolver
+from .decode import Decoded, Described, Resolver
 from .directory import MAGIC
 from .dtypes import Payload
 from .errors import Damaged, Fault, Limit, Mismatch, NotFound, Torn, bounded_recursion
@@ -27,8 +28,10 @@ from .segment import (
     record_length,
 )
 from .source import Source, SourceFile
+from .table import Table
+from .tags import COLUMNS
 from .tree import located, parse
-from .values import Tag
+from .values import Raw, Tag
 from .walk import Input, read_body
 
 T = TypeVar("T")
@@ -64,6 +67,8 @@ class Segment:
         self._limits = limits
         self._verify = verify
         self._before = before
+        # The columns that were last read by path.
+        self._rows: tuple[Tag, Table] | None = None
         item = read_record(source, offset, before, limits)
         kind, fields = opened(item, offset)
         if kind != HEADER:
@@ -160,20 +165,22 @@ class Segment:
         if self._places:
             read_body(Input(file, self._behind_header), self._header, self._seed, None)
 
-    def load(self, cls: Any = None) -> Any:
+    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
 
         With `cls` the value is converted to that type: a dataclass, `list[int]`, `dict[str, numpy.ndarray]`, …
+        Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`.
         """
         self._check_padding()
-        return convert(self._resolve(self._tree, [], owned=True, whole=True), cls)
+        return convert(self._resolve(self._tree, [], Resolver.whole, owned=True, tables=tables), cls)
 
-    def view(self, cls: Any = None) -> Any:
+    def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
 
-        Values behind the last end mark, which `open(path, torn=True)` finds too, are copied.
+        Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
+        are those of `load`.
         """
-        return convert(self._resolve(self._tree, [], owned=False, whole=True), cls)
+        return convert(self._resolve(self._tree, [], Resolver.whole, owned=False, tables=tables), cls)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -182,39 +189,66 @@ class Segment:
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, with views as arrays, or `default` if there is none."""
         try:
-            node, trail = paths.find(self._tree, path)
+            node, trail = self._find(path)
         except NotFound:
             return default
         return self._resolve(node, trail, owned=False, prefix=path)
 
     def __getitem__(self, path: str) -> Any:
         """The value at a path, such as `layers.3.weight` or `/layers/3/weight`. Arrays are views."""
-        node, trail = paths.find(self._tree, path)
+        node, trail = self._find(path)
         return self._resolve(node, trail, owned=False, prefix=path)
+
+    def _find(self, path: str) -> tuple[Any, list[paths.Step]]:
+        def rows_of(node: Tag, trail: list[paths.Step]) -> Table:
+            # A caller that reads row after row by path should not make the reader check all rows each time.
+            if self._rows is None or self._rows[0] is not node:
+                self._rows = node, self._resolve(node, trail, Resolver.table, owned=False, prefix=path)
+            return self._rows[1]
+
+        return paths.find(self._tree, path, rows_of)
 
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor."""
-        node, trail = paths.find(self._tree, path)
+        node, trail = self._find(path)
+        if type(node) is Decoded:
+            # It is in a row of columns.
+            if isinstance(node.value, (np.ndarray, Raw)):
+                return node.value
+            raise Mismatch(f"expected a tensor, found {type(node.value).__name__}", path=path)
         node, through = paths.inside(node)
         found = self._describe(node, lambda: path) if type(node) is Tag else None
         if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._resolve(node, trail + through, owned=False, prefix=path)
 
+    def table(self, path: str) -> Table:
+        """The sequence at a path as a `Table`, with views as arrays. `Mismatch` if it is not stored as columns."""
+        node, trail = self._find(path)
+        node, through = paths.inside(node)
+        if type(node) is not Tag or node.tag != COLUMNS:
+            found = node.value if type(node) is Decoded else node
+            raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
+        table: Table = self._resolve(node, trail + through, Resolver.table, owned=False, prefix=path, tables=True)
+        return table
+
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors and sequences of numbers, in the order of the metadata.
 
-        Tensors in map keys have no path, and are left out.
+        Tensors in map keys have no path, and are left out. What is in columns is left out too.
         """
         for place, node in paths.payloads(self._tree):
+            if place.in_key or place.in_columns:
+                continue
             found = self._describe(node, place.path)
-            if found is not None and not found.is_bytes and not place.in_key:
+            if found is not None and not found.is_bytes:
                 yield TensorInfo.of(place.unique_path(), found)
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.
 
-        These can be byte strings and parts of map keys, which are not among the `tensors`.
+        These can be byte strings and parts of map keys and of columns, which are not among the `tensors`. The
+        place of a part of columns is that of the sequence.
         """
         for place, node in paths.payloads(self._tree):
             found = self._describe(node, place.path)
@@ -235,15 +269,16 @@ class Segment:
         self,
         node: Any,
         trail: list[paths.Step],
+        read: Callable[[Resolver, Any], Any] = Resolver.value,
         *,
         owned: bool,
-        whole: bool = False,
+        tables: bool = False,
         prefix: str = "",
     ) -> Any:
-        resolver = Resolver(self, owned=owned, limits=self._limits)
+        resolver = Resolver(self, owned=owned, limits=self._limits, tables=tables)
         try:
             with bounded_recursion():
-                return resolver.whole(node) if whole else resolver.value(node)
+                return read(resolver, node)
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None

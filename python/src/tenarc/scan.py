@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .errors import Damaged, Error, Limit
 from .items import ARRAY, BYTES, MAP, SIMPLE, TAG, TEXT, Items
-from .tags import REFERENCE
+from .tags import COLUMNS, REFERENCE
 
 
 def check(data: bytes, offset: int, max_depth: int, cut: type[Error]) -> None:
@@ -21,10 +21,18 @@ def check(data: bytes, offset: int, max_depth: int, cut: type[Error]) -> None:
 class _Open:
     """An array, map or tag whose children are being read."""
 
-    __slots__ = ("count", "is_map", "seen")
+    __slots__ = ("count", "in_columns", "is_columns", "is_items", "is_map", "seen")
 
-    def __init__(self, major: int, argument: int | None) -> None:
+    def __init__(self, major: int, argument: int | None, parent: _Open | None) -> None:
         self.is_map = major == MAP
+        #: Whether this is the tag around columns.
+        self.is_columns = major == TAG and argument == COLUMNS
+        #: Whether this is a column of kind `rows`. The length of the items in it can be indefinite.
+        self.is_items = False
+        #: Whether the children are columns or parts of columns, which have definite lengths (SPEC 3.1).
+        self.in_columns = False
+        if parent is not None:
+            self.in_columns = (parent.in_columns or parent.is_columns) and not parent.is_items
         #: The number of its children; `None` if the length is indefinite, so that a break ends it.
         self.count = 1 if major == TAG else argument
         if self.is_map and argument is not None:
@@ -38,6 +46,9 @@ def skip(items: Items, max_depth: int) -> None:
     while True:
         start = items.at
         major, argument = items.any_head("value")
+        parent = around[-1] if around else None
+        if parent is not None and parent.in_columns and argument is None and major != SIMPLE:
+            raise items.damaged("expected a definite length inside columns", start)
         if major == SIMPLE and argument is None:
             if not around or around[-1].count is not None:
                 raise items.damaged("a break outside of an item of indefinite length", start)
@@ -49,12 +60,14 @@ def skip(items: Items, max_depth: int) -> None:
                 _check_reference(items)
             if len(around) >= max_depth:
                 raise Limit(f"nested deeper than {max_depth} levels", offset=items.offset + start)
-            opened = _Open(major, argument)
+            opened = _Open(major, argument, parent)
             if opened.count != 0:
                 around.append(opened)
                 continue
         else:
             _skip_leaf(items, major, argument, start)
+            if parent is not None and parent.in_columns and parent.seen == 0 and major == TEXT and argument == 4:
+                parent.is_items = items.data[items.at - 4 : items.at] == b"rows"
         # This item is complete. If it is the last child of its parent, the parent is complete too.
         while around:
             parent = around[-1]

@@ -162,14 +162,14 @@ class Reader:
             self._failed = error
             raise
 
-    def load(self, cls: Any = None) -> Any:
-        """Reads the next value; with `cls` it is converted, as by `tenarc.load`. `End` if there is none.
+    def load(self, cls: Any = None, *, tables: bool = False) -> Any:
+        """Reads the next value. `End` if there is none. `cls` and `tables` are those of `tenarc.load`.
 
         After an error that concerns only this value, such as `Mismatch`, the next value can be read.
         """
         if self.next_header() is None:
             raise End("the archive has no more values")
-        return convert(self._body(keep=True).value(), cls)
+        return convert(self._body(keep=True).value(tables=tables), cls)
 
     def skip(self) -> None:
         """Skips the next value; its checksums are verified nevertheless. `End` if there is none."""

@@ -11,9 +11,9 @@ EMBEDDED = 24
 ELSEWHERE = (25, 29)
 ROW_MAJOR, COLUMN_MAJOR = 40, 1040
 COMPLEX = 43001
-NAMED, SOME, REFERENCE = (four_letters(name) for name in ("TENS", "TSOM", "TBUF"))
+NAMED, SOME, REFERENCE, COLUMNS = (four_letters(name) for name in ("TENS", "TSOM", "TBUF", "TCOL"))
 
 #: The tags of tensors and sequences of numbers.
 PAYLOADS = frozenset((ROW_MAJOR, COLUMN_MAJOR, NAMED, REFERENCE, COMPLEX, *dtypes.BY_TAG))
 #: The tags with a meaning; a reader ignores all others (SPEC 4).
-MEANINGS = PAYLOADS | {BIGNUM, NEGATIVE_BIGNUM, SOME, *ELSEWHERE}
+MEANINGS = PAYLOADS | {BIGNUM, NEGATIVE_BIGNUM, SOME, COLUMNS, *ELSEWHERE}

@@ -251,17 +251,17 @@ class Body:
     def payload(self, number: int, owned: bool) -> Payload:
         return self.payloads[number]
 
-    def value(self) -> Any:
+    def value(self, *, tables: bool = False) -> Any:
         """Decodes the value."""
-        return self._resolve(elements=True)
+        return self._resolve(elements=True, tables=tables)
 
     def check(self) -> None:
         """Checks the metadata, without the buffers."""
         self._resolve(elements=False)
 
-    def _resolve(self, elements: bool) -> Any:
-        metadata, limits = self.header.metadata, self.limits
-        return value_of(metadata, self.metadata_at, self, owned=True, limits=limits, elements=elements)
+    def _resolve(self, *, elements: bool, tables: bool = False) -> Any:
+        metadata, at, limits = self.header.metadata, self.metadata_at, self.limits
+        return value_of(metadata, at, self, owned=True, limits=limits, elements=elements, tables=tables)
 
 
 def verify(source: Source, limits: Limits) -> list[Entry]:

@@ -1,0 +1,456 @@
+"""The kinds of columns (SPEC 3.1), with their rows as Python values.
+
+Whoever makes a column has checked it: `column_reader.py` for input, `table.py` for the values of a caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes, items
+from .errors import Damaged, Fault, Mismatch
+from .fields import frozen
+from .values import Numbers, Raw, Some
+
+if TYPE_CHECKING:
+    from .encode import Encoder
+
+#: The most rows of a group.
+MAX_ROWS = 1 << 16
+#: Stands in the rows of a field for a row that does not have the field.
+ABSENT: Any = object()
+
+
+class Column(Protocol):
+    """One value for each row of a group, or for each element of the lists in these rows, and so on."""
+
+    count: int
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        """The values of some rows, as the same rows in an array would be read."""
+
+    def array(self) -> npt.NDArray[Any] | None:
+        """All rows as one numpy array; `None` if there is no array for this kind."""
+
+    def write(self, out: Encoder, depth: int) -> None:
+        """Writes the column, which is nested `depth` levels deep."""
+
+
+class _Column:
+    count: int
+
+    def array(self) -> npt.NDArray[Any] | None:
+        return None
+
+
+class Lengths:
+    """The lengths of texts, byte strings, lists or maps. The caller has checked that their sum is below 2^63."""
+
+    def __init__(self, count: int, each: int | None, numbers: npt.NDArray[Any] | None = None) -> None:
+        self.count = count
+        #: The length of each row, if it is given by one number. No memory is allocated for such lengths, because
+        #: a short input can announce any number of rows with them.
+        self.each = each
+        self._offsets: npt.NDArray[np.int64] | None = None
+        self.total = 0
+        if each is not None:
+            self.total = count * each
+        elif numbers is not None:
+            self._offsets = np.zeros(count + 1, np.int64)
+            np.cumsum(numbers, dtype=np.int64, out=self._offsets[1:])
+            self.total = int(self._offsets[-1])
+
+    @classmethod
+    def of(cls, values: Iterable[Sequence[Any]]) -> Lengths:
+        numbers = np.fromiter(map(len, values), np.int64)
+        return cls(len(numbers), None, numbers)
+
+    def edges(self, start: int, stop: int) -> list[int]:
+        """The positions where the rows start, and the position where the last one ends."""
+        if self._offsets is not None:
+            return list(self._offsets[start : stop + 1].tolist())
+        each = self.each or 0
+        return [row * each for row in range(start, stop + 1)]
+
+    def starts(self) -> npt.NDArray[np.int64]:
+        """The positions where rows start, if they are before the end of the last row."""
+        if self._offsets is not None:
+            return self._offsets[:-1][self._offsets[:-1] < self.total]
+        return np.arange(0, self.total, self.each or 1)
+
+    def write(self, out: Encoder, depth: int) -> None:
+        numbers = np.array([], np.int64) if self._offsets is None else np.diff(self._offsets)
+        if self.each is not None:
+            out.out.append(items.head(items.UNSIGNED, self.each))
+        else:
+            NumberColumn(narrowed(numbers)).write(out, depth)
+
+
+class NumberColumn(_Column):
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self.count = len(values)
+        self.values = values
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return list(self.values[start:stop].tolist())
+
+    def array(self) -> npt.NDArray[Any]:
+        return self.values
+
+    def write(self, out: Encoder, depth: int) -> None:
+        dtype = dtypes.of_numpy(self.values.dtype)
+        assert dtype is not None
+        out.write_numbers(dtype, _bytes_of(self.values), depth)
+
+
+class BoolColumn(_Column):
+    def __init__(self, values: npt.NDArray[np.bool_]) -> None:
+        self.count = len(values)
+        self.values = values
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return list(self.values[start:stop].tolist())
+
+    def array(self) -> npt.NDArray[Any]:
+        return self.values
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 2, "bool")
+        out.write_bytes(np.packbits(self.values, bitorder="little"), depth + 1)
+
+
+class TensorColumn(_Column):
+    """Tensors of one dtype that numpy has, and of one shape."""
+
+    def __init__(self, values: npt.NDArray[Any]) -> None:
+        self.count = len(values)
+        self.values = values
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        # With the ellipsis, rows without dimensions are arrays too, and not numpy's scalars.
+        return [self.values[row, ...] for row in range(start, stop)]
+
+    def array(self) -> npt.NDArray[Any]:
+        return self.values
+
+    def write(self, out: Encoder, depth: int) -> None:
+        dtype = dtypes.of_numpy(self.values.dtype)
+        assert dtype is not None
+        out.write_tensor(dtype.name, self.values.shape, "C", _bytes_of(self.values), depth)
+
+
+class RawColumn(_Column):
+    """Tensors of one dtype that numpy does not have, and of one shape."""
+
+    def __init__(self, count: int, dtype: str, shape: tuple[int, ...], payload: dtypes.Payload) -> None:
+        self.count = count
+        self._dtype, self._shape = dtype, shape
+        self._payload = payload
+        self._width = payload.nbytes // count if count else 0
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        width = self._width
+        payloads = (self._payload[row * width : (row + 1) * width] for row in range(start, stop))
+        return [Raw(self._dtype, self._shape, payload) for payload in payloads]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        out.write_tensor(self._dtype, (self.count, *self._shape), "C", self._payload, depth)
+
+
+class StructColumn(_Column):
+    def __init__(self, count: int, fields: Mapping[str, Column]) -> None:
+        self.count = count
+        self.fields = fields
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        if not self.fields:
+            return [{} for _ in range(start, stop)]
+        # A loop, because before Python 3.12 a comprehension has a frame of its own, and columns are nested.
+        columns, gaps = [], False
+        for column in self.fields.values():
+            columns.append(column.rows(start, stop))
+            gaps = gaps or isinstance(column, PresentColumn)
+        names = tuple(self.fields)
+        if not gaps:
+            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return [
+            {name: value for name, value in zip(names, row, strict=True) if value is not ABSENT}
+            for row in zip(*columns, strict=True)
+        ]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        out.levels(depth)
+        out.out.append(items.head(items.MAP, len(self.fields)))
+        for index, (name, column) in enumerate(self.fields.items()):
+            out.write_str(name, depth + 1)
+            try:
+                column.write(out, depth + 1)
+            except Fault as fault:
+                raise fault.at(2 * index + 1, name) from fault.__cause__
+
+
+class UnitColumn(_Column):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return [None] * (stop - start)
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 1, "unit")
+
+
+class TextColumn(_Column):
+    def __init__(self, lengths: Lengths, data: bytes) -> None:
+        self.count = lengths.count
+        self._lengths, self._data = lengths, data
+        # In ASCII, lengths in bytes are lengths in characters.
+        self._ascii = data.decode("ascii") if data.isascii() else None
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        edges = pairwise(self._lengths.edges(start, stop))
+        if self._ascii is not None:
+            text = self._ascii
+            return [text[a:b] for a, b in edges]
+        data = self._data
+        return [data[a:b].decode() for a, b in edges]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 3, "text")
+        self._lengths.write(out, depth + 1)
+        out.write_text(self._data, depth + 1)
+
+
+class BytesColumn(_Column):
+    def __init__(self, lengths: Lengths, data: bytes | memoryview) -> None:
+        self.count = lengths.count
+        self._lengths, self._data = lengths, data
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        data = self._data
+        return [data[a:b] for a, b in pairwise(self._lengths.edges(start, stop))]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 3, "bytes")
+        self._lengths.write(out, depth + 1)
+        out.write_bytes(self._data, depth + 1)
+
+
+class _Partial(_Column):
+    """A column of which only some rows have a value."""
+
+    kind: str
+
+    def __init__(self, bits: npt.NDArray[np.bool_], column: Column) -> None:
+        self.count = len(bits)
+        self._bits, self._column = bits, column
+
+    def _inner(self, start: int, stop: int) -> list[Any]:
+        """The values of some rows, without the rows that have none."""
+        first = int(np.count_nonzero(self._bits[:start]))
+        return self._column.rows(first, first + int(np.count_nonzero(self._bits[start:stop])))
+
+    def _spread(self, values: list[Any], start: int, stop: int, other: Any) -> list[Any]:
+        if len(values) == stop - start:
+            return values
+        rows = iter(values)
+        return [next(rows) if bit else other for bit in self._bits[start:stop].tolist()]
+
+    def array(self) -> npt.NDArray[Any] | None:
+        inner = self._column.array()
+        if inner is None or inner.ndim != 1 or np.ma.isMaskedArray(inner):
+            return None
+        values = np.zeros(self.count, inner.dtype)
+        values[self._bits] = inner
+        return np.ma.MaskedArray(values, mask=~self._bits)
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 3, self.kind)
+        out.write_bytes(np.packbits(self._bits, bitorder="little"), depth + 1)
+        self._column.write(out, depth + 1)
+
+
+class OptionColumn(_Partial):
+    """Optional values: null, or "some" value."""
+
+    kind = "option"
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        inner = self._inner(start, stop)
+        some = [Some(row) if row is None or type(row) is Some else row for row in inner]
+        return self._spread(some, start, stop, None)
+
+
+class PresentColumn(_Partial):
+    """Optional fields of a struct: in some rows there is no such field."""
+
+    kind = "present"
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return self._spread(self._inner(start, stop), start, stop, ABSENT)
+
+
+class ListColumn(_Column):
+    def __init__(self, lengths: Lengths, column: Column) -> None:
+        self.count = lengths.count
+        self._lengths, self._column = lengths, column
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        edges = self._lengths.edges(start, stop)
+        if isinstance(self._column, NumberColumn):
+            # Numbers of one type in one block, as in a packed sequence.
+            numbers = self._column.values.view(Numbers)
+            return [numbers[a:b] for a, b in pairwise(edges)]
+        first = edges[0]
+        inner = self._column.rows(first, edges[-1])
+        return [inner[a - first : b - first] for a, b in pairwise(edges)]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 3, "list")
+        self._lengths.write(out, depth + 1)
+        self._column.write(out, depth + 1)
+
+
+class TupleColumn(_Column):
+    def __init__(self, count: int, columns: Sequence[Column]) -> None:
+        self.count = count
+        self.columns = columns
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        if not self.columns:
+            return [[] for _ in range(start, stop)]
+        columns = []
+        for column in self.columns:
+            columns.append(column.rows(start, stop))
+        return list(map(list, zip(*columns, strict=True)))
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 2, "tuple")
+        out.levels(depth + 1)
+        out.out.append(items.head(items.ARRAY, len(self.columns)))
+        for column in self.columns:
+            column.write(out, depth + 2)
+
+
+class MapColumn(_Column):
+    def __init__(self, lengths: Lengths, keys: Column, values: Column) -> None:
+        self.count = lengths.count
+        self._lengths, self._keys, self._values = lengths, keys, values
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        edges = self._lengths.edges(start, stop)
+        first = edges[0]
+        keys = self._keys.rows(first, edges[-1])
+        if not isinstance(self._keys, (TextColumn, NumberColumn)):
+            keys = [_hashable(key) for key in keys]
+        values = self._values.rows(first, edges[-1])
+        maps = []
+        for a, b in pairwise(edges):
+            entries = dict(zip(keys[a - first : b - first], values[a - first : b - first], strict=True))
+            if len(entries) != b - a:
+                raise Fault(Damaged, "a map has the same key twice")
+            maps.append(entries)
+        return maps
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 4, "map")
+        self._lengths.write(out, depth + 1)
+        self._keys.write(out, depth + 1)
+        self._values.write(out, depth + 1)
+
+
+def _hashable(key: Any) -> Any:
+    key = frozen(key)
+    try:
+        hash(key)
+    except TypeError:
+        raise Fault(Mismatch, f"cannot use a {type(key).__name__} as a key of a Python dict") from None
+    return key
+
+
+class EnumColumn(_Column):
+    """Variants of enums. A variant without a column is a unit variant, that is, its name alone."""
+
+    def __init__(self, codes: npt.NDArray[Any], names: Sequence[str], columns: Sequence[Column | None]) -> None:
+        self.count = len(codes)
+        self._codes, self._names, self._columns = codes, names, columns
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        codes = self._codes[start:stop]
+        before = np.bincount(self._codes[:start], minlength=len(self._names))
+        counts = np.bincount(codes, minlength=len(self._names))
+        contents: dict[int, Iterator[Any]] = {}
+        for code in np.flatnonzero(counts).tolist():
+            column = self._columns[code]
+            if column is not None:
+                first = int(before[code])
+                contents[code] = iter(column.rows(first, first + int(counts[code])))
+        names = self._names
+        if not contents:
+            return [names[code] for code in codes.tolist()]
+        return [
+            {names[code]: next(contents[code])} if code in contents else names[code] for code in codes.tolist()
+        ]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        has_columns = any(column is not None for column in self._columns)
+        _start(out, depth, 4 if has_columns else 3, "enum")
+        NumberColumn(self._codes).write(out, depth + 1)
+        out.write_list(list(self._names), depth + 1)
+        if has_columns:
+            out.levels(depth + 1)
+            out.out.append(items.head(items.ARRAY, len(self._columns)))
+            for column in self._columns:
+                if column is None:
+                    out.out.append(items.NULL)
+                else:
+                    column.write(out, depth + 2)
+
+
+class ItemColumn(_Column):
+    """Any values, each written as an item of its own (`rows` in the format)."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.count = len(values)
+        self._values = values
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return self._values[start:stop]
+
+    def write(self, out: Encoder, depth: int) -> None:
+        _start(out, depth, 2, "rows")
+        with out.without_references():
+            out.write_list(self._values, depth + 1)
+
+
+def narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers in the narrowest type that holds all of them."""
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    return numbers.astype(integer_type(low, high))
+
+
+def integer_type(low: int, high: int) -> str | None:
+    """The narrowest type for integers from `low` to `high`; `None` if there is none."""
+    kind = "i" if low < 0 else "u"
+    for width in (1, 2, 4, 8):
+        limits = np.iinfo(f"{kind}{width}")
+        if limits.min <= low and high <= limits.max:
+            return f"<{kind}{width}"
+    return None
+
+
+def _start(out: Encoder, depth: int, length: int, kind: str) -> None:
+    out.levels(depth)
+    out.out += (items.head(items.ARRAY, length), items.text(kind))
+
+
+def _bytes_of(values: npt.NDArray[Any]) -> dtypes.Payload:
+    if values.dtype.kind == "b":
+        # A bool array can be a view of other bytes. Everything but 0 counts as true.
+        values = values.view(np.uint8) != 0
+    return np.ascontiguousarray(dtypes.little_endian(values)).reshape(-1).view(np.uint8)
