@@ -11,7 +11,8 @@ use crate::io::source::{Bytes, Read};
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Reader, Text};
+use crate::wire::reader::{Item, Reader};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 

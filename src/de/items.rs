@@ -12,7 +12,8 @@ use crate::io::source::{Bytes, Read};
 use crate::meta::TensorMeta;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Left, Text, unexpected_break};
+use crate::wire::reader::{Item, Left, unexpected_break};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::{Common, Kind, TensorItem};
 

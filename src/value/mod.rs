@@ -30,7 +30,8 @@ use crate::raw;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Left, Reader, Text, unexpected_break};
+use crate::wire::reader::{Left, Reader, unexpected_break};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 

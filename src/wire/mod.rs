@@ -7,6 +7,7 @@ pub mod items;
 pub mod number;
 pub mod payload;
 pub mod reader;
+pub mod strings;
 pub mod tag;
 pub mod tensor;
 pub mod walk;
