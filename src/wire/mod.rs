@@ -2,6 +2,7 @@
 //! serde.
 
 pub mod apart;
+pub mod encoded;
 pub mod head;
 pub mod items;
 pub mod number;
