@@ -126,6 +126,7 @@ pub mod parts;
 mod raw;
 mod segment;
 pub mod ser;
+mod serde_model;
 mod shape;
 mod soft;
 mod strided;

@@ -9,11 +9,10 @@ use crate::elements::FirstOf;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::source::SliceRead;
-pub use crate::mem::RawValue;
+use crate::mem::RawValue;
 use crate::options::Limits;
-use crate::wire::head::{self, Parsed};
+use crate::value;
 use crate::wire::reader::Reader;
-use crate::wire::tag;
 
 impl RawValue {
     /// Borrows the bytes of one encoded item as a `RawValue`.
@@ -73,42 +72,6 @@ impl ToOwned for RawValue {
     }
 }
 
-/// Whether an option that is read from this item depends on `Some` tags: the item is null or undefined,
-/// or starts with a `Some` tag.
-pub fn reads_as_none(item: &[u8]) -> bool {
-    match head::parse(item) {
-        Parsed::Head(head, _) => {
-            matches!(head.initial, head::NULL | head::UNDEFINED)
-                || head.major() == head::TAG && head.arg == tag::SOME
-        }
-        _ => false,
-    }
-}
-
-/// Whether a well-formed item contains a reference to a buffer. Such a reference is only valid in the
-/// archive that the item comes from.
-pub fn holds_reference(item: &[u8]) -> bool {
-    // Except for the content of strings, an item consists of one head after the other.
-    let mut rest = item;
-    while let Parsed::Head(head, len) = head::parse(rest) {
-        let content = match head.major() {
-            head::BYTES | head::TEXT => head.length().unwrap_or(0),
-            head::TAG if head.arg == tag::BUFFER => return true,
-            _ => 0,
-        };
-        let step = usize::try_from(content).ok().and_then(|content| content.checked_add(len));
-        rest = step.and_then(|step| rest.get(step..)).unwrap_or_default();
-    }
-    false
-}
-
-/// Whether an item is nested deeper than `levels`. Each level takes at least one byte, so short items
-/// are not walked.
-pub fn is_deeper(item: &[u8], levels: usize) -> bool {
-    let limits = Limits::default().with_max_depth(levels);
-    item.len() > levels && Reader::new(SliceRead::new(item), limits).skip().is_err()
-}
-
 impl Serialize for RawValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         handoff::offer(Slot::Raw, || {
@@ -139,6 +102,10 @@ impl<'de> Visitor<'de> for Borrowed {
     ) -> Result<&'de RawValue, D::Error> {
         deserializer.deserialize_bytes(self)
     }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<&'de RawValue, E> {
+        Err(E::invalid_type(Unexpected::Other("a value that is not encoded"), &self))
+    }
 }
 
 struct Owned;
@@ -164,6 +131,14 @@ impl<'de> Visitor<'de> for Owned {
         deserializer: D,
     ) -> Result<Box<RawValue>, D::Error> {
         deserializer.deserialize_byte_buf(self)
+    }
+
+    /// Called by the deserializer of a [`Value`](crate::Value): see [`value::encode`].
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Box<RawValue>, E> {
+        match value::encode(crate::to_vec)? {
+            Some(item) => self.visit_byte_buf(item),
+            None => Err(E::invalid_type(Unexpected::Unit, &self)),
+        }
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Box<RawValue>, E> {

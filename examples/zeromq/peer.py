@@ -14,9 +14,9 @@ import zmq
 
 sys.path.append(str(Path(__file__).parents[2] / "tests/interop/python"))
 
-from archive import Encoder, Resolver  # noqa: E402
 from archives import same  # noqa: E402
 from check import Numbers, Tensor  # noqa: E402
+from metadata import Encoder, Resolver  # noqa: E402
 from parts import join, split  # noqa: E402
 
 

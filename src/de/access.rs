@@ -6,9 +6,10 @@ use serde::de::{
     value::StrDeserializer,
 };
 
-use super::{Deserializer, invalid};
+use super::Deserializer;
 use crate::error::{Error, Result};
 use crate::io::source::Read;
+use crate::serde_model::invalid;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Left;
 

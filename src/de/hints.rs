@@ -3,15 +3,17 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::UnitVariant;
-use super::{Deserializer, Narrowing, invalid, runs, visit_numbers, wrong_number};
+use super::{Deserializer, runs};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::io::source::{Bytes, Read};
+use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Reader, Text};
+use crate::wire::reader::{Item, Reader};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -185,7 +187,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 let value = self.wire.within(0, value::read)?;
                 value::offer(value, || visitor.visit_unit())
             }
-            name::RAW => match self.wire.capture_whole()? {
+            name::RAW => match self.raw()? {
                 Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
                 Bytes::Copied(item) => visitor.visit_bytes(item),
                 Bytes::Owned(item) => visitor.visit_byte_buf(item),

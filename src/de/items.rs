@@ -5,14 +5,19 @@ use serde::de::{self, Unexpected, Visitor};
 use super::access::{EnumAccess, Map, Seq, UnitVariant};
 use super::shown::ShownTensor;
 use super::whole::WholeTensor;
-use super::{Deserializer, bulk, visit_numbers};
-use crate::error::{Category, Error, Result};
+use super::{Deserializer, bulk};
+use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
+use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Bytes, Read};
 use crate::meta::TensorMeta;
+use crate::serde_model::{invalid, visit_numbers, wrong_number};
+use crate::value;
+use crate::wire::encoded;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Item, Left, Text, unexpected_break};
+use crate::wire::reader::{Item, Left, Reader, unexpected_break};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::{Common, Kind, TensorItem};
 
@@ -278,6 +283,26 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         self.show_map(item, at, visitor)
     }
 
+    /// Reads the encoded bytes of an item. Payloads that are in buffers are put into it.
+    pub(super) fn raw(&mut self) -> Result<Bytes<'de, 'static>> {
+        let at = self.wire.offset();
+        // Items are borrowed here, because metadata is in memory.
+        let item = match self.wire.capture()? {
+            Bytes::Borrowed(item) => item,
+            other => return Ok(other),
+        };
+        let limits = self.wire.limits();
+        let whole = match self.wire.src.buffers() {
+            Some(buffers) if encoded::holds_reference(item) => {
+                let source = SegmentRead::new(item, at, buffers);
+                crate::to_vec(&value::read(&mut Reader::new(source, limits))?)?
+            }
+            _ => return Ok(Bytes::Borrowed(item)),
+        };
+        self.wire.charge(whole.len() as u64)?;
+        Ok(Bytes::Owned(whole))
+    }
+
     /// Reads a byte string that is in a buffer.
     pub(super) fn buffer_bytes<V: Visitor<'de>>(
         &mut self,
@@ -498,19 +523,4 @@ fn tag_name(tag: u64) -> &'static str {
         tag::BUFFER => "reference to a buffer",
         _ => "typed array",
     }
-}
-
-#[cold]
-pub(crate) fn invalid(found: Unexpected<'_>, expected: &dyn de::Expected) -> Error {
-    Error::new(Category::Data, format!("expected {expected}, found {found}"))
-}
-
-#[cold]
-pub(crate) fn wrong_number(number: Numeric, expected: &dyn de::Expected) -> Error {
-    let found = match number {
-        Numeric::Int { .. } => format!("integer {}", number.integer_digits().unwrap_or_default()),
-        Numeric::Single(value) => format!("single-precision float {value}"),
-        Numeric::Double(value) => format!("double-precision float {value}"),
-    };
-    invalid(Unexpected::Other(&found), expected)
 }

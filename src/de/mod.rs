@@ -8,7 +8,6 @@ mod items;
 mod runs;
 mod shown;
 mod stream;
-mod typed;
 mod whole;
 
 use std::io;
@@ -16,9 +15,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 
-pub(crate) use self::items::{invalid, wrong_number};
 pub use self::stream::StreamDeserializer;
-pub(crate) use self::typed::{Narrowing, one_more, visit_numbers};
 use crate::error::{Category, Error, Result};
 use crate::io::source::Source as _;
 pub use crate::io::source::{IoRead, Read, SliceRead};

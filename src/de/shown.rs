@@ -4,9 +4,9 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Deserializer;
-use super::typed::one_more;
 use crate::error::{Error, Result};
 use crate::io::source::{Bytes, Read};
+use crate::serde_model::one_more;
 use crate::wire::tensor::TensorItem;
 
 pub struct ShownTensor<'a, R> {

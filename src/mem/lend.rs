@@ -2,7 +2,7 @@
 //! carry it, for example because serde's calls are in between.
 
 use std::cell::Cell;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// A pointer to the value that is currently on offer, or null.
 pub struct Lent<T>(Cell<*mut T>);
@@ -47,6 +47,30 @@ impl<T: Default> Lent<T> {
     }
 }
 
+/// Like [`Lent`], for a value that the callee only looks at.
+pub struct LentRef<T>(Lent<Option<NonNull<T>>>);
+
+impl<T> LentRef<T> {
+    pub const fn new() -> Self {
+        Self(Lent::new())
+    }
+
+    /// Runs `during`. Meanwhile [`LentRef::look`] finds `value`.
+    pub fn offer<R>(&self, value: &T, during: impl FnOnce() -> R) -> R {
+        self.0.offer(Some(NonNull::from(value)), during)
+    }
+
+    /// Takes the value off offer and calls `look` with it, or with `None` if nothing is on offer.
+    pub fn look<R>(&self, look: impl FnOnce(Option<&T>) -> R) -> R {
+        let on_offer = self.0.take();
+        // SAFETY: the pointer was made from a reference that a call of `offer` has as its argument.
+        // That call is still running, on this thread: `Lent` only returns a value during its `offer`.
+        // So the referent is alive and shared until `look` returns, and `look` cannot keep the
+        // reference, because it must accept one of any lifetime.
+        look(on_offer.map(|value| unsafe { value.as_ref() }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +85,18 @@ mod tests {
             assert!(lent.take().is_empty());
         });
         assert!(lent.take().is_empty());
+    }
+
+    #[test]
+    fn references_are_seen_once_and_only_during_the_offer() {
+        let lent = LentRef::<String>::new();
+        let seen = || lent.look(|text| text.map(ToOwned::to_owned));
+        let (outer, inner) = ("outer".to_owned(), "inner".to_owned());
+        lent.offer(&outer, || {
+            lent.offer(&inner, || assert_eq!((seen(), seen()), (Some(inner.clone()), None)));
+            assert_eq!((seen(), seen()), (Some(outer.clone()), None));
+        });
+        assert_eq!(seen(), None);
     }
 
     #[test]

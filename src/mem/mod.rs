@@ -22,7 +22,7 @@ pub use append::{
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
-pub use lend::Lent;
+pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 pub use stream::append_block;

@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
 use crate::wire::head;
-use crate::wire::reader::{Reader, Text};
+use crate::wire::reader::Reader;
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::walk::{Event, Walk};
 

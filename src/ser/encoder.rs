@@ -5,7 +5,6 @@ use std::any::TypeId;
 use serde::Serialize;
 use serde::ser::{self, SerializeSeq as _, Serializer as _};
 
-use super::capture::{Capture, PutBlocks};
 use super::columns::{self, Columns};
 use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing, is_bool, is_never_none, is_number, plain};
@@ -13,9 +12,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
-use crate::raw;
+use crate::serde_model::{Capture, PutBlocks, blocks};
 use crate::value;
 use crate::wire::apart::{Apart, Target};
+use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
@@ -60,15 +60,15 @@ impl<O: Target> Writer<O> {
                 self.sink.head(head::SIMPLE, number)
             }
             (name::RAW, Slot::Raw) => value.serialize(Capture(|item: &[u8]| {
-                if raw::reads_as_none(item) {
+                if encoded::reads_as_none(item) {
                     self.mark_some()?;
                 }
-                if raw::is_deeper(item, self.depth) {
+                if encoded::is_deeper(item, self.depth) {
                     return Err(self.too_deep());
                 }
                 // In a message, readers reject the reference. In an archive, it would refer to a
                 // buffer of another value.
-                if self.sink.apart().is_some() && raw::holds_reference(item) {
+                if self.sink.apart().is_some() && encoded::holds_reference(item) {
                     return Err(reserved());
                 }
                 self.sink.put_slice(item)
@@ -231,26 +231,6 @@ impl<O: Target> Writer<O> {
         }
         seq.finish()
     }
-}
-
-/// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.
-pub fn blocks<T: Serialize + ?Sized>(
-    len: usize,
-    payload: &T,
-    mut put: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut left = len;
-    let put = Capture(|block: &[u8]| {
-        left = left.checked_sub(block.len()).ok_or_else(|| {
-            Error::data(format!("a tensor of {len} bytes has written more bytes than that"))
-        })?;
-        put(block)
-    });
-    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
-    if left != 0 {
-        return Err(Error::data(format!("a tensor of {len} bytes has written {left} bytes fewer")));
-    }
-    Ok(())
 }
 
 /// Writes a payload to a separate buffer. Returns the number of the buffer.

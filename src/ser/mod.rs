@@ -1,6 +1,5 @@
 //! Encoding: serde's [`Serializer`](serde::Serializer) for CBOR.
 
-mod capture;
 mod columns;
 mod compound;
 mod encoder;
@@ -14,9 +13,7 @@ use serde::ser;
 pub use crate::options::EncodeOptions;
 pub use crate::soft::SoftFail;
 
-pub(crate) use self::capture::Capture;
 use self::compound::{Compound, Sequence};
-pub(crate) use self::encoder::blocks;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink, Stage};
 use crate::wire::writer::Writer;

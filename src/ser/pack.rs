@@ -6,12 +6,12 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::Serializer;
 
-use super::capture::refuse;
 use super::compound::Compound;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
+use crate::serde_model::refuse;
 use crate::wire::apart::{Apart, Target};
 use crate::wire::head;
 use crate::wire::items::{Plain, signed};

@@ -8,11 +8,11 @@ use serde::de::{self, Deserialize, Unexpected, Visitor};
 use self::access::{Entries, Items, Shown, Variant};
 use self::within::Within;
 use super::{Value, offer};
-use crate::de::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot, name};
 use crate::meta::{Order, TensorMeta};
+use crate::serde_model::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::shape::Shape;
 use crate::wire::number::Numeric;
 use crate::wire::tag;
@@ -60,9 +60,9 @@ impl<'de> Node<'de> {
                     Self::Owned(value) => value,
                     Self::Borrowed(value) => value.clone(),
                 };
-                offer(value, || visitor.visit_unit())
+                offer::offer(value, || visitor.visit_unit())
             }
-            name::RAW => visitor.visit_byte_buf(crate::to_vec(self.value())?),
+            name::RAW => offer::offer_to_encode(self.value(), || visitor.visit_unit()),
             _ => visitor.visit_newtype_struct(Within { node: self, somes }),
         }
     }

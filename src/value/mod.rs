@@ -14,25 +14,24 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-pub use crate::raw::RawValue;
+pub use crate::mem::RawValue;
 pub use crate::tensor::numbers::Numbers;
 pub(crate) use columns::read_row;
 pub use de::from_value;
 pub use index::Index;
-pub(crate) use offer::offer;
+pub(crate) use offer::{encode, offer};
 pub use ser::to_value;
 pub(crate) use ser::{key_text, tensor_of};
 
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::handoff::{self, Slot, name};
-use crate::io::segment_read::SegmentRead;
 use crate::io::source::{Bytes, Read};
-use crate::raw;
 use crate::tensor::DynTensor;
 use crate::wire::head;
 use crate::wire::number::Numeric;
-use crate::wire::reader::{Left, Reader, Text, unexpected_break};
+use crate::wire::reader::{Left, Reader, unexpected_break};
+use crate::wire::strings::Text;
 use crate::wire::tag;
 use crate::wire::tensor::Kind;
 
@@ -208,28 +207,6 @@ fn read_tensor<'de, R: Read<'de>>(wire: &mut Reader<R>, tag: u64, at: u64) -> Re
         (Kind::Bytes, Elements::U8(bytes)) => Value::Bytes(bytes),
         (_, elements) => Value::Numbers(Box::new(Numbers(elements))),
     })
-}
-
-impl<'de, R: Read<'de>> Reader<R> {
-    /// Like [`Reader::capture`], but the result contains the payloads that are in buffers.
-    pub fn capture_whole(&mut self) -> Result<Bytes<'de, 'static>> {
-        let at = self.offset();
-        // Items are borrowed here, because metadata is in memory.
-        let item = match self.capture()? {
-            Bytes::Borrowed(item) => item,
-            other => return Ok(other),
-        };
-        let limits = self.limits();
-        let whole = match self.src.buffers() {
-            Some(buffers) if raw::holds_reference(item) => {
-                let source = SegmentRead::new(item, at, buffers);
-                crate::to_vec(&read(&mut Reader::new(source, limits))?)?
-            }
-            _ => return Ok(Bytes::Borrowed(item)),
-        };
-        self.charge(whole.len() as u64)?;
-        Ok(Bytes::Owned(whole))
-    }
 }
 
 impl Serialize for Value {

@@ -3,16 +3,17 @@
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
-use super::{Value, from_value};
-use crate::de::one_more;
+use super::{Value, from_value, read};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::io::source::SliceRead;
 use crate::meta::TensorMeta;
-use crate::options::EncodeOptions;
-use crate::ser::{Capture, blocks};
+use crate::options::{EncodeOptions, Limits};
+use crate::serde_model::{Capture, blocks, one_more};
 use crate::tensor::numbers::Numbers;
 use crate::tensor::{DynTensor, Tensor};
+use crate::wire::reader::Reader;
 use crate::wire::tag;
 
 /// Converts a value to a [`Value`]. Tensors are copied once.
@@ -69,7 +70,8 @@ impl ValueSerializer {
                     item.extend_from_slice(block);
                     Ok(())
                 }))?;
-                crate::from_slice(&item)
+                let mut wire = Reader::new(SliceRead::new(&item), Limits::default());
+                read(&mut wire).map_err(|error| error.at(0))
             }
             _ => value.serialize(self),
         }

@@ -3,11 +3,13 @@
 
 pub mod apart;
 pub mod columns;
+pub mod encoded;
 pub mod head;
 pub mod items;
 pub mod number;
 pub mod payload;
 pub mod reader;
+pub mod strings;
 pub mod tag;
 pub mod tensor;
 pub mod walk;

@@ -29,8 +29,10 @@ fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> bool 
         let bytes = tenarc::ser::to_vec_with(value, columns(typed_arrays)).unwrap();
         found |= bytes.windows(4).any(|four| four == b"TCOL");
         assert_eq!(tenarc::from_slice::<T>(&bytes).unwrap(), *value, "from a slice");
-        assert_eq!(tenarc::from_reader::<_, T>(OneByte(&bytes[..])).unwrap(), *value);
-        assert_eq!(tenarc::from_reader::<_, T>(Ragged::new(&bytes, 5)).unwrap(), *value);
+        if bytes.len() < 100_000 {
+            assert_eq!(tenarc::from_reader::<_, T>(OneByte(&bytes[..])).unwrap(), *value);
+            assert_eq!(tenarc::from_reader::<_, T>(Ragged::new(&bytes, 5)).unwrap(), *value);
+        }
         let from_columns: Value = tenarc::from_slice(&bytes).unwrap();
         assert_eq!(from_columns.to_string(), as_value.to_string(), "as a value");
         let kept: Box<tenarc::value::RawValue> = tenarc::from_slice(&bytes).unwrap();
@@ -276,7 +278,7 @@ fn adjacent() -> impl Strategy<Value = Adjacent> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 24 } else { 256 }))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 256 }))]
 
     #[test]
     fn structs_of_everything(rows in vec(everything(), 16..24)) {

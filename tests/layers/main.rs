@@ -1,31 +1,77 @@
-//! Modules use only the modules that the table in `CONTRIBUTING.md` allows ("Who may know whom").
+//! Modules use only the modules that the table in `CONTRIBUTING.md` allows ("Who may know whom"), and no two of them
+//! use each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
 fn modules_use_only_those_above_them() {
     let layers = layers();
-    let exports = exports();
+    for file in sources(Path::new("src")) {
+        let module = top_module(&file);
+        assert!(module == "lib" || layers.contains_key(&module), "{module} is not in the table");
+    }
     let mut wrong = Vec::new();
+    for Use { module, used, place } in uses() {
+        if layers[&used] > layers[&module] {
+            wrong.push(format!("{place}: {module} uses {used}"));
+        }
+    }
+    assert!(wrong.is_empty(), "modules use others that stand below them:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_modules_use_each_other() {
+    let pairs: Vec<_> = uses().into_iter().map(|each| (each.module, each.used)).collect();
+    assert_eq!(circle(&pairs), BTreeSet::new());
+}
+
+/// The modules that form circles, and those between two circles. Empty if there is no circle. In each pair, the
+/// first module uses the second.
+fn circle(pairs: &[(String, String)]) -> BTreeSet<&str> {
+    let mut left: BTreeSet<&str> = pairs.iter().map(|(from, _)| from.as_str()).collect();
+    loop {
+        let within = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
+        let within = within.filter(|(from, to)| left.contains(from) && left.contains(to));
+        // A module that uses none of the others, or that none of them uses, is not part of a circle.
+        let (users, targets): (BTreeSet<_>, BTreeSet<_>) = within.unzip();
+        let next = &users & &targets;
+        if next == left {
+            return left;
+        }
+        left = next;
+    }
+}
+
+/// That a module uses another one.
+struct Use {
+    module: String,
+    used: String,
+    /// The file and the line.
+    place: String,
+}
+
+/// What each module uses of the others.
+fn uses() -> Vec<Use> {
+    let exports = exports();
+    let mut found = Vec::new();
     for file in sources(Path::new("src")) {
         let module = top_module(&file);
         if module == "lib" {
             continue;
         }
-        let layer = layers.get(&module).unwrap_or_else(|| panic!("{module} is not in the table"));
         let text = fs::read_to_string(&file).unwrap();
-        for (line, name) in used(&text) {
+        for (line, name) in names(&text) {
             let used = exports.get(name).map_or(name, String::as_str);
             // What is no module is a macro, or is in `lib.rs`.
-            if layers.get(used).is_none_or(|above| above <= layer) {
-                continue;
+            if used != module && module_exists(used) {
+                let place = format!("{}:{line}", file.display());
+                found.push(Use { module: module.clone(), used: used.into(), place });
             }
-            wrong.push(format!("{}:{line}: {module} uses {used}", file.display()));
         }
     }
-    assert!(wrong.is_empty(), "lower modules use higher ones:\n{}", wrong.join("\n"));
+    found
 }
 
 /// Each module of the table and the number of its line.
@@ -87,8 +133,8 @@ fn top_module(file: &Path) -> String {
 
 /// The names behind each `crate::`, with the numbers of their lines. Comments and what is
 /// compiled for tests only are left out.
-fn used(text: &str) -> Vec<(usize, &str)> {
-    let mut used = Vec::new();
+fn names(text: &str) -> Vec<(usize, &str)> {
+    let mut names = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((at, line)) = lines.next() {
         if line == "#[cfg(test)]" {
@@ -104,10 +150,10 @@ fn used(text: &str) -> Vec<(usize, &str)> {
             let rest = &code[start + before.len()..];
             let name = rest.split(|c: char| !is_of_name(c)).next().unwrap_or_default();
             assert!(!name.is_empty(), "line {}: one `use crate::` for each module: {line}", at + 1);
-            used.push((at + 1, name));
+            names.push((at + 1, name));
         }
     }
-    used
+    names
 }
 
 fn is_of_name(c: char) -> bool {
@@ -115,7 +161,7 @@ fn is_of_name(c: char) -> bool {
 }
 
 #[test]
-fn uses_are_found_in_code_but_not_in_tests_and_comments() {
+fn names_are_found_in_code_but_not_in_tests_and_comments() {
     let text = "\
 use crate::io::lock;
 //! [`crate::doc`]
@@ -128,5 +174,16 @@ mod tests {
 use crate::test;
 pub(crate) use crate::last::Name;
 ";
-    assert_eq!(used(text), [(1, "io"), (3, "Error"), (3, "wire"), (10, "last")]);
+    assert_eq!(names(text), [(1, "io"), (3, "Error"), (3, "wire"), (10, "last")]);
+}
+
+#[test]
+fn circles_of_any_length_are_found() {
+    let pairs = |texts: &[&str]| {
+        let pairs = texts.iter().map(|text| text.split_once(' ').unwrap());
+        pairs.map(|(from, to)| (from.to_owned(), to.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(circle(&pairs(&["a b", "a c", "b d", "c d"])), BTreeSet::new());
+    assert_eq!(circle(&pairs(&["a b", "b a", "b c", "d a"])), BTreeSet::from(["a", "b"]));
+    assert_eq!(circle(&pairs(&["a b", "b c", "c a", "c d"])), BTreeSet::from(["a", "b", "c"]));
 }

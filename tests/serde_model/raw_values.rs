@@ -117,6 +117,33 @@ fn raw_values_decode_later_and_pass_through_values() {
 }
 
 #[test]
+fn values_are_encoded_into_raw_values() {
+    let tensor = tenarc::to_value(&tenarc::Tensor(vec![1u8, 2])).unwrap();
+    let value = Value::Array(vec![tensor, Value::Tag(0, Box::new("x".into()))]);
+    let content = RawValue::from_bytes(&encode(&value)).unwrap().to_owned();
+    assert_eq!(Box::<RawValue>::deserialize(&value).unwrap(), content);
+    let fields = [("id", 1.into()), ("content", value), ("after", 2.into())];
+    let envelope: OwnedEnvelope = tenarc::from_value(Value::from_iter(fields)).unwrap();
+    assert_eq!(envelope, OwnedEnvelope { id: 1, content, after: 2 });
+
+    let error = <&RawValue>::deserialize(&Value::Null).unwrap_err().to_string();
+    assert!(
+        error.contains("a value that is not encoded, expected an encoded item in a slice"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_value_that_cannot_be_encoded_is_no_raw_value() {
+    let deep = (0..129).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    for (value, category) in [(deep, Category::Limit), (Value::Simple(24), Category::Data)] {
+        let expected = tenarc::to_vec(&value).unwrap_err();
+        let error = tenarc::from_value::<Box<RawValue>>(value).unwrap_err();
+        assert_eq!((error.category(), error.to_string()), (category, expected.to_string()));
+    }
+}
+
+#[test]
 fn a_raw_value_cannot_be_borrowed_from_a_reader() {
     #[derive(Debug)]
     struct Taken;

@@ -9,12 +9,13 @@ use super::access::{
 };
 use super::with_item;
 use crate::de::access::UnitVariant;
-use crate::de::{Narrowing, bulk, invalid, one_more, visit_numbers, wrong_number};
+use crate::de::bulk;
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::name;
 use crate::io::source::Bytes;
+use crate::serde_model::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::columns::{Allowance, Column, Cuts, Field, Kind, NumberType, TextData};
 use crate::wire::number::Numeric;

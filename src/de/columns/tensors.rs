@@ -4,14 +4,15 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
+use crate::de::bulk;
 use crate::de::items::show;
-use crate::de::{Narrowing, bulk, invalid, visit_numbers};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
 use crate::io::source::Bytes;
 use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
+use crate::serde_model::{Narrowing, invalid, visit_numbers};
 use crate::shape::Shape;
 use crate::wire::columns::{Column, Kind, Tensors};
 use crate::wire::number::Numeric;

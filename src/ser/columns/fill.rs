@@ -15,8 +15,8 @@ use crate::mem;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::compound::unpaired;
-use crate::ser::encoder::blocks;
 use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number, number};
+use crate::serde_model::blocks;
 use crate::value;
 use crate::wire::writer::Writer;
 

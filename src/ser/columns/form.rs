@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::ser::{Impossible, Serializer};
 
 use crate::handoff::name;
-use crate::ser::capture::refuse;
+use crate::serde_model::refuse;
 
 /// Whether the value is a struct, a tuple or an enum, or contains one as `Some` or as a newtype.
 pub fn is_record<T: Serialize + ?Sized>(value: &T) -> bool {

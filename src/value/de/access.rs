@@ -3,8 +3,8 @@
 use serde::de::{self, Deserialize, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
 
 use super::Node;
-use crate::de::invalid;
 use crate::error::{Error, Result};
+use crate::serde_model::invalid;
 use crate::tensor::DynTensor;
 
 pub struct Items<I> {

@@ -13,7 +13,8 @@ use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::{Order, TensorMeta};
 use crate::shape::Shape;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Left, Reader, Text, not_utf8};
+use crate::wire::reader::{Left, Reader};
+use crate::wire::strings::{Text, not_utf8};
 use crate::wire::tag;
 use crate::wire::tensor::{self, Payload, TensorItem};
 

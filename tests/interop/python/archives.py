@@ -20,8 +20,9 @@ import numpy as np
 from cbor2 import CBORTag
 
 import check
-from archive import Damaged, Resolver, Writer, find_segments, read_archive
+from archive import Damaged, Writer, find_segments, read_archive
 from check import Mismatch, Numbers, Tensor, compare, describe, plain, samples
+from metadata import Resolver
 
 
 def rewrite(segments, ends):

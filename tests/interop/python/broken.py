@@ -3,8 +3,9 @@
 import cbor2
 import numpy as np
 
-from archive import BLOCK, BUFFER, END, HASHES, HEADER, RECORD, hash_of, hashed, text_or_null
+from archive import BLOCK, END, HASHES, HEADER, RECORD, hash_of, hashed, text_or_null
 from heads import array, break_, bytes_, chunks, head, tag
+from metadata import BUFFER
 
 FIRST, SECOND = (np.arange(3, dtype="<f4") + start for start in (0, 10))
 BUFFERS = [FIRST.tobytes(), SECOND.tobytes()]

@@ -12,17 +12,16 @@ from archive import (
     HASHES,
     HEADER,
     Damaged,
-    Encoder,
     Input,
-    Mismatch,
-    Resolver,
     hash_of,
     hashed,
     header_fields,
     read_header,
     record,
 )
+from check import Mismatch
 from heads import bytes_
+from metadata import Encoder, Resolver
 
 
 class Parts(NamedTuple):

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use crate::error::{Error, Result};
+use crate::handoff::{self, Slot};
 use crate::io::sink::{Overflow, Sink};
 
 /// Defines serializer methods that always return `$error`.
@@ -149,7 +150,7 @@ macro_rules! refuse {
     )*};
 }
 
-pub(super) use refuse;
+pub(crate) use refuse;
 
 /// A serializer that accepts a byte string, or a sequence of byte strings, and calls the function with
 /// each of them.
@@ -210,6 +211,26 @@ impl Serializer for CaptureBlock<'_> {
     }
 
     refuse!(not_bytes(); bool scalars numbers wrappers seq compounds);
+}
+
+/// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.
+pub fn blocks<T: Serialize + ?Sized>(
+    len: usize,
+    payload: &T,
+    mut put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut left = len;
+    let put = Capture(|block: &[u8]| {
+        left = left.checked_sub(block.len()).ok_or_else(|| {
+            Error::data(format!("a tensor of {len} bytes has written more bytes than that"))
+        })?;
+        put(block)
+    });
+    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
+    if left != 0 {
+        return Err(Error::data(format!("a tensor of {len} bytes has written {left} bytes fewer")));
+    }
+    Ok(())
 }
 
 /// Slices from this length on are appended as blocks.

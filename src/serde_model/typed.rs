@@ -6,10 +6,9 @@ use half::{bf16, f16};
 use serde::de::{self, DeserializeSeed, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::{invalid, wrong_number};
+use super::{invalid, one_more, wrong_number};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::options::Limits;
 use crate::wire::{self, number::Numeric};
 
 /// The type of the elements.
@@ -145,15 +144,6 @@ impl<'de, const KIND: u8> de::SeqAccess<'de> for TypedSeq<'_, KIND> {
     fn size_hint(&self) -> Option<usize> {
         Some(self.rest.len() / self.size())
     }
-}
-
-/// Adds one to the number of options that were entered around one value. Fails if there are too many: a
-/// recursive type such as `struct A(Option<Box<A>>)` could otherwise recurse forever.
-pub fn one_more(somes: usize) -> Result<usize> {
-    if somes < Limits::DEFAULT_DEPTH {
-        return Ok(somes + 1);
-    }
-    Err(Error::limit("options are nested too deeply around one value"))
 }
 
 #[derive(Clone, Copy)]

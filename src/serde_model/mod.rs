@@ -1,0 +1,38 @@
+//! What all serializers and deserializers of this crate share: those for CBOR, and those for
+//! [`Value`](crate::Value).
+
+mod capture;
+mod typed;
+
+use serde::de::{Expected, Unexpected};
+
+pub(crate) use self::capture::refuse;
+pub use self::capture::{Capture, PutBlocks, blocks};
+pub use self::typed::{Narrowing, visit_numbers};
+use crate::error::{Category, Error, Result};
+use crate::options::Limits;
+use crate::wire::number::Numeric;
+
+#[cold]
+pub fn invalid(found: Unexpected<'_>, expected: &dyn Expected) -> Error {
+    Error::new(Category::Data, format!("expected {expected}, found {found}"))
+}
+
+#[cold]
+pub fn wrong_number(number: Numeric, expected: &dyn Expected) -> Error {
+    let found = match number {
+        Numeric::Int { .. } => format!("integer {}", number.integer_digits().unwrap_or_default()),
+        Numeric::Single(value) => format!("single-precision float {value}"),
+        Numeric::Double(value) => format!("double-precision float {value}"),
+    };
+    invalid(Unexpected::Other(&found), expected)
+}
+
+/// Adds one to the number of options that were entered around one value. Fails if there are too many: a
+/// recursive type such as `struct A(Option<Box<A>>)` could otherwise recurse forever.
+pub fn one_more(somes: usize) -> Result<usize> {
+    if somes < Limits::DEFAULT_DEPTH {
+        return Ok(somes + 1);
+    }
+    Err(Error::limit("options are nested too deeply around one value"))
+}
