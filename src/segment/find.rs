@@ -291,6 +291,10 @@ impl<'a> Search<'a, '_> {
             }
             // A tensor is a leaf. Any other tag has the same path as the item inside it.
             head::TAG if !tag::is_leaf(head.arg) => self.descend(steps, depth, last)?,
+            head::TAG if head.arg == tag::COLUMNS => {
+                let what = "the sequence is stored as columns, and a path cannot lead into it; load it as a whole";
+                return Err(Error::data(what).at(start as u64));
+            }
             _ => {
                 self.at = start;
                 self.skip()?;

@@ -83,8 +83,8 @@ pub fn tensor_at<'de>(
 /// Lists all tensors of a segment in the order of the metadata.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
-    inform(metadata, header, limits, &mut |path, item, describe| {
-        if item.kind != Kind::Bytes && path.is_named() {
+    inform(metadata, header, limits, &mut |place, item, describe| {
+        if item.kind != Kind::Bytes && place.path.is_named() && !place.in_columns {
             let Described { info, is_unique } = describe()?;
             if !is_unique {
                 let what = "no path leads to this tensor: a key on the way occurs twice in its map";
@@ -97,7 +97,8 @@ pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<Tens
     Ok(found)
 }
 
-/// For each buffer, the first payload that it holds. `None` if nothing refers to the buffer.
+/// For each buffer, the first payload that it holds. `None` if nothing refers to the buffer. A payload in
+/// columns has the path of the sequence that is stored as columns.
 pub fn in_buffers(
     metadata: &[u8],
     header: &Header,
@@ -128,7 +129,15 @@ struct Described {
 
 /// Callback for each payload. Gets its path, its item, and a function that builds its description.
 type Inform<'a> =
-    dyn FnMut(&Path, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
+    dyn FnMut(Place<'_>, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
+
+/// Where a payload is.
+#[derive(Clone, Copy)]
+pub struct Place<'p> {
+    pub path: &'p Path,
+    /// Whether it is in columns. The path is then that of the sequence which the columns stand for.
+    pub in_columns: bool,
+}
 
 fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
     let ambiguous = Ambiguous::of(Of::Tensors, metadata, limits)
@@ -139,16 +148,16 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());
-    visit(metadata, header, limits, &mut |path, item| {
+    visit(metadata, header, limits, &mut |place, item| {
         let mut describe = || {
-            let Written { text, is_unique } = ambiguous.written(path.components());
+            let Written { text, is_unique } = ambiguous.written(place.path.components());
             left = left.checked_sub(text.len()).ok_or_else(|| {
                 Error::limit(format!("paths of tensors take more than {most} bytes"))
             })?;
             Ok(Described { info: TensorInfo::of(text, item), is_unique })
         };
         if result.is_ok() {
-            result = each(path, item, &mut describe);
+            result = each(place, item, &mut describe);
         }
     })?;
     result
@@ -159,16 +168,16 @@ pub fn visit(
     metadata: &[u8],
     header: &Header,
     limits: Limits,
-    each: &mut dyn FnMut(&Path, &TensorItem),
+    each: &mut dyn FnMut(Place<'_>, &TensorItem),
 ) -> Result<()> {
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
-    let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path) };
-    let visited = visit.all(&mut |path, _, item| {
-        if let Some(path) = path {
-            each(path, item);
+    let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path), columns: None };
+    let visited = visit.all(&mut |place, _, item| {
+        if let Some(place) = place {
+            each(place, item);
         }
     });
     visited.map_err(|error| if path.0.is_empty() { error } else { error.in_field(path.text()) })?;
@@ -189,7 +198,8 @@ pub fn references(
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
-    Visit { metadata, base, wire: &mut wire, path: None }.all(&mut |_, at, item| each(at, item))
+    Visit { metadata, base, wire: &mut wire, path: None, columns: None }
+        .all(&mut |_, at, item| each(at, item))
 }
 
 /// Bytes of the shortest reference to a buffer: tag, array head, number.
@@ -208,9 +218,9 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
     Ok(seen.iter().position(|seen| !seen))
 }
 
-/// Callback for each tensor. Gets the path if paths are recorded, the offset after the item up to its
+/// Callback for each tensor. Gets the place if paths are recorded, the offset after the item up to its
 /// payload, and the item.
-type Each<'a> = dyn FnMut(Option<&Path>, u64, &TensorItem) + 'a;
+type Each<'a> = dyn FnMut(Option<Place<'_>>, u64, &TensorItem) + 'a;
 
 /// A walk over all items of the metadata.
 struct Visit<'v, 'de, R> {
@@ -220,6 +230,8 @@ struct Visit<'v, 'de, R> {
     wire: &'v mut Reader<R>,
     /// The path of the next item, if paths are recorded.
     path: Option<&'v mut Path>,
+    /// The depth of the walk outside the columns that it is in. Their parts have no paths.
+    columns: Option<usize>,
 }
 
 impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
@@ -236,12 +248,12 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                     // A text of definite length is read here. Another key may contain tensors, so the walk
                     // goes through it, and the key is read again after that.
                     let is_text = (0x60..0x7f).contains(&self.wire.initial()?);
-                    if self.path.is_some() && is_text {
+                    if self.has_path() && is_text {
                         text = Some(key(walk.take(self.wire))?);
                         self.leave();
                     }
                 }
-                Event::Value { key } if self.path.is_some() => {
+                Event::Value { key } if self.has_path() => {
                     self.enter(Step::InKey);
                     let key = text.take().map_or_else(|| self.key(key), Ok)?;
                     self.leave();
@@ -249,11 +261,16 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                 }
                 Event::Value { .. } => {}
                 Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME) => {}
+                Event::Tag(tag::COLUMNS) => {
+                    self.columns.get_or_insert(walk.depth() - 1);
+                }
                 Event::Tag(tag) => {
                     let wire = walk.take(self.wire);
                     if tag::is_array(tag) {
                         let item = wire.tensor(tag)?;
-                        each(self.path.as_deref(), wire.offset(), &item);
+                        let in_columns = self.columns.is_some();
+                        let place = self.path.as_deref().map(|path| Place { path, in_columns });
+                        each(place, wire.offset(), &item);
                         wire.skip_payload(&item)?;
                     } else {
                         wire.within(1, Reader::skip)?;
@@ -264,7 +281,11 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                     self.wire.skip_rest(head)?;
                     self.leave();
                 }
-                // A tag is no step.
+                Event::End { .. } if self.columns == Some(walk.depth()) => {
+                    self.columns = None;
+                    self.leave();
+                }
+                // Another tag ends when the item in it does, which has left the step.
                 Event::End { major: head::TAG, .. } => {}
                 Event::End { .. } => self.leave(),
             }
@@ -272,14 +293,22 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
         Ok(())
     }
 
+    fn has_path(&self) -> bool {
+        self.path.is_some() && self.columns.is_none()
+    }
+
     fn enter(&mut self, step: Step) {
-        if let Some(path) = &mut self.path {
+        if let Some(path) = &mut self.path
+            && self.columns.is_none()
+        {
             path.0.push(step);
         }
     }
 
     fn leave(&mut self) {
-        if let Some(path) = &mut self.path {
+        if let Some(path) = &mut self.path
+            && self.columns.is_none()
+        {
             path.0.pop();
         }
     }
@@ -300,9 +329,10 @@ pub fn entries(
     limits: Limits,
 ) -> Result<Vec<(String, Option<TensorMeta>)>> {
     let mut metas = HashMap::new();
-    visit(metadata, header, limits, &mut |path, item| {
-        if let [Step::Key(key)] = &path.0[..]
+    visit(metadata, header, limits, &mut |place, item| {
+        if let [Step::Key(key)] = &place.path.0[..]
             && item.kind != Kind::Bytes
+            && !place.in_columns
         {
             metas.insert(key.clone(), item.meta.clone());
         }

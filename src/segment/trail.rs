@@ -5,6 +5,7 @@ use crate::io::source::SliceRead;
 use crate::options::Limits;
 use crate::wire::head::{self, Parsed};
 use crate::wire::reader::Reader;
+use crate::wire::tag;
 
 /// Parses metadata while it is being written. Each call continues where the previous one ended, so that
 /// the metadata is parsed once in total.
@@ -17,6 +18,9 @@ pub struct Trail {
     at: usize,
     /// The arrays and maps that are not complete yet, outermost first.
     open: Vec<Frame>,
+    /// The number of arrays and maps around the last columns that were met. Parts of columns have the path
+    /// of the sequence.
+    columns: Option<usize>,
 }
 
 struct Frame {
@@ -42,7 +46,8 @@ impl Trail {
             Place::Value(key) => key.clone(),
             Place::Key(_) => Step::InKey,
         };
-        Path(self.open.iter().map(step).collect())
+        let around = self.columns.unwrap_or(usize::MAX);
+        Path(self.open.iter().take(around).map(step).collect())
     }
 
     /// Parses one head, and for a string also its content. Returns `false` if it is not complete yet.
@@ -51,7 +56,12 @@ impl Trail {
         let Parsed::Head(found, head_len) = head::parse(rest) else { return false };
         match found.major() {
             // The tagged item follows.
-            head::TAG => self.at += head_len,
+            head::TAG => {
+                self.at += head_len;
+                if found.arg == tag::COLUMNS {
+                    self.columns.get_or_insert(self.open.len());
+                }
+            }
             head::ARRAY | head::MAP => {
                 self.at += head_len;
                 let is_map = found.major() == head::MAP;
@@ -84,6 +94,9 @@ impl Trail {
     /// Called at the end of an array or map.
     fn close(&mut self, written: &[u8]) {
         self.open.pop();
+        if self.columns == Some(self.open.len()) {
+            self.columns = None;
+        }
         self.item(written);
     }
 

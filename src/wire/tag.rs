@@ -35,9 +35,9 @@ pub const fn is_array(tag: u64) -> bool {
 }
 
 /// Whether a tagged item has no items inside that a path can lead to: a tensor, a sequence of numbers, a
-/// reference to a buffer, or a big integer.
+/// reference to a buffer, columns, or a big integer.
 pub const fn is_leaf(tag: u64) -> bool {
-    matches!(tag, BIGNUM | NEGATIVE_BIGNUM) || is_array(tag)
+    matches!(tag, BIGNUM | NEGATIVE_BIGNUM | COLUMNS) || is_array(tag)
 }
 
 const fn own(name: [u8; 4]) -> u64 {

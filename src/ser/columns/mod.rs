@@ -111,6 +111,9 @@ impl Columns {
         {
             let left = self.total.map_or(usize::MAX, |total| total - self.written);
             let max = left.min(MAX_ROWS);
+            if max == 0 {
+                return Ok(Some(value));
+            }
             let mut direct = None;
             if self.total.is_some()
                 && let Some(whole) = Whole::of(writer, fixed)
