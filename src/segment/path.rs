@@ -248,7 +248,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                     self.enter(Step::Key(key.into_owned()));
                 }
                 Event::Value { .. } => {}
-                Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME) => {}
+                Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME | tag::COLUMNS) => {}
                 Event::Tag(tag) => {
                     let wire = walk.take(self.wire);
                     if tag::is_array(tag) {
