@@ -226,9 +226,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             }
         }
         let item = match next {
-            Item::Tag(
-                tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS),
-            ) => {
+            Item::Tag(tag @ (tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS)) => {
                 return Err(Self::wrong_item(at, Item::Tag(tag), &visitor));
             }
             Item::Tag(tag) => self.wire.tensor(tag).map_err(|error| error.at(at))?,

@@ -18,7 +18,8 @@ pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Va
         let mut left = wire.groups()?;
         let mut items = Vec::new();
         loop {
-            let group = wire.group(&mut left).map_err(|error| error.in_index(items.len() as u64))?;
+            let group =
+                wire.group(&mut left).map_err(|error| error.in_index(items.len() as u64))?;
             let Some(mut group) = group else { return Ok(Value::Array(items)) };
             let allowance = wire.allowance();
             for row in 0..group.rows {
@@ -32,7 +33,11 @@ pub(super) fn read_columns<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Va
 }
 
 /// Reads a row of a column.
-pub(crate) fn read_row(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<Value> {
+pub(crate) fn read_row(
+    column: &mut Column<'_>,
+    row: usize,
+    allowance: &Allowance,
+) -> Result<Value> {
     let at = column.at;
     row_of(column, row, allowance).map_err(|error| error.at(at))
 }

@@ -342,7 +342,8 @@ impl Writer {
         }
         let mut dims = vec![rows.len() as u64];
         dims.extend(shape.iter().map(|&dim| dim as u64));
-        let content: Vec<u8> = all.iter().flat_map(|tensor| tensor.le_bytes().into_owned()).collect();
+        let content: Vec<u8> =
+            all.iter().flat_map(|tensor| tensor.le_bytes().into_owned()).collect();
         if self.style.buffers {
             return Some(tensor_ref(dtype.name(), &dims, self.buffer(&content)));
         }
@@ -375,7 +376,8 @@ impl Writer {
             let content: Vec<u8> = codes.iter().map(|&code| code as u8).collect();
             self.typed("u8", &content)
         };
-        let mut items = vec![codes, array(&names.iter().map(|name| text(name)).collect::<Vec<_>>())];
+        let mut items =
+            vec![codes, array(&names.iter().map(|name| text(name)).collect::<Vec<_>>())];
         if contents.iter().any(|content| !content.is_empty()) {
             let mut columns = Vec::new();
             for content in &contents {
@@ -416,7 +418,13 @@ impl Writer {
             let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter().map(|(_, v)| v)).collect();
             if let Some((dtype, content)) = self.payload(&all) {
                 let entries: Vec<_> = names.iter().map(|name| (*name, null())).collect();
-                return Some(self.interleave(map(&entries), rows.len(), names.len(), dtype, &content));
+                return Some(self.interleave(
+                    map(&entries),
+                    rows.len(),
+                    names.len(),
+                    dtype,
+                    &content,
+                ));
             }
         }
         let mut fields = Vec::new();

@@ -24,9 +24,7 @@ fn the_example_of_the_specification() {
         id: u64,
         tag: String,
     }
-    let example = unhex(
-        "da54434f4c8202a2626964d84042070963746167836474657874d84042020163616263",
-    );
+    let example = unhex("da54434f4c8202a2626964d84042070963746167836474657874d84042020163616263");
     let fields = [("id", u8s(&[7, 9])), ("tag", texts(u8s(&[2, 1]), "abc"))];
     assert_eq!(hex(&one(2, map(&fields))), hex(&example));
     let expected = [Row { id: 7, tag: "ab".into() }, Row { id: 9, tag: "c".into() }];
@@ -54,7 +52,10 @@ fn numbers() {
 #[test]
 fn nulls_and_booleans() {
     rows(&one(3, kind("unit", &[])), "[null, null, null]");
-    rows(&one(9, kind("bool", &[bytes(&[0b0000_0101, 1])])), "[true, false, true, false, false, false, false, false, true]");
+    rows(
+        &one(9, kind("bool", &[bytes(&[0b0000_0101, 1])])),
+        "[true, false, true, false, false, false, false, false, true]",
+    );
     rows(&one(0, kind("bool", &[bytes(&[])])), "[]");
     assert_eq!(decode::<Vec<()>>(&one(3, kind("unit", &[]))), [(); 3]);
     assert_eq!(decode::<Vec<Option<u8>>>(&one(2, kind("unit", &[]))), [None; 2]);
@@ -125,7 +126,10 @@ fn lists_tuples_and_maps() {
     rows(&one(2, kind("list", &[unsigned(0), kind("unit", &[])])), "[[], []]");
     let nested = kind("list", &[u8s(&[1, 2]), u8s(&[1, 2, 3])]);
     rows(&one(2, kind("list", &[u8s(&[2, 0]), nested])), "[[[1], [2, 3]], []]");
-    rows(&one(2, kind("tuple", &[array(&[u8s(&[1, 2]), f32s(&[0.5, 1.5])])])), "[[1, 0.5_2], [2, 1.5_2]]");
+    rows(
+        &one(2, kind("tuple", &[array(&[u8s(&[1, 2]), f32s(&[0.5, 1.5])])])),
+        "[[1, 0.5_2], [2, 1.5_2]]",
+    );
     rows(&one(2, kind("tuple", &[array(&[])])), "[[], []]");
     rows(&one(2, map(&[])), "[{}, {}]");
     let entries = [u8s(&[1, 0, 2]), texts(u8s(&[1, 1, 1]), "abc"), u8s(&[1, 2, 3])];
@@ -155,8 +159,7 @@ fn enums() {
     let codes = [1, 0, 3, 1, 2];
     let document = one(5, kind("enum", &[u8s(&codes), names.clone(), contents.clone()]));
     rows(&document, r#"[{"B": 5}, "A", {"D": [9, "z"]}, {"B": 6}, {"C": {"x": 1, "y": true}}]"#);
-    let expected =
-        [Any::B(5), Any::A, Any::D(9, "z".into()), Any::B(6), Any::C { x: 1, y: true }];
+    let expected = [Any::B(5), Any::A, Any::D(9, "z".into()), Any::B(6), Any::C { x: 1, y: true }];
     assert_eq!(decode::<Vec<Any>>(&document), expected);
     let wide = u16s(&codes.map(u16::from));
     assert_eq!(decode::<Vec<Any>>(&one(5, kind("enum", &[wide, names, contents]))), expected);
@@ -205,7 +208,10 @@ fn anything() {
 #[test]
 fn groups_follow_each_other() {
     rows(&columns(&[]), "[]");
-    rows(&columns(&[(0, u8s(&[])), (2, u8s(&[1, 2])), (0, kind("unit", &[])), (1, f32s(&[3.0]))]), "[1, 2, 3.0_2]");
+    rows(
+        &columns(&[(0, u8s(&[])), (2, u8s(&[1, 2])), (0, kind("unit", &[])), (1, f32s(&[3.0]))]),
+        "[1, 2, 3.0_2]",
+    );
     let mut open = vec![0x9f];
     open.extend([unsigned(1), u8s(&[1]), unsigned(0), u8s(&[])].concat());
     open.push(0xff);
@@ -221,9 +227,7 @@ fn groups_follow_each_other() {
 #[test]
 fn in_buffers() {
     let reference = |number: u64| own(*b"TBUF", &array(&[unsigned(number)]));
-    let typed = |dtype: &str, number: u64| {
-        own(*b"TBUF", &array(&[text(dtype), unsigned(number)]))
-    };
+    let typed = |dtype: &str, number: u64| own(*b"TBUF", &array(&[text(dtype), unsigned(number)]));
     let fields = [
         ("number", typed("u8", 0)),
         ("text", kind("text", &[typed("u8", 0), reference(1)])),

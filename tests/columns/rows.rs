@@ -7,9 +7,9 @@ use std::fmt::Debug;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
+use tenarc::tensor::Order;
 use tenarc::value::RawValue;
 use tenarc::{DType, DynTensor, Tensor, Value};
-use tenarc::tensor::Order;
 use tenarc_test_support::builder::{map, simple};
 use tenarc_test_support::{decode, hex};
 
@@ -259,7 +259,9 @@ fn serde_attributes() {
             v.as_ref().unwrap().serialize(s)
         }
 
-        pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<u8>>, D::Error> {
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            d: D,
+        ) -> Result<Option<Option<u8>>, D::Error> {
             Option::deserialize(d).map(Some)
         }
     }
@@ -288,7 +290,8 @@ fn tensors() {
         (Tensor(all), Tensor(vec![f64::from(at); 3]), u32::from(at))
     };
     check(&(0..10).map(tensors).collect::<Vec<_>>());
-    let other = |at: usize| Tensor(DynTensor::new(DType::U8, &[at], Order::C, vec![1; at]).unwrap());
+    let other =
+        |at: usize| Tensor(DynTensor::new(DType::U8, &[at], Order::C, vec![1; at]).unwrap());
     check(&(0..5).map(other).collect::<Vec<_>>());
 }
 
@@ -306,7 +309,10 @@ fn everything_nested() {
             list: (0..at % 4).map(|n| vec![Some(kinds()[usize::from(n)].clone()), None]).collect(),
             map: (0..at % 3).map(|n| (format!("{n}"), (n, None))).collect(),
             next: (depth > 0 && at % 2 == 0).then(|| Box::new(deep(at + depth, depth - 1))),
-            tuple: ((at % 3 == 1).then_some([true, false, at % 2 == 0]), ByteBuf::from(vec![at; 3])),
+            tuple: (
+                (at % 3 == 1).then_some([true, false, at % 2 == 0]),
+                ByteBuf::from(vec![at; 3]),
+            ),
         }
     }
     check(&(0..30).map(|at| deep(at, 3)).collect::<Vec<_>>());

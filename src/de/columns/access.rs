@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
+use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::row::Row;
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
-use crate::wire::columns::{
-    Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData,
-};
+use crate::wire::columns::{Allowance, Column, Cuts, Enum, Field, Kind, Lengths, Maps, TextData};
 
 /// The elements of a row of lists.
 pub struct ListItems<'c, 'de> {
@@ -348,7 +346,7 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<()> {
-        self.read(|row| <()>::deserialize(row))
+        self.read(|row| row.unit(&"unit variant"))
     }
 
     #[inline]

@@ -31,7 +31,13 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
-        let mut groups = Groups { wire: &mut self.wire, left: &mut left, at: 0, allowance: &allowance, current: None };
+        let mut groups = Groups {
+            wire: &mut self.wire,
+            left: &mut left,
+            at: 0,
+            allowance: &allowance,
+            current: None,
+        };
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
         let value = visitor.visit_seq(&mut groups);

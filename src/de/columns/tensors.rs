@@ -31,9 +31,7 @@ impl<'de> Row<'_, 'de> {
                 show(meta, true, held, tensors.row(row.row), visitor)
             }
             // The form that other serde formats write for a tensor.
-            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) => {
-                visitor.visit_newtype_struct(row)
-            }
+            Kind::Structs(_) | Kind::Maps(_) | Kind::Enums(_) => visitor.visit_newtype_struct(row),
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
                 let range = cuts.range(row.row);
@@ -111,9 +109,10 @@ fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
         Kind::Numbers(numbers) => {
             let number = numbers.number(row);
             match number {
-                Numeric::Int { negative: false, .. } => {
-                    number.as_unsigned().and_then(|value| u64::try_from(value).ok()).map(Number::Unsigned)
-                }
+                Numeric::Int { negative: false, .. } => number
+                    .as_unsigned()
+                    .and_then(|value| u64::try_from(value).ok())
+                    .map(Number::Unsigned),
                 Numeric::Int { negative: true, .. } => numbers.integer(row).map(Number::Signed),
                 float => float.as_double().map(Number::Float),
             }

@@ -221,8 +221,10 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let len = self.array("the items of rows")?;
         if len != rows as u64 {
-            return Err(Error::data(format!("expected {rows} items for as many rows, found {len}"))
-                .at(at));
+            return Err(Error::data(format!(
+                "expected {rows} items for as many rows, found {len}"
+            ))
+            .at(at));
         }
         let base = self.offset();
         let items = Data::from(self.capture_run(rows)?);
@@ -308,7 +310,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         let len = self.array("the columns of variants")?;
         if len != counts.len() as u64 {
             let names = counts.len();
-            let what = format!("expected a column or null for each of {names} variants, found {len}");
+            let what =
+                format!("expected a column or null for each of {names} variants, found {len}");
             return Err(Error::data(what).at(at));
         }
         let mut columns = Vec::new();
@@ -335,7 +338,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         let kind = NumberType::of(&item.meta.dtype);
         let (Some(kind), tensor::Kind::Tensor) = (kind, item.kind) else {
             let dtype = &item.meta.dtype;
-            let what = format!("expected a tensor of numbers for interleaved columns, found {dtype}");
+            let what =
+                format!("expected a tensor of numbers for interleaved columns, found {dtype}");
             return Err(Error::data(what).at(at));
         };
         let width = names.count();

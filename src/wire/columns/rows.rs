@@ -65,12 +65,10 @@ impl Lengths<'_> {
     pub fn total(&self, rows: usize) -> Option<usize> {
         match self {
             Self::Same(len) => len.checked_mul(rows),
-            Self::Each(8, data) => {
-                (0..rows).try_fold(0usize, |sum, row| {
-                    let len = u64::from_le_bytes(word(data.as_slice(), row));
-                    sum.checked_add(usize::try_from(len).ok()?)
-                })
-            }
+            Self::Each(8, data) => (0..rows).try_fold(0usize, |sum, row| {
+                let len = u64::from_le_bytes(word(data.as_slice(), row));
+                sum.checked_add(usize::try_from(len).ok()?)
+            }),
             Self::Each(..) => (0..rows).try_fold(0usize, |sum, row| sum.checked_add(self.get(row))),
         }
     }
