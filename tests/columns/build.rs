@@ -64,6 +64,7 @@ pub fn null() -> Vec<u8> {
 
 /// How [`Writer`] writes columns where `SPEC.md` leaves a choice.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)]
 pub struct Style {
     /// Lengths, integers and codes of enums in wider types.
     pub wide: bool,
@@ -150,8 +151,10 @@ impl Writer {
         match lengths.split_first() {
             Some((first, rest)) if rest.iter().all(|len| len == first) => unsigned(*first as u64),
             _ => {
-                let content: Vec<u8> =
-                    lengths.iter().flat_map(|&len| (len as u16).to_le_bytes()).collect();
+                let content: Vec<u8> = lengths
+                    .iter()
+                    .flat_map(|&len| u16::try_from(len).unwrap().to_le_bytes())
+                    .collect();
                 self.typed("u16", &content)
             }
         }
@@ -230,7 +233,7 @@ impl Writer {
             return self.enums(rows);
         }
         match rows.iter().map(|row| row.as_map()).collect::<Option<Vec<_>>>() {
-            Some(all) => self.maps(&all).unwrap_or_else(|| Self::items(rows)),
+            Some(all) => self.maps(&all),
             None => Self::items(rows),
         }
     }
@@ -370,10 +373,11 @@ impl Writer {
             contents[code].extend(content);
         }
         let codes = if self.style.wide {
-            let content: Vec<u8> = codes.iter().flat_map(|&c| (c as u16).to_le_bytes()).collect();
+            let content: Vec<u8> =
+                codes.iter().flat_map(|&code| u16::try_from(code).unwrap().to_le_bytes()).collect();
             self.typed("u16", &content)
         } else {
-            let content: Vec<u8> = codes.iter().map(|&code| code as u8).collect();
+            let content: Vec<u8> = codes.iter().map(|&code| u8::try_from(code).unwrap()).collect();
             self.typed("u8", &content)
         };
         let mut items =
@@ -389,7 +393,7 @@ impl Writer {
     }
 
     /// Structs, if all keys are texts and come in one order; otherwise maps.
-    fn maps(&mut self, rows: &[&[(Value, Value)]]) -> Option<Vec<u8>> {
+    fn maps(&mut self, rows: &[&[(Value, Value)]]) -> Vec<u8> {
         let mut names: Vec<&str> = Vec::new();
         let mut is_struct = true;
         for (key, _) in rows.iter().flat_map(|row| row.iter()) {
@@ -412,19 +416,13 @@ impl Writer {
             let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
             let values: Vec<_> = entries.iter().map(|(_, value)| value).collect();
             let (keys, values) = (self.column(&keys, false), self.column(&values, false));
-            return Some(kind("map", &[lengths, keys, values]));
+            return kind("map", &[lengths, keys, values]);
         }
         if self.style.interleaved && rows.iter().all(|row| row.len() == names.len()) {
             let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter().map(|(_, v)| v)).collect();
             if let Some((dtype, content)) = self.payload(&all) {
                 let entries: Vec<_> = names.iter().map(|name| (*name, null())).collect();
-                return Some(self.interleave(
-                    map(&entries),
-                    rows.len(),
-                    names.len(),
-                    dtype,
-                    &content,
-                ));
+                return self.interleave(map(&entries), rows.len(), names.len(), dtype, &content);
             }
         }
         let mut fields = Vec::new();
@@ -445,6 +443,6 @@ impl Writer {
             };
             fields.push((name, column));
         }
-        Some(map(&fields))
+        map(&fields)
     }
 }

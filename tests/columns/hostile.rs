@@ -22,7 +22,7 @@ fn refused(document: &[u8], path: &str, what: &str) {
     let error = refuse::<Vec<IgnoredAny>>(document);
     assert!(error.to_string().contains(what), "{error}");
     assert_eq!(error.path(), path, "{error}");
-    assert!(error.offset().is_some_and(|at| at as usize <= document.len()), "{error}");
+    assert!(error.offset().is_some_and(|at| at <= document.len() as u64), "{error}");
     let error = refuse::<Value>(document);
     assert!(error.to_string().contains(what), "{error}");
     // What is skipped is not looked into, except that texts are UTF-8.
@@ -481,15 +481,17 @@ fn samples() -> Vec<Vec<u8>> {
     let row = |at: u8| Row {
         id: i64::from(at) - 3,
         name: "ß".repeat(at.into()),
-        on: at % 2 == 0,
+        on: at.is_multiple_of(2),
         any: match at % 3 {
             0 => Any::A,
             1 => Any::B(at.into()),
-            _ => Any::C { x: Some((at % 2 == 0).then_some(0.5)), y: vec![vec![at], vec![]] },
+            _ => {
+                Any::C { x: Some((at.is_multiple_of(2)).then_some(0.5)), y: vec![vec![at], vec![]] }
+            }
         },
         map: (0..at % 3).map(|key| (key, [0.5, f32::from(at)])).collect(),
-        mixed: if at % 2 == 0 { at.into() } else { "x".into() },
-        raw: (at % 2 == 0).then(|| serde_bytes::ByteBuf::from(vec![at; 2])),
+        mixed: if at.is_multiple_of(2) { at.into() } else { "x".into() },
+        raw: (at.is_multiple_of(2)).then(|| serde_bytes::ByteBuf::from(vec![at; 2])),
         tensor: Tensor(
             DynTensor::new(tenarc::DType::U16, &[2], tenarc::tensor::Order::C, vec![at; 4])
                 .unwrap(),

@@ -111,6 +111,7 @@ fn absent_values() {
         #[serde(default = "nine")]
         a: Option<u8>,
     }
+    #[allow(clippy::unnecessary_wraps)] // As serde calls it.
     fn nine() -> Option<u8> {
         Some(9)
     }

@@ -109,7 +109,7 @@ fn the_limit_on_memory_covers_columns() {
     from_slice_with::<Value>(&document, options(1 << 20)).unwrap();
     let error = from_slice_with::<Value>(&document, options(110_000)).unwrap_err();
     assert_eq!(error.category(), Category::Limit, "{error}");
-    let lists = one(100, kind("list", &[unsigned(250), f32s(&[1.0; 25_000])]));
+    let lists = one(100, kind("list", &[unsigned(250), f32s(&vec![1.0; 25_000])]));
     from_slice_with::<Vec<Vec<f32>>>(&lists, options(110_000)).unwrap();
     let error = from_slice_with::<Vec<Vec<f32>>>(&lists, options(90_000)).unwrap_err();
     assert_eq!((error.category(), &error.path()[..2]), (Category::Limit, "89"), "{error}");

@@ -91,8 +91,8 @@ fn kinds() -> Vec<Kind> {
         all.push(Kind::Unit);
         all.push(Kind::Pair(-300 + i16::from(at), "pair".repeat(at.into())));
         all.push(Kind::Nothing(()));
-        let name = (at % 2 == 0).then(|| format!("name {at}"));
-        all.push(Kind::Fields { on: at % 3 == 0, name });
+        let name = (at.is_multiple_of(2)).then(|| format!("name {at}"));
+        all.push(Kind::Fields { on: at.is_multiple_of(3), name });
     }
     all
 }
@@ -255,6 +255,7 @@ fn serde_attributes() {
         use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
         #[allow(clippy::ref_option)]
+        #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.
         pub fn serialize<S: Serializer>(v: &Option<Option<u8>>, s: S) -> Result<S::Ok, S::Error> {
             v.as_ref().unwrap().serialize(s)
         }
@@ -266,9 +267,9 @@ fn serde_attributes() {
         }
     }
     let skips = |at: u8| Skips {
-        a: (at % 2 == 0).then_some(at),
+        a: (at.is_multiple_of(2)).then_some(at),
         b: vec![at; usize::from(at % 3)],
-        c: at % 5 == 0,
+        c: at.is_multiple_of(5),
         d: [None, Some(None), Some(Some(at))][usize::from(at % 3)],
         e: 0,
     };
@@ -308,9 +309,10 @@ fn everything_nested() {
         Deep {
             list: (0..at % 4).map(|n| vec![Some(kinds()[usize::from(n)].clone()), None]).collect(),
             map: (0..at % 3).map(|n| (format!("{n}"), (n, None))).collect(),
-            next: (depth > 0 && at % 2 == 0).then(|| Box::new(deep(at + depth, depth - 1))),
+            next: (depth > 0 && at.is_multiple_of(2))
+                .then(|| Box::new(deep(at + depth, depth - 1))),
             tuple: (
-                (at % 3 == 1).then_some([true, false, at % 2 == 0]),
+                (at % 3 == 1).then_some([true, false, at.is_multiple_of(2)]),
                 ByteBuf::from(vec![at; 3]),
             ),
         }

@@ -297,7 +297,7 @@ pub struct Variant<'c, 'de> {
     taken: &'c mut bool,
 }
 
-impl<'c, 'de> Variant<'c, 'de> {
+impl<'de> Variant<'_, 'de> {
     pub fn visit<V: Visitor<'de>>(
         key: Key<'_, 'de>,
         content: Content<'_, 'de>,
