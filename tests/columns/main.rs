@@ -1,4 +1,15 @@
-//! A sequence that is written as columns is read as the same sequence, whatever its elements are.
+//! A sequence that is written as columns is read as the array that it stands for (`SPEC.md`, section 3.1),
+//! whatever its elements are.
 
+// What is tested is the data model, and floats bit for bit. Types stand beside the rows that are read into them.
+#![allow(clippy::option_option, clippy::float_cmp, clippy::items_after_statements)]
+
+mod build;
+mod hostile;
+mod kinds;
+mod limits;
+mod rows;
 mod same_as_rows;
+mod tensors;
+mod types;
 mod written;

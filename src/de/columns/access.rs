@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde::de::{self, Deserialize, DeserializeSeed, Visitor};
+use serde::de::{self, DeserializeSeed, Visitor};
 
 use super::row::Row;
 use crate::de::access::key_text;
@@ -297,7 +297,7 @@ pub struct Variant<'c, 'de> {
     taken: &'c mut bool,
 }
 
-impl<'c, 'de> Variant<'c, 'de> {
+impl<'de> Variant<'_, 'de> {
     pub fn visit<V: Visitor<'de>>(
         key: Key<'_, 'de>,
         content: Content<'_, 'de>,
@@ -346,7 +346,7 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<()> {
-        self.read(|row| <()>::deserialize(row))
+        self.read(|row| row.unit(&"unit variant"))
     }
 
     #[inline]

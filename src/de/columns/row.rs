@@ -80,6 +80,19 @@ impl<'c, 'de> Row<'c, 'de> {
         if left == 0 { Ok(value) } else { Err(more(left, what)) }
     }
 
+    /// Reads a unit: null, or an empty array, which some other encoders write.
+    pub(super) fn unit(self, expected: &dyn de::Expected) -> Result<()> {
+        let row = self.inner();
+        or_item!(row, de => de.unit(expected));
+        let is_unit = match &mut row.column.kind {
+            Kind::Unit | Kind::Optional(_) => true,
+            Kind::Lists(lists) => lists.0.range(row.row).is_empty(),
+            Kind::Tuples(columns) => columns.is_empty(),
+            _ => false,
+        };
+        if is_unit { Ok(()) } else { Err(row.wrong(expected)) }
+    }
+
     /// Reads a row that is an array.
     fn seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let Self { column, row, allowance, .. } = self;
@@ -380,16 +393,8 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_unit(visitor));
-        let is_unit = match &mut row.column.kind {
-            Kind::Unit | Kind::Optional(_) => true,
-            // An empty array, which some other encoders write.
-            Kind::Lists(lists) => lists.0.range(row.row).is_empty(),
-            Kind::Tuples(columns) => columns.is_empty(),
-            _ => false,
-        };
-        if is_unit { visitor.visit_unit() } else { Err(row.wrong(&visitor)) }
+        self.unit(&visitor)?;
+        visitor.visit_unit()
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(

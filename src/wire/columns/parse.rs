@@ -252,7 +252,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                     };
                     return Err(Error::data(format!("{what}, found code {highest}")).at(at));
                 }
-                let some = bytes.iter().filter(|&&code| code == 1).count();
+                let some = bytes.iter().map(|&code| usize::from(code == 1)).sum();
                 (Codes::Bytes(codes, highest == 2), some)
             }
             Block::Numbers(kind, _) => {
@@ -673,7 +673,7 @@ fn check_bits(bits: Data<'_>, rows: usize) -> Result<Data<'_>> {
         return Err(Error::data(what));
     }
     let last = bits.as_slice().last().copied().unwrap_or_default();
-    if rows % 8 != 0 && last >> (rows % 8) != 0 {
+    if !rows.is_multiple_of(8) && last >> (rows % 8) != 0 {
         return Err(Error::data("the unused bits after the last row must be 0"));
     }
     Ok(bits)

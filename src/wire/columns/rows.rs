@@ -181,7 +181,7 @@ impl<'de> Optional<'de> {
             Codes::Bits(bits) => bits.count(self.row..row),
             Codes::Bytes(data, _) => {
                 let codes = data.as_slice().get(self.row..row).unwrap_or_default();
-                codes.iter().filter(|&&code| code == 1).count()
+                codes.iter().map(|&code| usize::from(code == 1)).sum()
             }
         };
         self.row = row;

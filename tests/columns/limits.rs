@@ -1,0 +1,195 @@
+//! Columns keep within the limits on nesting and memory. Rows that take no bytes are limited, too.
+
+use serde::de::IgnoredAny;
+use tenarc::de::{DecodeOptions, Limits, from_reader_with, from_slice_with};
+use tenarc::error::Category;
+use tenarc::{DynTensor, Tensor, Value};
+use tenarc_test_support::alloc::{peak_of, refusing_above};
+use tenarc_test_support::builder::{array, bytes, map, own, text, unsigned};
+use tenarc_test_support::{everywhere, refuse};
+
+use crate::build::{columns, f32s, kind, null, one, tensor, texts, u8s};
+
+#[track_caller]
+fn too_many(document: &[u8]) {
+    refusing_above(1 << 20, || {
+        let error = refuse::<Vec<IgnoredAny>>(document);
+        assert_eq!(error.category(), Category::Limit, "{error}");
+        assert!(error.to_string().contains("more rows that take no bytes"), "{error}");
+    });
+}
+
+#[test]
+fn rows_without_bytes_are_limited() {
+    let most = 1 << 16;
+    let units = kind("unit", &[]);
+    // 2^40 rows in one column, and 2^24 + 1 in all.
+    too_many(&one(most, kind("list", &[unsigned(1 << 24), units.clone()])));
+    too_many(&one(1, kind("list", &[unsigned((1 << 24) + 1), units.clone()])));
+    tenarc::from_slice::<Vec<IgnoredAny>>(&one(
+        1,
+        kind("list", &[unsigned(1 << 24), units.clone()]),
+    ))
+    .unwrap();
+    let groups = |count: usize, column: Vec<u8>| columns(&vec![(most, column); count]);
+    tenarc::from_slice::<Vec<IgnoredAny>>(&groups(256, units.clone())).unwrap();
+    for column in [
+        units.clone(),
+        map(&[]),
+        kind("tuple", &[array(&[])]),
+        kind("list", &[unsigned(0), u8s(&[])]),
+        kind("map", &[unsigned(0), u8s(&[]), u8s(&[])]),
+        texts(unsigned(0), ""),
+        kind("bytes", &[unsigned(0), bytes(&[])]),
+        kind("interleaved", &[map(&[]), tensor(&[most, 0], f32s(&[]))]),
+        tensor(&[most, 0, 3], f32s(&[])),
+        // A field of the rows.
+        map(&[("a", units.clone()), ("b", kind("bool", &[bytes(&vec![0; 8192])]))]),
+    ] {
+        too_many(&groups(257, column));
+    }
+    // In all columns of a document together, and in the items of rows.
+    let quarter = one(1, kind("list", &[unsigned(1 << 22), units]));
+    let quarters = |count: usize| vec![quarter.clone(); count];
+    tenarc::from_slice::<Vec<IgnoredAny>>(&array(&quarters(5))).unwrap();
+    let read = |document: &[u8]| tenarc::from_slice::<Vec<Vec<Vec<()>>>>(document);
+    read(&array(&quarters(4))).unwrap();
+    let error = read(&array(&quarters(5))).unwrap_err();
+    assert_eq!((error.category(), &error.path()[..]), (Category::Limit, "4.0"), "{error}");
+    let items = |count: usize| one(count as u64, kind("rows", &[array(&quarters(count))]));
+    read(&items(4)).unwrap();
+    assert_eq!(read(&items(5)).unwrap_err().path(), "4.0");
+    // Each value of a stream has the whole limit.
+    let stream = quarters(8).concat();
+    let values = tenarc::Deserializer::from_slice(&stream).into_iter::<Vec<Vec<()>>>();
+    assert_eq!(values.map(Result::unwrap).count(), 8);
+}
+
+#[test]
+fn long_names_count_as_rows() {
+    let name = "n".repeat(1 << 20);
+    let bools = || kind("bool", &[bytes(&vec![0; 8192])]);
+    // 65,536 names of a megabyte from a megabyte.
+    too_many(&one(1 << 16, map(&[(&name, bools())])));
+    let codes = u8s(&vec![0; 1 << 16]);
+    too_many(&one(1 << 16, kind("enum", &[codes, array(&[text(&name)])])));
+    let few = map(&[(&name[..], u8s(&[1; 100]))]);
+    tenarc::from_slice::<Vec<IgnoredAny>>(&one(100, few)).unwrap();
+    let short = map(&[(&name[..256], bools())]);
+    tenarc::from_slice::<Vec<IgnoredAny>>(&columns(&vec![(1 << 16, short); 300])).unwrap();
+}
+
+#[test]
+fn values_take_memory_in_proportion() {
+    // Each group announces as many rows as are allowed, so that there are 2^24 maps with a long key.
+    let name = "n".repeat(256);
+    let group = || (1 << 16, map(&[(&name[..], kind("unit", &[]))]));
+    let document = columns(&vec![group(); 256]);
+    let (result, peak) = peak_of(|| tenarc::from_slice::<Value>(&document));
+    let error = result.unwrap_err();
+    assert!(error.to_string().contains("times as many bytes as the columns"), "{error}");
+    assert_eq!(error.category(), Category::Limit);
+    assert!(peak < 2 << 30, "{peak}");
+    // What is not made for this fits.
+    let bools: Vec<_> = (0..100).map(|at| format!("a field with number {at}")).collect();
+    let bools: Vec<_> =
+        bools.iter().map(|name| (&name[..], kind("bool", &[bytes(&[255; 125])]))).collect();
+    let value: Value = tenarc::from_slice(&one(1000, map(&bools))).unwrap();
+    assert_eq!(value[999]["a field with number 99"], Value::Bool(true));
+}
+
+#[test]
+fn the_limit_on_memory_covers_columns() {
+    let options =
+        |bytes| DecodeOptions::default().with_limits(Limits::default().with_max_alloc(bytes));
+    let document = one(1000, map(&[("text", texts(unsigned(100), &"x".repeat(100_000)))]));
+    from_reader_with::<_, Vec<IgnoredAny>>(&document[..], options(110_000)).unwrap();
+    let error = from_reader_with::<_, Vec<IgnoredAny>>(&document[..], options(90_000)).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    from_slice_with::<Value>(&document, options(1 << 20)).unwrap();
+    let error = from_slice_with::<Value>(&document, options(110_000)).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    let lists = one(100, kind("list", &[unsigned(250), f32s(&vec![1.0; 25_000])]));
+    from_slice_with::<Vec<Vec<f32>>>(&lists, options(110_000)).unwrap();
+    let error = from_slice_with::<Vec<Vec<f32>>>(&lists, options(90_000)).unwrap_err();
+    assert_eq!((error.category(), &error.path()[..2]), (Category::Limit, "89"), "{error}");
+    // In the items of rows, too.
+    let long = tenarc::to_vec(&vec![1u8; 10_000]).unwrap();
+    let items = one(20, kind("rows", &[array(&vec![long; 20])]));
+    from_slice_with::<Vec<Tensor<DynTensor>>>(&items, options(1 << 24)).unwrap();
+    let error = from_slice_with::<Vec<Tensor<DynTensor>>>(&items, options(1 << 20)).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+}
+
+#[test]
+fn lengths_that_are_not_there_take_no_memory() {
+    let claims = [
+        own(*b"TCOL", &[vec![0x9b], vec![0xff; 8], unsigned(1)].concat()),
+        one(1 << 16, kind("list", &[unsigned(1 << 40), u8s(&[])])),
+        one(1, [vec![0xbb], vec![0x0f; 8]].concat()),
+        one(1, kind("tuple", &[[vec![0x9b], vec![0x0f; 8]].concat()])),
+        one(1, kind("enum", &[u8s(&[0]), [vec![0x9b], vec![0x0f; 8]].concat()])),
+        one(
+            1,
+            kind("text", &[unsigned(1 << 40), [vec![0x7b], vec![0, 0, 1, 0, 0, 0, 0, 0]].concat()]),
+        ),
+        one(1, kind("interleaved", &[[vec![0x9b], vec![0x0f; 8]].concat(), null()])),
+        one(1 << 16, kind("rows", &[[vec![0x9a], vec![0, 1, 0, 0]].concat()])),
+    ];
+    for document in claims {
+        refusing_above(1 << 20, || {
+            for (source, result) in everywhere::<Vec<IgnoredAny>>(&document) {
+                // A reader fails by the limit on memory, as it does not know how much input follows.
+                assert!(result.is_err(), "{source}");
+            }
+            tenarc::from_slice::<Value>(&document).unwrap_err();
+        });
+    }
+}
+
+#[test]
+fn nesting_is_limited() {
+    /// The deepest limit with which a document is refused.
+    fn levels(document: &[u8]) -> usize {
+        let read = |levels| {
+            let limits = Limits::default().with_max_depth(levels);
+            let options = DecodeOptions::default().with_limits(limits);
+            let typed = from_slice_with::<Vec<IgnoredAny>>(document, options);
+            let value = from_slice_with::<Value>(document, options);
+            let skipped = from_slice_with::<IgnoredAny>(document, options);
+            assert_eq!(typed.is_ok(), value.is_ok(), "{levels}");
+            // Shapes are arrays too, but a tensor takes three levels in any case.
+            assert!(typed.is_err() || skipped.is_ok(), "{levels}");
+            typed.is_ok()
+        };
+        (0..100).find(|&levels| read(levels)).unwrap()
+    }
+    // The tag and the array around the groups are two levels, and a typed array is one.
+    assert_eq!(levels(&one(1, u8s(&[1]))), 3);
+    assert_eq!(levels(&one(1, map(&[("a", u8s(&[1]))]))), 4);
+    assert_eq!(levels(&one(1, kind("unit", &[]))), 3);
+    assert_eq!(levels(&one(1, kind("tuple", &[array(&[u8s(&[1])])]))), 5);
+    assert_eq!(levels(&one(1, kind("list", &[unsigned(1), u8s(&[1])]))), 4);
+    assert_eq!(levels(&one(1, kind("rows", &[array(&[array(&[unsigned(1)])])]))), 5);
+    assert_eq!(levels(&one(1, tensor(&[1, 1], u8s(&[1])))), 5);
+
+    let mut deep = unsigned(1);
+    for _ in 0..200 {
+        deep = array(&[deep]);
+    }
+    let error = refuse::<Vec<IgnoredAny>>(&one(1, kind("rows", &[array(&[deep])])));
+    assert!(error.to_string().contains("nesting is deeper than 128 levels"), "{error}");
+    let mut deep = u8s(&[1]);
+    for _ in 0..200 {
+        deep = kind("list", &[unsigned(1), deep]);
+    }
+    let error = refuse::<Vec<IgnoredAny>>(&one(1, deep));
+    assert!(error.to_string().contains("nesting is deeper than 128 levels"), "{error}");
+    let mut names = null();
+    for _ in 0..200 {
+        names = array(&[names]);
+    }
+    let column = kind("interleaved", &[names, tensor(&[1, 1], u8s(&[1]))]);
+    let error = refuse::<Vec<IgnoredAny>>(&one(1, column));
+    assert!(error.to_string().contains("nesting is deeper than 128 levels"), "{error}");
+}

@@ -1,0 +1,149 @@
+//! Rows that are tensors, and rows of numbers that are read as tensors.
+
+use ndarray::{Array1, Array2, ArrayView1, array};
+use serde::Deserialize;
+use tenarc::tensor::SharedTensor;
+use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc_test_support::builder::{array as items, bytes, map, own, text, unsigned};
+use tenarc_test_support::{decode, refuse};
+
+use crate::build::{f32s, f64s, kind, one, tensor, u8s};
+
+fn matrices() -> Vec<u8> {
+    one(2, tensor(&[2, 1, 2], f32s(&[1.0, 2.0, 3.0, 4.0])))
+}
+
+#[test]
+fn rows_are_tensors() {
+    let found = decode::<Vec<Tensor<Array2<f32>>>>(&matrices());
+    assert_eq!(found[1].0, array![[3.0, 4.0]]);
+    let found = decode::<Vec<Tensor<DynTensor>>>(&matrices());
+    assert_eq!((found[0].0.dtype(), found[0].0.shape()), (&DType::F32, &[1, 2][..]));
+    let value: Value = tenarc::from_slice(&matrices()).unwrap();
+    assert_eq!(value[1].as_tensor().unwrap().as_slice::<f32>().unwrap(), [3.0, 4.0]);
+    let error = refuse::<Vec<Tensor<Array1<f32>>>>(&matrices());
+    assert_eq!(error.path(), "0");
+    let error = refuse::<Vec<Tensor<Array2<f64>>>>(&matrices());
+    assert!(error.to_string().contains("expected a tensor of f64, found one of f32"), "{error}");
+    let error = refuse::<Vec<Vec<f32>>>(&matrices());
+    assert!(error.to_string().contains("found a tensor of 2 dimensions"), "{error}");
+
+    let vectors = one(2, tensor(&[2, 2], f32s(&[1.0, 2.0, 3.0, 4.0])));
+    assert_eq!(decode::<Vec<Vec<f32>>>(&vectors), [[1.0, 2.0], [3.0, 4.0]]);
+    assert_eq!(decode::<Vec<(f32, f64)>>(&vectors), [(1.0, 2.0), (3.0, 4.0)]);
+    assert_eq!(decode::<Vec<[f32; 2]>>(&vectors), [[1.0, 2.0], [3.0, 4.0]]);
+    let scalars = one(2, tensor(&[2], f32s(&[1.0, 2.0])));
+    assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&scalars)[1].0.shape(), [0usize; 0]);
+    // To other visitors, a tensor is a map.
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Shown {
+        dtype: String,
+        shape: Vec<usize>,
+        order: char,
+        data: serde_bytes::ByteBuf,
+    }
+    #[derive(Deserialize, PartialEq, Debug)]
+    #[serde(untagged)]
+    enum Any {
+        Shown(Shown),
+    }
+    let found = decode::<Vec<Any>>(&one(1, tensor(&[1, 2], u8s(&[1, 2]))));
+    let data = serde_bytes::ByteBuf::from(vec![1, 2]);
+    let shown = Shown { dtype: "u8".into(), shape: vec![2], order: 'C', data };
+    assert_eq!(found, [Any::Shown(shown)]);
+}
+
+/// Reads a document whose last 16 bytes are aligned to 4 bytes, or lie one byte further.
+fn with_aligned_end<T>(document: &[u8], by: usize, read: impl FnOnce(&[u8]) -> T) -> T {
+    let mut memory = vec![0u8; document.len() + 8];
+    let start = memory.as_ptr() as usize + document.len();
+    let skip = start.next_multiple_of(4) - start + by;
+    let place = &mut memory[skip..skip + document.len()];
+    place.copy_from_slice(document);
+    read(place)
+}
+
+#[test]
+fn rows_are_views_of_aligned_slices() {
+    type Views<'a> = Vec<Tensor<ArrayView1<'a, f32>>>;
+    let vectors = one(2, tensor(&[2, 2], f32s(&[1.0, 2.0, 3.0, 4.0])));
+    // Floats of lists can be viewed, too.
+    let lists = one(2, kind("list", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
+    for document in [vectors, lists] {
+        with_aligned_end(&document, 0, |document| {
+            let views: Views<'_> = tenarc::from_slice(document).unwrap();
+            assert_eq!(views[1].0.to_vec(), [3.0, 4.0]);
+            assert!(document.as_ptr_range().contains(&views[1].0.as_ptr().cast()));
+        });
+        with_aligned_end(&document, 1, |document| {
+            let error = tenarc::from_slice::<Views<'_>>(document).unwrap_err();
+            assert_eq!(error.path(), "0", "{error}");
+        });
+    }
+}
+
+#[test]
+fn lists_and_tuples_of_numbers_are_tensors() {
+    let lists = one(2, kind("list", &[unsigned(2), f32s(&[1.0, 2.0, 3.0, 4.0])]));
+    assert_eq!(decode::<Vec<Tensor<Array1<f32>>>>(&lists)[1].0, array![3.0, 4.0]);
+    assert_eq!(decode::<Vec<Tensor<Array1<f64>>>>(&lists)[1].0, array![3.0, 4.0]);
+    assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&lists)[1].0.dtype(), &DType::F32);
+    // Integers are as in a plain array, because their type depends on the other rows.
+    let lists = one(2, kind("list", &[unsigned(2), u8s(&[1, 2, 3, 4])]));
+    assert_eq!(decode::<Vec<Tensor<Array1<u16>>>>(&lists)[1].0, array![3, 4]);
+    assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&lists)[1].0.dtype(), &DType::I64);
+    let tuples = kind("tuple", &[items(&[u8s(&[1, 2]), f64s(&[0.5, 1.5])])]);
+    assert_eq!(decode::<Vec<Tensor<Array1<f64>>>>(&one(2, tuples))[1].0, array![2.0, 1.5]);
+    let bools = kind("list", &[unsigned(3), kind("bool", &[bytes(&[0b101])])]);
+    assert_eq!(decode::<Vec<Tensor<Array1<bool>>>>(&one(1, bools))[0].0, array![true, false, true]);
+    let nested = kind("list", &[unsigned(1), kind("list", &[unsigned(1), u8s(&[1])])]);
+    let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, nested));
+    assert!(
+        error.to_string().contains("expected a number of at most 64 bits, found array"),
+        "{error}"
+    );
+    let error = refuse::<Vec<Tensor<Array1<u8>>>>(&one(1, kind("unit", &[])));
+    assert!(error.to_string().contains("expected a tensor, found null"), "{error}");
+    // A column of numbers is a sequence of numbers, as the array would be; but not a tensor in place.
+    let error = refuse::<Tensor<Array1<u8>>>(&one(2, u8s(&[1, 2])));
+    assert!(error.to_string().contains("expected a tensor, found columns"), "{error}");
+}
+
+#[test]
+fn small_elements_and_other_dtypes() {
+    let tens = |dtype: &str, shape: &[u64], payload: &[u8]| {
+        let dims: Vec<_> = shape.iter().map(|&dim| unsigned(dim)).collect();
+        own(*b"TENS", &items(&[text(dtype), items(&dims), text("C"), bytes(payload)]))
+    };
+    let found = decode::<Vec<Tensor<DynTensor>>>(&one(2, tens("f4", &[2, 2], &[1, 2])));
+    assert_eq!(&found[1].0.le_bytes()[..], [2]);
+    let found = decode::<Vec<Tensor<DynTensor>>>(&one(1, tens("bool", &[1, 2], &[1, 0])));
+    assert_eq!(found[0].0.as_slice::<bool>().unwrap(), [true, false]);
+    let error = refuse::<Vec<Tensor<DynTensor>>>(&one(2, tens("f4", &[2, 1], &[1])));
+    assert!(error.to_string().contains("do not take whole bytes"), "{error}");
+    let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("posit8", &[1, 1], &[1])));
+    assert!(error.to_string().contains("do not take whole bytes"), "{error}");
+    let error = refuse::<Vec<Tensor<DynTensor>>>(&one(1, tens("bool", &[1, 2], &[1, 2])));
+    assert!(error.to_string().contains("byte 2 is no bool"), "{error}");
+}
+
+#[test]
+fn rows_of_shared_buffers_are_shared() {
+    let reference = own(
+        *b"TBUF",
+        &items(&[text("f32"), items(&[unsigned(2), unsigned(2)]), text("C"), unsigned(0)]),
+    );
+    let metadata = map(&[("rows", one(2, reference))]);
+    let payload: Vec<u8> = [1f32, 2.0, 3.0, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let archive = tenarc_test_support::builder::simple(metadata, &[&payload]);
+    #[derive(Deserialize)]
+    struct Doc {
+        rows: Vec<Tensor<SharedTensor>>,
+    }
+    let bytes = tenarc::io::SharedBytes::from_owner(archive.clone());
+    let doc: Doc = tenarc::Archive::new(bytes).unwrap().only().unwrap().load_shared().unwrap();
+    assert!(doc.rows[1].0.is_shared());
+    assert_eq!(&doc.rows[1].0.le_bytes()[..], &payload[8..]);
+    let doc: Doc = tenarc::IArchive::new(&archive[..]).unwrap().load().unwrap();
+    assert_eq!(&doc.rows[1].0.le_bytes()[..], &payload[8..]);
+}
