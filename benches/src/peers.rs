@@ -122,6 +122,37 @@ impl Lender for TenarcTyped {
     }
 }
 
+/// tenarc, which writes sequences of records as columns.
+pub struct TenarcColumns;
+
+impl TenarcColumns {
+    fn options() -> tenarc::ser::EncodeOptions {
+        tenarc::ser::EncodeOptions::default().with_columns(true)
+    }
+}
+
+impl Codec for TenarcColumns {
+    const NAME: &'static str = "tenarc";
+
+    fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
+        tenarc::ser::append_to_with(buffer, value, Self::options()).unwrap();
+    }
+
+    fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
+        tenarc::ser::to_vec_with(value, Self::options()).unwrap()
+    }
+
+    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {
+        Self::lend(bytes)
+    }
+}
+
+impl Lender for TenarcColumns {
+    fn lend<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> T {
+        tenarc::from_slice(bytes).unwrap()
+    }
+}
+
 pub struct Bincode1;
 
 impl Codec for Bincode1 {

@@ -106,6 +106,28 @@ impl Targets {
         }
     }
 
+    /// Columns, beside one form of a peer for each operation: the most that tenarc's time may be of the
+    /// peer's. Also the most that tenarc's message may be of a peer's.
+    pub fn columns(
+        &mut self,
+        case: &'static str,
+        report: &Report,
+        times: &[(Column, &str, &str, f64)],
+        (peer, form, bound): (&str, &str, f64),
+    ) {
+        for &(column, peer, form, bound) in times {
+            let pair =
+                (report.median("tenarc", "columns", column), report.median(peer, form, column));
+            self.at_most(case, format!("columns, {column:?} / {peer} {form}"), pair, bound);
+        }
+        let size = |peer: &str, form: &str| {
+            let row = report.rows.iter().find(|row| row.peer == peer && row.form == form)?;
+            Some(row.bytes as f64)
+        };
+        let measured = ratio(size("tenarc", "columns"), size(peer, form));
+        self.ratio_at_most(case, format!("columns, size / {peer} {form}"), measured, bound);
+    }
+
     pub fn print(&self) {
         if self.0.is_empty() {
             return;

@@ -50,11 +50,15 @@ fn derives(results: &Results) -> Result<String, String> {
     let rows = [
         ("11 MB of model", "model-10mb", "Tensor", plain),
         ("10,000 × 256 floats", "records", "typed arrays", plain),
+        ("the same as columns", "records", "columns", [None; 4]),
         ("125,000 triangles", "mesh", "plain", plain),
         ("the same with `Rows`", "mesh", "Rows", [None; 4]),
+        ("the same as columns", "mesh", "columns", [None; 4]),
         ("10,000 log lines", "log", "plain", plain),
+        ("the same as columns", "log", "columns", [None; 4]),
         ("a nested save-game", "savegame", "plain", plain),
         ("1,000 game updates", "updates", "plain", plain),
+        ("the same as columns", "updates", "columns", [None; 4]),
     ];
     let mut table =
         vec![strings(&["", "tenarc", "cbor4ii", "rmp-serde, named", "bincode 2 \\*", "rkyv \\*"])];

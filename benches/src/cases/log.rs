@@ -166,6 +166,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut rows = vec![
         floor,
         plain::<peers::Tenarc>(log),
+        peers::row::<peers::TenarcColumns, _>("columns", log),
         plain::<peers::Cbor4ii>(log),
         plain::<peers::Minicbor>(log),
         plain::<peers::RmpNamed>(log),
@@ -192,4 +193,10 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     recorder.keep("log", &report);
     let columns = [Column::Encode, Column::Decode, Column::Borrow];
     targets.plain_derives("d log", &report, &columns);
+    targets.columns(
+        "d log",
+        &report,
+        &[(Column::ToVec, "bitcode", "plain", 1.9), (Column::Decode, "bincode 1", "plain", 1.05)],
+        ("bitcode", "plain", 1.1),
+    );
 }

@@ -167,6 +167,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut rows = vec![
         floor,
         plain::<peers::Tenarc>(mesh),
+        peers::row::<peers::TenarcColumns, _>("columns", mesh),
         bulk(bulk_mesh),
         plain::<peers::Cbor4ii>(mesh),
         plain::<peers::Minicbor>(mesh),
@@ -202,6 +203,12 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     print_report(&report);
     recorder.keep("mesh", &report);
     targets.plain_derives("c mesh", &report, &[Column::Encode, Column::Decode]);
+    targets.columns(
+        "c mesh",
+        &report,
+        &[(Column::Encode, "rkyv", "native", 1.1), (Column::Decode, "rkyv", "native", 3.0)],
+        ("bincode 1", "plain", 1.01),
+    );
     for (column, text) in [
         (Column::Encode, "bulk helper, Encode, over memcpy into reused memory"),
         (Column::ToVec, "bulk helper, ToVec, over memcpy into new memory"),

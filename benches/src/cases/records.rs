@@ -200,6 +200,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         cloned,
         plain::<peers::Tenarc>(records),
         peers::row::<peers::TenarcTyped, _>("typed arrays", records),
+        peers::row::<peers::TenarcColumns, _>("columns", records),
     ];
     rows.extend(tensor_rows(tensors));
     rows.extend([
@@ -254,6 +255,18 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         ),
         1.75,
     );
+    let columns = [
+        (Column::Encode, "columns, Encode / memcpy of the payload", memcpy, 1.3),
+        (Column::Decode, "columns, Decode / clone", report.floor_median(Column::Decode), 0.9),
+    ];
+    for (column, text, floor, bound) in columns {
+        targets.at_most(
+            "b records",
+            text,
+            (report.median("tenarc", "columns", column), floor),
+            bound,
+        );
+    }
     targets.at_most(
         "b records",
         "Tensor, encode over memcpy of the payload",

@@ -180,6 +180,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut rows = vec![
         floor,
         plain::<peers::Tenarc>(game),
+        peers::row::<peers::TenarcColumns, _>("columns", game),
         plain::<peers::Cbor4ii>(game),
         plain::<peers::Minicbor>(game),
         plain::<peers::RmpNamed>(game),

@@ -159,6 +159,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut rows = vec![
         floor,
         peers::row::<peers::Tenarc, _>("plain", updates),
+        peers::row::<peers::TenarcColumns, _>("columns", updates),
         peers::row::<peers::Cbor4ii, _>("plain", updates),
         peers::row::<peers::Minicbor, _>("plain", updates),
         peers::row::<peers::RmpNamed, _>("plain", updates),
@@ -184,4 +185,10 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     print_report(&report);
     recorder.keep("updates", &report);
     targets.plain_derives("l updates", &report, &[Column::Encode, Column::Decode]);
+    targets.columns(
+        "l updates",
+        &report,
+        &[(Column::ToVec, "bitcode", "plain", 2.0), (Column::Decode, "bincode 1", "plain", 2.1)],
+        ("bitcode", "plain", 1.35),
+    );
 }

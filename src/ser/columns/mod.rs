@@ -176,7 +176,8 @@ impl Columns {
         self.check_at = (self.rows + room.max(1)).min(MAX_ROWS);
         // So that too many elements are noticed.
         if let Some(total) = self.total {
-            self.check_at = self.check_at.min((total - self.written).max(self.rows).saturating_add(1));
+            self.check_at =
+                self.check_at.min((total - self.written).max(self.rows).saturating_add(1));
         }
         Ok(())
     }
