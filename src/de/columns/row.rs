@@ -129,11 +129,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let result = match &mut column.kind {
-            Kind::Structs(fields) => {
-                let mut entries = Fields::new(fields, row, allowance);
-                let value = visitor.visit_map(&mut entries);
-                value.and_then(|value| Self::close(value, entries.left(), "a map"))
-            }
+            Kind::Structs(fields) => Self::fields(fields, row, allowance, visitor),
             Kind::Maps(maps) => {
                 let mut entries = Entries::new(maps, row, allowance);
                 let value = visitor.visit_map(&mut entries);
@@ -207,18 +203,30 @@ fn visit_text<'de, V: Visitor<'de>>(
     }
 }
 
+/// The most common rows are read here. All others are left to the method that is named last.
 macro_rules! integers {
-    ($($method:ident $visit:ident $type:ty, $kind:ident;)*) => {$(
-        #[inline]
+    ($($method:ident $visit:ident $type:ty, $kind:ident, $other:ident;)*) => {$(
+        #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            if let Kind::Numbers(numbers) = &self.column.kind
+                && numbers.kind == NumberType::$kind
+            {
+                return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
+            }
+            self.$other(visitor)
+        }
+    )*};
+}
+
+macro_rules! other_integers {
+    ($($method:ident $visit:ident $type:ty, $kind:ident, $other:ident;)*) => {$(
+        #[inline(never)]
+        fn $other<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let row = self.inner();
-            or_item!(row, de => de.$method(visitor));
+            or_item!(row, de => de::Deserializer::$method(de, visitor));
             let Kind::Numbers(numbers) = &row.column.kind else {
                 return Err(row.wrong(&visitor));
             };
-            if numbers.kind == NumberType::$kind {
-                return visitor.$visit(<$type>::from_le_bytes(numbers.word(row.row)));
-            }
             if let Some(Ok(value)) = numbers.integer(row.row).map(<$type>::try_from) {
                 return visitor.$visit(value);
             }
@@ -229,6 +237,111 @@ macro_rules! integers {
             }
         }
     )*};
+}
+
+/// Passes the types of integers to a macro.
+macro_rules! with_integers {
+    ($macro:ident) => {
+        $macro! {
+            deserialize_u8 visit_u8 u8, U8, other_u8;
+            deserialize_u16 visit_u16 u16, U16, other_u16;
+            deserialize_u32 visit_u32 u32, U32, other_u32;
+            deserialize_u64 visit_u64 u64, U64, other_u64;
+            deserialize_i8 visit_i8 i8, I8, other_i8;
+            deserialize_i16 visit_i16 i16, I16, other_i16;
+            deserialize_i32 visit_i32 i32, I32, other_i32;
+            deserialize_i64 visit_i64 i64, I64, other_i64;
+        }
+    };
+}
+
+impl<'de> Row<'_, 'de> {
+    with_integers!(other_integers);
+
+    #[inline(never)]
+    fn other_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_bool(de, visitor));
+        match &row.column.kind {
+            Kind::Bools(bits) => visitor.visit_bool(bits.get(row.row)),
+            _ => Err(row.wrong(&visitor)),
+        }
+    }
+
+    #[inline(never)]
+    fn other_single<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_f32(de, visitor));
+        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
+        let number = numbers.number(row.row);
+        match number.to_single() {
+            Some(value) => visitor.visit_f32(value),
+            None => row.wrong_number(number, &visitor),
+        }
+    }
+
+    #[inline(never)]
+    fn other_double<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_f64(de, visitor));
+        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
+        let number = numbers.number(row.row);
+        match number.as_double() {
+            Some(value) => visitor.visit_f64(value),
+            None => row.wrong_number(number, &visitor),
+        }
+    }
+
+    #[inline(never)]
+    fn other_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_str(de, visitor));
+        row.text(visitor)
+    }
+
+    #[inline(never)]
+    fn other_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_struct(de, name, fields, visitor));
+        match &row.column.kind {
+            // Some other encoders write structs as arrays.
+            Kind::Lists(_) | Kind::Tuples(_) => row.seq(visitor),
+            _ => row.map(visitor),
+        }
+    }
+
+    /// Reads the fields of a struct.
+    #[inline(always)]
+    fn fields<V: Visitor<'de>>(
+        fields: &mut [Field<'de>],
+        row: usize,
+        allowance: &Allowance,
+        visitor: V,
+    ) -> Result<V::Value> {
+        let mut fields = Fields::new(fields, row, allowance);
+        let value = visitor.visit_map(&mut fields)?;
+        Self::close(value, fields.left(), "a map")
+    }
+
+    #[inline(never)]
+    fn other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let row = self.inner();
+        or_item!(row, de => de::Deserializer::deserialize_seq(de, visitor));
+        match &mut row.column.kind {
+            Kind::Tensors(_) => row.tensor_seq(visitor),
+            Kind::Bytes(cuts, bytes) => {
+                let bytes = bytes.part(cuts.range(row.row));
+                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
+                    .map_err(|error| error.at(row.column.at))
+            }
+            _ => row.seq(visitor),
+        }
+    }
 }
 
 impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
@@ -269,26 +382,15 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_bool(visitor));
-        match &row.column.kind {
-            Kind::Bools(bits) => visitor.visit_bool(bits.get(row.row)),
-            _ => Err(row.wrong(&visitor)),
+        match &self.column.kind {
+            Kind::Bools(bits) => visitor.visit_bool(bits.get(self.row)),
+            _ => self.other_bool(visitor),
         }
     }
 
-    integers! {
-        deserialize_u8 visit_u8 u8, U8;
-        deserialize_u16 visit_u16 u16, U16;
-        deserialize_u32 visit_u32 u32, U32;
-        deserialize_u64 visit_u64 u64, U64;
-        deserialize_i8 visit_i8 i8, I8;
-        deserialize_i16 visit_i16 i16, I16;
-        deserialize_i32 visit_i32 i32, I32;
-        deserialize_i64 visit_i64 i64, I64;
-    }
+    with_integers!(integers);
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let row = self.inner();
@@ -312,48 +414,36 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_f32(visitor));
-        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
-        if numbers.kind == NumberType::F32 {
-            return visitor.visit_f32(f32::from_le_bytes(numbers.word(row.row)));
+        if let Kind::Numbers(numbers) = &self.column.kind
+            && numbers.kind == NumberType::F32
+        {
+            return visitor.visit_f32(f32::from_le_bytes(numbers.word(self.row)));
         }
-        let number = numbers.number(row.row);
-        match number.to_single() {
-            Some(value) => visitor.visit_f32(value),
-            None => row.wrong_number(number, &visitor),
-        }
+        self.other_single(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_f64(visitor));
-        let Kind::Numbers(numbers) = &row.column.kind else { return Err(row.wrong(&visitor)) };
-        if numbers.kind == NumberType::F64 {
-            return visitor.visit_f64(f64::from_le_bytes(numbers.word(row.row)));
+        if let Kind::Numbers(numbers) = &self.column.kind
+            && numbers.kind == NumberType::F64
+        {
+            return visitor.visit_f64(f64::from_le_bytes(numbers.word(self.row)));
         }
-        let number = numbers.number(row.row);
-        match number.as_double() {
-            Some(value) => visitor.visit_f64(value),
-            None => row.wrong_number(number, &visitor),
-        }
+        self.other_double(visitor)
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_str(visitor)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        if let Kind::Texts(cuts, texts) = &mut row.column.kind {
-            return visit_text(cuts, texts, row.row, visitor);
+        match &mut self.column.kind {
+            Kind::Texts(cuts, texts) => visit_text(cuts, texts, self.row, visitor),
+            _ => self.other_str(visitor),
         }
-        or_item!(row, de => de.deserialize_str(visitor));
-        row.text(visitor)
     }
 
     #[inline]
@@ -434,17 +524,10 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_seq(visitor));
-        match &mut row.column.kind {
-            Kind::Tensors(_) => row.tensor_seq(visitor),
-            Kind::Bytes(cuts, bytes) => {
-                let bytes = bytes.part(cuts.range(row.row));
-                visit_numbers(&DType::U8, Narrowing::Nearest, bytes.as_slice(), visitor)
-                    .map_err(|error| error.at(row.column.at))
-            }
-            _ => row.seq(visitor),
+        if let Kind::Lists(_) | Kind::Tuples(_) = &self.column.kind {
+            return self.seq(visitor);
         }
+        self.other_seq(visitor)
     }
 
     #[inline]
@@ -479,13 +562,11 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        let row = self.inner();
-        or_item!(row, de => de.deserialize_struct(name, fields, visitor));
-        match &row.column.kind {
-            // Some other encoders write structs as arrays.
-            Kind::Lists(_) | Kind::Tuples(_) => row.seq(visitor),
-            _ => row.map(visitor),
+        if let Kind::Structs(stored) = &mut self.column.kind {
+            let value = Self::fields(stored, self.row, self.allowance, visitor);
+            return value.map_err(|error| error.at(self.column.at));
         }
+        self.other_struct(name, fields, visitor)
     }
 
     #[inline]
