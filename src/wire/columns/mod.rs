@@ -18,7 +18,7 @@ use std::borrow::Cow;
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
 pub use self::numbers::{NumberType, Numbers};
-pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Optional, Ranks, Tensors};
+pub use self::rows::{Bits, Codes, Cuts, Entry, Enum, Items, Lengths, Optional, Tensors};
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {
@@ -55,25 +55,6 @@ pub enum Kind<'de> {
 pub struct Field<'de> {
     pub name: Cow<'de, str>,
     pub column: Column<'de>,
-    /// If the field is missing in some rows: those in which it is there.
-    pub present: Option<Ranks<'de>>,
-}
-
-impl Field<'_> {
-    /// Whether a struct has this field.
-    #[inline(always)]
-    pub fn is_in(&self, row: usize) -> bool {
-        self.present.as_ref().is_none_or(|present| present.has(row))
-    }
-
-    /// The row of the column for a struct that has this field.
-    #[inline(always)]
-    pub fn row(&mut self, row: usize) -> usize {
-        match &mut self.present {
-            None => row,
-            Some(present) => present.find(row).unwrap_or_default(),
-        }
-    }
 }
 
 pub struct Maps<'de> {
@@ -105,9 +86,9 @@ impl Column<'_> {
     pub fn needs_some(&mut self, row: usize) -> bool {
         match &mut self.kind {
             Kind::Unit => true,
-            Kind::Optional(optional) => match optional.ranks.find(row) {
-                Some(inner) => optional.column.needs_some(inner),
-                None => true,
+            Kind::Optional(optional) => match optional.entry(row) {
+                Entry::Some(inner) => optional.column.needs_some(inner),
+                Entry::None | Entry::Absent => true,
             },
             Kind::Items(items) => items.reads_as_none(row),
             _ => false,
@@ -118,7 +99,10 @@ impl Column<'_> {
     #[inline]
     pub fn some(&mut self, row: usize) -> Option<usize> {
         let Kind::Optional(optional) = &mut self.kind else { return None };
-        optional.ranks.find(row)
+        match optional.entry(row) {
+            Entry::Some(inner) => Some(inner),
+            Entry::None | Entry::Absent => None,
+        }
     }
 
     /// The inner column, if these are optional values; otherwise this column.
@@ -127,6 +111,15 @@ impl Column<'_> {
         match self.kind {
             Kind::Optional(ref mut optional) => &mut optional.column,
             _ => self,
+        }
+    }
+
+    /// Whether this is the value of a struct that does not have it in this row.
+    #[inline]
+    pub fn is_absent(&self, row: usize) -> bool {
+        match &self.kind {
+            Kind::Optional(optional) => optional.is_absent(row),
+            _ => false,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    Bits, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, NumberType, Numbers,
-    Optional, Ranks, Tensors, TextData,
+    Bits, Codes, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, NumberType,
+    Numbers, Optional, Tensors, TextData,
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -30,13 +30,6 @@ enum Names<'de> {
     Number,
     Struct(Vec<(Cow<'de, str>, Names<'de>)>),
     Tuple(Vec<Names<'de>>),
-}
-
-/// What stands where a column is expected.
-enum Found<'de> {
-    Column(Kind<'de>),
-    /// The value of a struct that is missing in some rows.
-    Present(Ranks<'de>, Column<'de>),
 }
 
 impl<'de, R: Read<'de>> Reader<R> {
@@ -74,43 +67,26 @@ impl<'de, R: Read<'de>> Reader<R> {
             let what = format!("expected a column of {rows} rows, found the end of the groups");
             return Err(Error::data(what).at(at));
         }
-        let column = self.column(rows)?;
+        let column = self.column(rows, false)?;
         Ok(Some(Group { rows, column }))
     }
 
-    fn column(&mut self, rows: usize) -> Result<Column<'de>> {
-        let at = self.offset();
-        let (column, present) = self.column_or_field(rows)?;
-        match present {
-            None => Ok(column),
-            Some(_) => {
-                let what = "a column of kind \"present\" is only allowed as a value of a struct";
-                Err(Error::data(what).at(at))
-            }
-        }
-    }
-
-    /// Reads a column that is the value of a struct. If some rows do not have it, also says which have.
-    fn column_or_field(&mut self, rows: usize) -> Result<(Column<'de>, Option<Ranks<'de>>)> {
+    /// Reads a column. `in_struct` says whether it is a value of a struct, which may be absent.
+    fn column(&mut self, rows: usize, in_struct: bool) -> Result<Column<'de>> {
         self.charge(size_of::<Column>() as u64)?;
         let at = self.offset();
         let head = self.head()?;
-        let found = match head.major() {
-            head::MAP => self.within(1, |wire| wire.structs(head, rows, at)).map(Found::Column),
-            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, at)),
-            head::TAG if tag::is_array(head.arg) => {
-                self.block_column(head.arg, rows, at).map(Found::Column)
-            }
+        let kind = match head.major() {
+            head::MAP => self.within(1, |wire| wire.structs(head, rows, at)),
+            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, in_struct, at)),
+            head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
             head::TAG => {
                 let what = format!("expected a column, found tag {}", head.arg);
                 Err(Error::data(what))
             }
             _ => Err(wrong("a column", head)),
         };
-        Ok(match found.map_err(|error| error.at(at))? {
-            Found::Column(kind) => (Column { at, kind }, None),
-            Found::Present(ranks, column) => (column, Some(ranks)),
-        })
+        Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
     }
 
     fn structs(&mut self, head: Head, rows: usize, at: u64) -> Result<Kind<'de>> {
@@ -122,8 +98,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         for _ in 0..len {
             self.charge(size_of::<Field>() as u64)?;
             let name = self.name(rows)?;
-            match self.column_or_field(rows) {
-                Ok((column, present)) => fields.push(Field { name, column, present }),
+            match self.column(rows, true) {
+                Ok(column) => fields.push(Field { name, column }),
                 Err(error) => return Err(error.in_field(name)),
             }
         }
@@ -131,7 +107,13 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// Reads a column that is an array with the name of its kind. Its head was read.
-    fn named_column(&mut self, head: Head, rows: usize, at: u64) -> Result<Found<'de>> {
+    fn named_column(
+        &mut self,
+        head: Head,
+        rows: usize,
+        in_struct: bool,
+        at: u64,
+    ) -> Result<Kind<'de>> {
         let len = definite(head, at)?;
         let kind_at = self.offset();
         let name = match len {
@@ -145,15 +127,15 @@ impl<'de, R: Read<'de>> Reader<R> {
             ))
             .at(at)),
         };
-        let kind = match &*name {
+        match &*name {
             "unit" => {
                 takes(1)?;
                 self.free_rows(rows)?;
-                Kind::Unit
+                Ok(Kind::Unit)
             }
             "bool" => {
                 takes(2)?;
-                Kind::Bools(self.bits(rows)?)
+                Ok(Kind::Bools(self.bits(rows)?))
             }
             "text" => {
                 takes(3)?;
@@ -162,7 +144,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                     self.free_rows(rows)?;
                 }
                 let text = self.texts(&lengths, rows, total)?;
-                Kind::Texts(Cuts::new(lengths), text)
+                Ok(Kind::Texts(Cuts::new(lengths), text))
             }
             "bytes" => {
                 takes(3)?;
@@ -173,19 +155,11 @@ impl<'de, R: Read<'de>> Reader<R> {
                 let at = self.offset();
                 let bytes = self.byte_string()?;
                 check_total(bytes.len(), total).map_err(|error| error.at(at))?;
-                Kind::Bytes(Cuts::new(lengths), bytes)
+                Ok(Kind::Bytes(Cuts::new(lengths), bytes))
             }
             "option" => {
                 takes(3)?;
-                let ranks = self.ranks(rows)?;
-                let column = self.column(ranks.count(rows))?;
-                Kind::Optional(Box::new(Optional { ranks, column }))
-            }
-            "present" => {
-                takes(3)?;
-                let ranks = self.ranks(rows)?;
-                let column = self.column(ranks.count(rows))?;
-                return Ok(Found::Present(ranks, column));
+                self.optional(rows, in_struct)
             }
             "list" => {
                 takes(3)?;
@@ -193,8 +167,8 @@ impl<'de, R: Read<'de>> Reader<R> {
                 if let Lengths::Same(0) = lengths {
                     self.free_rows(rows)?;
                 }
-                let column = self.column(total)?;
-                Kind::Lists(Box::new((Cuts::new(lengths), column)))
+                let column = self.column(total, false)?;
+                Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
             }
             "map" => {
                 takes(4)?;
@@ -202,34 +176,33 @@ impl<'de, R: Read<'de>> Reader<R> {
                 if let Lengths::Same(0) = lengths {
                     self.free_rows(rows)?;
                 }
-                let keys = self.column(total)?;
-                let values = self.column(total)?;
-                Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values }))
+                let keys = self.column(total, false)?;
+                let values = self.column(total, false)?;
+                Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
             }
             "tuple" => {
                 takes(2)?;
-                self.within(1, |wire| wire.tuples(rows))?
+                self.within(1, |wire| wire.tuples(rows))
             }
             "enum" => {
                 if len != 3 {
                     takes(4)?;
                 }
-                self.enums(rows, len == 4)?
+                self.enums(rows, len == 4)
             }
             "interleaved" => {
                 takes(3)?;
-                self.interleaved(rows)?
+                self.interleaved(rows)
             }
             "rows" => {
                 takes(2)?;
-                self.within(1, |wire| wire.items(rows))?
+                self.within(1, |wire| wire.items(rows))
             }
             other => {
                 let what = format!("{other:?} is not a kind of column");
-                return Err(Error::data(what).at(kind_at));
+                Err(Error::data(what).at(kind_at))
             }
-        };
-        Ok(Found::Column(kind))
+        }
     }
 
     fn tuples(&mut self, rows: usize) -> Result<Kind<'de>> {
@@ -239,7 +212,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         let mut columns = Vec::new();
         for index in 0..len {
-            let column = self.column(rows);
+            let column = self.column(rows, false);
             columns.push(column.map_err(|error| error.in_index(index))?);
         }
         Ok(Kind::Tuples(columns))
@@ -260,9 +233,35 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
     }
 
-    /// Reads the bits that say which rows are in another column.
-    fn ranks(&mut self, rows: usize) -> Result<Ranks<'de>> {
-        Ok(Ranks::new(self.bits(rows)?))
+    fn optional(&mut self, rows: usize, in_struct: bool) -> Result<Kind<'de>> {
+        let at = self.offset();
+        let (codes, some) = match self.codes("the codes of optional values")? {
+            Block::Bytes(bits) => {
+                let bits = Bits(check_bits(bits, rows).map_err(|error| error.at(at))?);
+                let some = bits.count(0..rows);
+                (Codes::Bits(bits), some)
+            }
+            Block::Numbers(NumberType::U8, codes) => {
+                check_rows(codes.len(), rows).map_err(|error| error.at(at))?;
+                let bytes = codes.as_slice();
+                let highest = bytes.iter().copied().max().unwrap_or_default();
+                if highest > 2 || highest == 2 && !in_struct {
+                    let what = match highest {
+                        2 => "only a value of a struct can be absent",
+                        _ => "the codes of optional values are 0, 1 and 2",
+                    };
+                    return Err(Error::data(format!("{what}, found code {highest}")).at(at));
+                }
+                let some = bytes.iter().map(|&code| usize::from(code == 1)).sum();
+                (Codes::Bytes(codes, highest == 2), some)
+            }
+            Block::Numbers(kind, _) => {
+                let what = format!("expected the codes of optional values as u8, found {kind:?}");
+                return Err(Error::data(what.to_lowercase()).at(at));
+            }
+        };
+        let column = self.column(some, false)?;
+        Ok(Kind::Optional(Box::new(Optional::new(codes, column))))
     }
 
     fn enums(&mut self, rows: usize, has_columns: bool) -> Result<Kind<'de>> {
@@ -322,7 +321,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 self.src.advance(1);
                 columns.push(None);
             } else {
-                let column = self.column(count);
+                let column = self.column(count, false);
                 columns.push(Some(column.map_err(|error| error.in_field(&**name))?));
             }
         }
@@ -636,7 +635,7 @@ impl<'de> Interleaved<'de> {
             Names::Struct(fields) => {
                 let field = |(name, names)| {
                     let kind = self.column(names);
-                    Field { name, column: Column { at, kind }, present: None }
+                    Field { name, column: Column { at, kind } }
                 };
                 Kind::Structs(fields.into_iter().map(field).collect())
             }

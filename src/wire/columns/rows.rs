@@ -118,55 +118,74 @@ impl<'de> Cuts<'de> {
     }
 }
 
-/// Which rows are also in another column, and where.
-pub struct Ranks<'de> {
-    bits: Bits<'de>,
+/// What a row of optional values is. The number is the row of the inner column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    None,
+    Some(usize),
+    Absent,
+}
+
+/// For each row, whether there is a value.
+pub enum Codes<'de> {
+    Bits(Bits<'de>),
+    /// 0, 1 or 2, as in `SPEC.md`, and whether there is a 2.
+    Bytes(Data<'de>, bool),
+}
+
+pub struct Optional<'de> {
+    pub codes: Codes<'de>,
+    pub column: Column<'de>,
     row: usize,
-    /// How many rows before `row` are in the other column.
+    /// How many rows before `row` are "some".
     before: usize,
 }
 
-impl<'de> Ranks<'de> {
-    pub fn new(bits: Bits<'de>) -> Self {
-        Self { bits, row: 0, before: 0 }
+impl<'de> Optional<'de> {
+    pub fn new(codes: Codes<'de>, column: Column<'de>) -> Self {
+        Self { codes, column, row: 0, before: 0 }
     }
 
-    /// How many of the first `rows` are in the other column.
-    pub fn count(&self, rows: usize) -> usize {
-        self.bits.count(0..rows)
-    }
-
-    /// Whether a row is in the other column.
     #[inline(always)]
-    pub fn has(&self, row: usize) -> bool {
-        self.bits.get(row)
+    fn code(&self, row: usize) -> u8 {
+        match &self.codes {
+            Codes::Bits(bits) => bits.get(row).into(),
+            Codes::Bytes(data, _) => data.as_slice().get(row).copied().unwrap_or_default(),
+        }
     }
 
-    /// Where in the other column a row is.
     #[inline]
-    pub fn find(&mut self, row: usize) -> Option<usize> {
-        if !self.has(row) {
-            return None;
+    pub fn entry(&mut self, row: usize) -> Entry {
+        match self.code(row) {
+            0 => Entry::None,
+            1 => {
+                if self.row != row {
+                    self.move_to(row);
+                }
+                Entry::Some(self.before)
+            }
+            _ => Entry::Absent,
         }
-        if self.row != row {
-            self.move_to(row);
-        }
-        Some(self.before)
+    }
+
+    #[inline]
+    pub fn is_absent(&self, row: usize) -> bool {
+        matches!(&self.codes, Codes::Bytes(data, true) if data.as_slice().get(row) == Some(&2))
     }
 
     fn move_to(&mut self, row: usize) {
         if self.row > row {
             (self.row, self.before) = (0, 0);
         }
-        self.before += self.bits.count(self.row..row);
+        self.before += match &self.codes {
+            Codes::Bits(bits) => bits.count(self.row..row),
+            Codes::Bytes(data, _) => {
+                let codes = data.as_slice().get(self.row..row).unwrap_or_default();
+                codes.iter().map(|&code| usize::from(code == 1)).sum()
+            }
+        };
         self.row = row;
     }
-}
-
-/// Optional values: those that are "some" are in the column.
-pub struct Optional<'de> {
-    pub ranks: Ranks<'de>,
-    pub column: Column<'de>,
 }
 
 /// Variants, and the columns with their contents.
