@@ -28,7 +28,11 @@ fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> bool 
     for typed_arrays in [false, true] {
         let bytes = tenarc::ser::to_vec_with(value, columns(typed_arrays)).unwrap();
         found |= bytes.windows(4).any(|four| four == b"TCOL");
-        assert_eq!(tenarc::from_slice::<T>(&bytes).unwrap(), *value, "from a slice");
+        let read = tenarc::from_slice::<T>(&bytes);
+        let read = read.unwrap_or_else(|error| {
+            panic!("{error}: {}", tenarc::diag::to_string(&bytes).unwrap_or_default())
+        });
+        assert_eq!(read, *value, "from a slice");
         if bytes.len() < 100_000 {
             assert_eq!(tenarc::from_reader::<_, T>(OneByte(&bytes[..])).unwrap(), *value);
             assert_eq!(tenarc::from_reader::<_, T>(Ragged::new(&bytes, 5)).unwrap(), *value);

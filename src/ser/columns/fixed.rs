@@ -30,7 +30,8 @@ pub struct Fixed {
     pub form: Form,
     /// The length of a row in bytes.
     pub width: usize,
-    signature: u64,
+    /// The signature of the first row that was added. It stays when the rows are removed.
+    signature: Option<u64>,
     /// The rows, from `base` on, and at least [`WINDOW`] bytes behind them.
     bytes: Vec<u8>,
     base: usize,
@@ -55,7 +56,7 @@ impl Fixed {
         if is_one || width == 0 || width > MAX_WIDTH {
             return None;
         }
-        Some(Self { form, width, signature: 0, bytes: Vec::new(), base: 0, rows: 0 })
+        Some(Self { form, width, signature: None, bytes: Vec::new(), base: 0, rows: 0 })
     }
 
     /// Continues to collect the rows in this vector, where they begin at `base`.
@@ -100,8 +101,7 @@ impl Fixed {
                 self.grow(start, (max - self.rows) * self.width);
             }
             let room = self.bytes.get_mut(start..).unwrap_or_default();
-            let expected = (self.rows > 0).then_some(self.signature);
-            let filled = fill(first, iter, room, self.width, max - self.rows, expected);
+            let filled = fill(first, iter, room, self.width, max - self.rows, self.signature);
             self.rows += filled.rows;
             self.signature = filled.signature;
             next = filled.next;
@@ -123,8 +123,8 @@ impl Fixed {
             return false;
         };
         match value.serialize(Row { window, place: Place::default() }) {
-            Ok(end) if self.rows == 0 || end.signature == self.signature => {
-                self.signature = end.signature;
+            Ok(end) if self.signature.is_none_or(|signature| signature == end.signature) => {
+                self.signature = Some(end.signature);
                 self.rows += 1;
                 true
             }
@@ -146,7 +146,7 @@ impl Fixed {
 
 struct Filled<T> {
     rows: usize,
-    signature: u64,
+    signature: Option<u64>,
     /// The first row that was not added.
     next: Option<T>,
     /// Whether there is no more room. Otherwise `next` has another form, or there are no more rows.
@@ -168,8 +168,7 @@ where
     I: Iterator,
     I::Item: Serialize,
 {
-    let mut signature = expected.unwrap_or(0);
-    let mut is_first = expected.is_none();
+    let mut signature = expected;
     let mut next = Some(first);
     let mut rows = 0;
     while rows < max
@@ -179,9 +178,8 @@ where
             return Filled { rows, signature, next: Some(value), is_full: true };
         };
         match value.serialize(Row { window, place: Place::default() }) {
-            Ok(end) if is_first || end.signature == signature => {
-                signature = end.signature;
-                is_first = false;
+            Ok(end) if signature.is_none_or(|expected| expected == end.signature) => {
+                signature = Some(end.signature);
             }
             _ => return Filled { rows, signature, next: Some(value), is_full: false },
         }
