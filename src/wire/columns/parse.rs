@@ -143,19 +143,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "text" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(_) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |_| true)?;
                 let text = self.texts(&lengths, rows, total)?;
                 Ok(Kind::Texts(Cuts::new(lengths), text))
             }
             "bytes" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(_) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |_| true)?;
                 let at = self.offset();
                 let bytes = self.byte_string()?;
                 check_total(bytes.len(), total).map_err(|error| error.at(at))?;
@@ -181,19 +175,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "list" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(0) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
                 let column = self.column(total, None)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
             }
             "map" => {
                 takes(4)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(0) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
                 let keys = self.column(total, None)?;
                 let values = self.column(total, None)?;
                 Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
@@ -432,11 +420,20 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok((meta, data, shared))
     }
 
-    fn lengths(&mut self, rows: usize) -> Result<(Lengths<'de>, usize)> {
+    /// Reads the lengths of rows. Also returns their sum. `is_free` says whether rows take no bytes if all have this
+    /// length.
+    fn lengths(
+        &mut self,
+        rows: usize,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Result<(Lengths<'de>, usize)> {
         let at = self.offset();
         let lengths = if self.initial()? >> 5 == head::UNSIGNED {
             let len = self.head()?.arg;
             let len = usize::try_from(len).map_err(|_| overflow(at))?;
+            if is_free(len) {
+                self.free_rows(rows)?;
+            }
             Lengths::Same(len)
         } else {
             match self.codes("lengths")? {
