@@ -95,11 +95,13 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        // All variants are listed, so that nothing is left to drop: the compiler does not inline that.
         match self.wire.short_text() {
             Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
             Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
             Some(Err(error)) => Err(error),
-            _ => self.other_str(visitor),
+            Some(Ok(Text::Owned(text))) => visitor.visit_string(text),
+            None => self.other_str(visitor),
         }
     }
 
@@ -212,7 +214,6 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                     .map_err(|error| error.at(at))
             }
             Item::Tag(tag) if is_array_tag(tag) => self.typed_seq(tag, visitor),
-            Item::Tag(tag::COLUMNS) => self.columns(visitor),
             item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
         }
     }
@@ -256,8 +257,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Item::Head(head) if head.major() == head::MAP => self.map(head, visitor),
             // Some other encoders write structs as arrays.
             Item::Head(head) if head.major() == head::ARRAY => self.seq(head, visitor),
-            Item::Tag(tag::COLUMNS) => self.columns(visitor),
-            item => Err(Deserializer::<R>::wrong_item(at, item, &visitor)),
+            item => self.struct_of_columns(at, item, visitor),
         }
     }
 
@@ -277,7 +277,8 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Some(Ok(Text::Borrowed(name))) => visitor.visit_enum(UnitVariant::borrowed(name)),
             Some(Ok(Text::Copied(name))) => visitor.visit_enum(UnitVariant::copied(name)),
             Some(Err(error)) => Err(error),
-            _ => self.unusual_enum(visitor),
+            Some(Ok(Text::Owned(name))) => visitor.visit_enum(UnitVariant::copied(&name)),
+            None => self.unusual_enum(visitor),
         }
     }
 
@@ -287,7 +288,8 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
             Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
             Some(Ok(Text::Copied(text))) => visitor.visit_str(text),
             Some(Err(error)) => Err(error),
-            _ => self.identifier(visitor),
+            Some(Ok(Text::Owned(text))) => visitor.visit_string(text),
+            None => self.identifier(visitor),
         }
     }
 
@@ -305,5 +307,5 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
 /// Whether a tag that [`Reader::item`] returned marks something that can be read as a sequence.
 fn is_array_tag(tag: u64) -> bool {
-    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS)
+    !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME)
 }

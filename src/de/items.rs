@@ -181,8 +181,11 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         }
     }
 
-    /// Reads a typed array, or a tensor of one dimension, as a sequence. Its tag was read.
+    /// Reads a typed array, a tensor of one dimension, or columns, as a sequence. Its tag was read.
     pub(super) fn typed_seq<V: Visitor<'de>>(&mut self, tag: u64, visitor: V) -> Result<V::Value> {
+        if tag == tag::COLUMNS {
+            return self.columns(visitor);
+        }
         let at = self.wire.offset();
         let item = self.wire.tensor(tag)?;
         self.numbers_seq(item, at, visitor)
@@ -488,7 +491,6 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             tag::ROW_MAJOR | tag::COLUMN_MAJOR | tag::TENSOR | tag::COMPLEX => {
                 self.shown_tensor(tag, visitor)
             }
-            tag::COLUMNS => self.columns(visitor),
             typed => self.typed_seq(typed, visitor),
         }
     }

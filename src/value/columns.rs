@@ -98,8 +98,9 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
         }
         Kind::Structs(fields) => {
             let mut entries = Vec::new();
-            for field in fields.iter_mut().filter(|field| !field.column.is_absent(row)) {
+            for field in fields.iter_mut().filter(|field| field.is_present(row)) {
                 allowance.charge_node(size_of::<Value>() as u64)?;
+                let row = field.inner(row);
                 let value = read_row(&mut field.column, row, allowance);
                 let value = value.map_err(|error| error.in_field(&*field.name))?;
                 entries.push((Value::Text(text(&field.name)?), value));

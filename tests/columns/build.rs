@@ -68,8 +68,6 @@ pub fn null() -> Vec<u8> {
 pub struct Style {
     /// Lengths, integers and codes of enums in wider types.
     pub wide: bool,
-    /// Codes of optional values as bytes.
-    pub byte_codes: bool,
     /// Arrays of one length as tuples.
     pub tuples: bool,
     /// Groups of this many rows. 0 for one group.
@@ -100,7 +98,7 @@ impl Writer {
         for group in rows.chunks(size) {
             let group: Vec<_> = group.iter().collect();
             items.push(unsigned(group.len() as u64));
-            items.push(self.column(&group, false));
+            items.push(self.column(&group));
         }
         if self.style.indefinite {
             let mut content = vec![0x9f];
@@ -168,28 +166,19 @@ impl Writer {
         self.string(&bits, false)
     }
 
-    fn codes(&mut self, codes: &[u8]) -> Vec<u8> {
-        if self.style.byte_codes || codes.contains(&2) {
-            return self.typed("u8", codes);
-        }
-        let bits: Vec<bool> = codes.iter().map(|&code| code == 1).collect();
-        self.bits(&bits)
-    }
-
     fn items(rows: &[&Value]) -> Vec<u8> {
         let items: Vec<_> = rows.iter().map(|row| tenarc::to_vec(row).unwrap()).collect();
         kind("rows", &[array(&items)])
     }
 
     /// A column of the kind that fits the rows.
-    fn column(&mut self, rows: &[&Value], in_struct: bool) -> Vec<u8> {
+    fn column(&mut self, rows: &[&Value]) -> Vec<u8> {
         let is_some = |row: &Value| matches!(row, Value::Tag(0x5453_4f4d, _));
         if rows.is_empty() || rows.iter().all(|row| row.is_null()) {
             return kind("unit", &[]);
         }
         if rows.iter().any(|row| row.is_null() || is_some(row)) {
-            let codes: Vec<u8> = rows.iter().map(|row| u8::from(!row.is_null())).collect();
-            return self.optional(&codes, rows, in_struct);
+            return self.optional(rows);
         }
         if rows.iter().all(|row| row.is_bool()) {
             let bits: Vec<bool> = rows.iter().map(|row| row.as_bool().unwrap()).collect();
@@ -238,19 +227,18 @@ impl Writer {
         }
     }
 
-    fn optional(&mut self, codes: &[u8], rows: &[&Value], _: bool) -> Vec<u8> {
-        let there: Vec<&Value> = codes
+    fn optional(&mut self, rows: &[&Value]) -> Vec<u8> {
+        let some: Vec<&Value> = rows
             .iter()
-            .zip(rows)
-            .filter(|&(&code, _)| code == 1)
-            .map(|(_, row)| match row {
+            .filter(|row| !row.is_null())
+            .map(|row| match row {
                 Value::Tag(0x5453_4f4d, inner) => inner,
                 row => *row,
             })
             .collect();
-        let codes = self.codes(codes);
-        let column = self.column(&there, false);
-        kind("option", &[codes, column])
+        let bits = self.bits(&rows.iter().map(|row| !row.is_null()).collect::<Vec<_>>());
+        let column = self.column(&some);
+        kind("option", &[bits, column])
     }
 
     fn numbers(&mut self, rows: &[&Value]) -> Option<Vec<u8>> {
@@ -310,13 +298,13 @@ impl Writer {
                 return self.interleave(names, rows.len(), len, dtype, &content);
             }
             let columns: Vec<_> = (0..len)
-                .map(|at| self.column(&rows.iter().map(|row| &row[at]).collect::<Vec<_>>(), false))
+                .map(|at| self.column(&rows.iter().map(|row| &row[at]).collect::<Vec<_>>()))
                 .collect();
             return kind("tuple", &[array(&columns)]);
         }
         let lengths = self.lengths(&rows.iter().map(|row| row.len()).collect::<Vec<_>>());
         let all: Vec<&Value> = rows.iter().flat_map(|row| row.iter()).collect();
-        let column = self.column(&all, false);
+        let column = self.column(&all);
         kind("list", &[lengths, column])
     }
 
@@ -385,7 +373,7 @@ impl Writer {
         if contents.iter().any(|content| !content.is_empty()) {
             let mut columns = Vec::new();
             for content in &contents {
-                columns.push(if content.is_empty() { null() } else { self.column(content, false) });
+                columns.push(if content.is_empty() { null() } else { self.column(content) });
             }
             items.push(array(&columns));
         }
@@ -415,7 +403,7 @@ impl Writer {
             let entries: Vec<_> = rows.iter().flat_map(|row| row.iter()).collect();
             let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
             let values: Vec<_> = entries.iter().map(|(_, value)| value).collect();
-            let (keys, values) = (self.column(&keys, false), self.column(&values, false));
+            let (keys, values) = (self.column(&keys), self.column(&values));
             return kind("map", &[lengths, keys, values]);
         }
         if self.style.interleaved && rows.iter().all(|row| row.len() == names.len()) {
@@ -431,16 +419,12 @@ impl Writer {
                 .iter()
                 .map(|row| row.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, v)| v))
                 .collect();
-            let column = if found.iter().all(Option::is_some) {
-                self.column(&found.into_iter().flatten().collect::<Vec<_>>(), true)
-            } else {
-                let codes: Vec<u8> = found
-                    .iter()
-                    .map(|value| value.map_or(2, |value| u8::from(!value.is_null())))
-                    .collect();
-                let rows: Vec<_> = found.into_iter().map(|v| v.unwrap_or(&Value::Null)).collect();
-                self.optional(&codes, &rows, true)
-            };
+            let there: Vec<&Value> = found.iter().copied().flatten().collect();
+            let mut column = self.column(&there);
+            if there.len() < found.len() {
+                let bits = self.bits(&found.iter().map(Option::is_some).collect::<Vec<_>>());
+                column = kind("present", &[bits, column]);
+            }
             fields.push((name, column));
         }
         map(&fields)

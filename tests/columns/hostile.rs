@@ -256,60 +256,27 @@ fn sums_that_overflow() {
 }
 
 #[test]
-fn optional_values() {
-    refused_column(
-        2,
-        kind("option", &[u8s(&[1]), u8s(&[1])]),
-        "expected a column of 2 rows, found one of 1",
-    );
-    refused_column(
-        2,
-        kind("option", &[u8s(&[1, 3]), u8s(&[1])]),
-        "the codes of optional values are 0, 1 and 2, found code 3",
-    );
-    refused_column(
-        2,
-        kind("option", &[u8s(&[1, 2]), u8s(&[1])]),
-        "only a value of a struct can be absent, found code 2",
-    );
-    let absent = || kind("option", &[u8s(&[2]), u8s(&[])]);
-    refused(
-        &one(1, kind("tuple", &[array(&[absent()])])),
-        "0.0",
-        "only a value of a struct can be absent",
-    );
-    refused_column(
-        1,
-        kind("list", &[unsigned(1), absent()]),
-        "only a value of a struct can be absent",
-    );
-    let inner = kind("option", &[u8s(&[1]), absent()]);
-    refused(&one(1, map(&[("a", inner)])), "0.a", "only a value of a struct can be absent");
-    refused_column(
-        2,
-        kind("option", &[u8s(&[1, 0]), u8s(&[1, 2])]),
-        "expected a column of 1 rows, found one of 2",
-    );
-    refused_column(
-        2,
-        kind("option", &[bytes(&[0b11]), u8s(&[1])]),
-        "expected a column of 2 rows, found one of 1",
-    );
-    refused_column(
-        2,
-        kind("option", &[bytes(&[0b111]), u8s(&[1])]),
-        "the unused bits after the last row must be 0",
-    );
-    refused_column(
-        1,
-        kind("option", &[u16s(&[1]), u8s(&[1])]),
-        "expected the codes of optional values as u8, found u16",
-    );
-    refused_column(
-        1,
-        kind("option", &[text("a"), u8s(&[1])]),
-        "expected the codes of optional values, found text string",
-    );
+fn optional_values_and_fields() {
+    for name in ["option", "present"] {
+        let check = |rows, bits, column, what: &str| {
+            refused(&one(rows, map(&[("a", kind(name, &[bits, column]))])), "0.a", what);
+        };
+        check(2, bytes(&[]), u8s(&[]), "expected 1 bytes with bits of 2 rows, found 0");
+        check(2, bytes(&[0b111]), u8s(&[1, 2]), "the unused bits after the last row must be 0");
+        check(2, bytes(&[0b11]), u8s(&[1]), "expected a column of 2 rows, found one of 1");
+        check(2, bytes(&[0b01]), u8s(&[1, 2]), "expected a column of 1 rows, found one of 2");
+        check(1, u8s(&[1]), u8s(&[1]), "expected a byte string, found a typed array");
+        check(1, text("a"), u8s(&[1]), "expected a byte string, found text string");
+    }
+    let what = "only a value of a struct can be missing in some rows";
+    let present = || kind("present", &[bytes(&[1]), u8s(&[1])]);
+    refused_column(1, present(), what);
+    refused(&one(1, kind("tuple", &[array(&[present()])])), "0.0", what);
+    refused_column(1, kind("list", &[unsigned(1), present()]), what);
+    for outer in ["option", "present"] {
+        let outer = kind(outer, &[bytes(&[1]), present()]);
+        refused(&one(1, map(&[("a", outer)])), "0.a", what);
+    }
 }
 
 #[test]
@@ -504,7 +471,7 @@ fn samples() -> Vec<Vec<u8>> {
     [
         style,
         Style { tuples: true, interleaved: true, group: 4, ..style },
-        Style { wide: true, byte_codes: true, indefinite: true, ..style },
+        Style { wide: true, indefinite: true, ..style },
     ]
     .map(|style| Writer::new(style).document(&rows))
     .into()

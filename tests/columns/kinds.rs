@@ -87,24 +87,36 @@ fn optional_values() {
         decode::<Vec<Option<Option<Option<u8>>>>>(&nested),
         [None, Some(Some(None)), Some(Some(Some(5)))]
     );
-    rows(&one(3, kind("option", &[u8s(&[1, 0, 1]), u8s(&[7, 8])])), "[7, null, 8]");
     // An item that needs the mark.
     let items = kind("rows", &[array(&[null(), unsigned(1)])]);
     rows(&bits(0b110, items), "[null, 1414745933(null), 1]");
 }
 
 #[test]
-fn absent_values() {
+fn fields_that_some_rows_do_not_have() {
+    let a = kind("option", &[bytes(&[0b01]), u8s(&[7])]);
     let fields = [
-        ("a", kind("option", &[u8s(&[2, 1, 0, 2]), u8s(&[7])])),
+        ("a", kind("present", &[bytes(&[0b0110]), a])),
         ("b", u8s(&[1, 2, 3, 4])),
-        ("c", kind("option", &[u8s(&[2, 2, 1, 1]), kind("unit", &[])])),
+        ("c", kind("present", &[bytes(&[0b1100]), texts(u8s(&[1, 2]), "xyz")])),
     ];
     let document = one(4, map(&fields));
     rows(
         &document,
-        r#"[{"b": 1}, {"a": 7, "b": 2}, {"a": null, "b": 3, "c": 1414745933(null)}, {"b": 4, "c": 1414745933(null)}]"#,
+        r#"[{"b": 1}, {"a": 7, "b": 2}, {"a": null, "b": 3, "c": "x"}, {"b": 4, "c": "yz"}]"#,
     );
+    // A variant with content is a map of one entry.
+    #[derive(Deserialize, PartialEq, Debug)]
+    enum Letter {
+        A(u8),
+        B(String),
+    }
+    let variants = [
+        ("A", kind("present", &[bytes(&[0b101]), u8s(&[1, 2])])),
+        ("B", kind("present", &[bytes(&[0b010]), texts(unsigned(1), "b")])),
+    ];
+    let found = decode::<Vec<Letter>>(&one(3, map(&variants)));
+    assert_eq!(found, [Letter::A(1), Letter::B("b".into()), Letter::A(2)]);
     #[derive(Deserialize, PartialEq, Debug)]
     struct Row {
         b: i64,
@@ -234,15 +246,15 @@ fn in_buffers() {
         ("text", kind("text", &[typed("u8", 0), reference(1)])),
         ("bool", kind("bool", &[reference(2)])),
         ("option", kind("option", &[reference(2), typed("u8", 2)])),
-        ("absent", kind("option", &[typed("u8", 0), kind("unit", &[])])),
+        ("field", kind("present", &[reference(2), kind("unit", &[])])),
         ("bytes", kind("bytes", &[unsigned(1), reference(0)])),
         ("enum", kind("enum", &[typed("u8", 0), array(&[text("A"), text("B"), text("C")])])),
     ];
     let archive = simple(one(2, map(&fields)), &[&[1, 2], b"abc", &[2]]);
     let expected = concat!(
-        r#"[{"number": 1, "text": "a", "bool": false, "option": null, "absent": 1414745933(null), "#,
+        r#"[{"number": 1, "text": "a", "bool": false, "option": null, "#,
         r#""bytes": h'01', "enum": "B"}, "#,
-        r#"{"number": 2, "text": "bc", "bool": true, "option": 2, "bytes": h'02', "enum": "C"}]"#
+        r#"{"number": 2, "text": "bc", "bool": true, "option": 2, "field": null, "bytes": h'02', "enum": "C"}]"#
     );
     let mut stream = tenarc::IArchive::new(&archive[..]).unwrap();
     assert_eq!(stream.load::<Value>().unwrap().to_string(), expected);

@@ -20,7 +20,7 @@ fn styles() -> Vec<Style> {
     vec![
         plain,
         Style { wide: true, ..plain },
-        Style { byte_codes: true, tuples: true, ..plain },
+        Style { tuples: true, ..plain },
         Style { group: 3, ..plain },
         Style { group: 1, indefinite: true, tuples: true, ..plain },
         Style { interleaved: true, tuples: true, ..plain },

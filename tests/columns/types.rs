@@ -393,7 +393,7 @@ impl<'de, T: SeededBy<'de>> Visitor<'de> for Rows<T> {
 
 #[test]
 fn raw_values_of_rows_are_items() {
-    let fields = [("a", u8s(&[1, 2])), ("b", kind("option", &[u8s(&[1, 2]), u8s(&[3])]))];
+    let fields = [("a", u8s(&[1, 2])), ("b", kind("present", &[bytes(&[0b01]), u8s(&[3])]))];
     let document = one(2, map(&fields));
     let raw: Vec<Box<RawValue>> = tenarc::from_slice(&document).unwrap();
     assert_eq!(raw[0].as_bytes(), map(&[("a", unsigned(1)), ("b", unsigned(3))]));

@@ -104,7 +104,7 @@ impl<'c, 'de> Fields<'c, 'de> {
 
     pub fn left(&self) -> usize {
         let fields = self.fields.as_slice().iter();
-        let present = fields.filter(|field| !field.column.is_absent(self.row)).count();
+        let present = fields.filter(|field| field.is_present(self.row)).count();
         present + usize::from(self.current.is_some())
     }
 }
@@ -115,7 +115,7 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         for field in self.fields.by_ref() {
-            if !field.column.is_absent(self.row) {
+            if field.is_present(self.row) {
                 let at = field.column.at;
                 let field = self.current.insert(field);
                 let key = seed.deserialize(Name { name: &field.name, allowance: self.allowance });
@@ -128,7 +128,8 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let Some(field) = self.current.take() else { return Err(no_key()) };
-        match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
+        let row = field.inner(self.row);
+        match seed.deserialize(Row::new(&mut field.column, row, self.allowance)) {
             Ok(value) => Ok(value),
             Err(error) => Err(error.at(field.column.at).in_field(&*field.name)),
         }

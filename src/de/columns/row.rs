@@ -600,10 +600,11 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
                 }
             }
             Kind::Structs(fields) => {
-                let is_present = |field: &&mut Field<'_>| !field.column.is_absent(row);
+                let is_present = |field: &&mut Field<'_>| field.is_present(row);
                 let present = fields.iter_mut().filter(is_present).count();
                 match fields.iter_mut().find(is_present) {
                     Some(field) if present == 1 => {
+                        let row = field.inner(row);
                         let content = Content { column: &mut field.column, row, allowance };
                         Variant::visit(Key::Name(&field.name), content, visitor)
                     }

@@ -2,7 +2,7 @@
 //!
 //! [`Reader::group`](super::reader::Reader::group) reads a group of rows into a tree of [`Column`]s and checks all
 //! of it. Afterwards, each row can be found without further checks. Rows may be asked for in any order, but in rising
-//! order they are found without a search: see [`Cuts`], [`Optional`], [`Enum`] and [`Items`].
+//! order they are found without a search: see [`Cuts`], [`Marks`], [`Enum`] and [`Items`].
 //!
 //! A column that nobody asks for costs nothing. A column does not know which row its parent is at. It is told the row
 //! when it is asked, and then moves over the rows in between.
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
 pub use self::numbers::{NumberType, Numbers};
-pub use self::rows::{Bits, Codes, Cuts, Entry, Enum, Items, Lengths, Optional, Tensors};
+pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {
@@ -54,7 +54,26 @@ pub enum Kind<'de> {
 /// A field of a struct.
 pub struct Field<'de> {
     pub name: Cow<'de, str>,
+    /// The rows that have this field. `None` if all have it.
+    pub present: Option<Marks<'de>>,
+    /// The values of the rows that have this field.
     pub column: Column<'de>,
+}
+
+impl Field<'_> {
+    #[inline(always)]
+    pub fn is_present(&self, row: usize) -> bool {
+        self.present.as_ref().is_none_or(|present| present.get(row))
+    }
+
+    /// The row of the column for a row of the struct that has this field.
+    #[inline(always)]
+    pub fn inner(&mut self, row: usize) -> usize {
+        match &mut self.present {
+            None => row,
+            Some(present) => present.inner(row).unwrap_or_default(),
+        }
+    }
 }
 
 pub struct Maps<'de> {
@@ -86,9 +105,9 @@ impl Column<'_> {
     pub fn needs_some(&mut self, row: usize) -> bool {
         match &mut self.kind {
             Kind::Unit => true,
-            Kind::Optional(optional) => match optional.entry(row) {
-                Entry::Some(inner) => optional.column.needs_some(inner),
-                Entry::None | Entry::Absent => true,
+            Kind::Optional(optional) => match optional.marks.inner(row) {
+                Some(inner) => optional.column.needs_some(inner),
+                None => true,
             },
             Kind::Items(items) => items.reads_as_none(row),
             _ => false,
@@ -99,10 +118,7 @@ impl Column<'_> {
     #[inline]
     pub fn some(&mut self, row: usize) -> Option<usize> {
         let Kind::Optional(optional) = &mut self.kind else { return None };
-        match optional.entry(row) {
-            Entry::Some(inner) => Some(inner),
-            Entry::None | Entry::Absent => None,
-        }
+        optional.marks.inner(row)
     }
 
     /// The inner column, if these are optional values; otherwise this column.
@@ -111,15 +127,6 @@ impl Column<'_> {
         match self.kind {
             Kind::Optional(ref mut optional) => &mut optional.column,
             _ => self,
-        }
-    }
-
-    /// Whether this is the value of a struct that does not have it in this row.
-    #[inline]
-    pub fn is_absent(&self, row: usize) -> bool {
-        match &self.kind {
-            Kind::Optional(optional) => optional.is_absent(row),
-            _ => false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Bits, Codes, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, NumberType,
+    Bits, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, NumberType,
     Numbers, Optional, Tensors, TextData,
 };
 use crate::dtype::DType;
@@ -67,18 +67,22 @@ impl<'de, R: Read<'de>> Reader<R> {
             let what = format!("expected a column of {rows} rows, found the end of the groups");
             return Err(Error::data(what).at(at));
         }
-        let column = self.column(rows, false)?;
+        let column = self.column(rows, None)?;
         Ok(Some(Group { rows, column }))
     }
 
-    /// Reads a column. `in_struct` says whether it is a value of a struct, which may be absent.
-    fn column(&mut self, rows: usize, in_struct: bool) -> Result<Column<'de>> {
+    /// Reads a column. `present` is for a value of a struct: it is set if some rows do not have it.
+    fn column(
+        &mut self,
+        rows: usize,
+        present: Option<&mut Option<Marks<'de>>>,
+    ) -> Result<Column<'de>> {
         self.charge(size_of::<Column>() as u64)?;
         let at = self.offset();
         let head = self.head()?;
         let kind = match head.major() {
             head::MAP => self.within(1, |wire| wire.structs(head, rows, at)),
-            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, in_struct, at)),
+            head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, present, at)),
             head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
             head::TAG => {
                 let what = format!("expected a column, found tag {}", head.arg);
@@ -98,8 +102,9 @@ impl<'de, R: Read<'de>> Reader<R> {
         for _ in 0..len {
             self.charge(size_of::<Field>() as u64)?;
             let name = self.name(rows)?;
-            match self.column(rows, true) {
-                Ok(column) => fields.push(Field { name, column }),
+            let mut present = None;
+            match self.column(rows, Some(&mut present)) {
+                Ok(column) => fields.push(Field { name, present, column }),
                 Err(error) => return Err(error.in_field(name)),
             }
         }
@@ -111,7 +116,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         &mut self,
         head: Head,
         rows: usize,
-        in_struct: bool,
+        present: Option<&mut Option<Marks<'de>>>,
         at: u64,
     ) -> Result<Kind<'de>> {
         let len = definite(head, at)?;
@@ -139,19 +144,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "text" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(_) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |_| true)?;
                 let text = self.texts(&lengths, rows, total)?;
                 Ok(Kind::Texts(Cuts::new(lengths), text))
             }
             "bytes" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(_) = lengths {
-                    self.free_rows(rows)?;
-                }
+                let (lengths, total) = self.lengths(rows, |_| true)?;
                 let at = self.offset();
                 let bytes = self.byte_string()?;
                 check_total(bytes.len(), total).map_err(|error| error.at(at))?;
@@ -159,25 +158,33 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "option" => {
                 takes(3)?;
-                self.optional(rows, in_struct)
+                let bits = self.bits(rows)?;
+                let column = self.column(bits.count(0..rows), None)?;
+                let marks = Marks::new(bits);
+                Ok(Kind::Optional(Box::new(Optional { marks, column })))
+            }
+            "present" => {
+                takes(3)?;
+                let Some(present) = present else {
+                    let what = "only a value of a struct can be missing in some rows";
+                    return Err(Error::data(what).at(kind_at));
+                };
+                let bits = self.bits(rows)?;
+                let column = self.column(bits.count(0..rows), None)?;
+                *present = Some(Marks::new(bits));
+                Ok(column.kind)
             }
             "list" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(0) = lengths {
-                    self.free_rows(rows)?;
-                }
-                let column = self.column(total, false)?;
+                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
+                let column = self.column(total, None)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
             }
             "map" => {
                 takes(4)?;
-                let (lengths, total) = self.lengths(rows)?;
-                if let Lengths::Same(0) = lengths {
-                    self.free_rows(rows)?;
-                }
-                let keys = self.column(total, false)?;
-                let values = self.column(total, false)?;
+                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
+                let keys = self.column(total, None)?;
+                let values = self.column(total, None)?;
                 Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
             }
             "tuple" => {
@@ -212,7 +219,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
         let mut columns = Vec::new();
         for index in 0..len {
-            let column = self.column(rows, false);
+            let column = self.column(rows, None);
             columns.push(column.map_err(|error| error.in_index(index))?);
         }
         Ok(Kind::Tuples(columns))
@@ -231,37 +238,6 @@ impl<'de, R: Read<'de>> Reader<R> {
         let items = Data::from(self.capture_run(rows)?);
         self.column_limits().add_bytes(items.len());
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
-    }
-
-    fn optional(&mut self, rows: usize, in_struct: bool) -> Result<Kind<'de>> {
-        let at = self.offset();
-        let (codes, some) = match self.codes("the codes of optional values")? {
-            Block::Bytes(bits) => {
-                let bits = Bits(check_bits(bits, rows).map_err(|error| error.at(at))?);
-                let some = bits.count(0..rows);
-                (Codes::Bits(bits), some)
-            }
-            Block::Numbers(NumberType::U8, codes) => {
-                check_rows(codes.len(), rows).map_err(|error| error.at(at))?;
-                let bytes = codes.as_slice();
-                let highest = bytes.iter().copied().max().unwrap_or_default();
-                if highest > 2 || highest == 2 && !in_struct {
-                    let what = match highest {
-                        2 => "only a value of a struct can be absent",
-                        _ => "the codes of optional values are 0, 1 and 2",
-                    };
-                    return Err(Error::data(format!("{what}, found code {highest}")).at(at));
-                }
-                let some = bytes.iter().map(|&code| usize::from(code == 1)).sum();
-                (Codes::Bytes(codes, highest == 2), some)
-            }
-            Block::Numbers(kind, _) => {
-                let what = format!("expected the codes of optional values as u8, found {kind:?}");
-                return Err(Error::data(what.to_lowercase()).at(at));
-            }
-        };
-        let column = self.column(some, false)?;
-        Ok(Kind::Optional(Box::new(Optional::new(codes, column))))
     }
 
     fn enums(&mut self, rows: usize, has_columns: bool) -> Result<Kind<'de>> {
@@ -321,7 +297,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 self.src.advance(1);
                 columns.push(None);
             } else {
-                let column = self.column(count, false);
+                let column = self.column(count, None);
                 columns.push(Some(column.map_err(|error| error.in_field(&**name))?));
             }
         }
@@ -445,11 +421,20 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok((meta, data, shared))
     }
 
-    fn lengths(&mut self, rows: usize) -> Result<(Lengths<'de>, usize)> {
+    /// Reads the lengths of rows. Also returns their sum. `is_free` says whether rows take no bytes if all have this
+    /// length.
+    fn lengths(
+        &mut self,
+        rows: usize,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Result<(Lengths<'de>, usize)> {
         let at = self.offset();
         let lengths = if self.initial()? >> 5 == head::UNSIGNED {
             let len = self.head()?.arg;
             let len = usize::try_from(len).map_err(|_| overflow(at))?;
+            if is_free(len) {
+                self.free_rows(rows)?;
+            }
             Lengths::Same(len)
         } else {
             match self.codes("lengths")? {
@@ -635,7 +620,7 @@ impl<'de> Interleaved<'de> {
             Names::Struct(fields) => {
                 let field = |(name, names)| {
                     let kind = self.column(names);
-                    Field { name, column: Column { at, kind } }
+                    Field { name, present: None, column: Column { at, kind } }
                 };
                 Kind::Structs(fields.into_iter().map(field).collect())
             }

@@ -118,74 +118,45 @@ impl<'de> Cuts<'de> {
     }
 }
 
-/// What a row of optional values is. The number is the row of the inner column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    None,
-    Some(usize),
-    Absent,
-}
-
-/// For each row, whether there is a value.
-pub enum Codes<'de> {
-    Bits(Bits<'de>),
-    /// 0, 1 or 2, as in `SPEC.md`, and whether there is a 2.
-    Bytes(Data<'de>, bool),
-}
-
-pub struct Optional<'de> {
-    pub codes: Codes<'de>,
-    pub column: Column<'de>,
+/// Tells which rows have a row in an inner column. It remembers how many of the rows before the one that was asked for
+/// last have one.
+pub struct Marks<'de> {
+    bits: Bits<'de>,
     row: usize,
-    /// How many rows before `row` are "some".
     before: usize,
 }
 
-impl<'de> Optional<'de> {
-    pub fn new(codes: Codes<'de>, column: Column<'de>) -> Self {
-        Self { codes, column, row: 0, before: 0 }
+impl<'de> Marks<'de> {
+    pub fn new(bits: Bits<'de>) -> Self {
+        Self { bits, row: 0, before: 0 }
     }
 
     #[inline(always)]
-    fn code(&self, row: usize) -> u8 {
-        match &self.codes {
-            Codes::Bits(bits) => bits.get(row).into(),
-            Codes::Bytes(data, _) => data.as_slice().get(row).copied().unwrap_or_default(),
-        }
+    pub fn get(&self, row: usize) -> bool {
+        self.bits.get(row)
     }
 
+    /// The row of the inner column, if this row has one.
     #[inline]
-    pub fn entry(&mut self, row: usize) -> Entry {
-        match self.code(row) {
-            0 => Entry::None,
-            1 => {
-                if self.row != row {
-                    self.move_to(row);
-                }
-                Entry::Some(self.before)
-            }
-            _ => Entry::Absent,
+    pub fn inner(&mut self, row: usize) -> Option<usize> {
+        if !self.bits.get(row) {
+            return None;
         }
-    }
-
-    #[inline]
-    pub fn is_absent(&self, row: usize) -> bool {
-        matches!(&self.codes, Codes::Bytes(data, true) if data.as_slice().get(row) == Some(&2))
-    }
-
-    fn move_to(&mut self, row: usize) {
-        if self.row > row {
-            (self.row, self.before) = (0, 0);
-        }
-        self.before += match &self.codes {
-            Codes::Bits(bits) => bits.count(self.row..row),
-            Codes::Bytes(data, _) => {
-                let codes = data.as_slice().get(self.row..row).unwrap_or_default();
-                codes.iter().map(|&code| usize::from(code == 1)).sum()
+        if self.row != row {
+            if self.row > row {
+                (self.row, self.before) = (0, 0);
             }
-        };
-        self.row = row;
+            self.before += self.bits.count(self.row..row);
+            self.row = row;
+        }
+        Some(self.before)
     }
+}
+
+/// Optional values. The column has a row for each "some".
+pub struct Optional<'de> {
+    pub marks: Marks<'de>,
+    pub column: Column<'de>,
 }
 
 /// Variants, and the columns with their contents.
