@@ -218,4 +218,28 @@ mod tests {
             assert!(matches!(parse(malformed), Parsed::Malformed(_)), "{malformed:x?}");
         }
     }
+    #[test]
+    fn the_length_of_an_item_is_that_of_its_parts() {
+        for initial in 0..=u8::MAX {
+            // If the head has bytes of its own, they say 3. All else are items of one byte.
+            let mut bytes = [0; 64];
+            bytes[0] = initial;
+            if let Some((_, _, len @ 2..)) = definite(&bytes) {
+                bytes[len - 1] = 3;
+            }
+            let expected = definite(&bytes).map(|(major, arg, len)| {
+                let inside = match major {
+                    BYTES | TEXT | ARRAY => arg,
+                    MAP => 2 * arg,
+                    TAG => 1,
+                    _ => 0,
+                };
+                len + usize::try_from(inside).unwrap()
+            });
+            assert_eq!(item_len(&bytes), expected, "{initial:x}");
+            for cut in 0..expected.unwrap_or(0) {
+                assert_eq!(item_len(&bytes[..cut]), None, "{initial:x} cut after {cut} bytes");
+            }
+        }
+    }
 }
