@@ -111,6 +111,14 @@ impl Opened {
         Ok(Self { len: end, unfinished: len - end, index: Index::Tree(directory, mark) })
     }
 
+    /// Reads the end mark at the end of a source of `len` bytes, but not the magic bytes. `None` if the source does
+    /// not end with one.
+    pub fn ended<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Self>> {
+        let ended = scan::read_end(source, len)?;
+        let index = |(directory, mark)| Index::Tree(directory, mark);
+        Ok(ended.map(|found| Self { len, unfinished: 0, index: index(found) }))
+    }
+
     /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
     pub fn torn<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
         if let Some(Committed { directory, mark, end }) = scan::finished(source, len)? {

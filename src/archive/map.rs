@@ -1,5 +1,7 @@
 //! Archives in mapped files.
 
+use std::fs::File;
+use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -8,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::file::{Archive, Opened};
 use crate::error::{Error, Result};
 use crate::io::at::{first_bytes, open_file};
+use crate::magic::MAGIC;
 use crate::mem::MappedFile;
 use crate::options::DecodeOptions;
 use crate::tensor::SharedTensor;
@@ -95,12 +98,11 @@ impl Map {
     pub unsafe fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, len) = open_file(path)?;
+        let (opened, start) = look(&file, len, path)?;
         // An append may cut off the bytes after the end mark at any time, so they must not be mapped.
-        let opened = Opened::committed(&file, len).map_err(|error| error.in_file(path))?;
-        let failed = |error| Error::io_at(error, "cannot map", path);
-        let start = first_bytes(&file, START).map_err(failed)?;
         // SAFETY: the caller promises what `MappedFile::new` requires.
-        let mapped = unsafe { MappedFile::new(&file, opened.len, start) }.map_err(failed)?;
+        let mapped = unsafe { MappedFile::new(&file, opened.len, start) };
+        let mapped = mapped.map_err(|error| cannot_map(error, path))?;
         Ok(Self(Archive::opened(mapped, opened)))
     }
 
@@ -128,6 +130,27 @@ impl Map {
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
         self.only()?.share(path)
     }
+}
+
+/// Finds the last end mark of a file of `len` bytes, and reads its first bytes.
+fn look(file: &File, len: u64, path: &Path) -> Result<(Opened, Vec<u8>)> {
+    let most = usize::try_from(len).unwrap_or(usize::MAX).min(START);
+    let start = || first_bytes(file, most).map_err(|error| cannot_map(error, path));
+    // Most files end with an end mark. Then the magic bytes need no read of their own. The start is read after the
+    // end mark, because from then on no writer changes what is before it.
+    if let Ok(Some(opened)) = Opened::ended(file, len) {
+        let start = start()?;
+        if start.starts_with(&MAGIC) {
+            return Ok((opened, start));
+        }
+    }
+    let opened = Opened::committed(file, len).map_err(|error| error.in_file(path))?;
+    Ok((opened, start()?))
+}
+
+#[cold]
+fn cannot_map(error: io::Error, path: &Path) -> Error {
+    Error::io_at(error, "cannot map", path)
 }
 
 impl Deref for Map {

@@ -280,7 +280,7 @@ fn expect<S: ReadAt + ?Sized>(
 
 /// Reads the end mark that ends at `len`. Returns the directory and the offset of the end mark, or `None` if
 /// no end mark ends there. If a crash left the tail but not the whole end mark, this is `None` too.
-fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
+pub fn read_end<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<(Directory, u64)>> {
     // Longer than any valid end mark.
     const MAX_MARK: u64 = 256 << 10;
 

@@ -40,7 +40,7 @@ use crate::segment::walk::{Output, Plan};
 /// let mut input = IArchive::new(&bytes[..])?;
 /// let header: String = input.load()?;
 /// let weights: Tensor<Array2<f32>> = input.load_as("weights")?;
-/// assert_eq!(weights.diag(), Array1::ones(100));
+/// assert_eq!(weights.diag(), Array1::<f32>::ones(100));
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///

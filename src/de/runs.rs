@@ -24,48 +24,63 @@ pub fn plain_numbers<'de, V: Visitor<'de>, R: Read<'de>>(
 ) -> Option<V::Value> {
     // The compiler knows the type, and drops all but one of these branches.
     let wanted = typeid::of::<V::Value>();
-    macro_rules! integers {
-        ($($type:ty)*) => {$(
+    macro_rules! by_type {
+        ($($read:ident $type:ty;)*) => {$(
             if wanted == TypeId::of::<Vec<$type>>() {
-                return run::<V, R, $type>(wire, head, |bytes, len| {
-                    integers(bytes, len, |negative, arg| {
-                        let value = if negative { !i128::from(arg) } else { arg.into() };
-                        value.try_into().ok()
-                    })
-                });
+                if !bulk::is_vec_of::<V>(&<$type>::DTYPE) {
+                    return None;
+                }
+                return mem::vec_as::<$type, _>($read(wire, head)?).ok();
             }
         )*};
     }
-    if wanted == TypeId::of::<Vec<f32>>() {
-        return run::<V, R, f32>(wire, head, |bytes, len| {
-            words(bytes, len, head::SINGLE, |[_, word @ ..]: &[u8; 5]| f32::from_be_bytes(*word))
-        });
+    by_type! {
+        singles f32;
+        doubles f64;
+        whole u8; whole u16; whole u32; whole u64;
+        whole i8; whole i16; whole i32; whole i64;
     }
-    if wanted == TypeId::of::<Vec<f64>>() {
-        return run::<V, R, f64>(wire, head, |bytes, len| {
-            words(bytes, len, head::DOUBLE, |[_, word @ ..]: &[u8; 9]| f64::from_be_bytes(*word))
-        });
-    }
-    integers!(u8 u16 u32 u64 i8 i16 i32 i64);
     None
+}
+
+// Not generic over the visitor: otherwise a build without optimization compiles ten of these for each visitor.
+
+fn singles<'de, R: Read<'de>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<f32>> {
+    run(wire, head, |bytes, len| {
+        words(bytes, len, head::SINGLE, |[_, word @ ..]: &[u8; 5]| f32::from_be_bytes(*word))
+    })
+}
+
+fn doubles<'de, R: Read<'de>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<f64>> {
+    run(wire, head, |bytes, len| {
+        words(bytes, len, head::DOUBLE, |[_, word @ ..]: &[u8; 9]| f64::from_be_bytes(*word))
+    })
+}
+
+fn whole<'de, R: Read<'de>, A: TryFrom<i128>>(wire: &mut Reader<R>, head: Head) -> Option<Vec<A>> {
+    run(wire, head, |bytes, len| {
+        integers(bytes, len, |negative, arg| {
+            let value = if negative { !i128::from(arg) } else { arg.into() };
+            value.try_into().ok()
+        })
+    })
 }
 
 /// `read` gets the window and the number of elements, and returns them with the number of bytes that
 /// they take.
 #[inline(never)]
-fn run<'de, V: Visitor<'de>, R: Read<'de>, A: Element>(
+fn run<'de, R: Read<'de>, A>(
     wire: &mut Reader<R>,
     head: Head,
     read: impl FnOnce(&[u8], usize) -> Option<(Vec<A>, usize)>,
-) -> Option<V::Value> {
+) -> Option<Vec<A>> {
     let window = wire.src.window();
     // Each element takes at least one byte.
     let len = usize::try_from(head.length()?).ok().filter(|&len| len <= window.len())?;
-    if !bulk::is_vec_of::<V>(&A::DTYPE) || !wire.has_levels(1) {
+    if !wire.has_levels(1) {
         return None;
     }
     let (values, taken) = read(wire.src.window(), len)?;
-    let values = mem::vec_as(values).ok()?;
     wire.src.advance(taken);
     Some(values)
 }

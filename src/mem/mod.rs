@@ -15,6 +15,8 @@ mod raw_value;
 pub mod shared_bytes;
 mod stream;
 
+use std::mem::ManuallyDrop;
+
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use append::{
@@ -113,14 +115,22 @@ for_each_dtype!(scalars {});
 
 /// Returns the vector as a `T` if `T` is `Vec<A>`. Otherwise returns the vector in `Err`.
 pub fn vec_as<A: Scalar, T>(values: Vec<A>) -> Result<T, Vec<A>> {
+    // A union and not `transmute_copy`, whose checks a build without optimization compiles for each `T`.
+    #[repr(C)]
+    union Same<A, T> {
+        from: ManuallyDrop<Vec<A>>,
+        to: ManuallyDrop<T>,
+    }
+
     if typeid::of::<T>() != std::any::TypeId::of::<Vec<A>>() {
         return Err(values);
     }
-    let values = std::mem::ManuallyDrop::new(values);
+    let same = Same { from: ManuallyDrop::new(values) };
     // SAFETY: `typeid::of` ignores lifetimes, so `T` and `Vec<A>` are the same type except for
-    // lifetimes. A `Scalar` has no lifetimes, so `Vec<A>` has none, and `T` is `Vec<A>`. This moves
-    // the vector: the original is not dropped.
-    Ok(unsafe { std::mem::transmute_copy::<Vec<A>, T>(&values) })
+    // lifetimes. A `Scalar` has no lifetimes, so `Vec<A>` has none, and `T` is `Vec<A>`. Both fields of
+    // the union start at its first byte, because it is `repr(C)`. So what was written as `from` is a
+    // valid value of the same type as `to`. This moves the vector: a `ManuallyDrop` is not dropped.
+    Ok(ManuallyDrop::into_inner(unsafe { same.to }))
 }
 
 /// Conversions to types for which every byte pattern is a valid value.

@@ -209,7 +209,7 @@ pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
 /// }
 /// let parts = info.with_buffers(buffers)?;
 /// let back: Tensor<Array2<f32>> = parts.load()?;
-/// # assert_eq!(*back, Array2::eye(64));
+/// # assert_eq!(*back, Array2::<f32>::eye(64));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PartsInfo {

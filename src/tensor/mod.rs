@@ -53,6 +53,7 @@
 mod deferred;
 mod dyn_tensor;
 mod dyn_view;
+mod fields;
 mod from_tensor;
 #[cfg(feature = "ndarray")]
 mod ndarray;
@@ -77,6 +78,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use deferred::Deferred;
 pub use dyn_tensor::DynTensor;
 pub use dyn_view::DynView;
+pub(crate) use fields::FIELDS;
 pub use from_tensor::FromTensor;
 pub use raw_tensor::RawTensor;
 pub use rows::Rows;
@@ -84,7 +86,6 @@ pub use shared_tensor::SharedTensor;
 pub use slices::{AxisSlice, Slices};
 pub use tensor_info::TensorInfo;
 pub use to_tensor::ToTensor;
-pub(crate) use visit::FIELDS;
 
 pub use crate::dtype::{DType, OtherDType};
 pub use crate::elements::Element;

@@ -200,12 +200,12 @@ fn a_buffer_referred_to_a_million_times() {
 fn a_buffer_referred_to_often_by_every_type() {
     let bytes = referred_to(5000);
     for way in WAYS {
-        meets_the_budget::<Vec<Tensor<DynTensor>>>(way, &bytes, 8 << 20);
-        meets_the_budget::<Vec<Tensor<Array1<u8>>>>(way, &bytes, 8 << 20);
-        meets_the_budget::<Vec<Vec<u8>>>(way, &bytes, 8 << 20);
-        meets_the_budget::<Vec<Vec<u64>>>(way, &bytes, 8 << 20);
-        meets_the_budget::<Vec<Box<RawValue>>>(way, &bytes, 8 << 20);
-        meets_the_budget::<Value>(way, &bytes, 8 << 20);
+        meets_the_budget::<Vec<Tensor<DynTensor>>>(way, &bytes, 2 << 20);
+        meets_the_budget::<Vec<Tensor<Array1<u8>>>>(way, &bytes, 2 << 20);
+        meets_the_budget::<Vec<Vec<u8>>>(way, &bytes, 2 << 20);
+        meets_the_budget::<Vec<Vec<u64>>>(way, &bytes, 2 << 20);
+        meets_the_budget::<Vec<Box<RawValue>>>(way, &bytes, 2 << 20);
+        meets_the_budget::<Value>(way, &bytes, 2 << 20);
     }
 }
 
