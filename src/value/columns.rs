@@ -7,7 +7,7 @@ use crate::io::item_read::ItemRead;
 use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
 use crate::tensor::DynTensor;
-use crate::wire::columns::{Allowance, Column, Kind};
+use crate::wire::columns::{Allowance, Column, Kind, Structs};
 use crate::wire::number::Numeric;
 use crate::wire::reader::Reader;
 
@@ -96,7 +96,7 @@ fn row_of(column: &mut Column<'_>, row: usize, allowance: &Allowance) -> Result<
             }
             Value::Array(items)
         }
-        Kind::Structs(fields) => {
+        Kind::Structs(Structs { fields, .. }) => {
             let mut entries = Vec::new();
             for field in fields.iter_mut().filter(|field| field.is_present(row)) {
                 allowance.charge_node(size_of::<Value>() as u64)?;

@@ -88,6 +88,44 @@ impl<'de> de::SeqAccess<'de> for &mut TupleItems<'_, 'de> {
     }
 }
 
+/// The fields of a row of structs, without their names: see
+/// [`Structs::match_visitor`](crate::wire::columns::Structs::match_visitor).
+pub struct InOrder<'c, 'de> {
+    fields: std::slice::IterMut<'c, Field<'de>>,
+    row: usize,
+    allowance: &'c Allowance,
+}
+
+impl<'c, 'de> InOrder<'c, 'de> {
+    #[inline(always)]
+    pub fn new(fields: &'c mut [Field<'de>], row: usize, allowance: &'c Allowance) -> Self {
+        Self { fields: fields.iter_mut(), row, allowance }
+    }
+
+    #[inline(always)]
+    pub fn left(&self) -> usize {
+        self.fields.len()
+    }
+}
+
+impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
+    type Error = Error;
+
+    #[inline(always)]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let Some(field) = self.fields.next() else { return Ok(None) };
+        match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(error.at(field.column.at).in_field(&*field.name)),
+        }
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.fields.len())
+    }
+}
+
 /// The fields of a row of structs.
 pub struct Fields<'c, 'de> {
     fields: std::slice::IterMut<'c, Field<'de>>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::{
-    Content, Entries, Fields, Key, ListItems, OneEntry, TupleItems, Variant, variant_of,
+    Content, Entries, Fields, InOrder, Key, ListItems, OneEntry, TupleItems, Variant, variant_of,
 };
 use super::with_item;
 use crate::de::access::UnitVariant;
@@ -17,7 +17,7 @@ use crate::handoff::name;
 use crate::io::source::Bytes;
 use crate::serde_model::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::value;
-use crate::wire::columns::{Allowance, Column, Cuts, Field, Kind, NumberType, TextData};
+use crate::wire::columns::{Allowance, Column, Cuts, Field, Kind, NumberType, Structs, TextData};
 use crate::wire::number::Numeric;
 
 /// A row of a column.
@@ -129,7 +129,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let Self { column, row, allowance, .. } = self;
         let at = column.at;
         let result = match &mut column.kind {
-            Kind::Structs(fields) => Self::fields(fields, row, allowance, visitor),
+            Kind::Structs(structs) => Self::fields(structs, row, allowance, visitor),
             Kind::Maps(maps) => {
                 let mut entries = Entries::new(maps, row, allowance);
                 let value = visitor.visit_map(&mut entries);
@@ -318,12 +318,12 @@ impl<'de> Row<'_, 'de> {
     /// Reads the fields of a struct.
     #[inline(always)]
     fn fields<V: Visitor<'de>>(
-        fields: &mut [Field<'de>],
+        structs: &mut Structs<'de>,
         row: usize,
         allowance: &Allowance,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut fields = Fields::new(fields, row, allowance);
+        let mut fields = Fields::new(&mut structs.fields, row, allowance);
         let value = visitor.visit_map(&mut fields)?;
         Self::close(value, fields.left(), "a map")
     }
@@ -562,8 +562,14 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if let Kind::Structs(stored) = &mut self.column.kind {
-            let value = Self::fields(stored, self.row, self.allowance, visitor);
+        if let Kind::Structs(structs) = &mut self.column.kind {
+            let value = if structs.match_visitor::<V>(fields) {
+                let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
+                let value = visitor.visit_seq(&mut fields);
+                value.and_then(|value| Self::close(value, fields.left(), "a map"))
+            } else {
+                Self::fields(structs, self.row, self.allowance, visitor)
+            };
             return value.map_err(|error| error.at(self.column.at));
         }
         self.other_struct(name, fields, visitor)
@@ -599,7 +605,7 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
                     }
                 }
             }
-            Kind::Structs(fields) => {
+            Kind::Structs(Structs { fields, .. }) => {
                 let is_present = |field: &&mut Field<'_>| field.is_present(row);
                 let present = fields.iter_mut().filter(is_present).count();
                 match fields.iter_mut().find(is_present) {

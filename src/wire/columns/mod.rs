@@ -13,6 +13,7 @@ mod numbers;
 mod parse;
 mod rows;
 
+use std::any::{TypeId, type_name};
 use std::borrow::Cow;
 
 pub use self::allowance::{Allowance, Scope};
@@ -38,7 +39,7 @@ pub struct Column<'de> {
 pub enum Kind<'de> {
     Numbers(Numbers<'de>),
     Tensors(Box<Tensors<'de>>),
-    Structs(Vec<Field<'de>>),
+    Structs(Structs<'de>),
     Unit,
     Bools(Bits<'de>),
     Texts(Cuts<'de>, TextData<'de>),
@@ -49,6 +50,49 @@ pub enum Kind<'de> {
     Maps(Box<Maps<'de>>),
     Enums(Box<Enum<'de>>),
     Items(Items<'de>),
+}
+
+/// Structs.
+pub struct Structs<'de> {
+    pub fields: Vec<Field<'de>>,
+    /// The last answer of [`Structs::match_visitor`], and what it was for: a list of names, by its address and
+    /// length, and a visitor.
+    known: Option<((usize, usize, TypeId), bool)>,
+}
+
+impl<'de> Structs<'de> {
+    pub fn new(fields: Vec<Field<'de>>) -> Self {
+        Self { fields, known: None }
+    }
+
+    /// Whether the fields can be passed to a visitor of type `V` in the order of `names`, without their names.
+    ///
+    /// They must be exactly these, in every row. The visitor must be one that `serde_derive` made, because that
+    /// takes the fields of a struct in both ways; another visitor may only take them by name, and cannot be asked.
+    #[inline(always)]
+    pub fn match_visitor<V>(&mut self, names: &'static [&'static str]) -> bool {
+        let asked = (names.as_ptr().addr(), names.len(), typeid::of::<V>());
+        match self.known {
+            Some((known, answer)) if known == asked => answer,
+            _ => {
+                let answer = self.has_exactly(names) && type_name::<V>().contains("::__Visitor");
+                self.known = Some((asked, answer));
+                answer
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_exactly(&self, names: &[&str]) -> bool {
+        let mut sorted = names.to_vec();
+        sorted.sort_unstable();
+        let is_field =
+            |(field, name): (&Field<'_>, &&str)| field.name == **name && field.present.is_none();
+        names.len() == self.fields.len()
+            && self.fields.iter().zip(names).all(is_field)
+            && sorted.windows(2).all(|pair| pair[0] != pair[1])
+    }
 }
 
 /// A field of a struct.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Bits, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, NumberType,
-    Numbers, Optional, Tensors, TextData,
+    Numbers, Optional, Structs, Tensors, TextData,
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -108,7 +108,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Err(error) => return Err(error.in_field(name)),
             }
         }
-        Ok(Kind::Structs(fields))
+        Ok(Kind::Structs(Structs::new(fields)))
     }
 
     /// Reads a column that is an array with the name of its kind. Its head was read.
@@ -622,7 +622,7 @@ impl<'de> Interleaved<'de> {
                     let kind = self.column(names);
                     Field { name, present: None, column: Column { at, kind } }
                 };
-                Kind::Structs(fields.into_iter().map(field).collect())
+                Kind::Structs(Structs::new(fields.into_iter().map(field).collect()))
             }
             Names::Tuple(items) => {
                 let item = |names| Column { at, kind: self.column(names) };
