@@ -23,7 +23,7 @@
 //! let hits = (0..100).map(|id| Hit { id, score: 0.5 }).collect();
 //! let answer = Answer { query: "tensors".into(), hits };
 //! let bytes = tenarc::to_vec(&answer)?;
-//! assert_eq!(bytes.len(), 553);
+//! assert_eq!(bytes.len(), 547);
 //! assert_eq!(tenarc::from_slice::<Answer>(&bytes)?, answer);
 //! # Ok::<(), tenarc::Error>(())
 //! ```

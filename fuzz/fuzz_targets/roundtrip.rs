@@ -152,6 +152,21 @@ fuzz_target!(|item: Item| {
     check(tenarc::from_slice(&typed).expect("typed, from a slice"), "typed, slice");
     check(tenarc::from_reader(&typed[..]).expect("typed, from a reader"), "typed, reader");
 
+    // As columns, together with rows of another form.
+    let unit = Item::Unit;
+    let rows: Vec<&Item> = (0..20).map(|at| if at % 5 == 3 { &unit } else { &item }).collect();
+    match tenarc::ser::to_vec_with(&rows, plain.with_columns(true)) {
+        Ok(columns) => {
+            let back: Vec<Item> = tenarc::from_slice(&columns).expect("columns, from a slice");
+            let plainly = tenarc::to_vec(&rows).expect("rows");
+            assert_eq!(tenarc::to_vec(&back).expect("columns"), plainly, "{item:?}");
+            let back: Value = tenarc::from_reader(&columns[..]).expect("columns, as a value");
+            let rows: Value = tenarc::from_slice(&plainly).expect("rows, as a value");
+            assert_eq!(back.to_string(), rows.to_string(), "{item:?}");
+        }
+        Err(error) => assert_eq!(error.category(), Category::Limit, "{error}"),
+    }
+
     let value: Value = tenarc::from_slice(&bytes).expect("as a value");
     assert_eq!(tenarc::to_vec(&value).expect("a value"), bytes, "{value:?}");
     check(Item::deserialize(&value).expect("from a borrowed value"), "borrowed value");

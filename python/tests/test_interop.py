@@ -338,3 +338,22 @@ def test_the_golden_archive_that_was_appended_to():
 def test_headers_have_one_encoding():
     header = Header("a", 64, True, (3, 5), b"\xf6")
     assert header.places() == [0, 64] and header.body_length() == 69
+
+
+def test_python_reads_the_columns_of_rust_and_rust_those_of_python(rust, tmp_path):
+    rust.run("records-write", tmp_path)
+    names = sorted(path.stem for path in tmp_path.glob("*.rows"))
+    assert len(names) == 8
+    for name in names:
+        rows = tenarc.loads((tmp_path / f"{name}.rows").read_bytes())
+        message = (tmp_path / f"{name}.columns").read_bytes()
+        assert b"TCOL" in message
+        want = describe(rows)
+        assert difference(describe(tenarc.loads(message)), want) is None, name
+        with tenarc.open(tmp_path / f"{name}.tenarc") as archive:
+            archive.verify()
+            assert difference(describe(archive.load()), want) is None, name
+        if isinstance(rows, list):
+            (tmp_path / f"{name}.plain").write_bytes(tenarc.dumps(rows))
+            (tmp_path / f"{name}.again").write_bytes(tenarc.dumps(tenarc.Table(rows)))
+    assert rust.failed("records-check", tmp_path) == []

@@ -118,7 +118,7 @@ fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &[u8]) -> Resu
 
 fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Result<()> {
     let shape =
-        Shape::from_iter([tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()));
+        [tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()).collect::<Shape>();
     let meta = TensorMeta::new(tensors.meta.dtype.clone(), shape, Order::C);
     let bytes = &*tensors.bytes;
     // The tag, the array, and the shape or another tag.

@@ -131,7 +131,7 @@ impl Node {
 
     fn tensor<T: Serialize + ?Sized>(
         &mut self,
-        meta: TensorMeta,
+        meta: &TensorMeta,
         len: usize,
         payload: &T,
     ) -> Result<()> {
@@ -146,7 +146,7 @@ impl Node {
         }
         match self {
             Self::Tensors(tensors)
-                if tensors.meta == meta && tensors.len == len && len <= super::SMALL_TENSOR =>
+                if tensors.meta == *meta && tensors.len == len && len <= super::SMALL_TENSOR =>
             {
                 let bytes = &mut tensors.bytes;
                 blocks(len, payload, |block| {
@@ -345,7 +345,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
             return value.serialize(self);
         }
         match (name, handoff::take()) {
-            (name::TENSOR, Slot::Outgoing(meta, len)) => self.node.tensor(meta, len, value),
+            (name::TENSOR, Slot::Outgoing(meta, len)) => self.node.tensor(&meta, len, value),
             (name::COLUMNS, _) => value.serialize(self),
             _ => Err(self.node.misfit()),
         }
@@ -764,12 +764,11 @@ impl FillStruct<'_, '_> {
     }
 
     #[inline(always)]
-    fn finish(self) -> Result<()> {
+    fn finish(self) {
         if self.index < self.columns.fields.len() {
             self.columns.end_early(self.index);
         }
         self.columns.rows += 1;
-        Ok(())
     }
 }
 
@@ -804,7 +803,8 @@ macro_rules! fields {
 
             #[inline(always)]
             fn end(self) -> Result<()> {
-                self.finish()
+                self.finish();
+                Ok(())
             }
         }
     )*};

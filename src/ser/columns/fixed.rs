@@ -261,9 +261,9 @@ impl Row<'_> {
     }
 
     #[inline(always)]
-    fn finish(mut self) -> Result<Place, Unlike> {
+    fn finish(mut self) -> Place {
         self.place.signature = self.place.signature.rotate_left(7);
-        Ok(self.place)
+        self.place
     }
 }
 
@@ -428,8 +428,9 @@ impl Serializer for Row<'_> {
     }
 }
 
+/// `$end` makes the result of the end from what `finish` returns.
 macro_rules! elements {
-    ($for:ty, $ok:ty: $($trait:ident $method:ident),*) => {$(
+    ($for:ty, $ok:ty, $end:expr; $($trait:ident $method:ident),*) => {$(
         impl $trait for $for {
             type Ok = $ok;
             type Error = Unlike;
@@ -441,13 +442,13 @@ macro_rules! elements {
 
             #[inline(always)]
             fn end(self) -> Result<$ok, Unlike> {
-                self.finish()
+                $end(self.finish())
             }
         }
     )*};
 }
 
-elements!(Row<'_>, Place: SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+elements!(Row<'_>, Place, Ok; SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
 
 impl SerializeStruct for Row<'_> {
     type Ok = Place;
@@ -469,7 +470,7 @@ impl SerializeStruct for Row<'_> {
 
     #[inline(always)]
     fn end(self) -> Result<Place, Unlike> {
-        self.finish()
+        Ok(self.finish())
     }
 }
 
@@ -544,7 +545,11 @@ impl LearnTuple<'_> {
     }
 }
 
-elements!(LearnTuple<'_>, Form: SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+elements!(
+    LearnTuple<'_>, Form, std::convert::identity;
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field
+);
 
 struct LearnStruct<'a> {
     width: &'a mut usize,

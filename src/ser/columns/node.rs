@@ -256,7 +256,7 @@ impl Node {
             }
             Self::Tuple(tuple) => tuple.nodes.iter_mut().for_each(Self::settle),
             Self::Struct(columns) => {
-                columns.fields.iter_mut().for_each(|field| field.node.settle())
+                columns.fields.iter_mut().for_each(|field| field.node.settle());
             }
             Self::Enum(columns) => {
                 columns.variants.iter_mut().for_each(|variant| variant.node.settle());
