@@ -1,6 +1,14 @@
 //! What is written as columns is read as what is written as rows: the same values of the same types, by every
 //! way to read.
 
+// The numbers are only samples.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::manual_is_multiple_of
+)]
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;

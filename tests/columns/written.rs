@@ -1,5 +1,12 @@
 //! The columns that are written for each kind of value (`SPEC.md`, section 3.1).
 
+// The numbers are only samples.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::manual_is_multiple_of
+)]
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -118,7 +125,7 @@ fn each_kind_of_value_has_a_kind_of_column() {
             tags: vec![1; i as usize % 3],
         }),
     );
-    add("values", column(|i| tenarc::Value::from(i)));
+    add("values", column(tenarc::Value::from));
     insta::assert_snapshot!(all.join("\n"));
 }
 

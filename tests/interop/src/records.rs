@@ -1,5 +1,14 @@
 //! Sequences of records, each written as rows and as columns, for another implementation of columns to read.
 
+// The numbers are only samples.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::manual_is_multiple_of,
+    clippy::option_option
+)]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
