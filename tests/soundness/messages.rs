@@ -185,3 +185,37 @@ fn bytes_that_are_no_bools_are_refused() {
     assert!(tenarc::from_slice::<Tensor<ndarray::ArrayView1<bool>>>(&bytes).is_err());
     assert!(tenarc::from_reader::<_, Tensor<Box<[bool]>>>(&bytes[..]).is_err());
 }
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Row {
+    id: u32,
+    name: String,
+    flag: bool,
+    point: (i16, f64),
+    maybe: Option<u8>,
+    numbers: Vec<u16>,
+    floats: [f32; 2],
+    tensor: Tensor<Vec<f32>>,
+}
+
+#[test]
+fn rows_come_back_from_columns() {
+    let row = |id: u32| Row {
+        id: id * 1000,
+        name: "ab".repeat(id as usize % 3),
+        flag: id.is_multiple_of(2),
+        point: (-3, 0.5),
+        maybe: id.is_multiple_of(3).then_some(7),
+        numbers: vec![500; id as usize % 3],
+        floats: [id as f32, 1.5],
+        tensor: Tensor(vec![2.5; 3]),
+    };
+    let rows: Vec<Row> = (0..18).map(row).collect();
+    let floats: Vec<[f32; 3]> = (0..18).map(|id| [id as f32; 3]).collect();
+    let options = EncodeOptions::default().with_columns(true);
+    let bytes = tenarc::ser::to_vec_with(&(&rows, &floats), options).unwrap();
+    let back: (Vec<Row>, Vec<[f32; 3]>) = tenarc::from_slice(&bytes).unwrap();
+    assert_eq!(back, (rows, floats));
+    let back: (Vec<Row>, Vec<[f32; 3]>) = tenarc::from_reader(&bytes[..]).unwrap();
+    assert_eq!(back.1.len(), 18);
+}
