@@ -452,15 +452,16 @@ fn variant_of<'a>(
         Some(_) => None,
         None => columns.learn(index, name, form),
     };
-    match code {
-        Some(code) if let Some(variant) = columns.variants.get_mut(usize::from(code)) => {
+    let Some(code) = code else {
+        columns.is_misfit = true;
+        return Err(does_not_fit());
+    };
+    match columns.variants.get_mut(usize::from(code)) {
+        Some(variant) => {
             columns.codes.push(code);
             Ok(&mut variant.node)
         }
-        _ => {
-            columns.is_misfit = true;
-            Err(does_not_fit())
-        }
+        None => Err(does_not_fit()),
     }
 }
 
