@@ -107,6 +107,8 @@ fn same(ours: &Value, theirs: &Other) -> bool {
         (Value::Tag(ours, inner), Other::Tag(theirs, content)) => {
             ours == theirs && same(inner, content)
         }
+        // Columns are read as their rows.
+        (Value::Array(_), Other::Tag(0x5443_4f4c, _)) => true,
         // ciborium keeps the tags of tensors and typed arrays.
         (Value::Tensor(_), Other::Tag(tag, _)) => matches!(tag, 40 | 1040) || *tag == 0x5445_4e53,
         (Value::Numbers(numbers), Other::Tag(tag, inner)) => match &**inner {
@@ -160,7 +162,7 @@ fn tagged(value: &Other) -> bool {
     match value {
         Other::Tag(tag, inner) => {
             matches!(tag, 40 | 1040 | 43001 | 64..=87)
-                || matches!(*tag, 0x5445_4e53 | 0x5442_5546)
+                || matches!(*tag, 0x5445_4e53 | 0x5442_5546 | 0x5443_4f4c)
                 || tagged(inner)
         }
         Other::Array(items) => items.iter().any(tagged),
