@@ -33,20 +33,22 @@ fn rows_without_bytes_are_limited() {
     .unwrap();
     let groups = |count: usize, column: Vec<u8>| columns(&vec![(most, column); count]);
     tenarc::from_slice::<Vec<IgnoredAny>>(&groups(256, units.clone())).unwrap();
+    too_many(&groups(257, units.clone()));
+    // Each kind in one column, which is refused before its first row.
+    let rows = (1 << 24) + 1;
     for column in [
-        units.clone(),
         map(&[]),
         kind("tuple", &[array(&[])]),
         kind("list", &[unsigned(0), u8s(&[])]),
         kind("map", &[unsigned(0), u8s(&[]), u8s(&[])]),
         texts(unsigned(0), ""),
         kind("bytes", &[unsigned(0), bytes(&[])]),
-        kind("interleaved", &[map(&[]), tensor(&[most, 0], f32s(&[]))]),
-        tensor(&[most, 0, 3], f32s(&[])),
+        kind("interleaved", &[map(&[]), tensor(&[rows, 0], f32s(&[]))]),
+        tensor(&[rows, 0, 3], f32s(&[])),
         // A field of the rows.
-        map(&[("a", units.clone()), ("b", kind("bool", &[bytes(&vec![0; 8192])]))]),
+        map(&[("a", units.clone()), ("b", kind("bool", &[bytes(&vec![0; (1 << 21) + 1])]))]),
     ] {
-        too_many(&groups(257, column));
+        too_many(&one(1, kind("list", &[unsigned(rows), column])));
     }
     // In all columns of a document together, and in the items of rows.
     let quarter = one(1, kind("list", &[unsigned(1 << 22), units]));
