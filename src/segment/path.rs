@@ -260,7 +260,8 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                     self.enter(Step::Key(key.into_owned()));
                 }
                 Event::Value { .. } => {}
-                Event::Array(_) | Event::Map(_) | Event::Tag(tag::SOME) => {}
+                Event::Array(_) | Event::Map(_) => {}
+                Event::Tag(tag::SOME | tag::STRING_REFERENCE | tag::SHARED_REFERENCE) => {}
                 Event::Tag(tag::COLUMNS) => {
                     self.columns.get_or_insert(walk.depth() - 1);
                 }

@@ -354,7 +354,19 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Like [`Reader::item`], if the next head was read and is a tag.
     #[inline(never)]
-    pub fn tagged(&mut self, mut head: Head) -> Result<Item> {
+    pub fn tagged(&mut self, head: Head) -> Result<Item> {
+        match self.known(head)? {
+            Item::Tag(tag @ (tag::STRING_REFERENCE | tag::SHARED_REFERENCE)) => {
+                let what = format!("tag {tag} refers to another value, which is not supported");
+                Err(Error::data(what).at(self.offset()))
+            }
+            item => Ok(item),
+        }
+    }
+
+    /// Like [`Reader::tagged`], but does not refuse tags that refer to another value.
+    #[inline(always)]
+    pub fn known(&mut self, mut head: Head) -> Result<Item> {
         let mut left = self.depth;
         loop {
             if head.major() != head::TAG {
@@ -365,12 +377,8 @@ impl<'de, R: Read<'de>> Reader<R> {
                 tag::BIGNUM | tag::NEGATIVE_BIGNUM | tag::SOME | tag::COLUMNS => {
                     return Ok(Item::Tag(head.arg));
                 }
+                tag::STRING_REFERENCE | tag::SHARED_REFERENCE => return Ok(Item::Tag(head.arg)),
                 array if tag::is_array(array) => return Ok(Item::Tag(array)),
-                tag::STRING_REFERENCE | tag::SHARED_REFERENCE => {
-                    let what =
-                        format!("tag {} refers to another value, which is not supported", head.arg);
-                    return Err(Error::data(what).at(self.offset()));
-                }
                 _ => head = self.head()?,
             }
         }

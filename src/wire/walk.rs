@@ -76,7 +76,8 @@ enum Next {
 
 impl Walk {
     /// A walk that passes over tags without a meaning to this crate, as [`Reader::item`] does. They do not
-    /// count as levels of nesting.
+    /// count as levels of nesting. Tags that refer to another value are reported: a walk that looks for
+    /// tensors does not need that value.
     pub fn with_known_tags() -> Self {
         Self { known_tags: true, ..Self::default() }
     }
@@ -136,7 +137,7 @@ impl Walk {
         let start = wire.offset();
         let mut head = wire.head()?;
         if head.major() == head::TAG && self.known_tags {
-            head = match wire.tagged(head)? {
+            head = match wire.known(head)? {
                 Item::Head(head) => head,
                 Item::Tag(arg) => Head { initial: head::TAG << 5, arg },
             };

@@ -534,3 +534,32 @@ fn many_rows_are_several_groups() {
     let short: Vec<(u8, String)> = (0..20).map(|i| (i, String::new())).collect();
     assert!(same(&[short, long].concat()));
 }
+
+/// Items in columns count from the level at which they are.
+#[test]
+fn what_is_written_can_be_read_with_the_same_limit() {
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Deep(Vec<Deep>);
+    fn deep(levels: usize) -> Deep {
+        Deep(if levels == 0 { vec![] } else { vec![deep(levels - 1)] })
+    }
+    let (mut readable, mut refused) = (0, 0);
+    for levels in 60..130 {
+        let rows: Vec<(u8, Deep)> = (0..16).map(|id| (id, deep(levels))).collect();
+        match tenarc::ser::to_vec_with(&rows, columns(false)) {
+            Ok(bytes) => {
+                assert_eq!(
+                    tenarc::from_slice::<Vec<(u8, Deep)>>(&bytes).unwrap(),
+                    rows,
+                    "{levels}"
+                );
+                readable += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.category(), tenarc::error::Category::Limit, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(readable > 20 && refused > 5, "{readable} {refused}");
+}

@@ -11,6 +11,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::ser::pack::Kind;
 use crate::shape::Shape;
 use crate::wire::apart::{Apart, Target};
+use crate::wire::encoded::is_deeper;
 use crate::wire::head;
 use crate::wire::writer::Writer;
 
@@ -401,8 +402,11 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
 
 fn column_of_items<O: Target>(writer: &mut Writer<O>, items: &Items) -> Result<()> {
     kind(writer, "rows", 1)?;
-    // The levels in the items were counted when they were encoded.
     writer.enter(1)?;
+    // When the items were encoded, it was not known how deep the column is.
+    if items.iter().any(|item| is_deeper(item, writer.depth)) {
+        return Err(writer.too_deep());
+    }
     writer.sink.head(head::ARRAY, items.ends.len() as u64)?;
     writer.sink.put_block(&items.bytes)?;
     writer.leave(1)

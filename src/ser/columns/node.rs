@@ -133,6 +133,13 @@ pub struct Items {
     pub ends: Vec<usize>,
 }
 
+impl Items {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].iter().chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| self.bytes.get(start..end).unwrap_or_default())
+    }
+}
+
 /// The sum of lengths. Each length was counted when its elements were added, so the sum is in memory.
 pub fn sum(lengths: &[u32]) -> usize {
     lengths.iter().map(|&len| len as usize).sum()
