@@ -149,7 +149,7 @@ pub enum Form {
 /// # Errors
 /// If there is no such value, or the path could mean several values, or an item on the way is not well-formed.
 pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
-    segment::find::find(value, path, limits)
+    segment::find::find_item(value, path, limits)
 }
 
 /// Writes the paths of the values inside an encoded value, as [`TensorInfo::path`] has those of tensors: with dots

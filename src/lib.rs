@@ -129,6 +129,7 @@ pub mod ser;
 mod serde_model;
 mod shape;
 mod soft;
+mod steps;
 mod strided;
 pub mod tensor;
 pub mod value;

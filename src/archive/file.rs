@@ -12,6 +12,7 @@ use super::loaded::Loaded;
 use super::scan::{self, Committed};
 use super::segment::Segment;
 use super::source;
+use super::table::Table;
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::mem::Arena;
@@ -321,6 +322,50 @@ impl<S: ReadAt> Archive<S> {
             before = offset;
             Ok(segment)
         })
+    }
+
+    /// The rows of all values with this name, as one table. Each value must be a sequence, such as a `Vec` of structs.
+    /// So a program that [appends](crate::OArchive::append) a `Vec` each day under the same name makes one table.
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use tenarc::{Archive, OArchive};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Event {
+    ///     id: u64,
+    ///     score: f32,
+    /// }
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// for day in 0..3 {
+    ///     let events: Vec<_> = (0..100).map(|id| Event { id, score: day as f32 }).collect();
+    ///     out.save_as("events", &events)?;
+    /// }
+    /// let archive = Archive::new(out.finish()?)?;
+    ///
+    /// let events = archive.table("events")?;
+    /// assert_eq!(events.len(), 300);
+    /// assert_eq!(events.row::<Event>(250)?.id, 50);
+    /// let scores: Vec<f32> = events.column("score")?;
+    /// assert_eq!(scores[250], 2.0);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If no value has the name, one of them is not a sequence, or the archive is damaged.
+    pub fn table(&self, name: &str) -> Result<Table<'_, S>> {
+        let mut table = Table::default();
+        for index in 0..self.len() {
+            if let Some(entry) = self.entry(index)?
+                && entry.name.as_deref() == Some(name)
+            {
+                let segment = self.at(&entry)?;
+                let whole = 0..segment.metadata()?.len();
+                table.add(segment, whole).map_err(|error| error.in_field(name))?;
+            }
+        }
+        if table.has_parts() { Ok(table) } else { Err(self.no_such(name)) }
     }
 
     fn at(&self, entry: &Entry) -> Result<Segment<'_, S>> {

@@ -19,6 +19,7 @@ mod segment;
 mod slice;
 pub(crate) mod source;
 mod stream;
+mod table;
 mod verify;
 mod write;
 
@@ -36,6 +37,7 @@ pub use recover::{Recovered, recover, recover_to};
 pub use salvage::Salvaged;
 pub use segment::Segment;
 pub use stream::{IArchive, Records};
+pub use table::{Column, Rows, Table};
 pub use write::{ArchiveFile, OArchive};
 
 pub use crate::segment::options::SaveOptions;

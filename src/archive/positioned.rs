@@ -5,7 +5,7 @@ use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
-use crate::io::checksum::Hasher;
+use crate::io::checksum::{Hasher, STEP};
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Seen, no_such, wrong_checksum};
 
@@ -65,6 +65,25 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
         current.position += out.len() as u64;
         if let Some(hasher) = &mut current.hasher {
             hasher.update(out);
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, len: u64) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if let Some(hasher) = &mut current.hasher {
+            let mut scratch = vec![0; usize::try_from(len).unwrap_or(STEP).min(STEP)];
+            let end = current.position + len;
+            while current.position < end {
+                let left = usize::try_from(end - current.position).unwrap_or(STEP).min(STEP);
+                let step = scratch.get_mut(..left).unwrap_or_default();
+                source::read_exact(self.source, step, current.position)?;
+                hasher.update(step);
+                current.position += left as u64;
+            }
+        } else {
+            // The bytes are not needed, not even for the checksum.
+            current.position += len;
         }
         Ok(())
     }

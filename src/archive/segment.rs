@@ -14,20 +14,26 @@ use super::loaded::Loaded;
 use super::positioned::Positioned;
 use super::slice::Part;
 use super::source;
+use super::table::Table;
+use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
+use crate::io::buffers::Buffers;
 use crate::io::checksum::{self, Hasher, STEP};
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{Lending, Seen, wrong_checksum};
-use crate::segment::decode;
+use crate::segment::columns::{Outline, Target};
 use crate::segment::find;
 use crate::segment::header::Header;
 use crate::segment::path;
-use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
+use crate::segment::{decode, decode_with};
+use crate::tensor::{
+    DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo, ToTensor as _,
+};
 use crate::wire::tensor::Payload;
 
 /// One saved value of an [`Archive`](crate::Archive). It can be loaded as a whole, or in parts that a path names.
@@ -123,8 +129,43 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value, it cannot be read or is damaged, or it does not fit the type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.decode(range).map_err(|error| under(error, path))
+        let value = match self.locate(path)? {
+            Found::Item(range) => self.decode(range),
+            Found::InColumns(range, target) => self.decode_in(range, &target),
+        };
+        value.map_err(|error| under(error, path))
+    }
+
+    /// Finds out where the value at a path is.
+    pub(super) fn locate<'p>(&self, path: &'p str) -> Result<Found<'p>> {
+        match find::find(self.metadata()?, path, self.options.limits)? {
+            find::Place::Item(range) => Ok(Found::Item(range)),
+            find::Place::InColumns(range, steps) => {
+                let target = match steps.index() {
+                    (Some(row), Some(rest)) => Ok(Target::InRow { names: Vec::new(), row, rest }),
+                    _ => self.outline(range.clone()).and_then(|outline| outline.target(steps)),
+                };
+                let target = target.map_err(|error| under(error, path))?;
+                Ok(Found::InColumns(range, target))
+            }
+        }
+    }
+
+    /// The form of the columns at this range of the metadata.
+    pub(super) fn outline(&self, range: Range<usize>) -> Result<Outline<'_>> {
+        let (base, item) = self.item(range)?;
+        Outline::read(item, base, self.header(), self.options.limits)
+    }
+
+    /// Decodes a value in the columns that are at this range of the metadata.
+    pub(super) fn decode_in<T: DeserializeOwned>(
+        &self,
+        range: Range<usize>,
+        target: &Target<'_>,
+    ) -> Result<T> {
+        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
+        let (base, item) = self.item(range)?;
+        in_columns(item, base, &mut buffers, self.options, target)
     }
 
     /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
@@ -197,8 +238,43 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         path: &str,
         slices: impl Into<Slices>,
     ) -> Result<T> {
-        let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.slice_at(range, &slices.into()).map_err(|error| error.in_field(path))
+        let slices = slices.into();
+        let part = match self.locate(path)? {
+            Found::Item(range) => self.slice_at(range, &slices),
+            Found::InColumns(range, target) => self.slice_in(range, &target, &slices),
+        };
+        part.map_err(|error| error.in_field(path))
+    }
+
+    /// Like [`slice_at`](Self::slice_at), in the columns that are at this range.
+    fn slice_in<T: for<'de> FromTensor<'de>>(
+        &self,
+        range: Range<usize>,
+        target: &Target<'_>,
+        slices: &Slices,
+    ) -> Result<T> {
+        if let Target::Column(names) = target {
+            let outline = self.outline(range.clone())?;
+            let column = outline.number(names).and_then(|number| outline.columns.get(number));
+            if let Some(column) = column
+                && let (Some(meta), Some(number)) = (outline.meta(column), outline.buffer(column))
+            {
+                let part = Part::new(&meta, slices)?;
+                let (start, len) = part.bytes;
+                let (at, _) = self.loaded.buffer(number, self.options)?;
+                let bytes = source::bytes(self.source, at + start as u64, len as u64)?;
+                let (meta, bytes) = part.cut(bytes);
+                return T::from_tensor(RawTensor::of_bytes(meta, &bytes));
+            }
+        }
+        // The column is not in one piece.
+        let Tensor(whole): Tensor<DynTensor> = self.decode_in(range, target)?;
+        let part = Part::new(&whole.meta(), slices)?;
+        let (start, len) = part.bytes;
+        let bytes = whole.le_bytes();
+        let run = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
+        let (meta, bytes) = part.cut(Cow::Borrowed(run));
+        T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 
     fn slice_at<T: for<'de> FromTensor<'de>>(
@@ -244,11 +320,41 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no tensor at `path`.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
-        let range = find::find(self.metadata()?, path, self.options.limits)?;
-        let (base, item) = self.item(range)?;
-        let found = path::tensor_at(item, base, self.header(), self.options.limits);
-        let (item, _) = found.map_err(|error| error.in_field(path))?;
-        Ok(TensorInfo::of(path.to_owned(), &item))
+        let (range, target) = match self.locate(path)? {
+            Found::InColumns(range, target) => (range, target),
+            Found::Item(range) => {
+                let (base, item) = self.item(range)?;
+                let found = path::tensor_at(item, base, self.header(), self.options.limits);
+                let (item, _) = found.map_err(|error| error.in_field(path))?;
+                return Ok(TensorInfo::of(path.to_owned(), &item));
+            }
+        };
+        if let Target::Column(names) = &target {
+            let outline = self.outline(range.clone())?;
+            let number = outline.number(names);
+            let found = number.and_then(|number| outline.info(number, path.to_owned()));
+            return found.ok_or_else(|| {
+                Error::data(
+                    "the column is no tensor: its rows are not numbers of one dtype and shape",
+                )
+                .in_field(path)
+            });
+        }
+        let Tensor(tensor): Tensor<DynTensor> =
+            self.decode_in(range, &target).map_err(|error| under(error, path))?;
+        let len = tensor.le_bytes().len() as u64;
+        Ok(TensorInfo::new(path.to_owned(), tensor.meta(), len))
+    }
+
+    /// The rows of the sequence at `path` as a table. The path `""` is the whole value.
+    ///
+    /// # Errors
+    /// If there is no sequence at `path`, or the archive is damaged.
+    pub fn table(&self, path: &str) -> Result<Table<'a, S>> {
+        let mut table = Table::default();
+        let range = find::find_item(self.metadata()?, path, self.options.limits)?;
+        table.add(self.clone(), range).map_err(|error| under(error, path))?;
+        Ok(table)
     }
 
     /// The field names or map keys of the value at `path`, or the positions of its elements. The path `""` is the
@@ -327,7 +433,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no such value.
     pub fn inspect_at(&self, path: &str) -> Result<Items<'_>> {
-        self.items(find::find(self.metadata()?, path, self.options.limits)?)
+        self.items(find::find_item(self.metadata()?, path, self.options.limits)?)
     }
 
     fn items(&self, range: Range<usize>) -> Result<Items<'_>> {
@@ -347,7 +453,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// The offset in the archive of this range of the metadata, and its bytes.
-    fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
+    pub(super) fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
         let base = self.header().metadata_offset() + range.start as u64;
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }
@@ -368,8 +474,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// If the archive is not in memory, there is no such value, a tensor is not aligned as its elements require, or the
     /// value does not fit the type.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
-        let range = find::find(self.metadata()?, path, self.options.limits)?;
-        self.lend(range, None).map_err(|error| under(error, path))
+        self.lend_at(path, None)
     }
 
     /// Loads the value without copying its large tensors. Each [`SharedTensor`](crate::tensor::SharedTensor) in it
@@ -412,9 +517,24 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If the archive is not in memory, or there is no tensor at `path`.
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
-        let range = find::find(self.metadata()?, path, self.options.limits)?;
-        let tensor = self.lend(range, Some(&|number| self.share_buffer(number)));
-        tensor.map(Tensor::into_inner).map_err(|error| under(error, path))
+        let tensor = self.lend_at(path, Some(&|number| self.share_buffer(number)));
+        tensor.map(Tensor::into_inner)
+    }
+
+    fn lend_at<T: Deserialize<'a>>(
+        &self,
+        path: &str,
+        share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
+    ) -> Result<T> {
+        let value = match self.locate(path)? {
+            Found::Item(range) => self.lend(range, share),
+            Found::InColumns(range, target) => {
+                self.lending(range, share, |metadata, base, buffers| {
+                    in_columns(metadata, base, buffers, self.options, &target)
+                })
+            }
+        };
+        value.map_err(|error| under(error, path))
     }
 
     fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
@@ -428,6 +548,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         range: Range<usize>,
         share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
     ) -> Result<T> {
+        self.lending(range, share, |metadata, base, buffers| {
+            decode(PhantomData, metadata, base, buffers, self.options)
+        })
+    }
+
+    /// Calls `read` with the metadata in this range and its offset, and with the buffers. All are borrowed from the
+    /// archive's memory.
+    pub(super) fn lending<T>(
+        &self,
+        range: Range<usize>,
+        share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
+        read: impl FnOnce(&'a [u8], u64, &mut dyn Buffers<'a>) -> Result<T>,
+    ) -> Result<T> {
         let header = self.header();
         let source: &'a S = self.source;
         let contents = self.contents()?;
@@ -440,8 +573,34 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         };
         let (arena, seen) = (self.arena, Seen::default());
         let mut buffers = Lending { header, content: &content, share, arena, seen };
-        decode(PhantomData, metadata, base, &mut buffers, self.options)
+        read(metadata, base, &mut buffers)
     }
+}
+
+/// Where the value at a path is.
+pub(super) enum Found<'p> {
+    /// It is the item in this range of the metadata.
+    Item(Range<usize>),
+    /// It is in the columns that are the item in this range.
+    InColumns(Range<usize>, Target<'p>),
+}
+
+/// Decodes a value in columns.
+fn in_columns<'de, T: Deserialize<'de>>(
+    metadata: &'de [u8],
+    base: u64,
+    buffers: &mut dyn Buffers<'de>,
+    options: DecodeOptions,
+    target: &Target<'_>,
+) -> Result<T> {
+    decode_with(metadata, base, buffers, options, |deserializer| match target {
+        Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
+        Target::Column(names) => {
+            let mut column = ColumnOfGroups::new(options.limits);
+            deserializer.column(names, &mut column)?;
+            T::deserialize(column)
+        }
+    })
 }
 
 /// Checks a buffer against its checksum, if `checked` is set.

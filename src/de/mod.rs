@@ -3,6 +3,7 @@
 mod access;
 mod bulk;
 mod columns;
+mod fields;
 mod hints;
 mod items;
 mod runs;
@@ -15,6 +16,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed};
 
+pub(crate) use self::columns::{ColumnOfGroups, Wanted};
+pub(crate) use self::fields::fields_of;
 pub use self::stream::StreamDeserializer;
 use crate::error::{Category, Error, Result};
 use crate::io::source::Source as _;

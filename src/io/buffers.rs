@@ -68,7 +68,19 @@ pub trait ReadBuffer {
     /// Fills `out` with the next bytes of the buffer.
     fn read(&mut self, out: &mut [u8]) -> Result<()>;
 
-    /// Ends the buffer after all of it was read.
+    /// Passes over the next `len` bytes of the buffer. They still count for its checksum.
+    fn skip(&mut self, len: u64) -> Result<()> {
+        let mut scratch = [0; 4096];
+        let mut left = len;
+        while left > 0 {
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
+            self.read(scratch.get_mut(..step).unwrap_or_default())?;
+            left -= step as u64;
+        }
+        Ok(())
+    }
+
+    /// Ends the buffer after all of it was read or passed over.
     fn finish(&mut self) -> Result<()>;
 }
 

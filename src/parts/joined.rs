@@ -414,7 +414,7 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     };
     let mut lending = Lending { header, content: &content, share, arena, seen: Seen::default() };
     let item = parsed.item(metadata);
-    let range = find::find(item, path, options.limits)?;
+    let range = find::find_item(item, path, options.limits)?;
     let base = header.metadata_offset() + range.start as u64;
     let item = item.get(range).unwrap_or_default();
     let value = crate::segment::decode(PhantomData, item, base, &mut lending, options);

@@ -1,6 +1,5 @@
 //! Finds the value at a path. Values that are not on the path are skipped, not decoded.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::spelling::{escaped, key};
@@ -8,29 +7,53 @@ use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
+use crate::steps::{Next, Steps};
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Reader};
 use crate::wire::tag;
 
-/// Returns the range of `metadata` that holds the item at `path`.
+/// Where the value at a path is in the metadata.
+#[derive(Clone, Debug)]
+pub enum Place<'p> {
+    /// It is the item in this range.
+    Item(Range<usize>),
+    /// It is in the columns that are the item in this range, or it is one of them. The steps lead there.
+    InColumns(Range<usize>, Steps<'p>),
+}
+
+/// Returns where in `metadata` the value at `path` is. Whether columns have what the path names in them is not
+/// looked at.
 ///
 /// # Errors
-/// If there is no such item, or several.
-pub fn find(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
+/// If there is no such value, or several.
+pub fn find<'p>(metadata: &[u8], path: &'p str, limits: Limits) -> Result<Place<'p>> {
     search(metadata, path, limits, None)?.ok_or_else(|| missing(metadata, path, limits))
 }
 
-fn search(
+/// Returns the range of `metadata` that holds the item at `path`.
+///
+/// # Errors
+/// If there is no such item, or several. A value in columns has no item of its own.
+pub fn find_item(metadata: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
+    match find(metadata, path, limits)? {
+        Place::Item(range) => Ok(range),
+        Place::InColumns(range, _) => {
+            let what = "the sequence is stored as columns, which have no item for this path";
+            Err(Error::data(what).at(range.start as u64).in_field(path))
+        }
+    }
+}
+
+fn search<'p>(
     metadata: &[u8],
-    path: &str,
+    path: &'p str,
     limits: Limits,
     nearest: Option<&mut NearestStep>,
-) -> Result<Option<Range<usize>>> {
-    let steps = match path {
-        "" => return Ok(Some(0..metadata.len())),
-        pointer if pointer.starts_with('/') => Steps::Pointer(pointer),
-        dotted => Steps::Dotted(dotted),
-    };
+) -> Result<Option<Place<'p>>> {
+    if path.is_empty() {
+        return Ok(Some(Place::Item(0..metadata.len())));
+    }
+    let steps = Steps::of(path);
     let mut search = Search { bytes: metadata, at: 0, limits, found: None, nearest };
     search.descend(steps, limits.max_depth, true).map_err(|error| error.in_field(path))?;
     Ok(search.found)
@@ -116,97 +139,20 @@ impl NearestStep {
     }
 }
 
-/// The part of the path that is still to be followed.
-#[derive(Clone, Copy)]
-enum Steps<'a> {
-    Dotted(&'a str),
-    /// A JSON Pointer: empty, or steps that each start with a slash.
-    Pointer(&'a str),
-}
-
-impl<'a> Steps<'a> {
-    fn is_empty(self) -> bool {
-        matches!(self, Self::Pointer(""))
-    }
-
-    fn len(self) -> usize {
-        let (Self::Dotted(path) | Self::Pointer(path)) = self;
-        path.len()
-    }
-
-    /// The number that the next step is, written as numbers are, and what is left behind it.
-    fn index(self) -> (Option<u64>, Option<Self>) {
-        let path = match self {
-            Self::Dotted(path) => path,
-            Self::Pointer(path) => path.get(1..).unwrap_or_default(),
-        };
-        let digits = path.bytes().take_while(u8::is_ascii_digit).count();
-        let number = path.get(..digits).unwrap_or_default();
-        let is_plain = number == "0" || !number.starts_with('0');
-        (number.parse().ok().filter(|_| is_plain), self.next().after(number.as_bytes()))
-    }
-
-    /// The next step, to be compared with the keys of a map.
-    fn next(self) -> Next<'a> {
-        match self {
-            Self::Dotted(path) => Next::Dotted(path),
-            Self::Pointer(path) => {
-                let rest = path.strip_prefix('/').unwrap_or(path);
-                let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                let written = step.len();
-                let step = if step.contains('~') {
-                    step.replace("~1", "/").replace("~0", "~").into()
-                } else {
-                    step.into()
-                };
-                Next::Pointer { step, written, rest }
-            }
-        }
-    }
-}
-
-/// A step into a map whose keys are not known yet.
-enum Next<'a> {
-    /// Matches every key that is a prefix of the path and is followed by a dot or the end of the path.
-    Dotted(&'a str),
-    /// One key, the number of bytes that it is written with, and what is left behind it.
-    Pointer { step: Cow<'a, str>, written: usize, rest: &'a str },
-}
-
-impl<'a> Next<'a> {
-    /// The rest of the path after a step into `key`, or `None` if the path does not go through that key.
-    #[inline]
-    fn after(&self, key: &[u8]) -> Option<Steps<'a>> {
-        match self {
-            Self::Dotted(path) => {
-                let rest = path.as_bytes().strip_prefix(key)?;
-                match rest.first() {
-                    None => Some(Steps::Pointer("")),
-                    Some(b'.') => path.get(key.len() + 1..).map(Steps::Dotted),
-                    Some(_) => None,
-                }
-            }
-            Self::Pointer { step, rest, .. } => {
-                (step.as_bytes() == key).then_some(Steps::Pointer(rest))
-            }
-        }
-    }
-}
-
 /// A search through encoded items, which passes over whatever is not on the way.
 ///
 /// It does not use [`Walk`](crate::wire::walk::Walk): it passes over most items as a whole, and keeps the rest of
 /// the path for each item that it enters.
-struct Search<'a, 'n> {
+struct Search<'a, 'n, 'p> {
     bytes: &'a [u8],
     at: usize,
     limits: Limits,
-    found: Option<Range<usize>>,
+    found: Option<Place<'p>>,
     /// Where keys are kept that are not on the way.
     nearest: Option<&'n mut NearestStep>,
 }
 
-impl<'a> Search<'a, '_> {
+impl<'a, 'p> Search<'a, '_, 'p> {
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
@@ -249,17 +195,11 @@ impl<'a> Search<'a, '_> {
     /// `last` says that no item after this one can match. The search may then stop at the value without
     /// skipping what follows it. A map is always searched to its end, because a key that occurs twice is
     /// an error.
-    fn descend(&mut self, steps: Steps<'_>, depth: usize, last: bool) -> Result<()> {
+    fn descend(&mut self, steps: Steps<'p>, depth: usize, last: bool) -> Result<()> {
         if steps.is_empty() {
             let start = self.at;
             self.skip()?;
-            if self.found.replace(start..self.at).is_some() {
-                return Err(Error::data(
-                    "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
-                     such as /a.b/c names one of the values",
-                ));
-            }
-            return Ok(());
+            return self.found(Place::Item(start..self.at));
         }
         let start = self.at;
         let depth = depth
@@ -292,8 +232,9 @@ impl<'a> Search<'a, '_> {
             // A tensor is a leaf. Any other tag has the same path as the item inside it.
             head::TAG if !tag::is_leaf(head.arg) => self.descend(steps, depth, last)?,
             head::TAG if head.arg == tag::COLUMNS => {
-                let what = "the sequence is stored as columns, and a path cannot lead into it; load it as a whole";
-                return Err(Error::data(what).at(start as u64));
+                self.at = start;
+                self.skip()?;
+                self.found(Place::InColumns(start..self.at, steps))?;
             }
             _ => {
                 self.at = start;
@@ -303,8 +244,18 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
+    fn found(&mut self, place: Place<'p>) -> Result<()> {
+        match self.found.replace(place) {
+            None => Ok(()),
+            Some(_) => Err(Error::data(
+                "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
+                 such as /a.b/c names one of the values",
+            )),
+        }
+    }
+
     #[inline]
-    fn step(&mut self, steps: Option<Steps<'_>>, depth: usize, last: bool) -> Result<()> {
+    fn step(&mut self, steps: Option<Steps<'p>>, depth: usize, last: bool) -> Result<()> {
         match steps {
             Some(steps) => self.descend(steps, depth, last),
             None => self.skip(),

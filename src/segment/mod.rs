@@ -4,6 +4,7 @@
 //! the tensor's bytes. An archive stores this as a segment; [`parts`](crate::parts) keep it in memory.
 
 pub mod buffers;
+pub mod columns;
 pub mod find;
 pub mod format;
 pub mod header;
@@ -30,9 +31,20 @@ pub fn decode<'de, T: DeserializeSeed<'de>>(
     buffers: &mut dyn Buffers<'de>,
     options: DecodeOptions,
 ) -> Result<T::Value> {
-    let read = SegmentRead::new(metadata, base, buffers);
-    let mut deserializer = Deserializer::over(read, options);
-    let value = deserializer.value(seed)?;
-    deserializer.end()?;
-    Ok(value)
+    decode_with(metadata, base, buffers, options, |deserializer| {
+        let value = deserializer.value(seed)?;
+        deserializer.end()?;
+        Ok(value)
+    })
+}
+
+/// Calls `read` with a deserializer for the metadata.
+pub fn decode_with<'de, 'b, T>(
+    metadata: &'de [u8],
+    base: u64,
+    buffers: &'b mut dyn Buffers<'de>,
+    options: DecodeOptions,
+    read: impl FnOnce(&mut Deserializer<SegmentRead<'de, 'b>>) -> Result<T>,
+) -> Result<T> {
+    read(&mut Deserializer::over(SegmentRead::new(metadata, base, buffers), options))
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::find::find;
+use super::columns::Outline;
+use super::find::find_item;
 use super::header::Header;
 use super::spelling::{Ambiguous, Of, Path, Step, Written, key};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::wire::walk::{Event, Walk};
 
 /// The keys of a map or the indices of an array at `path`.
 pub fn keys(metadata: &[u8], path: &str, limits: Limits) -> Result<Vec<String>> {
-    let range = find(metadata, path, limits)?;
+    let range = find_item(metadata, path, limits)?;
     let item = metadata.get(range).unwrap_or_default();
     let mut wire = Reader::new(SliceRead::new(item), limits);
     let mut head = wire.head()?;
@@ -80,19 +81,32 @@ pub fn tensor_at<'de>(
     Ok((found, item.get(start..).unwrap_or_default()))
 }
 
-/// Lists all tensors of a segment in the order of the metadata.
+/// Lists all tensors of a segment in the order of the metadata. Of columns, those that are tensors.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
-    inform(metadata, header, limits, &mut |place, item, describe| {
-        if item.kind != Kind::Bytes && place.path.is_named() && !place.in_columns {
-            let Described { info, is_unique } = describe()?;
-            if !is_unique {
-                let what = "no path leads to this tensor: a key on the way occurs twice in its map";
-                return Err(Error::data(what).in_field(info.path()));
-            }
-            found.push(info);
+    let mut add = |Described { info, is_unique }| {
+        if !is_unique {
+            let what = "no path leads to this tensor: a key on the way occurs twice in its map";
+            return Err(Error::data(what).in_field(info.path()));
         }
+        found.push(info);
         Ok(())
+    };
+    inform(metadata, header, limits, &mut |place, seen, describe| match seen {
+        Seen::Payload(item) => match item.kind {
+            Kind::Numbers | Kind::Tensor if place.path.is_named() && !place.in_columns => {
+                add(describe(None)?)
+            }
+            _ => Ok(()),
+        },
+        Seen::Columns(at) if place.path.is_named() => {
+            let start = usize::try_from(at - header.metadata_offset()).unwrap_or(usize::MAX);
+            let item = metadata.get(start..).unwrap_or_default();
+            let outline = Outline::of_groups(item, at, header, limits)?;
+            let columns = (0..outline.columns.len()).filter(|&number| outline.is_tensor(number));
+            columns.map(|number| describe(Some((&outline, number)))).try_for_each(|told| add(told?))
+        }
+        Seen::Columns(_) => Ok(()),
     })?;
     Ok(found)
 }
@@ -105,12 +119,12 @@ pub fn in_buffers(
     limits: Limits,
 ) -> Result<Vec<Option<TensorInfo>>> {
     let mut found = vec![None; header.count()];
-    inform(metadata, header, limits, &mut |_, item, describe| {
-        if let Payload::Buffer { number, .. } = item.payload
+    inform(metadata, header, limits, &mut |_, seen, describe| {
+        if let Seen::Payload(TensorItem { payload: Payload::Buffer { number, .. }, .. }) = seen
             && let Some(first @ None) =
-                usize::try_from(number).ok().and_then(|number| found.get_mut(number))
+                usize::try_from(*number).ok().and_then(|number| found.get_mut(number))
         {
-            *first = Some(describe()?.info);
+            *first = Some(describe(None)?.info);
         }
         Ok(())
     })?;
@@ -127,9 +141,20 @@ struct Described {
     is_unique: bool,
 }
 
-/// Callback for each payload. Gets its path, its item, and a function that builds its description.
-type Inform<'a> =
-    dyn FnMut(Place<'_>, &TensorItem, &mut dyn FnMut() -> Result<Described>) -> Result<()> + 'a;
+/// What a walk over metadata has come to.
+#[derive(Clone, Copy)]
+pub enum Seen<'i> {
+    /// A tensor, a sequence of numbers, or a byte string in a buffer.
+    Payload(&'i TensorItem),
+    /// Columns. The array of groups starts at this offset.
+    Columns(u64),
+}
+
+/// Builds a description: of the payload, or of one of the columns.
+type Describe<'d> = dyn FnMut(Option<(&Outline<'_>, usize)>) -> Result<Described> + 'd;
+
+/// Callback for each payload, and for columns. Gets the path, what is there, and a function that describes it.
+type Inform<'a> = dyn FnMut(Place<'_>, Seen<'_>, &mut Describe<'_>) -> Result<()> + 'a;
 
 /// Where a payload is.
 #[derive(Clone, Copy)]
@@ -148,16 +173,31 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());
-    visit(metadata, header, limits, &mut |place, item| {
-        let mut describe = || {
-            let Written { text, is_unique } = ambiguous.written(place.path.components());
+    walk(metadata, header, limits, &mut |place, seen| {
+        let mut describe = |column: Option<(&Outline<'_>, usize)>| {
+            let components = place.path.components();
+            let names = column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
+            let Written { text, is_unique } = match column {
+                None => ambiguous.written(components),
+                Some((outline, number)) => {
+                    let components =
+                        components.chain(names.iter().map(|name| Cow::Borrowed(*name)));
+                    ambiguous.written_in(components, outline.is_ambiguous(number))
+                }
+            };
             left = left.checked_sub(text.len()).ok_or_else(|| {
                 Error::limit(format!("paths of tensors take more than {most} bytes"))
             })?;
-            Ok(Described { info: TensorInfo::of(text, item), is_unique })
+            let info = match (column, seen) {
+                (Some((outline, number)), _) => outline.info(number, text),
+                (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
+                (None, Seen::Columns(_)) => None,
+            };
+            let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
+            Ok(Described { info, is_unique })
         };
         if result.is_ok() {
-            result = each(place, item, &mut describe);
+            result = each(place, seen, &mut describe);
         }
     })?;
     result
@@ -170,14 +210,28 @@ pub fn visit(
     limits: Limits,
     each: &mut dyn FnMut(Place<'_>, &TensorItem),
 ) -> Result<()> {
+    walk(metadata, header, limits, &mut |place, seen| {
+        if let Seen::Payload(item) = seen {
+            each(place, item);
+        }
+    })
+}
+
+/// Like [`visit`], and calls `each` for columns, too.
+fn walk(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    each: &mut dyn FnMut(Place<'_>, Seen<'_>),
+) -> Result<()> {
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
     let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path), columns: None };
-    let visited = visit.all(&mut |place, _, item| {
+    let visited = visit.all(&mut |place, _, seen| {
         if let Some(place) = place {
-            each(place, item);
+            each(place, seen);
         }
     });
     visited.map_err(|error| if path.0.is_empty() { error } else { error.in_field(path.text()) })?;
@@ -198,8 +252,11 @@ pub fn references(
     let mut lengths = Lengths(&header.layout.buffers);
     let base = header.metadata_offset();
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
-    Visit { metadata, base, wire: &mut wire, path: None, columns: None }
-        .all(&mut |_, at, item| each(at, item))
+    Visit { metadata, base, wire: &mut wire, path: None, columns: None }.all(&mut |_, at, seen| {
+        if let Seen::Payload(item) = seen {
+            each(at, item);
+        }
+    })
 }
 
 /// Bytes of the shortest reference to a buffer: tag, array head, number.
@@ -218,9 +275,9 @@ pub fn unreferred(metadata: &[u8], header: &Header, limits: Limits) -> Result<Op
     Ok(seen.iter().position(|seen| !seen))
 }
 
-/// Callback for each tensor. Gets the place if paths are recorded, the offset after the item up to its
-/// payload, and the item.
-type Each<'a> = dyn FnMut(Option<Place<'_>>, u64, &TensorItem) + 'a;
+/// Callback for each payload, and for columns. Gets the place if paths are recorded, and the offset after the item of
+/// the payload up to the payload itself.
+type Each<'a> = dyn FnMut(Option<Place<'_>>, u64, Seen<'_>) + 'a;
 
 /// A walk over all items of the metadata.
 struct Visit<'v, 'de, R> {
@@ -263,7 +320,13 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                 Event::Array(_) | Event::Map(_) => {}
                 Event::Tag(tag::SOME | tag::STRING_REFERENCE | tag::SHARED_REFERENCE) => {}
                 Event::Tag(tag::COLUMNS) => {
-                    self.columns.get_or_insert(walk.depth() - 1);
+                    if self.columns.is_none() {
+                        let place =
+                            self.path.as_deref().map(|path| Place { path, in_columns: false });
+                        let at = self.wire.offset();
+                        each(place, at, Seen::Columns(at));
+                        self.columns = Some(walk.depth() - 1);
+                    }
                 }
                 Event::Tag(tag) => {
                     let wire = walk.take(self.wire);
@@ -271,7 +334,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                         let item = wire.tensor(tag)?;
                         let in_columns = self.columns.is_some();
                         let place = self.path.as_deref().map(|path| Place { path, in_columns });
-                        each(place, wire.offset(), &item);
+                        each(place, wire.offset(), Seen::Payload(&item));
                         wire.skip_payload(&item)?;
                     } else {
                         wire.within(1, Reader::skip)?;

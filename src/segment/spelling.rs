@@ -178,6 +178,19 @@ impl<S: BuildHasher<Hasher: Clone>> Ambiguous<S> {
         Written { is_unique: !self.has(&self.pointers, &pointer), text: pointer }
     }
 
+    /// Like [`written`](Self::written), for a column. `is_ambiguous` says whether another column has the same dotted
+    /// path.
+    pub fn written_in<C: AsRef<str>>(
+        &self,
+        components: impl Iterator<Item = C> + Clone,
+        is_ambiguous: bool,
+    ) -> Written {
+        match self.written(components.clone()) {
+            written if is_ambiguous => Written { text: Form::Pointer.join(components), ..written },
+            written => written,
+        }
+    }
+
     fn has(&self, paths: &HashSet<u64>, path: &str) -> bool {
         if paths.is_empty() {
             return false;

@@ -31,6 +31,16 @@ impl TensorInfo {
         Self { path, meta: item.meta.clone(), byte_len: item.payload.len() as u64, buffer }
     }
 
+    /// Describes a column of rows. The number is that of the buffer that holds it, if there is one.
+    pub(crate) fn of_column(
+        path: String,
+        meta: TensorMeta,
+        byte_len: u64,
+        buffer: Option<u64>,
+    ) -> Self {
+        Self { path, meta, byte_len, buffer }
+    }
+
     /// The path of the tensor in the value: field names, map keys and array indices joined by dots, as
     /// [`Archive::tensor`](crate::Archive::tensor) expects it.
     ///

@@ -1,5 +1,7 @@
 //! Reading the payloads of tensors: either as borrowed bytes, or into a vector of typed elements.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 
 use super::reader::Reader;
@@ -59,6 +61,28 @@ impl<'de, R: Read<'de>> Reader<R> {
             },
         };
         Ok((item.meta, bytes))
+    }
+
+    /// Part of the payload as little-endian bytes, borrowed from the input if possible. The caller must call
+    /// [`Reader::close`] next.
+    pub fn payload_part(
+        &mut self,
+        item: TensorItem,
+        part: Range<usize>,
+    ) -> Result<(TensorMeta, Bytes<'de, 'static>)> {
+        if let Payload::Buffer { number, len } = item.payload
+            && self.lend_buffer(number)?.is_none()
+        {
+            return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+        }
+        let (meta, bytes) = self.payload_bytes(item)?;
+        Ok((
+            meta,
+            match bytes {
+                Bytes::Borrowed(bytes) => Bytes::Borrowed(bytes.get(part).unwrap_or_default()),
+                other => Bytes::Owned(other.as_slice().get(part).unwrap_or_default().to_vec()),
+            },
+        ))
     }
 
     /// The payload as typed elements, read directly into their vector.
@@ -145,22 +169,31 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Reads the content of a buffer directly into a vector of typed values.
     fn fill_buffer<A: Pod>(&mut self, number: u64, len: usize) -> Result<Vec<A>> {
+        self.fill_part(number, len, 0..len)
+    }
+
+    /// Reads part of a buffer of `len` bytes directly into a vector of typed values.
+    fn fill_part<A: Pod>(&mut self, number: u64, len: usize, part: Range<usize>) -> Result<Vec<A>> {
         let at = self.offset();
         let size = size_of::<A>();
+        let taken = part.len();
         let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
-        let cost = buffers.cost(number, len as u64);
+        let cost = buffers.cost(number, taken as u64);
         self.charge(cost)?;
-        if !len.is_multiple_of(size) {
-            return Err(partial(len).at(at));
+        if !taken.is_multiple_of(size) {
+            return Err(partial(taken).at(at));
         }
         if let Some(bytes) = self.lend_buffer(number)? {
-            return mem::plain::copied(bytes).ok_or_else(|| partial(len).at(at));
+            let bytes = bytes.get(part).unwrap_or_default();
+            return mem::plain::copied(bytes).ok_or_else(|| partial(taken).at(at));
         }
         let Some(Contents::Read(buffers)) = self.src.buffers().map(Buffers::contents) else {
             return Err(Error::data("the contents of buffers cannot be read here").at(at));
         };
         buffers.start(number, at)?;
-        let values = filled(len, buffers.proven(), |step| buffers.read(step))?;
+        buffers.skip(part.start as u64)?;
+        let values = filled(taken, buffers.proven(), |step| buffers.read(step))?;
+        buffers.skip(len.saturating_sub(part.end) as u64)?;
         buffers.finish()?;
         Ok(values)
     }

@@ -65,6 +65,43 @@ fn archived<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
         let archive = Archive::new(&bytes[..]).unwrap();
         archive.verify().unwrap();
         assert_eq!(archive.load::<T>().unwrap(), *value, "at positions");
+        if bytes.len() < 1 << 20 {
+            in_parts(&archive);
+        }
+    }
+}
+
+/// Reads single rows, some rows, and single columns, and compares them with the whole.
+fn in_parts(archive: &Archive<&[u8]>) {
+    let Value::Array(all) = archive.load::<Value>().unwrap() else { return };
+    let table = archive.only().unwrap().table("").unwrap();
+    assert_eq!(table.len(), all.len() as u64);
+    let shown = |rows: &[Value]| Value::Array(rows.to_vec()).to_string();
+    let len = all.len();
+    for range in [0..len, 0..len / 2, len / 3..len, len / 3..len / 2, len / 7..len - len / 7] {
+        let rows = table.rows::<Value>(range.start as u64..range.end as u64).unwrap();
+        assert_eq!(shown(&rows), shown(&all[range]), "some rows");
+    }
+    for row in [0, 1, 7, 8, 9, len / 2, len.saturating_sub(1)].into_iter().filter(|row| *row < len)
+    {
+        let found: Value = table.row(row as u64).unwrap();
+        assert_eq!(found.to_string(), all[row].to_string(), "a row");
+        let found: Value = archive.get(&row.to_string()).unwrap();
+        assert_eq!(found.to_string(), all[row].to_string(), "a row by its path");
+    }
+    for column in table.columns().unwrap() {
+        let found: Value = table.column(column.path()).unwrap();
+        if column.path().contains(['.', '/']) {
+            continue;
+        }
+        let name = column.path();
+        let field = |row: &Value| row.get(name).cloned().unwrap_or(Value::Null);
+        let expected: Vec<Value> = all.iter().map(field).collect();
+        assert_eq!(found.to_string(), shown(&expected), "the column {name}");
+        if column.dtype().is_some() {
+            let tensor: Tensor<DynTensor> = table.column(name).unwrap();
+            assert_eq!(tensor.shape()[0], len, "the column {name} as a tensor");
+        }
     }
 }
 

@@ -2,11 +2,16 @@
 //! that it stands for.
 
 mod access;
+mod in_row;
+mod place;
 mod row;
 mod tensors;
 
+use std::ops::Range;
+
 use serde::de::{self, DeserializeSeed, Visitor};
 
+pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 use super::Deserializer;
 use crate::error::{Error, Result};
@@ -48,13 +53,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     fn groups<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let mut left = self.wire.groups()?;
         let allowance = self.wire.allowance();
-        let mut groups = Groups {
-            wire: &mut self.wire,
-            left: &mut left,
-            at: 0,
-            allowance: &allowance,
-            current: None,
-        };
+        let all = Wanted { rows: 0..u64::MAX, fields: &|_| true };
+        let mut groups = Groups::new(&mut self.wire, &mut left, &allowance, all);
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
         let value = visitor.visit_seq(&mut groups);
@@ -65,11 +65,22 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 }
 
+/// The part of columns that is read.
+pub struct Wanted<'w> {
+    /// The rows, which are counted through all groups.
+    pub rows: Range<u64>,
+    /// Of rows that are structs, the fields that are read. There may be others.
+    pub fields: &'w dyn Fn(&str) -> bool,
+}
+
 /// The rows of all groups.
 struct Groups<'a, 'de, R> {
     wire: &'a mut Reader<R>,
     left: &'a mut Left,
-    /// How many rows were given.
+    wanted: Wanted<'a>,
+    /// How many rows the groups have that were read or passed over.
+    passed: u64,
+    /// The number of the next row.
     at: u64,
     allowance: &'a Allowance,
     current: Option<Current<'de>>,
@@ -82,25 +93,51 @@ struct Current<'de> {
     rows: usize,
 }
 
-impl<'de, R: Read<'de>> Groups<'_, 'de, R> {
-    /// Reads groups until there is one with rows. Returns false after the last one.
+impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
+    fn new(
+        wire: &'a mut Reader<R>,
+        left: &'a mut Left,
+        allowance: &'a Allowance,
+        wanted: Wanted<'a>,
+    ) -> Self {
+        Self { wire, left, wanted, passed: 0, at: 0, allowance, current: None }
+    }
+
+    /// Reads groups until there is one with rows that are wanted. Returns false after the last one.
     #[cold]
     fn next_group(&mut self) -> Result<bool> {
         self.current = None;
         self.wire.resume(self.allowance);
-        loop {
-            let group = self.wire.group(self.left).map_err(|error| error.in_index(self.at))?;
+        while self.passed < self.wanted.rows.end {
+            let first = self.passed;
+            let found = self.read_group().map_err(|error| error.in_index(first));
             self.allowance.take_over(&self.wire.allowance());
-            match group {
-                Some(group) if group.rows > 0 => {
-                    let (column, rows) = (group.column, group.rows);
-                    self.current = Some(Current { column, row: 0, rows });
-                    return Ok(true);
-                }
-                Some(_) => {}
-                None => return Ok(false),
+            match found? {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => break,
             }
         }
+        Ok(false)
+    }
+
+    /// Reads the next group. Returns whether it has rows that are wanted; none after the last group.
+    fn read_group(&mut self) -> Result<Option<bool>> {
+        let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(None) };
+        let first = self.passed;
+        self.passed = first.saturating_add(rows as u64);
+        let Range { start, end } = self.wanted.rows;
+        // The rows of the group that are wanted.
+        let row = usize::try_from(start.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
+        let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
+        if row >= end {
+            self.wire.skip()?;
+            return Ok(Some(false));
+        }
+        let part = self.wire.column_part(rows, row..end, self.wanted.fields)?;
+        self.at = first + row as u64;
+        self.current = Some(Current { column: part, row: 0, rows: end - row });
+        Ok(Some(true))
     }
 
     /// Checks that all rows were taken, and reads to the end of the array around the groups.

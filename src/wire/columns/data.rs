@@ -25,6 +25,17 @@ impl<'de> Data<'de> {
         self.as_slice().len()
     }
 
+    /// Keeps only a part of the bytes.
+    pub fn cut(self, range: Range<usize>) -> Self {
+        if range == (0..self.len()) {
+            return self;
+        }
+        Self::from(match self.part(range) {
+            Bytes::Borrowed(bytes) => Bytes::Borrowed(bytes),
+            other => Bytes::Owned(other.as_slice().to_vec()),
+        })
+    }
+
     /// A part of the bytes, which is empty if they are too few.
     #[inline]
     pub fn part(&self, range: Range<usize>) -> Bytes<'de, '_> {
@@ -52,6 +63,15 @@ pub enum TextData<'de> {
 }
 
 impl TextData<'_> {
+    /// Keeps only these bytes of the text. `None` if they begin or end inside a character.
+    pub fn cut(self, range: Range<usize>) -> Option<Self> {
+        Some(match self {
+            Self::Borrowed(text) => Self::Borrowed(text.get(range)?),
+            Self::Owned(text) if range == (0..text.len()) => Self::Owned(text),
+            Self::Owned(text) => Self::Owned(text.get(range)?.to_owned()),
+        })
+    }
+
     #[inline(always)]
     pub fn as_str(&self) -> &str {
         match self {

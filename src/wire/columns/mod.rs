@@ -8,6 +8,7 @@
 //! when it is asked, and then moves over the rows in between.
 
 mod allowance;
+mod block;
 mod data;
 mod numbers;
 mod parse;
@@ -17,8 +18,10 @@ use std::any::{TypeId, type_name};
 use std::borrow::Cow;
 
 pub use self::allowance::{Allowance, Scope};
+pub use self::block::{Block, gather};
 pub use self::data::{Data, TextData};
 pub use self::numbers::{NumberType, Numbers};
+pub use self::parse::Names;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
 
 /// Rows, and the column with their content.

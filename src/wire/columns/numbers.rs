@@ -115,6 +115,26 @@ impl<'de> Numbers<'de> {
         Some(self.data.part(from..from + rows * size))
     }
 
+    /// The distance from row to row in bytes.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Where the number of row 0 is in the data.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Whether the numbers of both columns are in the same data.
+    pub fn has_data_of(&self, other: &Self) -> bool {
+        std::ptr::eq(self.data.as_slice(), other.data.as_slice())
+    }
+
+    /// `len` bytes of the data.
+    pub fn data_at(&self, start: usize, len: usize) -> Bytes<'de, '_> {
+        self.data.part(start..start + len)
+    }
+
     /// The number of a row as an integer, unless it is a float or does not fit.
     #[inline(always)]
     pub fn integer(&self, row: usize) -> Option<i64> {

@@ -1,6 +1,7 @@
 //! Reads columns and checks them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::{
     Bits, Column, Cuts, Data, Enum, Field, Group, Items, Kind, Lengths, Maps, Marks, NumberType,
@@ -26,7 +27,7 @@ const MAX_ROWS: u64 = 1 << 16;
 const NAME_PIECE: usize = 256;
 
 /// What the numbers of an interleaved row are.
-enum Names<'de> {
+pub enum Names<'de> {
     Number,
     Struct(Vec<(Cow<'de, str>, Names<'de>)>),
     Tuple(Vec<Names<'de>>),
@@ -46,6 +47,13 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     /// Reads the next group of rows. `None` after the last one.
     pub fn group(&mut self, left: &mut Left) -> Result<Option<Group<'de>>> {
+        let Some(rows) = self.group_rows(left)? else { return Ok(None) };
+        let column = self.column_part(rows, 0..rows, &|_| true)?;
+        Ok(Some(Group { rows, column }))
+    }
+
+    /// Reads the number of rows of the next group. Their column follows. `None` after the last group.
+    pub fn group_rows(&mut self, left: &mut Left) -> Result<Option<usize>> {
         if !self.more(left)? {
             return Ok(None);
         }
@@ -67,21 +75,41 @@ impl<'de, R: Read<'de>> Reader<R> {
             let what = format!("expected a column of {rows} rows, found the end of the groups");
             return Err(Error::data(what).at(at));
         }
-        let column = self.column(rows, None)?;
-        Ok(Some(Group { rows, column }))
+        Ok(Some(rows))
+    }
+
+    /// Reads part of the column of a group of `rows` rows. The column that is returned has only the rows in `part`.
+    /// If it is a struct, it has only the fields that `is_wanted` takes. What is left out is not read and not checked.
+    pub fn column_part(
+        &mut self,
+        rows: usize,
+        part: Range<usize>,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Column<'de>> {
+        let at = self.offset();
+        let rows = Rows { all: rows, start: part.start, end: part.end };
+        match self.peek_head()? {
+            Some((head, len)) if head.major() == head::MAP => {
+                self.charge(size_of::<Column>() as u64)?;
+                self.src.advance(len);
+                let kind = self.within(1, |wire| wire.structs(head, rows, is_wanted, at));
+                Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
+            }
+            _ => self.column(rows, None),
+        }
     }
 
     /// Reads a column. `present` is for a value of a struct: it is set if some rows do not have it.
     fn column(
         &mut self,
-        rows: usize,
+        rows: Rows,
         present: Option<&mut Option<Marks<'de>>>,
     ) -> Result<Column<'de>> {
         self.charge(size_of::<Column>() as u64)?;
         let at = self.offset();
         let head = self.head()?;
         let kind = match head.major() {
-            head::MAP => self.within(1, |wire| wire.structs(head, rows, at)),
+            head::MAP => self.within(1, |wire| wire.structs(head, rows, &|_| true, at)),
             head::ARRAY => self.within(1, |wire| wire.named_column(head, rows, present, at)),
             head::TAG if tag::is_array(head.arg) => self.block_column(head.arg, rows, at),
             head::TAG => {
@@ -93,7 +121,13 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(Column { at, kind: kind.map_err(|error| error.at(at))? })
     }
 
-    fn structs(&mut self, head: Head, rows: usize, at: u64) -> Result<Kind<'de>> {
+    fn structs(
+        &mut self,
+        head: Head,
+        rows: Rows,
+        is_wanted: &dyn Fn(&str) -> bool,
+        at: u64,
+    ) -> Result<Kind<'de>> {
         let len = definite(head, at)?;
         if len == 0 {
             self.free_rows(rows)?;
@@ -102,6 +136,10 @@ impl<'de, R: Read<'de>> Reader<R> {
         for _ in 0..len {
             self.charge(size_of::<Field>() as u64)?;
             let name = self.name(rows)?;
+            if !is_wanted(&name) {
+                self.skip()?;
+                continue;
+            }
             let mut present = None;
             match self.column(rows, Some(&mut present)) {
                 Ok(column) => fields.push(Field { name, present, column }),
@@ -115,7 +153,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     fn named_column(
         &mut self,
         head: Head,
-        rows: usize,
+        rows: Rows,
         present: Option<&mut Option<Marks<'de>>>,
         at: u64,
     ) -> Result<Kind<'de>> {
@@ -140,26 +178,24 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             "bool" => {
                 takes(2)?;
-                Ok(Kind::Bools(self.bits(rows)?))
+                Ok(Kind::Bools(self.bits(rows)?.part(rows.range())))
             }
             "text" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows, |_| true)?;
-                let text = self.texts(&lengths, rows, total)?;
+                let (lengths, bytes) = self.lengths(rows, |_| true)?;
+                let text = self.texts(&lengths, rows.len(), bytes)?;
                 Ok(Kind::Texts(Cuts::new(lengths), text))
             }
             "bytes" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows, |_| true)?;
-                let at = self.offset();
-                let bytes = self.byte_string()?;
-                check_total(bytes.len(), total).map_err(|error| error.at(at))?;
+                let (lengths, bytes) = self.lengths(rows, |_| true)?;
+                let bytes = self.cut_bytes(bytes)?;
                 Ok(Kind::Bytes(Cuts::new(lengths), bytes))
             }
             "option" => {
                 takes(3)?;
-                let bits = self.bits(rows)?;
-                let column = self.column(bits.count(0..rows), None)?;
+                let (bits, inner) = self.marked(rows)?;
+                let column = self.column(inner, None)?;
                 let marks = Marks::new(bits);
                 Ok(Kind::Optional(Box::new(Optional { marks, column })))
             }
@@ -169,22 +205,22 @@ impl<'de, R: Read<'de>> Reader<R> {
                     let what = "only a value of a struct can be missing in some rows";
                     return Err(Error::data(what).at(kind_at));
                 };
-                let bits = self.bits(rows)?;
-                let column = self.column(bits.count(0..rows), None)?;
+                let (bits, inner) = self.marked(rows)?;
+                let column = self.column(inner, None)?;
                 *present = Some(Marks::new(bits));
                 Ok(column.kind)
             }
             "list" => {
                 takes(3)?;
-                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
-                let column = self.column(total, None)?;
+                let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
+                let column = self.column(inner, None)?;
                 Ok(Kind::Lists(Box::new((Cuts::new(lengths), column))))
             }
             "map" => {
                 takes(4)?;
-                let (lengths, total) = self.lengths(rows, |len| len == 0)?;
-                let keys = self.column(total, None)?;
-                let values = self.column(total, None)?;
+                let (lengths, inner) = self.lengths(rows, |len| len == 0)?;
+                let keys = self.column(inner, None)?;
+                let values = self.column(inner, None)?;
                 Ok(Kind::Maps(Box::new(Maps { cuts: Cuts::new(lengths), keys, values })))
             }
             "tuple" => {
@@ -212,7 +248,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    fn tuples(&mut self, rows: usize) -> Result<Kind<'de>> {
+    fn tuples(&mut self, rows: Rows) -> Result<Kind<'de>> {
         let len = self.array("the columns of a tuple")?;
         if len == 0 {
             self.free_rows(rows)?;
@@ -225,22 +261,25 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(Kind::Tuples(columns))
     }
 
-    fn items(&mut self, rows: usize) -> Result<Kind<'de>> {
+    fn items(&mut self, rows: Rows) -> Result<Kind<'de>> {
         let at = self.offset();
         let len = self.array("the items of rows")?;
-        if len != rows as u64 {
+        if len != rows.all as u64 {
+            let rows = rows.all;
             return Err(Error::data(format!(
                 "expected {rows} items for as many rows, found {len}"
             ))
             .at(at));
         }
+        self.skip_run(rows.start)?;
         let base = self.offset();
-        let items = Data::from(self.capture_run(rows)?);
+        let items = Data::from(self.capture_run(rows.len())?);
+        self.skip_run(rows.all - rows.end)?;
         self.column_limits().add_bytes(items.len());
         Ok(Kind::Items(Items::new(items, base, self.levels_left())))
     }
 
-    fn enums(&mut self, rows: usize, has_columns: bool) -> Result<Kind<'de>> {
+    fn enums(&mut self, rows: Rows, has_columns: bool) -> Result<Kind<'de>> {
         let at = self.offset();
         let (codes, wide) = match self.codes("the codes of an enum")? {
             Block::Numbers(NumberType::U8, codes) => (codes, false),
@@ -250,7 +289,8 @@ impl<'de, R: Read<'de>> Reader<R> {
                 return Err(Error::data(what).at(at));
             }
         };
-        check_rows(codes.len() / (1 + usize::from(wide)), rows).map_err(|error| error.at(at))?;
+        let size = 1 + usize::from(wide);
+        check_rows(codes.len() / size, rows.all).map_err(|error| error.at(at))?;
         let names = self.within(1, |wire| {
             let len = wire.array("the names of variants")?;
             let mut names = Vec::new();
@@ -260,17 +300,20 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             Ok(names)
         })?;
-        let mut counts = vec![0usize; names.len()];
-        let mut enums = Enum::new(codes, wide, names);
-        for row in 0..rows {
-            let code = enums.code(row);
+        let mut counts = vec![Rows::whole(0); names.len()];
+        let all = Enum::new(codes, wide, names);
+        for row in 0..rows.all {
+            let code = all.code(row);
             let Some(count) = counts.get_mut(code) else {
                 let names = counts.len();
                 let what = format!("an enum of {names} variants has no variant {code}");
                 return Err(Error::data(what).at(at).in_index(row as u64));
             };
-            *count += 1;
+            count.all += 1;
+            count.start += usize::from(row < rows.start);
+            count.end += usize::from(row < rows.end);
         }
+        let mut enums = all.part(rows.start * size..rows.end * size);
         if has_columns {
             let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;
             enums.set_columns(columns);
@@ -280,7 +323,7 @@ impl<'de, R: Read<'de>> Reader<R> {
 
     fn variants(
         &mut self,
-        counts: &[usize],
+        counts: &[Rows],
         names: &[Cow<'de, str>],
     ) -> Result<Vec<Option<Column<'de>>>> {
         let at = self.offset();
@@ -304,8 +347,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(columns)
     }
 
-    fn interleaved(&mut self, rows: usize) -> Result<Kind<'de>> {
-        let names = self.interleaved_names(rows)?;
+    fn interleaved(&mut self, rows: Rows) -> Result<Kind<'de>> {
+        let names = self.interleaved_names(rows.len())?;
         let at = self.offset();
         let head = self.head()?;
         if head.major() != head::TAG || !tag::is_array(head.arg) {
@@ -321,19 +364,20 @@ impl<'de, R: Read<'de>> Reader<R> {
         };
         let width = names.count();
         check_c_order(&item.meta).map_err(|error| error.at(at))?;
-        if *item.meta.shape != [rows, width] {
-            let shape = &item.meta.shape;
+        if *item.meta.shape != [rows.all, width] {
+            let (rows, shape) = (rows.all, &item.meta.shape);
             let what = format!(
                 "expected a tensor of shape [{rows}, {width}] for interleaved columns, found {shape:?}"
             );
             return Err(Error::data(what).at(at));
         }
-        let (_, data, _) = self.column_data(item)?;
-        let mut columns = Interleaved { kind, data, at, stride: width * kind.size(), next: 0 };
+        let stride = width * kind.size();
+        let (_, data, _) = self.column_data(item, rows.of_width(stride))?;
+        let mut columns = Interleaved { kind, data, at, stride, next: 0 };
         Ok(columns.column(names))
     }
 
-    fn interleaved_names(&mut self, rows: usize) -> Result<Names<'de>> {
+    pub fn interleaved_names(&mut self, rows: usize) -> Result<Names<'de>> {
         self.charge(size_of::<Column>() as u64)?;
         let at = self.offset();
         let head = self.head()?;
@@ -358,7 +402,7 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// Reads a column that is a typed array or a tensor. Its tag was read.
-    fn block_column(&mut self, tag: u64, rows: usize, at: u64) -> Result<Kind<'de>> {
+    fn block_column(&mut self, tag: u64, rows: Rows, at: u64) -> Result<Kind<'de>> {
         let item = self.tensor(tag).map_err(|error| error.at(at))?;
         match item.kind {
             tensor::Kind::Numbers => {
@@ -367,8 +411,8 @@ impl<'de, R: Read<'de>> Reader<R> {
                     let what = format!("expected numbers of 8 to 64 bits, found {dtype}");
                     return Err(Error::data(what));
                 };
-                let (_, data, _) = self.column_data(item)?;
-                check_rows(data.len() / kind.size(), rows)?;
+                check_rows(item.payload.len() / kind.size(), rows.all)?;
+                let (_, data, _) = self.column_data(item, rows.of_width(kind.size()))?;
                 Ok(Kind::Numbers(Numbers::new(kind, data)))
             }
             tensor::Kind::Tensor => self.tensors(item, rows),
@@ -378,12 +422,12 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    fn tensors(&mut self, item: TensorItem, rows: usize) -> Result<Kind<'de>> {
+    fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {
         check_c_order(&item.meta)?;
         let Some((&found, dims)) = item.meta.shape.split_first() else {
             return Err(Error::data("a column of tensors needs a dimension for the rows"));
         };
-        check_rows(found, rows)?;
+        check_rows(found, rows.all)?;
         let shape = Shape::from(dims);
         let dtype = item.meta.dtype.clone();
         let len = shape.element_count().and_then(|count| dtype.byte_len(count));
@@ -394,7 +438,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         if len == 0 {
             self.free_rows(rows)?;
         }
-        let (_, data, shared) = self.column_data(item)?;
+        let (_, data, shared) = self.column_data(item, rows.of_width(len))?;
         if dtype == DType::Bool
             && let Some(byte) = data.as_slice().iter().find(|&&byte| byte > 1)
         {
@@ -403,10 +447,11 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(Kind::Tensors(Box::new(Tensors { dtype, shape, len, data, shared })))
     }
 
-    /// The payload of a typed array or tensor.
+    /// Part of the payload of a typed array or tensor. `None` is the whole payload.
     fn column_data(
         &mut self,
         item: TensorItem,
+        part: Option<Range<usize>>,
     ) -> Result<(TensorMeta, Data<'de>, Option<SharedBytes>)> {
         if item.unclosed || matches!(item.payload, Payload::Chunks(_)) {
             return Err(Error::data("columns must have definite lengths"));
@@ -414,20 +459,25 @@ impl<'de, R: Read<'de>> Reader<R> {
         if let Payload::Numbers(_) = item.payload {
             return Err(Error::data("expected a typed array in a column, found a plain array"));
         }
-        let shared = self.shared(&item);
-        let (meta, bytes) = self.payload_bytes(item)?;
+        let (shared, (meta, bytes)) = match part {
+            None => (self.shared(&item), self.payload_bytes(item)?),
+            Some(part) => {
+                let shared = self.shared(&item).and_then(|shared| shared.slice(part.clone()));
+                (shared, self.payload_part(item, part)?)
+            }
+        };
         let data = Data::from(bytes);
         self.column_limits().add_bytes(data.len());
         Ok((meta, data, shared))
     }
 
-    /// Reads the lengths of rows. Also returns their sum. `is_free` says whether rows take no bytes if all have this
-    /// length.
+    /// Reads the lengths of rows. Also returns what is in all rows together. `is_free` says whether rows take no bytes
+    /// if all have this length.
     fn lengths(
         &mut self,
-        rows: usize,
+        rows: Rows,
         is_free: impl Fn(usize) -> bool,
-    ) -> Result<(Lengths<'de>, usize)> {
+    ) -> Result<(Lengths<'de>, Rows)> {
         let at = self.offset();
         let lengths = if self.initial()? >> 5 == head::UNSIGNED {
             let len = self.head()?.arg;
@@ -439,7 +489,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         } else {
             match self.codes("lengths")? {
                 Block::Numbers(kind, data) if kind.is_unsigned() => {
-                    check_rows(data.len() / kind.size(), rows).map_err(|error| error.at(at))?;
+                    check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
                     Lengths::Each(kind.size(), data)
                 }
                 _ => {
@@ -448,10 +498,15 @@ impl<'de, R: Read<'de>> Reader<R> {
                 }
             }
         };
-        match lengths.total(rows).filter(|&total| isize::try_from(total).is_ok()) {
-            Some(total) => Ok((lengths, total)),
-            None => Err(overflow(at)),
+        let total = lengths.total(rows.all).filter(|&total| isize::try_from(total).is_ok());
+        let Some(all) = total else { return Err(overflow(at)) };
+        if rows.is_whole() {
+            return Ok((lengths, Rows::whole(all)));
         }
+        // The sums of fewer lengths fit, too.
+        let start = lengths.total(rows.start).unwrap_or_default();
+        let end = lengths.total(rows.end).unwrap_or_default();
+        Ok((lengths.part(rows.start..rows.end), Rows { all, start, end }))
     }
 
     /// Reads a byte string or a typed array, which may be in a buffer.
@@ -468,7 +523,7 @@ impl<'de, R: Read<'de>> Reader<R> {
             head::TAG if tag::is_array(head.arg) => {
                 let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
                 let (kind, dtype) = (item.kind, NumberType::of(&item.meta.dtype));
-                let (_, data, _) = self.column_data(item).map_err(|error| error.at(at))?;
+                let (_, data, _) = self.column_data(item, None).map_err(|error| error.at(at))?;
                 match (kind, dtype) {
                     (tensor::Kind::Bytes, _) => Ok(Block::Bytes(data)),
                     (tensor::Kind::Numbers, Some(kind)) => Ok(Block::Numbers(kind, data)),
@@ -489,31 +544,63 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    fn bits(&mut self, rows: usize) -> Result<Bits<'de>> {
+    /// Reads a byte string of which a part is wanted.
+    fn cut_bytes(&mut self, wanted: Rows) -> Result<Data<'de>> {
         let at = self.offset();
-        let bits = self.byte_string()?;
-        check_bits(bits, rows).map(Bits).map_err(|error| error.at(at))
+        match self.peek_head()? {
+            Some((head, _)) if !wanted.is_whole() && head.major() == head::TAG => {
+                let head = self.head()?;
+                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                if item.kind != tensor::Kind::Bytes {
+                    let what = "expected a byte string, found a typed array";
+                    return Err(Error::data(what).at(at));
+                }
+                check_total(item.payload.len(), wanted.all).map_err(|error| error.at(at))?;
+                let (_, data, _) = self.column_data(item, wanted.of_width(1))?;
+                Ok(data)
+            }
+            _ => {
+                let bytes = self.byte_string()?;
+                check_total(bytes.len(), wanted.all).map_err(|error| error.at(at))?;
+                Ok(bytes.cut(wanted.start..wanted.end))
+            }
+        }
     }
 
-    /// Reads the texts of all rows in one text, and checks that it can be cut between rows.
-    fn texts(
-        &mut self,
-        lengths: &Lengths<'de>,
-        rows: usize,
-        total: usize,
-    ) -> Result<TextData<'de>> {
+    /// Reads the bits of all rows, of which there may be more than are wanted.
+    fn bits(&mut self, rows: Rows) -> Result<Bits<'de>> {
+        let at = self.offset();
+        let bits = self.byte_string()?;
+        check_bits(bits, rows.all).map(Bits).map_err(|error| error.at(at))
+    }
+
+    /// Reads the bits of optional values. Also returns the rows of the column that follows.
+    fn marked(&mut self, rows: Rows) -> Result<(Bits<'de>, Rows)> {
+        let bits = self.bits(rows)?;
+        let all = bits.count(0..rows.all);
+        if rows.is_whole() {
+            return Ok((bits, Rows::whole(all)));
+        }
+        let (start, end) = (bits.count(0..rows.start), bits.count(0..rows.end));
+        Ok((bits.part(rows.range()), Rows { all, start, end }))
+    }
+
+    /// Reads the texts of `rows` rows in one text, and checks that it can be cut between rows.
+    fn texts(&mut self, lengths: &Lengths<'de>, rows: usize, bytes: Rows) -> Result<TextData<'de>> {
         let at = self.offset();
         let text = match self.peek_head()? {
             Some((head, len)) if head.major() == head::TEXT => {
                 definite(head, at)?;
                 self.src.advance(len);
-                match self.text(head)? {
+                let text = match self.text(head)? {
                     Text::Borrowed(text) => TextData::Borrowed(text),
                     Text::Copied(text) => TextData::Owned(text.to_owned()),
                     Text::Owned(text) => TextData::Owned(text),
-                }
+                };
+                check_total(text.as_str().len(), bytes.all).map_err(|error| error.at(at))?;
+                text.cut(bytes.start..bytes.end).ok_or_else(|| inside_character(0).at(at))?
             }
-            Some((head, _)) if head.major() == head::TAG => match self.byte_string()? {
+            Some((head, _)) if head.major() == head::TAG => match self.cut_bytes(bytes)? {
                 Data::Borrowed(bytes) => {
                     let text = std::str::from_utf8(bytes);
                     TextData::Borrowed(text.map_err(|error| not_utf8(error).at(at))?)
@@ -530,15 +617,13 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
         };
         let all = text.as_str();
-        check_total(all.len(), total).map_err(|error| error.at(at))?;
         self.column_limits().add_bytes(all.len());
         let mut end = 0;
         // In ASCII, texts can be cut everywhere.
         for row in 0..if all.is_ascii() { 0 } else { rows } {
             end += lengths.get(row);
             if !all.is_char_boundary(end) {
-                let what = format!("the text of row {row} ends inside a character");
-                return Err(Error::syntax(what).at(at));
+                return Err(inside_character(row).at(at));
             }
         }
         Ok(text)
@@ -555,11 +640,11 @@ impl<'de, R: Read<'de>> Reader<R> {
     }
 
     /// Reads the name of a field or variant that each of `rows` rows may have.
-    fn name(&mut self, rows: usize) -> Result<Cow<'de, str>> {
+    fn name(&mut self, rows: impl Into<usize>) -> Result<Cow<'de, str>> {
         let at = self.offset();
         let name = self.short_name()?;
         let pieces = name.len().saturating_sub(1) / NAME_PIECE;
-        self.free_rows(pieces.saturating_mul(rows)).map_err(|error| error.at(at))?;
+        self.free_rows(pieces.saturating_mul(rows.into())).map_err(|error| error.at(at))?;
         Ok(name)
     }
 
@@ -575,8 +660,51 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok(name)
     }
 
-    fn free_rows(&mut self, rows: usize) -> Result<()> {
-        self.column_limits().take_free_rows(rows)
+    fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
+        self.column_limits().take_free_rows(rows.into())
+    }
+
+    fn skip_run(&mut self, items: usize) -> Result<()> {
+        self.within(0, |wire| (0..items).try_for_each(|_| wire.skip()))
+    }
+}
+
+/// The rows of a column, and which of them are wanted.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    all: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Rows {
+    fn whole(all: usize) -> Self {
+        Self { all, start: 0, end: all }
+    }
+
+    /// The number of rows that are wanted.
+    pub fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    fn is_whole(self) -> bool {
+        self.len() == self.all
+    }
+
+    /// The bytes of the wanted rows, if each row takes `width` bytes. `None` if these are all. The caller has checked
+    /// that all rows fit in memory.
+    fn of_width(self, width: usize) -> Option<Range<usize>> {
+        (!self.is_whole()).then(|| self.start * width..self.end * width)
+    }
+
+    pub fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+impl From<Rows> for usize {
+    fn from(rows: Rows) -> Self {
+        rows.len()
     }
 }
 
@@ -669,6 +797,11 @@ fn check_c_order(meta: &TensorMeta) -> Result<()> {
         Order::C => Ok(()),
         Order::F => Err(Error::data("the tensor of a column must have order C, found F")),
     }
+}
+
+#[cold]
+fn inside_character(row: usize) -> Error {
+    Error::syntax(format!("the text of row {row} ends inside a character"))
 }
 
 #[cold]

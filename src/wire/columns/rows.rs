@@ -17,6 +17,21 @@ use crate::wire::tag;
 pub struct Bits<'de>(pub Data<'de>);
 
 impl Bits<'_> {
+    /// Keeps only the bits of these rows.
+    pub fn part(self, rows: Range<usize>) -> Self {
+        if rows.start == 0 {
+            let bytes = rows.end.div_ceil(8);
+            return Self(self.0.cut(0..bytes));
+        }
+        let mut bytes = vec![0u8; rows.len().div_ceil(8)];
+        for (bit, row) in rows.enumerate() {
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte |= u8::from(self.get(row)) << (bit % 8);
+            }
+        }
+        Self(Data::from(Bytes::Owned(bytes)))
+    }
+
     #[inline(always)]
     pub fn get(&self, row: usize) -> bool {
         let byte = self.0.as_slice().get(row / 8).copied().unwrap_or_default();
@@ -61,6 +76,16 @@ impl Lengths<'_> {
         }
     }
 
+    /// Keeps only the lengths of these rows.
+    pub fn part(self, rows: Range<usize>) -> Self {
+        match self {
+            Self::Same(len) => Self::Same(len),
+            Self::Each(size, data) => {
+                Self::Each(size, data.cut(rows.start * size..rows.end * size))
+            }
+        }
+    }
+
     /// The sum of the lengths of `rows` rows. `None` if it is too large.
     pub fn total(&self, rows: usize) -> Option<usize> {
         match self {
@@ -91,6 +116,10 @@ pub struct Cuts<'de> {
 impl<'de> Cuts<'de> {
     pub fn new(lengths: Lengths<'de>) -> Self {
         Self { lengths, row: 0, start: 0 }
+    }
+
+    pub fn lengths(&self) -> &Lengths<'de> {
+        &self.lengths
     }
 
     /// The content of a row.
@@ -136,6 +165,11 @@ impl<'de> Marks<'de> {
         self.bits.get(row)
     }
 
+    /// How many of the first `rows` rows have a row of the inner column.
+    pub fn count(&self, rows: usize) -> usize {
+        self.bits.count(0..rows)
+    }
+
     /// The row of the inner column, if this row has one.
     #[inline]
     pub fn inner(&mut self, row: usize) -> Option<usize> {
@@ -176,6 +210,12 @@ impl<'de> Enum<'de> {
     /// The columns are added later, because their lengths follow from the codes.
     pub fn new(codes: Data<'de>, wide: bool, names: Vec<Cow<'de, str>>) -> Self {
         Self { names, columns: Vec::new(), codes, wide, row: 0, before: Vec::new() }
+    }
+
+    /// Keeps only these bytes of the codes. Its columns are added later.
+    pub fn part(self, bytes: Range<usize>) -> Self {
+        let Self { names, codes, wide, .. } = self;
+        Self::new(codes.cut(bytes), wide, names)
     }
 
     #[inline]

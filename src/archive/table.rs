@@ -1,0 +1,482 @@
+//! The rows of all sequences with one name.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::OnceLock;
+use std::vec;
+
+use serde::de::{Deserialize, DeserializeOwned};
+
+use super::positioned::Positioned;
+use super::segment::Segment;
+use crate::de::{ColumnOfGroups, Wanted, fields_of};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::at::ReadAt;
+use crate::io::source::SliceRead;
+use crate::options::DecodeOptions;
+use crate::segment::columns::{Outline, Target};
+use crate::segment::decode_with;
+use crate::steps::Steps;
+use crate::value::Value;
+use crate::wire::head;
+use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::tag;
+
+/// The rows of the sequences that were saved under one name, in the order in which they were saved:
+/// [`Archive::table`](crate::Archive::table). Rows are counted from zero through all of them.
+///
+/// Sequences that are stored as columns are read by column: what is not asked for is not read. Other sequences are
+/// read row by row.
+pub struct Table<'a, S: ?Sized> {
+    parts: Vec<Part<'a, S>>,
+    rows: u64,
+}
+
+/// One sequence.
+struct Part<'a, S: ?Sized> {
+    segment: Segment<'a, S>,
+    /// The number of its first row.
+    first: u64,
+    rows: u64,
+    /// Where it is in the metadata.
+    range: Range<usize>,
+    /// For each row, where its item starts, and where the last one ends. `None` if the sequence is stored as columns.
+    items: Option<OnceLock<Vec<usize>>>,
+}
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    path: String,
+    kind: &'static str,
+    tensor: Option<(DType, Vec<usize>)>,
+}
+
+impl Column {
+    /// The path of the column in the table: a field name, or several that are joined by dots.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What the rows are, as `SPEC.md` calls it in section 3.1: "numbers", "texts", "optional values" and so on.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The type of the elements, if the column is a tensor.
+    pub fn dtype(&self) -> Option<&DType> {
+        self.tensor.as_ref().map(|(dtype, _)| dtype)
+    }
+
+    /// The dimensions of a row, if the column is a tensor. A number has none.
+    pub fn row_shape(&self) -> Option<&[usize]> {
+        self.tensor.as_ref().map(|(_, dims)| &**dims)
+    }
+}
+
+impl<S: ?Sized> Default for Table<'_, S> {
+    fn default() -> Self {
+        Self { parts: Vec::new(), rows: 0 }
+    }
+}
+
+impl<S: ?Sized> fmt::Debug for Table<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments = self.parts.len();
+        f.debug_struct("Table").field("rows", &self.rows).field("segments", &segments).finish()
+    }
+}
+
+impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
+    /// Adds the rows of the sequence that is at this range of the metadata.
+    pub(super) fn add(&mut self, segment: Segment<'a, S>, range: Range<usize>) -> Result<()> {
+        let (base, item) = segment.item(range.clone())?;
+        let wire = Reader::new(SliceRead::new(item), segment.options.limits);
+        let (rows, is_array) = count(wire).map_err(|error| error.moved_by(base))?;
+        let first = self.rows;
+        self.rows = first.saturating_add(rows);
+        let items = is_array.then(OnceLock::new);
+        self.parts.push(Part { segment, first, rows, range, items });
+        Ok(())
+    }
+
+    pub(super) fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Loads one row. Only the columns that the type has fields for are read.
+    ///
+    /// Checksums of columns are not verified, because each covers the rows of a whole group.
+    ///
+    /// # Errors
+    /// If there is no such row, it cannot be read, or it does not fit the type.
+    pub fn row<T: DeserializeOwned>(&self, row: u64) -> Result<T> {
+        let mut rows = self.rows(row..row.saturating_add(1))?;
+        rows.pop().ok_or_else(|| self.no_row(row))
+    }
+
+    #[cold]
+    fn no_row(&self, row: u64) -> Error {
+        Error::data(format!("there is no row {row}: the table has {} rows", self.rows))
+    }
+
+    /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
+    ///
+    /// Checksums of columns are not verified, because each covers the rows of a whole group. [`iter`](Self::iter)
+    /// verifies them.
+    ///
+    /// # Errors
+    /// If the range exceeds the table, a row cannot be read, or it does not fit the type.
+    pub fn rows<T: DeserializeOwned>(&self, range: impl RangeBounds<u64>) -> Result<Vec<T>> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.rows,
+        };
+        if end > self.rows {
+            return Err(self.no_row(end - 1));
+        }
+        let mut rows = Vec::new();
+        for part in &self.parts {
+            let from = start.max(part.first);
+            let to = end.min(part.first.saturating_add(part.rows));
+            if from < to {
+                let options = part.segment.options.with_checksums(false);
+                let wanted = from - part.first..to - part.first;
+                let read: Vec<T> =
+                    part.rows(wanted, options).map_err(|error| error.in_index(from))?;
+                if rows.is_empty() {
+                    rows = read;
+                } else {
+                    rows.extend(read);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Iterates over all rows. At most the rows of one group are in memory, which has at most 65,536 rows, or those of
+    /// one value that is not stored as columns.
+    pub fn iter<T: DeserializeOwned>(&self) -> Rows<'_, 'a, S, T> {
+        Rows { table: self, part: 0, next: 0, ready: Vec::new().into_iter() }
+    }
+
+    /// Loads a column: for each row, the value of a field. The path can go on into fields of the field: `request.size`.
+    ///
+    /// The type can be a `Vec` of the values. If the column is a tensor, it can also be [`Tensor`](crate::Tensor) of an
+    /// array, whose first dimension is the row. Checksums are verified.
+    ///
+    /// ```
+    /// # use serde::Serialize;
+    /// # #[derive(Serialize)]
+    /// # struct Item { id: u32, embedding: tenarc::Tensor<Vec<f32>> }
+    /// # let items: Vec<_> = (0..100).map(|id| Item { id, embedding: tenarc::Tensor(vec![0.5; 8]) }).collect();
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # out.save_as("items", &items)?;
+    /// # let archive = tenarc::Archive::new(out.finish()?)?;
+    /// use ndarray::Array2;
+    /// use tenarc::Tensor;
+    ///
+    /// let items = archive.table("items")?;
+    /// let embeddings: Tensor<Array2<f32>> = items.column("embedding")?;
+    /// assert_eq!(embeddings.shape(), [100, 8]);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such column, it cannot be read or is damaged, or it does not fit the type.
+    pub fn column<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let column = self.column_of(path).and_then(|column| T::deserialize(column));
+        column.map_err(|error| error.in_field(path))
+    }
+
+    fn column_of(&self, path: &str) -> Result<ColumnOfGroups<'_>> {
+        let names = self.names(path)?;
+        let limits = self.parts.first().map(|part| part.segment.options.limits);
+        let mut column = ColumnOfGroups::new(limits.unwrap_or_default());
+        for part in &self.parts {
+            part.column(&names, &mut column)?;
+        }
+        Ok(column)
+    }
+
+    /// Views a column in an archive in memory, such as a [`Map`](crate::Map): for example as a
+    /// `Tensor<ArrayView2<f32>>` whose first dimension is the row. Checksums are not verified.
+    ///
+    /// # Errors
+    /// If the archive is not in memory, there is no such column, it is in several groups and therefore in several
+    /// places, or it does not fit the type.
+    pub fn view_column<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
+        let view = || {
+            let filled: Vec<_> = self.parts.iter().filter(|part| part.rows > 0).collect();
+            let [part] = &*filled else {
+                let what = format!(
+                    "the column is in {} values, so there is no view of it; load it instead",
+                    filled.len()
+                );
+                return Err(Error::data(what));
+            };
+            let names = self.names(path)?;
+            let options = part.segment.options;
+            part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
+                decode_with(metadata, base, buffers, options, |deserializer| {
+                    let mut column = ColumnOfGroups::new(options.limits);
+                    deserializer.column(&names, &mut column)?;
+                    T::deserialize(column)
+                })
+            })
+        };
+        view().map_err(|error: Error| error.in_field(path))
+    }
+
+    /// The columns, in the order of the fields. The columns of a field that is a struct follow it.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn columns(&self) -> Result<Vec<Column>> {
+        let outline = self.outline()?;
+        let columns = outline.columns.iter().enumerate();
+        let columns = columns.filter(|(number, _)| outline.has_path(*number));
+        Ok(columns
+            .map(|(number, column)| Column {
+                path: outline.path(number),
+                kind: column.kind,
+                tensor: outline.tensor(column).cloned(),
+            })
+            .collect())
+    }
+
+    fn outline(&self) -> Result<Outline<'_>> {
+        let mut outline = Outline::default();
+        for part in self.parts.iter().filter(|part| part.rows > 0) {
+            let (base, item) = part.segment.item(part.range.clone())?;
+            let segment = &part.segment;
+            if part.items.is_some() {
+                outline.add_items(part.rows);
+            } else {
+                outline.add(item, base, segment.header(), segment.options.limits)?;
+            }
+        }
+        Ok(outline)
+    }
+
+    /// The names of the fields that lead to a column.
+    fn names(&self, path: &str) -> Result<Vec<String>> {
+        if self.parts.iter().all(|part| part.items.is_some()) {
+            // Without columns, it is not known which names have dots.
+            return Ok(path.split('.').map(str::to_owned).collect());
+        }
+        match self.outline()?.target(Steps::of(path))? {
+            Target::Column(names) => Ok(names),
+            Target::InRow { .. } => {
+                Err(Error::data("the path leads to a row of a column, not to a column"))
+            }
+        }
+    }
+}
+
+/// Counts the rows of a sequence. Also returns whether it is an array, and not columns.
+fn count<'de>(mut wire: Reader<SliceRead<'de>>) -> Result<(u64, bool)> {
+    let at = wire.offset();
+    loop {
+        match wire.item()? {
+            Item::Tag(tag::SOME) => {}
+            Item::Tag(tag::COLUMNS) => {
+                let mut rows = 0u64;
+                wire.within(2, |wire| {
+                    let mut left = wire.groups()?;
+                    while let Some(group) = wire.group_rows(&mut left)? {
+                        rows = rows.saturating_add(group as u64);
+                        wire.skip()?;
+                    }
+                    Ok(())
+                })?;
+                return Ok((rows, false));
+            }
+            Item::Head(head) if head.major() == head::ARRAY => {
+                let mut left = Left::of(head);
+                if let Some(known) = left.known() {
+                    return Ok((known, true));
+                }
+                let mut rows = 0;
+                while wire.more(&mut left)? {
+                    wire.within(1, Reader::skip)?;
+                    rows += 1;
+                }
+                return Ok((rows, true));
+            }
+            other => {
+                let found = match other {
+                    Item::Head(head) => head::name(head.initial),
+                    Item::Tag(_) => "another value",
+                };
+                let what = format!("expected a sequence for a table, found {found}");
+                return Err(Error::data(what).at(at));
+            }
+        }
+    }
+}
+
+impl<S: ReadAt + ?Sized> Part<'_, S> {
+    /// Reads some of the rows.
+    fn rows<T: DeserializeOwned>(
+        &self,
+        rows: Range<u64>,
+        options: DecodeOptions,
+    ) -> Result<Vec<T>> {
+        if self.items.is_some() {
+            return rows.map(|row| self.segment.decode(self.item(row)?)).collect();
+        }
+        let fields = fields_of::<T>();
+        let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
+        let mut buffers = Positioned::new(self.segment.source, &self.segment.loaded, options);
+        let (base, item) = self.segment.item(self.range.clone())?;
+        decode_with(item, base, &mut buffers, options, |deserializer| {
+            deserializer.rows(Wanted { rows, fields: &is_wanted }, PhantomData)
+        })
+    }
+
+    /// Adds the rows of a column.
+    fn column<'s>(&'s self, names: &[String], column: &mut ColumnOfGroups<'s>) -> Result<()> {
+        if self.items.is_none() {
+            let options = self.segment.options;
+            let mut buffers = Positioned::new(self.segment.source, &self.segment.loaded, options);
+            let (base, item) = self.segment.item(self.range.clone())?;
+            return decode_with(item, base, &mut buffers, options, |deserializer| {
+                deserializer.column(names, column)
+            });
+        }
+        let mut items = Vec::new();
+        for row in 0..self.rows {
+            let row: Value = self.segment.decode(self.item(row)?)?;
+            let field = names.iter().try_fold(&row, |value, name| value.get(name.as_str()));
+            items.extend(crate::to_vec(field.unwrap_or(&Value::Null))?);
+        }
+        column.add_items(usize::try_from(self.rows).unwrap_or(usize::MAX), items);
+        Ok(())
+    }
+
+    /// Where the item of a row is in the metadata.
+    fn item(&self, row: u64) -> Result<Range<usize>> {
+        let starts = match self.items.as_ref().and_then(OnceLock::get) {
+            Some(starts) => starts,
+            None => {
+                let starts = self.starts()?;
+                match &self.items {
+                    Some(items) => items.get_or_init(|| starts),
+                    None => return Err(Error::data("the rows are stored as columns")),
+                }
+            }
+        };
+        let row = usize::try_from(row).unwrap_or(usize::MAX);
+        match starts.get(row..).and_then(|rest| Some((rest.first()?, rest.get(1)?))) {
+            Some((&start, &end)) => Ok(start..end),
+            None => Err(Error::data(format!("there is no row {row}"))),
+        }
+    }
+
+    fn starts(&self) -> Result<Vec<usize>> {
+        let (base, item) = self.segment.item(self.range.clone())?;
+        let mut wire = Reader::new(SliceRead::new(item), self.segment.options.limits);
+        let place = |wire: &Reader<SliceRead<'_>>| {
+            self.range.start + usize::try_from(wire.offset()).unwrap_or(usize::MAX)
+        };
+        let mut starts = Vec::new();
+        let mut read = || {
+            let mut head = wire.item()?;
+            while let Item::Tag(_) = head {
+                head = wire.item()?;
+            }
+            let Item::Head(head) = head else { return Ok(()) };
+            let mut left = Left::of(head);
+            while wire.more(&mut left)? {
+                starts.push(place(&wire));
+                wire.within(1, Reader::skip)?;
+            }
+            starts.push(place(&wire));
+            Ok(())
+        };
+        read().map_err(|error: Error| error.moved_by(base))?;
+        Ok(starts)
+    }
+
+    /// How many rows follow this one in its group, with it. A value that is not stored as columns is one group.
+    fn group(&self, row: u64) -> Result<Range<u64>> {
+        if self.items.is_some() {
+            return Ok(row..self.rows);
+        }
+        let mut first = 0;
+        for rows in self.segment.outline(self.range.clone())?.groups {
+            if row < first + rows {
+                return Ok(row..first + rows);
+            }
+            first += rows;
+        }
+        Ok(row..self.rows)
+    }
+}
+
+/// Iterates over the rows of a [`Table`]: [`Table::iter`].
+pub struct Rows<'t, 'a, S: ?Sized, T> {
+    table: &'t Table<'a, S>,
+    part: usize,
+    /// The next row of the part.
+    next: u64,
+    /// Rows that were read.
+    ready: vec::IntoIter<T>,
+}
+
+impl<S: ?Sized, T> fmt::Debug for Rows<'_, '_, S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("part", &self.part).field("next", &self.next).finish()
+    }
+}
+
+impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Some(Ok(row));
+            }
+            let part = self.table.parts.get(self.part)?;
+            if self.next >= part.rows {
+                (self.part, self.next) = (self.part + 1, 0);
+                continue;
+            }
+            let first = part.first + self.next;
+            let rows = part.group(self.next).and_then(|group| {
+                let end = group.end;
+                let rows = part.rows(group, part.segment.options)?;
+                self.next = end;
+                Ok(rows)
+            });
+            match rows {
+                Ok(rows) => self.ready = rows.into_iter(),
+                Err(error) => {
+                    // Nothing is known about what follows.
+                    self.part = usize::MAX;
+                    return Some(Err(error.in_index(first)));
+                }
+            }
+        }
+    }
+}

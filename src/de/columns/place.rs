@@ -1,0 +1,315 @@
+//! Reads parts of columns: what is in a row, some of the rows, or one column (`SPEC.md`, section 5.10).
+
+use std::rc::Rc;
+
+use serde::de::{self, DeserializeSeed, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::in_row::{nothing_there, read_in_row};
+use super::row::Row;
+use super::{Current, Groups, Wanted};
+use crate::de::items::show;
+use crate::de::{Deserializer, bulk};
+use crate::elements::Elements;
+use crate::error::{Error, Result};
+use crate::handoff::{Held, name};
+use crate::io::source::{Read, SliceRead};
+use crate::meta::{Order, TensorMeta};
+use crate::options::Limits;
+use crate::shape::Shape;
+use crate::steps::Steps;
+use crate::value::{self, Value};
+use crate::wire::columns::{
+    Allowance, Block, Column, Data, Items, Kind, Marks, Optional, Structs, gather,
+};
+use crate::wire::reader::{Item, Reader};
+use crate::wire::tag;
+
+impl<'de, R: Read<'de>> Deserializer<R> {
+    /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
+    /// steps to a value in this field.
+    pub(crate) fn in_row<T: DeserializeSeed<'de>>(
+        &mut self,
+        row: u64,
+        names: &[String],
+        steps: Steps<'_>,
+        seed: T,
+    ) -> Result<T::Value> {
+        let is_wanted = |field: &str| match names.first() {
+            Some(name) => name == field,
+            None => steps.is_empty() || steps.next().after(field.as_bytes()).is_some(),
+        };
+        let wanted = Wanted { rows: row..row.saturating_add(1), fields: &is_wanted };
+        self.with_groups(wanted, |groups| {
+            if !groups.next_group()? {
+                let rows = groups.passed;
+                return Err(Error::data(format!("there is no row {row}: there are {rows} rows")));
+            }
+            let allowance = groups.allowance;
+            let Some(group) = groups.current.take() else { return Err(nothing_there()) };
+            let mut column = field_of(group.column, group.rows, names, allowance)?;
+            read_in_row(&mut column, group.row, steps, allowance, seed)
+        })
+    }
+
+    /// Reads some of the rows of columns, which are the next item, as a sequence. Of structs, only the wanted fields
+    /// are read.
+    pub(crate) fn rows<T: DeserializeSeed<'de>>(
+        &mut self,
+        wanted: Wanted<'_>,
+        seed: T,
+    ) -> Result<T::Value> {
+        self.with_groups(wanted, |groups| {
+            groups.next_group()?;
+            let value = seed.deserialize(Rows(groups))?;
+            groups.close().map(|()| value)
+        })
+    }
+
+    /// Reads a column of columns, which are the next item: of all rows, the field with the first name, of that the
+    /// field with the second name, and so on. Adds the rows of each group to `found`.
+    pub(crate) fn column(
+        &mut self,
+        names: &[String],
+        found: &mut ColumnOfGroups<'de>,
+    ) -> Result<()> {
+        let is_wanted = |field: &str| names.first().is_none_or(|name| name == field);
+        self.with_groups(Wanted { rows: 0..u64::MAX, fields: &is_wanted }, |groups| {
+            while groups.next_group()? {
+                if let Some(Current { column, rows, .. }) = groups.current.take() {
+                    let column = field_of(column, rows, names, groups.allowance)?;
+                    found.groups.push((rows, column));
+                }
+            }
+            found.allowance.take_over(groups.allowance);
+            Ok(())
+        })
+    }
+
+    /// Calls `read` with the groups of the columns that are the next item.
+    fn with_groups<T>(
+        &mut self,
+        wanted: Wanted<'_>,
+        read: impl FnOnce(&mut Groups<'_, 'de, R>) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            match self.wire.item()? {
+                Item::Tag(tag::SOME) => {}
+                Item::Tag(tag::COLUMNS) => break,
+                _ => return Err(Error::data("expected columns").at(self.wire.offset())),
+            }
+        }
+        self.wire.within(2, |wire| {
+            let mut left = wire.groups()?;
+            let allowance = wire.allowance();
+            let mut groups = Groups::new(wire, &mut left, &allowance, wanted);
+            let result = read(&mut groups);
+            wire.resume(&allowance);
+            result
+        })
+    }
+}
+
+/// Takes out the field of a field that these names lead to. The result has as many rows. A row is null if it has no
+/// such field.
+fn field_of<'de>(
+    mut column: Column<'de>,
+    rows: usize,
+    names: &[String],
+    allowance: &Allowance,
+) -> Result<Column<'de>> {
+    let Some((name, rest)) = names.split_first() else { return Ok(column) };
+    let at = column.at;
+    match column.kind {
+        Kind::Structs(Structs { fields, .. }) => {
+            let Some(field) = fields.into_iter().find(|field| field.name == *name) else {
+                return Ok(Column { at, kind: Kind::Unit });
+            };
+            let Some(marks) = field.present else {
+                return field_of(field.column, rows, rest, allowance);
+            };
+            let rows = marks.count(rows);
+            Ok(optional(at, marks, field_of(field.column, rows, rest, allowance)?))
+        }
+        Kind::Optional(inner) => {
+            let Optional { marks, column } = *inner;
+            let rows = marks.count(rows);
+            Ok(optional(at, marks, field_of(column, rows, names, allowance)?))
+        }
+        _ => {
+            let mut items = Vec::new();
+            for row in 0..rows {
+                let value = value::read_row(&mut column, row, allowance)?;
+                let mut field = value.get(name.as_str());
+                for name in rest {
+                    field = field.and_then(|field| field.get(name.as_str()));
+                }
+                let item = crate::to_vec(field.unwrap_or(&Value::Null))?;
+                allowance.charge(item.len() as u64)?;
+                items.extend_from_slice(&item);
+            }
+            let levels = allowance.limits.max_depth;
+            Ok(Column {
+                at,
+                kind: Kind::Items(Items::new(Data::Owned(Rc::new(items)), at, levels)),
+            })
+        }
+    }
+}
+
+fn optional<'de>(at: u64, marks: Marks<'de>, column: Column<'de>) -> Column<'de> {
+    Column { at, kind: Kind::Optional(Box::new(Optional { marks, column })) }
+}
+
+/// The same column of all groups: a sequence of all their rows, or a tensor.
+pub struct ColumnOfGroups<'de> {
+    groups: Vec<(usize, Column<'de>)>,
+    allowance: Allowance,
+}
+
+impl<'de> ColumnOfGroups<'de> {
+    /// No groups. The memory of what is read is limited by `limits`.
+    pub fn new(limits: Limits) -> Self {
+        let wire = Reader::new(SliceRead::new(&[]), limits);
+        Self { groups: Vec::new(), allowance: wire.allowance() }
+    }
+
+    /// Adds rows that are items.
+    pub fn add_items(&mut self, rows: usize, items: Vec<u8>) {
+        let items = Items::new(Data::Owned(Rc::new(items)), 0, self.allowance.limits.max_depth);
+        self.groups.push((rows, Column { at: 0, kind: Kind::Items(items) }));
+    }
+
+    fn rows(&self) -> usize {
+        self.groups.iter().map(|(rows, _)| rows).sum()
+    }
+
+    fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let Block { dtype, mut dims, bytes, shared } = gather(&self.groups, &self.allowance)?;
+        dims.insert(0, self.rows());
+        let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
+        show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)
+    }
+
+    /// Reads the numbers into a vector, if the visitor is that of a vector of numbers of the same type.
+    fn vec<V: Visitor<'de>>(&self) -> Option<Result<V::Value>> {
+        let numbers = |column: &Column<'_>| match &column.kind {
+            Kind::Numbers(numbers) => bulk::is_vec_of::<V>(&numbers.kind.dtype()),
+            _ => false,
+        };
+        if !self.groups.iter().all(|(_, column)| numbers(column)) {
+            return None;
+        }
+        let block = gather(&self.groups, &self.allowance).ok()?;
+        let bytes = block.bytes.as_slice();
+        let charged = self.allowance.charge(bytes.len() as u64);
+        let made = charged.and_then(|()| Elements::copied_from_le(&block.dtype, bytes));
+        made.map(Elements::into_vec_as).transpose()
+    }
+
+    fn value(mut self) -> Result<Value> {
+        let mut values = Vec::new();
+        for (rows, column) in &mut self.groups {
+            for row in 0..*rows {
+                let value = value::read_row(column, row, &self.allowance);
+                values.push(value.map_err(|error| error.in_index(values.len() as u64))?);
+            }
+        }
+        Ok(Value::Array(values))
+    }
+}
+
+impl<'de> de::Deserializer<'de> for ColumnOfGroups<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value> {
+        if let Some(vec) = self.vec::<V>() {
+            return vec;
+        }
+        let rows = self.rows();
+        let mut elements = ColumnElements { columns: &mut self, group: 0, row: 0, taken: 0 };
+        let value = visitor.visit_seq(&mut elements)?;
+        Row::close(value, rows - elements.taken, "an array")
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match name {
+            name::TENSOR => self.tensor(visitor),
+            name::VALUE => {
+                let value = self.value()?;
+                value::offer(value, || visitor.visit_unit())
+            }
+            name::RAW => visitor.visit_byte_buf(crate::to_vec(&self.value()?)?),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// The rows of the groups, one after the other.
+struct ColumnElements<'c, 'de> {
+    columns: &'c mut ColumnOfGroups<'de>,
+    group: usize,
+    /// The next row of the group.
+    row: usize,
+    taken: usize,
+}
+
+impl<'de> de::SeqAccess<'de> for &mut ColumnElements<'_, 'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        loop {
+            let Some((rows, column)) = self.columns.groups.get_mut(self.group) else {
+                return Ok(None);
+            };
+            if self.row < *rows {
+                let (at, index) = (column.at, self.taken as u64);
+                let value = seed.deserialize(Row::new(column, self.row, &self.columns.allowance));
+                (self.row, self.taken) = (self.row + 1, self.taken + 1);
+                return value.map(Some).map_err(|error| error.at(at).in_index(index));
+            }
+            (self.group, self.row) = (self.group + 1, 0);
+        }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.columns.rows() - self.taken)
+    }
+}
+
+/// The rows of all groups, as a sequence.
+struct Rows<'g, 'a, 'de, R>(&'g mut Groups<'a, 'de, R>);
+
+impl<'de, R: Read<'de>> de::Deserializer<'de> for Rows<'_, '_, 'de, R> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_seq(self.0)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct enum identifier ignored_any option newtype_struct
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,541 @@
+//! Which columns there are in a sequence that is stored as columns, without their content (`SPEC.md`, sections 3.1
+//! and 5.10).
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
+
+use super::header::Header;
+use super::spelling::escaped;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::buffers::Lengths;
+use crate::io::segment_read::SegmentRead;
+use crate::io::source::Read;
+use crate::meta::{Order, TensorMeta};
+use crate::options::Limits;
+use crate::shape::Shape;
+use crate::steps::Steps;
+use crate::tensor::TensorInfo;
+use crate::wire::columns::Names;
+use crate::wire::head;
+use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::tag;
+use crate::wire::tensor::{Kind, Payload};
+
+/// The columns of a sequence, or of several that are read as one.
+#[derive(Default)]
+pub struct Outline<'m> {
+    /// The number of rows of each group.
+    pub groups: Vec<u64>,
+    /// How many groups have rows.
+    filled: usize,
+    /// The columns with a name. The columns in a column follow it.
+    pub columns: Vec<Outlined<'m>>,
+    numbers: HashMap<(Option<usize>, Cow<'m, str>), usize>,
+    /// For each column, whether its dotted path is ambiguous. Empty if no path is.
+    ambiguous: OnceCell<Vec<bool>>,
+}
+
+/// A column with a name: a field of the rows, or a field of such a column.
+pub struct Outlined<'m> {
+    /// The number of the column that this is a field of. `None` if it is a field of the rows.
+    pub parent: Option<usize>,
+    pub name: Cow<'m, str>,
+    /// What the rows are called in `SPEC.md`. "rows" if they differ between groups.
+    pub kind: &'static str,
+    /// The dtype and the shape of each row, if these are the same in all groups that have the column.
+    pub tensor: Option<(DType, Vec<usize>)>,
+    /// The buffer, if it is in one group there, and the tensor is one whole buffer.
+    buffer: Option<u64>,
+    /// In how many groups the column is.
+    groups: usize,
+}
+
+/// What the fields of a column belong to, if a path can name them.
+#[derive(Clone, Copy)]
+struct Fields {
+    /// The column that they are fields of. `None` if they are fields of the rows.
+    parent: Option<usize>,
+    /// Whether they are in a column of optional values, so that they are no tensors.
+    are_optional: bool,
+}
+
+impl Fields {
+    fn of(self, number: usize) -> Self {
+        Self { parent: Some(number), ..self }
+    }
+}
+
+/// What is known about a column of a group.
+struct Form {
+    kind: &'static str,
+    tensor: Option<(DType, Vec<usize>)>,
+    buffer: Option<u64>,
+}
+
+/// What a path in columns leads to.
+#[derive(Clone, Debug)]
+pub enum Target<'p> {
+    /// A whole column, by the names of the fields that lead to it.
+    Column(Vec<String>),
+    /// What the steps lead to in a row of this column.
+    InRow { names: Vec<String>, row: u64, rest: Steps<'p> },
+}
+
+impl<'m> Outline<'m> {
+    /// Reads the form of the columns that are this item of the metadata, which starts at offset `base`.
+    pub fn read(item: &'m [u8], base: u64, header: &Header, limits: Limits) -> Result<Self> {
+        let mut outline = Self::default();
+        outline.add(item, base, header, limits)?;
+        Ok(outline)
+    }
+
+    /// Reads the array around the groups, which starts at offset `base`. There may be more behind it.
+    pub fn of_groups(array: &'m [u8], base: u64, header: &Header, limits: Limits) -> Result<Self> {
+        let mut outline = Self::default();
+        let mut lengths = Lengths(&header.layout.buffers);
+        let mut wire = Reader::new(SegmentRead::new(array, base, &mut lengths), limits);
+        outline.add_groups(&mut wire)?;
+        Ok(outline)
+    }
+
+    /// Adds the columns that are another item of metadata.
+    pub fn add(
+        &mut self,
+        item: &'m [u8],
+        base: u64,
+        header: &Header,
+        limits: Limits,
+    ) -> Result<()> {
+        let mut lengths = Lengths(&header.layout.buffers);
+        let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), limits);
+        loop {
+            match wire.item()? {
+                Item::Tag(tag::SOME) => {}
+                Item::Tag(tag::COLUMNS) => return wire.within(2, |wire| self.add_groups(wire)),
+                _ => return Err(Error::data("expected columns").at(wire.offset())),
+            }
+        }
+    }
+
+    /// Adds rows that are not stored as columns.
+    pub fn add_items(&mut self, rows: u64) {
+        self.groups.push(rows);
+        self.filled += 1;
+    }
+
+    fn add_groups<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
+        let mut left = wire.groups()?;
+        while let Some(rows) = wire.group_rows(&mut left)? {
+            self.groups.push(rows as u64);
+            if rows == 0 {
+                wire.skip()?;
+            } else {
+                self.filled += 1;
+                self.column(wire, Some(Fields { parent: None, are_optional: false }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Dtype and shape of each row of a column, if it is a tensor.
+    pub fn tensor<'o>(&self, column: &'o Outlined<'_>) -> Option<&'o (DType, Vec<usize>)> {
+        column.tensor.as_ref().filter(|_| column.groups == self.filled)
+    }
+
+    /// The number of the buffer that a column is, if it is one whole buffer.
+    pub fn buffer(&self, column: &Outlined<'_>) -> Option<u64> {
+        column.buffer.filter(|_| self.filled == 1)
+    }
+
+    /// The number of rows of all groups.
+    pub fn rows(&self) -> u64 {
+        self.groups.iter().fold(0, |sum, rows| sum.saturating_add(*rows))
+    }
+
+    /// Dtype, shape and order of a column as a tensor.
+    pub fn meta(&self, column: &Outlined<'_>) -> Option<TensorMeta> {
+        let (dtype, dims) = self.tensor(column)?;
+        let rows = usize::try_from(self.rows()).ok()?;
+        let shape: Vec<usize> = std::iter::once(rows).chain(dims.iter().copied()).collect();
+        let shape = Shape::from(&*shape);
+        Some(TensorMeta { dtype: dtype.clone(), shape, order: Order::C })
+    }
+
+    /// The description of a column that is a tensor.
+    pub fn info(&self, number: usize, path: String) -> Option<TensorInfo> {
+        let column = self.columns.get(number)?;
+        let meta = self.meta(column)?;
+        let len = meta.byte_len()? as u64;
+        Some(TensorInfo::of_column(path, meta, len, self.buffer(column)))
+    }
+
+    /// The names that lead to a column, from the rows on.
+    pub fn names(&self, number: usize) -> Vec<&str> {
+        let mut names = Vec::new();
+        let mut next = Some(number);
+        while let Some(column) = next.and_then(|number| self.columns.get(number)) {
+            names.push(&*column.name);
+            next = column.parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// Whether another column has the same names, joined by dots, or they do not read as a dotted path.
+    pub fn is_ambiguous(&self, number: usize) -> bool {
+        let ambiguous = self.ambiguous.get_or_init(|| self.find_ambiguous());
+        ambiguous.get(number).copied().unwrap_or_default()
+    }
+
+    /// Compares hashes of the dotted paths, because one long name is part of the path of every column in its column.
+    fn find_ambiguous(&self) -> Vec<bool> {
+        let special =
+            |column: &Outlined<'_>| column.name.is_empty() || column.name.contains(['.', '/']);
+        if !self.columns.iter().any(special) {
+            return Vec::new();
+        }
+        let start = RandomState::new().build_hasher();
+        let mut hashers: Vec<DefaultHasher> = Vec::with_capacity(self.columns.len());
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        for column in &self.columns {
+            // A column stands behind the one that it is in.
+            let mut hasher = match column.parent.and_then(|parent| hashers.get(parent)) {
+                Some(parent) => {
+                    let mut hasher = parent.clone();
+                    hasher.write(b".");
+                    hasher
+                }
+                None => start.clone(),
+            };
+            hasher.write(column.name.as_bytes());
+            *counts.entry(hasher.finish()).or_default() += 1;
+            hashers.push(hasher);
+        }
+        // A path that begins with a slash, or with nothing, is no dotted path.
+        let mut odd: Vec<bool> = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            odd.push(match column.parent {
+                None => column.name.is_empty() || column.name.starts_with('/'),
+                Some(parent) => odd.get(parent) == Some(&true),
+            });
+        }
+        let is_repeated = |hasher: &DefaultHasher| counts.get(&hasher.finish()) != Some(&1);
+        odd.iter().zip(&hashers).map(|(odd, hasher)| *odd || is_repeated(hasher)).collect()
+    }
+
+    /// The path of a column from the rows on: its names, joined by dots if that names no other column.
+    pub fn path(&self, number: usize) -> String {
+        let names = self.names(number);
+        if self.is_ambiguous(number) {
+            return names.iter().flat_map(|name| ["/".into(), escaped(name)]).collect();
+        }
+        names.join(".")
+    }
+
+    /// Whether a column is a tensor that a path leads to.
+    pub fn is_tensor(&self, number: usize) -> bool {
+        let column = self.columns.get(number);
+        column.is_some_and(|column| self.tensor(column).is_some()) && self.has_path(number)
+    }
+
+    /// The number of the column with these names.
+    pub fn number(&self, names: &[String]) -> Option<usize> {
+        names.iter().try_fold(None, |parent, name| {
+            self.numbers.get(&(parent, Cow::Borrowed(name.as_str()))).map(|&number| Some(number))
+        })?
+    }
+
+    /// Whether a path can lead to a column. A decimal number in a path is a row.
+    pub fn has_path(&self, number: usize) -> bool {
+        !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
+    }
+
+    /// What a path leads to.
+    ///
+    /// # Errors
+    /// If it leads to nothing, or to several columns.
+    pub fn target<'p>(&self, steps: Steps<'p>) -> Result<Target<'p>> {
+        let mut found = Vec::new();
+        self.search(None, steps, &mut found);
+        let names = |number: Option<usize>| match number {
+            Some(number) => self.names(number).into_iter().map(str::to_owned).collect(),
+            None => Vec::new(),
+        };
+        match (found.pop(), found.pop()) {
+            (Some((number, rest)), None) => Ok(match row_of(rest) {
+                Some((row, rest)) => Target::InRow { names: names(number), row, rest },
+                None => Target::Column(names(number)),
+            }),
+            (Some(_), Some(_)) => Err(Error::data(
+                "the path leads to several columns: names contain dots; a JSON Pointer such as /a.b/c names one of them",
+            )),
+            _ => {
+                let fields = self.columns.iter().filter(|column| column.parent.is_none());
+                let names: Vec<_> = fields.map(|column| column.name.escape_debug()).collect();
+                let mut what = "there is no such column".to_owned();
+                for (at, name) in names.into_iter().take(SHOWN).enumerate() {
+                    what += if at == 0 { ": the rows have the fields `" } else { "`, `" };
+                    what.extend(name.take(SHOWN_LEN));
+                }
+                Err(Error::data(what + if self.columns.is_empty() { "" } else { "`" }))
+            }
+        }
+    }
+
+    /// Finds the columns that steps lead to. A row ends the search.
+    fn search<'p>(
+        &self,
+        parent: Option<usize>,
+        steps: Steps<'p>,
+        found: &mut Vec<(Option<usize>, Steps<'p>)>,
+    ) {
+        if row_of(steps).is_some() {
+            found.push((parent, steps));
+            return;
+        }
+        for (number, column) in self.columns.iter().enumerate() {
+            if column.parent == parent
+                && let Some(rest) = steps.next().after(column.name.as_bytes())
+            {
+                if rest.is_empty() {
+                    found.push((Some(number), rest));
+                } else {
+                    self.search(Some(number), rest, found);
+                }
+            }
+        }
+    }
+
+    /// Adds a field of a group. Returns its number.
+    fn field(&mut self, parent: Option<usize>, name: Cow<'m, str>) -> usize {
+        let next = self.columns.len();
+        *self.numbers.entry((parent, name)).or_insert_with_key(|(parent, name)| {
+            let (parent, name) = (*parent, name.clone());
+            let (kind, tensor, buffer) = ("rows", None, None);
+            self.columns.push(Outlined { parent, name, kind, tensor, buffer, groups: 0 });
+            next
+        })
+    }
+
+    /// Takes over what is known about a column of another group.
+    fn merge(&mut self, number: usize, fields: Fields, mut form: Form) {
+        if fields.are_optional {
+            (form.tensor, form.buffer) = (None, None);
+        }
+        let Some(column) = self.columns.get_mut(number) else { return };
+        if column.groups == 0 {
+            (column.kind, column.tensor, column.buffer) = (form.kind, form.tensor, form.buffer);
+        } else {
+            if column.kind != form.kind {
+                column.kind = "rows";
+            }
+            if column.tensor != form.tensor {
+                column.tensor = None;
+            }
+            column.buffer = None;
+        }
+        column.groups += 1;
+    }
+
+    /// Reads a column.
+    fn column<R: Read<'m>>(
+        &mut self,
+        wire: &mut Reader<R>,
+        fields: Option<Fields>,
+    ) -> Result<Form> {
+        let at = wire.offset();
+        match wire.item()? {
+            Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
+                let mut left = Left::of(head);
+                while wire.more(&mut left)? {
+                    let name = name(wire)?;
+                    match fields {
+                        Some(fields) => {
+                            let number = self.field(fields.parent, name);
+                            let form = self.column(wire, Some(fields.of(number)))?;
+                            self.merge(number, fields, form);
+                        }
+                        None => wire.skip()?,
+                    }
+                }
+                Ok(Form::other("structs"))
+            }),
+            Item::Head(head) if head.major() == head::ARRAY => {
+                let mut left = Left::of(head);
+                if !wire.more(&mut left)? {
+                    return Err(Error::data("expected a column, found an empty array").at(at));
+                }
+                let kind = name(wire)?;
+                wire.within(1, |wire| {
+                    let form = self.named(&kind, wire, fields, &mut left)?;
+                    while wire.more(&mut left)? {
+                        wire.skip()?;
+                    }
+                    Ok(form)
+                })
+            }
+            Item::Tag(tag) if tag::is_array(tag) => {
+                let item = wire.tensor(tag)?;
+                wire.skip_payload(&item)?;
+                let (kind, dims) = match item.kind {
+                    Kind::Numbers => ("numbers", Vec::new()),
+                    Kind::Tensor => ("tensors", item.meta.shape.iter().skip(1).copied().collect()),
+                    Kind::Bytes => return Ok(Form::other("rows")),
+                };
+                let buffer = match item.payload {
+                    Payload::Buffer { number, .. } => Some(number),
+                    _ => None,
+                };
+                Ok(Form { kind, tensor: Some((item.meta.dtype, dims)), buffer })
+            }
+            _ => Err(Error::data("expected a column").at(at)),
+        }
+    }
+
+    /// Reads what follows the name of the kind of a column.
+    fn named<R: Read<'m>>(
+        &mut self,
+        kind: &str,
+        wire: &mut Reader<R>,
+        fields: Option<Fields>,
+        left: &mut Left,
+    ) -> Result<Form> {
+        let mut more = |wire: &mut Reader<R>| -> Result<()> {
+            let at = wire.offset();
+            if wire.more(left)? {
+                return Ok(());
+            }
+            Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
+        };
+        Ok(match kind {
+            "bool" => {
+                Form { kind: "booleans", tensor: Some((DType::Bool, Vec::new())), buffer: None }
+            }
+            "text" => Form::other("texts"),
+            "bytes" => Form::other("bytes"),
+            "unit" => Form::other("unit"),
+            "map" => Form::other("maps"),
+            "enum" => Form::other("enums"),
+            "option" | "present" => {
+                more(wire)?;
+                wire.skip()?;
+                more(wire)?;
+                self.column(wire, fields.map(|fields| Fields { are_optional: true, ..fields }))?;
+                Form::other("optional values")
+            }
+            "list" => {
+                more(wire)?;
+                let len = match wire.peek_head()? {
+                    Some((head, _)) if head.major() == head::UNSIGNED => {
+                        usize::try_from(head.arg).ok()
+                    }
+                    _ => None,
+                };
+                wire.skip()?;
+                more(wire)?;
+                let Form { tensor, buffer, .. } = self.column(wire, None)?;
+                let (tensor, buffer) = match (tensor, len) {
+                    (Some((dtype, mut dims)), Some(len)) => {
+                        dims.insert(0, len);
+                        (Some((dtype, dims)), buffer)
+                    }
+                    _ => (None, None),
+                };
+                Form { kind: "sequences", tensor, buffer }
+            }
+            "tuple" => {
+                more(wire)?;
+                let head = wire.head()?;
+                let mut left = Left::of(head);
+                let mut forms = Vec::new();
+                wire.within(1, |wire| {
+                    while wire.more(&mut left)? {
+                        forms.push(self.column(wire, None)?.tensor);
+                    }
+                    Ok(())
+                })?;
+                Form { kind: "tuples", tensor: same(&forms), buffer: None }
+            }
+            "interleaved" => {
+                more(wire)?;
+                let names = wire.interleaved_names(0)?;
+                more(wire)?;
+                let Form { tensor, buffer, .. } = self.column(wire, None)?;
+                let dtype = tensor.map(|(dtype, _)| dtype);
+                // Only a tuple of numbers is all of the buffer.
+                let form = self.interleaved(&names, dtype.as_ref(), fields);
+                Form { buffer: buffer.filter(|_| form.tensor.is_some()), ..form }
+            }
+            _ => Form::other("rows"),
+        })
+    }
+
+    /// The form of a column of interleaved rows.
+    fn interleaved(
+        &mut self,
+        names: &Names<'m>,
+        dtype: Option<&DType>,
+        fields: Option<Fields>,
+    ) -> Form {
+        match names {
+            Names::Number => {
+                let tensor = dtype.map(|dtype| (dtype.clone(), Vec::new()));
+                Form { kind: "numbers", tensor, buffer: None }
+            }
+            Names::Tuple(items) => {
+                let forms: Vec<_> =
+                    items.iter().map(|names| self.interleaved(names, dtype, None).tensor).collect();
+                Form { kind: "tuples", tensor: same(&forms), buffer: None }
+            }
+            Names::Struct(entries) => {
+                if let Some(fields) = fields {
+                    for (name, names) in entries {
+                        let number = self.field(fields.parent, name.clone());
+                        let form = self.interleaved(names, dtype, Some(fields.of(number)));
+                        self.merge(number, fields, form);
+                    }
+                }
+                Form::other("structs")
+            }
+        }
+    }
+}
+
+/// How many names an error shows, and how much of each.
+const SHOWN: usize = 12;
+const SHOWN_LEN: usize = 64;
+
+impl Form {
+    fn other(kind: &'static str) -> Self {
+        Self { kind, tensor: None, buffer: None }
+    }
+}
+
+/// The form of tuples with columns of these forms.
+fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
+    let (first, others) = forms.split_first()?;
+    let (dtype, dims) = first.as_ref()?;
+    let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
+    others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
+}
+
+/// The row that the next step names, and what is left of the path.
+fn row_of(steps: Steps<'_>) -> Option<(u64, Steps<'_>)> {
+    match steps.index() {
+        (Some(row), Some(rest)) => Some((row, rest)),
+        _ => None,
+    }
+}
+
+fn name<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
+    let at = wire.offset();
+    let head = wire.head()?;
+    if head.major() != head::TEXT {
+        let found = head::name(head.initial);
+        return Err(Error::data(format!("expected a name in columns, found {found}")).at(at));
+    }
+    Ok(wire.text(head)?.into_cow())
+}

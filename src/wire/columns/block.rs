@@ -1,0 +1,209 @@
+//! A whole column as one tensor.
+
+use super::{Allowance, Column, Cuts, Kind, Numbers};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::source::Bytes;
+use crate::mem::shared_bytes::SharedBytes;
+
+/// All rows of a column as the elements of a tensor of order C. The first dimension counts the rows.
+pub struct Block<'de, 'c> {
+    pub dtype: DType,
+    /// The dimensions after the first.
+    pub dims: Vec<usize>,
+    /// Little-endian elements.
+    pub bytes: Bytes<'de, 'c>,
+    /// Keeps the bytes alive, if they are a whole buffer that can be shared.
+    pub shared: Option<SharedBytes>,
+}
+
+impl<'de> Column<'de> {
+    /// The rows as one tensor (`SPEC.md`, section 5.10). The bytes are borrowed if they are together in the input.
+    ///
+    /// # Errors
+    /// If the rows are not numbers, or not of one dtype and shape.
+    pub fn block(&self, rows: usize) -> Result<Block<'de, '_>> {
+        self.block_of(rows).map_err(|error| error.at(self.at))
+    }
+
+    fn block_of(&self, rows: usize) -> Result<Block<'de, '_>> {
+        let plain = |dtype, bytes| Block { dtype, dims: Vec::new(), bytes, shared: None };
+        Ok(match &self.kind {
+            Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.all(rows)),
+            Kind::Bools(bits) => {
+                let bytes = (0..rows).map(|row| u8::from(bits.get(row))).collect();
+                plain(DType::Bool, Bytes::Owned(bytes))
+            }
+            Kind::Tensors(tensors) => Block {
+                dtype: tensors.dtype.clone(),
+                dims: tensors.shape.to_vec(),
+                bytes: tensors.data.part(0..rows * tensors.len),
+                shared: tensors.shared.clone(),
+            },
+            Kind::Lists(lists) => {
+                let (cuts, column) = &**lists;
+                let len = same_len(cuts, rows)?;
+                let mut block = column.block(rows * len)?;
+                block.dims.insert(0, len);
+                block
+            }
+            Kind::Tuples(columns) => tuples(columns, rows)?,
+            _ => {
+                let found = self.name();
+                let what = format!(
+                    "the column is no tensor: expected rows of numbers of one shape, found rows such as {found}"
+                );
+                return Err(Error::data(what));
+            }
+        })
+    }
+}
+
+/// The length that all lists have.
+fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
+    let lengths = cuts.lengths();
+    let first = if rows == 0 { 0 } else { lengths.get(0) };
+    match (1..rows).find(|&row| lengths.get(row) != first) {
+        None => Ok(first),
+        Some(row) => {
+            let other = lengths.get(row);
+            Err(Error::data(format!(
+                "the column is no tensor: row 0 has {first} elements, row {row} has {other}"
+            )))
+        }
+    }
+}
+
+fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Block<'de, 'c>> {
+    let mut leaves = Vec::new();
+    if let Some(dims) = interleaved(columns, &mut leaves)
+        && let Some((first, others)) = leaves.split_first()
+        && let Some(bytes) = first.together(others, rows)
+    {
+        return Ok(Block { dtype: first.kind.dtype(), dims, bytes, shared: None });
+    }
+    let blocks = columns.iter().map(|column| column.block(rows)).collect::<Result<Vec<_>>>()?;
+    let Some(first) = blocks.first() else {
+        return Err(Error::data("the column is no tensor: its tuples are empty"));
+    };
+    let (dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
+    if let Some(other) = blocks.iter().find(|block| block.dtype != dtype || block.dims != dims) {
+        let (found, shape) = (&other.dtype, &other.dims);
+        return Err(Error::data(format!(
+            "the column is no tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
+        )));
+    }
+    let mut bytes =
+        Vec::with_capacity(blocks.iter().map(|block| block.bytes.as_slice().len()).sum());
+    for row in 0..rows {
+        for block in &blocks {
+            let all = block.bytes.as_slice();
+            let len = all.len() / rows;
+            bytes.extend_from_slice(all.get(row * len..(row + 1) * len).unwrap_or_default());
+        }
+    }
+    dims.insert(0, columns.len());
+    Ok(Block { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
+}
+
+/// The numbers in nested tuples, in order, and the dimensions of the tuples. `None` if there is anything else, or
+/// tuples have different lengths.
+fn interleaved<'c, 'de>(
+    columns: &'c [Column<'de>],
+    leaves: &mut Vec<&'c Numbers<'de>>,
+) -> Option<Vec<usize>> {
+    let mut inner: Option<Vec<usize>> = None;
+    for column in columns {
+        let dims = match &column.kind {
+            Kind::Numbers(numbers) => {
+                leaves.push(numbers);
+                Vec::new()
+            }
+            Kind::Tuples(columns) => interleaved(columns, leaves)?,
+            _ => return None,
+        };
+        if inner.as_ref().is_some_and(|inner| *inner != dims) {
+            return None;
+        }
+        inner = Some(dims);
+    }
+    let mut dims = inner?;
+    dims.insert(0, columns.len());
+    Some(dims)
+}
+
+impl<'de> Numbers<'de> {
+    /// The numbers of all rows without gaps.
+    fn all(&self, rows: usize) -> Bytes<'de, '_> {
+        self.run(0, rows).unwrap_or_else(|| Bytes::Owned(self.gathered(self.kind.size(), rows)))
+    }
+
+    /// The numbers of all rows of several columns, if they follow each other in each row: those of this column,
+    /// then those of the others.
+    fn together(&self, others: &[&Self], rows: usize) -> Option<Bytes<'de, '_>> {
+        let (size, stride) = (self.kind.size(), self.stride());
+        let follows = |(at, other): (usize, &&Self)| {
+            other.kind == self.kind
+                && other.has_data_of(self)
+                && other.stride() == stride
+                && other.start() == self.start() + (at + 1) * size
+        };
+        let len = size * (1 + others.len());
+        if len > stride || !others.iter().enumerate().all(follows) {
+            return None;
+        }
+        if len == stride {
+            return Some(self.data_at(self.start(), rows * stride));
+        }
+        Some(Bytes::Owned(self.gathered(len, rows)))
+    }
+
+    /// `len` bytes from the number of each row on.
+    fn gathered(&self, len: usize, rows: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len * rows);
+        for row in 0..rows {
+            let start = self.start() + row * self.stride();
+            bytes.extend_from_slice(self.data_at(start, len).as_slice());
+        }
+        bytes
+    }
+}
+
+/// The rows of the same column of several groups as one tensor. The bytes are borrowed only if there is one group.
+///
+/// # Errors
+/// If the rows of all groups are not numbers of one dtype and shape, or memory runs out.
+pub fn gather<'de, 'c>(
+    groups: &'c [(usize, Column<'de>)],
+    allowance: &Allowance,
+) -> Result<Block<'de, 'c>> {
+    let Some(((rows, column), others)) = groups.split_first() else {
+        return Err(Error::data("the column is no tensor: there are no rows, and so no dtype"));
+    };
+    let mut all = column.block(*rows)?;
+    if others.is_empty() {
+        return Ok(all);
+    }
+    let mut bytes = Vec::new();
+    let mut add = |block: &Block<'_, '_>| -> Result<()> {
+        let len = block.bytes.as_slice().len();
+        allowance.charge(len as u64)?;
+        crate::io::source::reserve(&mut bytes, len)?;
+        bytes.extend_from_slice(block.bytes.as_slice());
+        Ok(())
+    };
+    add(&all)?;
+    for (rows, column) in others {
+        let block = column.block(*rows)?;
+        if (&block.dtype, &block.dims) != (&all.dtype, &all.dims) {
+            let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &block.dtype, &block.dims);
+            let what = format!(
+                "the column is no tensor: some of its rows are {dtype}{dims:?}, others {found}{shape:?}"
+            );
+            return Err(Error::data(what).at(column.at));
+        }
+        add(&block)?;
+    }
+    (all.bytes, all.shared) = (Bytes::Owned(bytes), None);
+    Ok(all)
+}

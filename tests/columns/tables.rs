@@ -1,0 +1,184 @@
+//! Tables: the rows of all sequences that were saved under one name (`SPEC.md`, section 5.11).
+
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+use tenarc::archive::SaveOptions;
+use tenarc::{Archive, OArchive, Tensor, Value};
+
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct Event {
+    id: u64,
+    label: String,
+    score: Option<f32>,
+    embedding: [f32; 16],
+    tags: Vec<String>,
+    kind: Kind,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+enum Kind {
+    Click,
+    Key(char),
+}
+
+/// The same rows, for a program that needs less of them.
+#[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+struct Score {
+    id: u64,
+    score: Option<f32>,
+}
+
+fn event(id: u64) -> Event {
+    let number = u16::try_from(id % 1000).unwrap();
+    Event {
+        id,
+        label: format!("event {id}"),
+        score: (id % 3 > 0).then(|| f32::from(number)),
+        embedding: [f32::from(number); 16],
+        tags: (0..id % 3).map(|tag| format!("tag {tag}")).collect(),
+        kind: if id % 2 == 0 { Kind::Click } else { Kind::Key('é') },
+    }
+}
+
+/// An archive with values of these many rows under the name, and other values between them.
+fn saved(days: &[u64], columns: bool) -> (Vec<u8>, Vec<Event>) {
+    let options = SaveOptions::default().with_columns(columns);
+    let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+    let mut all = Vec::new();
+    for &day in days {
+        let from = all.len() as u64;
+        let events: Vec<_> = (from..from + day).map(event).collect();
+        out.save("something else").unwrap();
+        out.save_as("events", &events).unwrap();
+        out.save_as("other", &[1.5; 3]).unwrap();
+        all.extend(events);
+    }
+    (out.finish().unwrap(), all)
+}
+
+const DAYS: [&[u64]; 5] = [&[20], &[100, 0, 1, 3000, 2], &[66_000, 10], &[0], &[3]];
+
+#[test]
+fn rows() {
+    for (days, columns) in DAYS.iter().flat_map(|days| [(days, true), (days, false)]) {
+        let (bytes, all) = saved(days, columns);
+        let archive = Archive::new(&bytes[..]).unwrap();
+        let table = archive.table("events").unwrap();
+        let len = all.len();
+        assert_eq!((table.len(), table.is_empty()), (len as u64, len == 0));
+        assert_eq!(table.rows::<Event>(..).unwrap(), all);
+        assert_eq!(table.iter::<Event>().collect::<Result<Vec<_>, _>>().unwrap(), all);
+        for row in [0, 19, 99, 100, 101, 102, 3099, 65_535, 65_536, 66_009] {
+            if let Some(expected) = all.get(row) {
+                let row = row as u64;
+                assert_eq!(table.row::<Event>(row).unwrap(), *expected);
+                let Event { id, score, .. } = expected.clone();
+                assert_eq!(table.row::<Score>(row).unwrap(), Score { id, score });
+                let value: Value = table.row(row).unwrap();
+                assert_eq!(value["label"], Value::Text(expected.label.clone()));
+            }
+        }
+        for range in
+            [0..0, 0..len, len / 3..len / 2, len / 2..len, 65_530.min(len)..65_540.min(len)]
+        {
+            let rows: Vec<Event> = table.rows(range.start as u64..range.end as u64).unwrap();
+            assert_eq!(rows, all[range]);
+        }
+        let error = table.row::<Event>(len as u64).unwrap_err().to_string();
+        assert_eq!(error, format!("there is no row {len}: the table has {len} rows"));
+        assert!(table.rows::<Event>(..=len as u64).is_err());
+        assert!(table.row::<Event>(u64::MAX).is_err());
+    }
+}
+
+#[test]
+fn columns() {
+    for days in DAYS {
+        let (bytes, all) = saved(days, true);
+        let archive = Archive::new(&bytes[..]).unwrap();
+        let table = archive.table("events").unwrap();
+        let ids: Vec<u64> = table.column("id").unwrap();
+        assert!(ids.iter().eq(all.iter().map(|event| &event.id)));
+        let labels: Vec<String> = table.column("label").unwrap();
+        assert!(labels.iter().eq(all.iter().map(|event| &event.label)));
+        let scores: Vec<Option<f32>> = table.column("score").unwrap();
+        assert!(scores.iter().eq(all.iter().map(|event| &event.score)));
+        let kinds: Vec<Kind> = table.column("kind").unwrap();
+        assert!(kinds.iter().eq(all.iter().map(|event| &event.kind)));
+        if all.is_empty() {
+            continue;
+        }
+        let columns = table.columns().unwrap();
+        let named: Vec<_> = columns.iter().map(|column| column.path()).collect();
+        assert_eq!(named, ["id", "label", "score", "embedding", "tags", "kind"]);
+        let embedding = columns.iter().find(|column| column.path() == "embedding").unwrap();
+        assert_eq!(embedding.row_shape(), Some(&[16][..]));
+        let embeddings: Tensor<Array2<f32>> = table.column("embedding").unwrap();
+        assert_eq!(embeddings.shape(), [all.len(), 16]);
+        assert!(
+            embeddings.outer_iter().zip(&all).all(|(row, event)| row.to_vec() == event.embedding)
+        );
+        let ids: Tensor<Array1<u64>> = table.column("id").unwrap();
+        assert_eq!(ids.len(), all.len());
+    }
+}
+
+#[test]
+fn columns_of_plain_arrays_are_read_row_by_row() {
+    let (bytes, all) = saved(&[50, 10], false);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("events").unwrap();
+    let scores: Vec<Option<f32>> = table.column("score").unwrap();
+    assert!(scores.iter().eq(all.iter().map(|event| &event.score)));
+    assert!(table.columns().unwrap().is_empty());
+}
+
+#[test]
+fn a_column_is_viewed_if_it_is_in_one_place() {
+    let (bytes, all) = saved(&[0, 10_000], true);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("events").unwrap();
+    let view: Tensor<ArrayView2<'_, f32>> = table.view_column("embedding").unwrap();
+    assert_eq!(view.shape(), [10_000, 16]);
+    assert!(bytes.as_ptr_range().contains(&view.as_ptr().cast()));
+    assert!(view.row(9_999).iter().all(|&number| number == all[9_999].embedding[0]));
+    let labels: Vec<&str> = table.view_column("label").unwrap();
+    assert!(bytes.as_ptr_range().contains(&labels[500].as_ptr()));
+
+    let (bytes, _) = saved(&[100, 100], true);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let error = archive.table("events").unwrap().view_column::<Vec<&str>>("label").unwrap_err();
+    assert!(error.to_string().contains("is in 2 values"), "{error}");
+}
+
+#[test]
+fn what_is_no_table() {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save_as("event", &7).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let error = archive.table("event").unwrap_err().to_string();
+    assert!(error.contains("expected a sequence for a table, found"), "{error}");
+    let error = archive.table("events").unwrap_err().to_string();
+    assert!(error.contains("did you mean `event`"), "{error}");
+}
+
+/// Rows that are not asked for are not read, and so may be damaged.
+#[test]
+fn only_what_is_asked_for_is_read() {
+    let (mut bytes, all) = saved(&[10_000], true);
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let info = archive.named("events").unwrap().info("embedding").unwrap();
+    let number = usize::try_from(info.buffer().unwrap()).unwrap();
+    let (start, len) = archive.named("events").unwrap().buffers()[number];
+    let (start, len) = (usize::try_from(start).unwrap(), usize::try_from(len).unwrap());
+    bytes[start + len - 1] ^= 1;
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("events").unwrap();
+    assert_eq!(table.row::<Event>(5).unwrap(), all[5]);
+    assert_eq!(table.column::<Vec<u64>>("id").unwrap().len(), all.len());
+    assert_eq!(table.iter::<Score>().map(Result::unwrap).count(), all.len());
+    assert!(table.column::<Tensor<Array2<f32>>>("embedding").is_err());
+    assert!(table.iter::<Event>().any(|row| row.is_err()));
+    assert!(archive.named("events").unwrap().get::<Event>("5").is_err());
+}
