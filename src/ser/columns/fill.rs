@@ -16,7 +16,7 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::compound::unpaired;
 use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number, number};
-use crate::serde_model::blocks;
+use crate::serde_model::{blocks, for_each_number};
 use crate::value;
 use crate::wire::writer::Writer;
 
@@ -212,7 +212,7 @@ struct Fill<'a, 'o> {
 }
 
 macro_rules! numbers {
-    ($($method:ident $type:ty, $kind:ident;)*) => {$(
+    ($($kind:ident $type:ty, $method:ident;)*) => {$(
         #[inline(always)]
         fn $method(self, value: $type) -> Result<()> {
             self.node.number(Primitive::$kind(value))
@@ -259,18 +259,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
         }
     }
 
-    numbers! {
-        serialize_u8 u8, U8;
-        serialize_u16 u16, U16;
-        serialize_u32 u32, U32;
-        serialize_u64 u64, U64;
-        serialize_i8 i8, I8;
-        serialize_i16 i16, I16;
-        serialize_i32 i32, I32;
-        serialize_i64 i64, I64;
-        serialize_f32 f32, F32;
-        serialize_f64 f64, F64;
-    }
+    for_each_number!(numbers);
 
     fn serialize_i128(self, _: i128) -> Result<()> {
         Err(self.node.misfit())

@@ -13,6 +13,7 @@ use serde::ser::{SerializeStruct, SerializeTuple, SerializeTupleStruct};
 
 use crate::handoff::name;
 use crate::ser::pack::Kind;
+use crate::serde_model::for_each_number;
 
 /// Rows with more bytes than this are not collected in this way.
 const MAX_WIDTH: usize = 248;
@@ -359,21 +360,7 @@ macro_rules! unlike {
 }
 
 macro_rules! numbers {
-    () => {
-        numbers! {
-            serialize_u8 u8, U8;
-            serialize_u16 u16, U16;
-            serialize_u32 u32, U32;
-            serialize_u64 u64, U64;
-            serialize_i8 i8, I8;
-            serialize_i16 i16, I16;
-            serialize_i32 i32, I32;
-            serialize_i64 i64, I64;
-            serialize_f32 f32, F32;
-            serialize_f64 f64, F64;
-        }
-    };
-    ($($method:ident $type:ty, $kind:ident;)*) => {$(
+    ($($kind:ident $type:ty, $method:ident;)*) => {$(
         #[inline(always)]
         fn $method(self, value: $type) -> Result<Self::Ok, Unlike> {
             self.number(Kind::$kind, value.to_le_bytes())
@@ -395,7 +382,7 @@ impl Serializer for Row<'_> {
     type SerializeTupleStruct = Self;
     type SerializeStruct = Self;
 
-    numbers!();
+    for_each_number!(numbers);
     unlike!();
 
     #[inline(always)]
@@ -500,7 +487,7 @@ impl<'a> Serializer for Learn<'a> {
     type SerializeTupleStruct = LearnTuple<'a>;
     type SerializeStruct = LearnStruct<'a>;
 
-    numbers!();
+    for_each_number!(numbers);
     unlike!();
 
     fn serialize_bool(self, _: bool) -> Result<Form, Unlike> {
