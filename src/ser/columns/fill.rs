@@ -15,6 +15,7 @@ use crate::mem;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
 use crate::ser::compound::unpaired;
+use crate::ser::delegate::{elements, fields};
 use crate::ser::pack::{GrabBool, Primitive, is_bool, is_number, number};
 use crate::serde_model::{blocks, for_each_number};
 use crate::value;
@@ -553,19 +554,9 @@ fn too_long() -> Error {
     Error::limit("a sequence in a column has more than 2^32 - 1 elements")
 }
 
-impl ser::SerializeSeq for FillList<'_, '_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline(always)]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        self.element(value)
-    }
-
-    #[inline(always)]
-    fn end(self) -> Result<()> {
-        self.finish()
-    }
+elements! {
+    impl[] for FillList<'_, '_>: (), Error;
+    SerializeSeq serialize_element
 }
 
 pub struct FillMap<'a, 'o> {
@@ -662,30 +653,12 @@ impl FillTuple<'_, '_> {
     }
 }
 
-macro_rules! elements {
-    ($($trait:ident $method:ident),*) => {$(
-        impl ser::$trait for FillTuple<'_, '_> {
-            type Ok = ();
-            type Error = Error;
-
-            #[inline(always)]
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-                self.element(value)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<()> {
-                self.finish()
-            }
-        }
-    )*};
-}
-
-elements!(
+elements! {
+    impl[] for FillTuple<'_, '_>: (), Error;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field,
     SerializeTupleVariant serialize_field
-);
+}
 
 pub struct FillStruct<'a, 'o> {
     columns: &'a mut Struct,
@@ -753,12 +726,14 @@ impl FillStruct<'_, '_> {
         Ok(())
     }
 
+    #[allow(clippy::unnecessary_wraps)] // As `fields!` needs it.
     #[inline(always)]
-    fn finish(self) {
+    fn finish(self) -> Result<()> {
         if self.index < self.columns.fields.len() {
             self.columns.end_early(self.index);
         }
         self.columns.rows += 1;
+        Ok(())
     }
 }
 
@@ -772,35 +747,11 @@ impl Struct {
     }
 }
 
-macro_rules! fields {
-    ($($trait:ident),*) => {$(
-        impl ser::$trait for FillStruct<'_, '_> {
-            type Ok = ();
-            type Error = Error;
-
-            #[inline(always)]
-            fn serialize_field<T: Serialize + ?Sized>(
-                &mut self,
-                key: &'static str,
-                value: &T,
-            ) -> Result<()> {
-                self.field(key, value)
-            }
-
-            fn skip_field(&mut self, key: &'static str) -> Result<()> {
-                self.skip(key)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<()> {
-                self.finish();
-                Ok(())
-            }
-        }
-    )*};
+fields! {
+    impl[] for FillStruct<'_, '_>: (), Error;
+    SerializeStruct with Self::skip,
+    SerializeStructVariant with Self::skip
 }
-
-fields!(SerializeStruct, SerializeStructVariant);
 
 impl Numbers {
     /// Adds numbers of the same type. Returns how many.

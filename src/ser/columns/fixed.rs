@@ -9,9 +9,9 @@ use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{Impossible, Serializer};
-use serde::ser::{SerializeStruct, SerializeTuple, SerializeTupleStruct};
 
 use crate::handoff::name;
+use crate::ser::delegate::{elements, fields};
 use crate::ser::pack::Kind;
 use crate::serde_model::for_each_number;
 
@@ -247,24 +247,26 @@ impl Row<'_> {
         self
     }
 
-    /// The address and length stand for the name. Different names have different ones.
-    #[inline(always)]
-    fn key(&mut self, key: &'static str) {
-        let address = key.as_ptr().addr() as u64;
-        self.place.signature =
-            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
-    }
-
     #[inline(always)]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
         self.place = value.serialize(Row { window: &mut *self.window, place: self.place })?;
         Ok(())
     }
 
+    /// The address and length stand for the name. Different names have different ones.
     #[inline(always)]
-    fn finish(mut self) -> Place {
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
+        let address = key.as_ptr().addr() as u64;
+        self.place.signature =
+            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
+        self.element(value)
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // As `elements!` needs it.
+    #[inline(always)]
+    fn finish(mut self) -> Result<Place, Unlike> {
         self.place.signature = self.place.signature.rotate_left(7);
-        self.place
+        Ok(self.place)
     }
 }
 
@@ -415,50 +417,20 @@ impl Serializer for Row<'_> {
     }
 }
 
-/// `$end` makes the result of the end from what `finish` returns.
-macro_rules! elements {
-    ($for:ty, $ok:ty, $end:expr; $($trait:ident $method:ident),*) => {$(
-        impl $trait for $for {
-            type Ok = $ok;
-            type Error = Unlike;
-
-            #[inline(always)]
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
-                self.element(value)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<$ok, Unlike> {
-                $end(self.finish())
-            }
-        }
-    )*};
+elements! {
+    impl[] for Row<'_>: Place, Unlike;
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field
 }
 
-elements!(Row<'_>, Place, Ok; SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+fields! {
+    impl[] for Row<'_>: Place, Unlike;
+    SerializeStruct with skip
+}
 
-impl SerializeStruct for Row<'_> {
-    type Ok = Place;
-    type Error = Unlike;
-
-    #[inline(always)]
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), Unlike> {
-        self.key(key);
-        self.element(value)
-    }
-
-    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
-        Err(Unlike)
-    }
-
-    #[inline(always)]
-    fn end(self) -> Result<Place, Unlike> {
-        Ok(self.finish())
-    }
+/// A field that some rows do not have.
+fn skip<T>(_: &mut T, _: &'static str) -> Result<(), Unlike> {
+    Err(Unlike)
 }
 
 /// Finds out the form of a row. The reference is to the bytes so far.
@@ -532,36 +504,30 @@ impl LearnTuple<'_> {
     }
 }
 
-elements!(
-    LearnTuple<'_>, Form, std::convert::identity;
+elements! {
+    impl[] for LearnTuple<'_>: Form, Unlike;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field
-);
+}
 
 struct LearnStruct<'a> {
     width: &'a mut usize,
     fields: Vec<(&'static str, Form)>,
 }
 
-impl SerializeStruct for LearnStruct<'_> {
-    type Ok = Form;
-    type Error = Unlike;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), Unlike> {
+impl LearnStruct<'_> {
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
         let form = value.serialize(Learn(&mut *self.width))?;
         self.fields.push((key, form));
         Ok(())
     }
 
-    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
-        Err(Unlike)
-    }
-
-    fn end(self) -> Result<Form, Unlike> {
+    fn finish(self) -> Result<Form, Unlike> {
         if self.fields.is_empty() { Err(Unlike) } else { Ok(Form::Struct(self.fields)) }
     }
+}
+
+fields! {
+    impl[] for LearnStruct<'_>: Form, Unlike;
+    SerializeStruct with skip
 }
