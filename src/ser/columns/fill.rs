@@ -511,7 +511,7 @@ impl FillList<'_, '_> {
         let Some(first) = iter.next() else { return Ok(()) };
         self.element(&first)?;
         if let Node::Numbers(numbers) = &mut self.list.node {
-            self.count += numbers.extend(&mut iter);
+            self.count += numbers.kind.extend(&mut numbers.bytes, &mut iter);
         }
         // What is left if the column is of items.
         for item in iter {
@@ -751,16 +751,4 @@ fields! {
     impl[] for FillStruct<'_, '_>: (), Error;
     SerializeStruct with Self::skip,
     SerializeStructVariant with Self::skip
-}
-
-impl Numbers {
-    /// Adds numbers of the same type. Returns how many.
-    #[inline(always)]
-    fn extend<I>(&mut self, iter: &mut I) -> usize
-    where
-        I: Iterator,
-        I::Item: Serialize,
-    {
-        self.kind.extend(&mut self.bytes, iter)
-    }
 }
