@@ -383,14 +383,8 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     writer.sink.head(head::ARRAY, variants.len() as u64)?;
     variants.iter().try_for_each(|variant| writer.sink.text(variant.name))?;
     if has_content {
-        let mut counts = vec![0; variants.len()];
-        for &code in &columns.codes {
-            if let Some(count) = counts.get_mut(usize::from(code)) {
-                *count += 1;
-            }
-        }
         writer.sink.head(head::ARRAY, variants.len() as u64)?;
-        for (variant, rows) in variants.iter().zip(counts) {
+        for (variant, rows) in variants.iter().zip(columns.counts()) {
             match variant.form {
                 node::Form::Unit => writer.sink.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
