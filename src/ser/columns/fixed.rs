@@ -13,7 +13,7 @@ use serde::ser::{Impossible, Serializer};
 use crate::handoff::name;
 use crate::ser::delegate::{elements, fields};
 use crate::ser::pack::Kind;
-use crate::serde_model::for_each_number;
+use crate::serde_model::{for_each_number, refuse};
 
 /// Rows with more bytes than this are not collected in this way.
 const MAX_WIDTH: usize = 248;
@@ -291,17 +291,11 @@ impl serde::ser::Error for Unlike {
 /// The methods that a row of numbers does not need.
 macro_rules! unlike {
     () => {
-        type SerializeSeq = Impossible<Self::Ok, Unlike>;
         type SerializeTupleVariant = Impossible<Self::Ok, Unlike>;
         type SerializeMap = Impossible<Self::Ok, Unlike>;
         type SerializeStructVariant = Impossible<Self::Ok, Unlike>;
 
-        unlike! {
-            serialize_i128(i128); serialize_u128(u128); serialize_char(char); serialize_str(&str);
-            serialize_bytes(&[u8]); serialize_none(); serialize_unit();
-            serialize_unit_struct(&'static str);
-            serialize_unit_variant(&'static str, u32, &'static str)
-        }
+        refuse!(Unlike; scalars bytes seq);
 
         fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Unlike> {
             Err(Unlike)
@@ -314,10 +308,6 @@ macro_rules! unlike {
             _: &'static str,
             _: &T,
         ) -> Result<Self::Ok, Unlike> {
-            Err(Unlike)
-        }
-
-        fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Unlike> {
             Err(Unlike)
         }
 
@@ -354,11 +344,6 @@ macro_rules! unlike {
             false
         }
     };
-    ($($method:ident($($type:ty),*));*) => {$(
-        fn $method(self, $(_: $type),*) -> Result<Self::Ok, Unlike> {
-            Err(Unlike)
-        }
-    )*};
 }
 
 macro_rules! numbers {
