@@ -129,6 +129,7 @@ impl ser::SerializeMap for FillMap<'_, '_> {
         self.map.values.put(value, self.at)
     }
 
+    #[inline]
     fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
         &mut self,
         key: &K,
