@@ -361,8 +361,11 @@ fn gather(fixed: &Fixed, at: usize, len: usize) -> Vec<u8> {
         16 => words::<16>(fixed, at),
         24 => words::<24>(fixed, at),
         _ => {
-            let rows = fixed.bytes().chunks_exact(fixed.width);
-            rows.flat_map(|row| row.get(at..at + len).unwrap_or_default()).copied().collect()
+            let mut bytes = Vec::with_capacity(fixed.rows * len);
+            for row in fixed.bytes().chunks_exact(fixed.width) {
+                bytes.extend_from_slice(row.get(at..at + len).unwrap_or_default());
+            }
+            bytes
         }
     }
 }
