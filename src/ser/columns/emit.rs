@@ -430,3 +430,22 @@ fn bits<O: Target>(writer: &mut Writer<O>, found: &[u8]) -> Result<()> {
     let bytes: Vec<u8> = found.chunks(8).map(pack).collect();
     string(writer, head::BYTES, &bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gathers_parts_of_every_length() {
+        macro_rules! check {
+            ($($len:literal)*) => {$(
+                let rows = [1, 2, 3].map(|row: u8| (row, [row + 10; $len], row + 20));
+                let mut fixed = Fixed::like(&rows[0]).unwrap();
+                assert!(rows.iter().all(|row| fixed.push(row)));
+                let expected: Vec<u8> = rows.iter().flat_map(|(_, part, _)| *part).collect();
+                assert_eq!(gather(&fixed, 1, $len), expected);
+            )*};
+        }
+        check!(1 2 3 4 8 12 16 24 32);
+    }
+}
