@@ -91,66 +91,46 @@ impl Lender for Tenarc {
     }
 }
 
-/// tenarc, which writes plain sequences of numbers as typed arrays here.
-pub struct TenarcTyped;
+/// tenarc with an option.
+macro_rules! tenarc_with {
+    ($(#[$doc:meta])* $name:ident, $option:ident) => {
+        $(#[$doc])*
+        pub struct $name;
 
-impl TenarcTyped {
-    fn options() -> tenarc::ser::EncodeOptions {
-        tenarc::ser::EncodeOptions::default().with_typed_arrays(true)
-    }
+        impl Codec for $name {
+            const NAME: &'static str = "tenarc";
+
+            fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
+                let options = tenarc::ser::EncodeOptions::default().$option(true);
+                tenarc::ser::append_to_with(buffer, value, options).unwrap();
+            }
+
+            fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
+                let options = tenarc::ser::EncodeOptions::default().$option(true);
+                tenarc::ser::to_vec_with(value, options).unwrap()
+            }
+
+            fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {
+                Self::lend(bytes)
+            }
+        }
+
+        impl Lender for $name {
+            fn lend<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> T {
+                tenarc::from_slice(bytes).unwrap()
+            }
+        }
+    };
 }
 
-impl Codec for TenarcTyped {
-    const NAME: &'static str = "tenarc";
-
-    fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
-        tenarc::ser::append_to_with(buffer, value, Self::options()).unwrap();
-    }
-
-    fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
-        tenarc::ser::to_vec_with(value, Self::options()).unwrap()
-    }
-
-    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {
-        Self::lend(bytes)
-    }
+tenarc_with! {
+    /// tenarc, which writes plain sequences of numbers as typed arrays here.
+    TenarcTyped, with_typed_arrays
 }
 
-impl Lender for TenarcTyped {
-    fn lend<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> T {
-        tenarc::from_slice(bytes).unwrap()
-    }
-}
-
-/// tenarc, which writes sequences of records as columns.
-pub struct TenarcColumns;
-
-impl TenarcColumns {
-    fn options() -> tenarc::ser::EncodeOptions {
-        tenarc::ser::EncodeOptions::default().with_columns(true)
-    }
-}
-
-impl Codec for TenarcColumns {
-    const NAME: &'static str = "tenarc";
-
-    fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) {
-        tenarc::ser::append_to_with(buffer, value, Self::options()).unwrap();
-    }
-
-    fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
-        tenarc::ser::to_vec_with(value, Self::options()).unwrap()
-    }
-
-    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> T {
-        Self::lend(bytes)
-    }
-}
-
-impl Lender for TenarcColumns {
-    fn lend<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> T {
-        tenarc::from_slice(bytes).unwrap()
-    }
+tenarc_with! {
+    /// tenarc, which writes sequences of records as columns.
+    TenarcColumns, with_columns
 }
 
 pub struct Bincode1;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::ser;
 
 use super::columns::{self, Columns};
+use super::delegate::{elements, fields};
 use super::pack::{Grab, Kind, Packing, number, plain};
 use crate::error::{Error, Result};
 use crate::io::sink::{MAX_ROOM, Sink};
@@ -189,55 +190,17 @@ pub(super) fn unpaired() -> Error {
     Error::data("a map needs a value for each key, and a key for each value")
 }
 
-macro_rules! elements {
-    ($($trait:ident $method:ident),*) => {$(
-        impl<O: Target> ser::$trait for Compound<'_, O> {
-            type Ok = ();
-            type Error = Error;
-
-            #[inline(always)]
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-                self.element(value)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<()> {
-                self.finish()
-            }
-        }
-    )*};
-}
-
-elements!(
+elements! {
+    impl[O: Target] for Compound<'_, O>: (), Error;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field,
     SerializeTupleVariant serialize_field
-);
-
-macro_rules! fields {
-    ($($trait:ident),*) => {$(
-        impl<O: Target> ser::$trait for Compound<'_, O> {
-            type Ok = ();
-            type Error = Error;
-
-            #[inline(always)]
-            fn serialize_field<T: Serialize + ?Sized>(
-                &mut self,
-                key: &'static str,
-                value: &T,
-            ) -> Result<()> {
-                self.field(key, value)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<()> {
-                self.finish()
-            }
-        }
-    )*};
 }
 
-fields!(SerializeStruct, SerializeStructVariant);
+fields! {
+    impl[O: Target] for Compound<'_, O>: (), Error;
+    SerializeStruct, SerializeStructVariant
+}
 
 impl<O: Target> ser::SerializeMap for Compound<'_, O> {
     type Ok = ();

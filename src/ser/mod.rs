@@ -2,6 +2,7 @@
 
 mod columns;
 mod compound;
+mod delegate;
 mod encoder;
 mod pack;
 

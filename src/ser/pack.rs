@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
-use crate::serde_model::refuse;
+use crate::serde_model::{for_each_number, refuse};
 use crate::wire::apart::{Apart, Target};
 use crate::wire::head;
 use crate::wire::items::{Plain, signed};
@@ -382,18 +382,7 @@ macro_rules! numbers {
     };
 }
 
-numbers! {
-    U8 u8, serialize_u8;
-    U16 u16, serialize_u16;
-    U32 u32, serialize_u32;
-    U64 u64, serialize_u64;
-    I8 i8, serialize_i8;
-    I16 i16, serialize_i16;
-    I32 i32, serialize_i32;
-    I64 i64, serialize_i64;
-    F32 f32, serialize_f32;
-    F64 f64, serialize_f64;
-}
+for_each_number!(numbers);
 
 /// Appends the bytes that `get` returns for each number. Returns how many numbers that were.
 #[inline(always)]

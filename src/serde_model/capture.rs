@@ -24,9 +24,10 @@ macro_rules! refuse {
             serialize_unit_variant(&'static str, u32, &'static str));
     };
     (@ $error:expr, numbers) => {
-        refuse!(@@ $error; serialize_u8(u8); serialize_u16(u16); serialize_u32(u32);
-            serialize_u64(u64); serialize_i8(i8); serialize_i16(i16); serialize_i32(i32);
-            serialize_i64(i64); serialize_f32(f32); serialize_f64(f64));
+        $crate::serde_model::for_each_number!(refuse { $error });
+    };
+    ({ $error:expr } $($variant:ident $type:ty, $method:ident;)*) => {
+        refuse!(@@ $error; $($method($type));*);
     };
     (@ $error:expr, bytes) => {
         refuse!(@@ $error; serialize_bytes(&[u8]));

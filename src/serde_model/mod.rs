@@ -2,12 +2,14 @@
 //! [`Value`](crate::Value).
 
 mod capture;
+mod numbers;
 mod typed;
 
 use serde::de::{Expected, Unexpected};
 
 pub(crate) use self::capture::refuse;
 pub use self::capture::{Capture, PutBlocks, blocks};
+pub(crate) use self::numbers::for_each_number;
 pub use self::typed::{Narrowing, visit_numbers};
 use crate::error::{Category, Error, Result};
 use crate::options::Limits;

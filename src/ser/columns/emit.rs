@@ -361,8 +361,11 @@ fn gather(fixed: &Fixed, at: usize, len: usize) -> Vec<u8> {
         16 => words::<16>(fixed, at),
         24 => words::<24>(fixed, at),
         _ => {
-            let rows = fixed.bytes().chunks_exact(fixed.width);
-            rows.flat_map(|row| row.get(at..at + len).unwrap_or_default()).copied().collect()
+            let mut bytes = Vec::with_capacity(fixed.rows * len);
+            for row in fixed.bytes().chunks_exact(fixed.width) {
+                bytes.extend_from_slice(row.get(at..at + len).unwrap_or_default());
+            }
+            bytes
         }
     }
 }
@@ -383,14 +386,8 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     writer.sink.head(head::ARRAY, variants.len() as u64)?;
     variants.iter().try_for_each(|variant| writer.sink.text(variant.name))?;
     if has_content {
-        let mut counts = vec![0; variants.len()];
-        for &code in &columns.codes {
-            if let Some(count) = counts.get_mut(usize::from(code)) {
-                *count += 1;
-            }
-        }
         writer.sink.head(head::ARRAY, variants.len() as u64)?;
-        for (variant, rows) in variants.iter().zip(counts) {
+        for (variant, rows) in variants.iter().zip(columns.counts()) {
             match variant.form {
                 node::Form::Unit => writer.sink.put([head::NULL])?,
                 _ => column(writer, &variant.node, rows)?,
@@ -432,4 +429,23 @@ fn bits<O: Target>(writer: &mut Writer<O>, found: &[u8]) -> Result<()> {
     let pack = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
     let bytes: Vec<u8> = found.chunks(8).map(pack).collect();
     string(writer, head::BYTES, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gathers_parts_of_every_length() {
+        macro_rules! check {
+            ($($len:literal)*) => {$(
+                let rows = [1, 2, 3].map(|row: u8| (row, [row + 10; $len], row + 20));
+                let mut fixed = Fixed::like(&rows[0]).unwrap();
+                assert!(rows.iter().all(|row| fixed.push(row)));
+                let expected: Vec<u8> = rows.iter().flat_map(|(_, part, _)| *part).collect();
+                assert_eq!(gather(&fixed, 1, $len), expected);
+            )*};
+        }
+        check!(1 2 3 4 8 12 16 24 32);
+    }
 }

@@ -9,10 +9,11 @@ use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{Impossible, Serializer};
-use serde::ser::{SerializeStruct, SerializeTuple, SerializeTupleStruct};
 
 use crate::handoff::name;
+use crate::ser::delegate::{elements, fields};
 use crate::ser::pack::Kind;
+use crate::serde_model::{for_each_number, refuse};
 
 /// Rows with more bytes than this are not collected in this way.
 const MAX_WIDTH: usize = 248;
@@ -246,24 +247,26 @@ impl Row<'_> {
         self
     }
 
-    /// The address and length stand for the name. Different names have different ones.
-    #[inline(always)]
-    fn key(&mut self, key: &'static str) {
-        let address = key.as_ptr().addr() as u64;
-        self.place.signature =
-            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
-    }
-
     #[inline(always)]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
         self.place = value.serialize(Row { window: &mut *self.window, place: self.place })?;
         Ok(())
     }
 
+    /// The address and length stand for the name. Different names have different ones.
     #[inline(always)]
-    fn finish(mut self) -> Place {
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
+        let address = key.as_ptr().addr() as u64;
+        self.place.signature =
+            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
+        self.element(value)
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // As `elements!` needs it.
+    #[inline(always)]
+    fn finish(mut self) -> Result<Place, Unlike> {
         self.place.signature = self.place.signature.rotate_left(7);
-        self.place
+        Ok(self.place)
     }
 }
 
@@ -288,17 +291,11 @@ impl serde::ser::Error for Unlike {
 /// The methods that a row of numbers does not need.
 macro_rules! unlike {
     () => {
-        type SerializeSeq = Impossible<Self::Ok, Unlike>;
         type SerializeTupleVariant = Impossible<Self::Ok, Unlike>;
         type SerializeMap = Impossible<Self::Ok, Unlike>;
         type SerializeStructVariant = Impossible<Self::Ok, Unlike>;
 
-        unlike! {
-            serialize_i128(i128); serialize_u128(u128); serialize_char(char); serialize_str(&str);
-            serialize_bytes(&[u8]); serialize_none(); serialize_unit();
-            serialize_unit_struct(&'static str);
-            serialize_unit_variant(&'static str, u32, &'static str)
-        }
+        refuse!(Unlike; scalars bytes seq);
 
         fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Unlike> {
             Err(Unlike)
@@ -311,10 +308,6 @@ macro_rules! unlike {
             _: &'static str,
             _: &T,
         ) -> Result<Self::Ok, Unlike> {
-            Err(Unlike)
-        }
-
-        fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Unlike> {
             Err(Unlike)
         }
 
@@ -351,29 +344,10 @@ macro_rules! unlike {
             false
         }
     };
-    ($($method:ident($($type:ty),*));*) => {$(
-        fn $method(self, $(_: $type),*) -> Result<Self::Ok, Unlike> {
-            Err(Unlike)
-        }
-    )*};
 }
 
 macro_rules! numbers {
-    () => {
-        numbers! {
-            serialize_u8 u8, U8;
-            serialize_u16 u16, U16;
-            serialize_u32 u32, U32;
-            serialize_u64 u64, U64;
-            serialize_i8 i8, I8;
-            serialize_i16 i16, I16;
-            serialize_i32 i32, I32;
-            serialize_i64 i64, I64;
-            serialize_f32 f32, F32;
-            serialize_f64 f64, F64;
-        }
-    };
-    ($($method:ident $type:ty, $kind:ident;)*) => {$(
+    ($($kind:ident $type:ty, $method:ident;)*) => {$(
         #[inline(always)]
         fn $method(self, value: $type) -> Result<Self::Ok, Unlike> {
             self.number(Kind::$kind, value.to_le_bytes())
@@ -395,7 +369,7 @@ impl Serializer for Row<'_> {
     type SerializeTupleStruct = Self;
     type SerializeStruct = Self;
 
-    numbers!();
+    for_each_number!(numbers);
     unlike!();
 
     #[inline(always)]
@@ -428,50 +402,20 @@ impl Serializer for Row<'_> {
     }
 }
 
-/// `$end` makes the result of the end from what `finish` returns.
-macro_rules! elements {
-    ($for:ty, $ok:ty, $end:expr; $($trait:ident $method:ident),*) => {$(
-        impl $trait for $for {
-            type Ok = $ok;
-            type Error = Unlike;
-
-            #[inline(always)]
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
-                self.element(value)
-            }
-
-            #[inline(always)]
-            fn end(self) -> Result<$ok, Unlike> {
-                $end(self.finish())
-            }
-        }
-    )*};
+elements! {
+    impl[] for Row<'_>: Place, Unlike;
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field
 }
 
-elements!(Row<'_>, Place, Ok; SerializeTuple serialize_element, SerializeTupleStruct serialize_field);
+fields! {
+    impl[] for Row<'_>: Place, Unlike;
+    SerializeStruct with skip
+}
 
-impl SerializeStruct for Row<'_> {
-    type Ok = Place;
-    type Error = Unlike;
-
-    #[inline(always)]
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), Unlike> {
-        self.key(key);
-        self.element(value)
-    }
-
-    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
-        Err(Unlike)
-    }
-
-    #[inline(always)]
-    fn end(self) -> Result<Place, Unlike> {
-        Ok(self.finish())
-    }
+/// A field that some rows do not have.
+fn skip<T>(_: &mut T, _: &'static str) -> Result<(), Unlike> {
+    Err(Unlike)
 }
 
 /// Finds out the form of a row. The reference is to the bytes so far.
@@ -500,7 +444,7 @@ impl<'a> Serializer for Learn<'a> {
     type SerializeTupleStruct = LearnTuple<'a>;
     type SerializeStruct = LearnStruct<'a>;
 
-    numbers!();
+    for_each_number!(numbers);
     unlike!();
 
     fn serialize_bool(self, _: bool) -> Result<Form, Unlike> {
@@ -545,36 +489,30 @@ impl LearnTuple<'_> {
     }
 }
 
-elements!(
-    LearnTuple<'_>, Form, std::convert::identity;
+elements! {
+    impl[] for LearnTuple<'_>: Form, Unlike;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field
-);
+}
 
 struct LearnStruct<'a> {
     width: &'a mut usize,
     fields: Vec<(&'static str, Form)>,
 }
 
-impl SerializeStruct for LearnStruct<'_> {
-    type Ok = Form;
-    type Error = Unlike;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), Unlike> {
+impl LearnStruct<'_> {
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
         let form = value.serialize(Learn(&mut *self.width))?;
         self.fields.push((key, form));
         Ok(())
     }
 
-    fn skip_field(&mut self, _: &'static str) -> Result<(), Unlike> {
-        Err(Unlike)
-    }
-
-    fn end(self) -> Result<Form, Unlike> {
+    fn finish(self) -> Result<Form, Unlike> {
         if self.fields.is_empty() { Err(Unlike) } else { Ok(Form::Struct(self.fields)) }
     }
+}
+
+fields! {
+    impl[] for LearnStruct<'_>: Form, Unlike;
+    SerializeStruct with skip
 }

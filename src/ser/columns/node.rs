@@ -140,6 +140,19 @@ impl Items {
     }
 }
 
+impl Enum {
+    /// How many rows each variant has.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.variants.len()];
+        for &code in &self.codes {
+            if let Some(count) = counts.get_mut(usize::from(code)) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+}
+
 /// The sum of lengths. Each length was counted when its elements were added, so the sum is in memory.
 pub fn sum(lengths: &[u32]) -> usize {
     lengths.iter().map(|&len| len as usize).sum()
@@ -190,9 +203,9 @@ impl Node {
             }
             Self::Enum(columns) => {
                 columns.codes.truncate(rows);
-                for (code, variant) in columns.variants.iter_mut().enumerate() {
-                    let rows = columns.codes.iter().filter(|&&found| usize::from(found) == code);
-                    variant.node.truncate(rows.count());
+                let counts = columns.counts();
+                for (variant, rows) in columns.variants.iter_mut().zip(counts) {
+                    variant.node.truncate(rows);
                 }
             }
             Self::Items(items) => {

@@ -6,65 +6,41 @@ use crate::io::source::Bytes;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 
-/// The types that numbers in columns can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumberType {
-    U8,
-    U16,
-    U32,
-    U64,
-    I8,
-    I16,
-    I32,
-    I64,
-    F16,
-    F32,
-    F64,
+/// Gets the names of the types, which are those of the dtypes.
+macro_rules! number_types {
+    ($($variant:ident),*) => {
+        /// The types that numbers in columns can have.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum NumberType {
+            $($variant,)*
+        }
+
+        impl NumberType {
+            pub fn of(dtype: &DType) -> Option<Self> {
+                match dtype {
+                    $(DType::$variant => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            #[inline]
+            pub fn dtype(self) -> DType {
+                match self {
+                    $(Self::$variant => DType::$variant,)*
+                }
+            }
+        }
+    };
 }
 
+number_types!(U8, U16, U32, U64, I8, I16, I32, I64, F16, F32, F64);
+
 impl NumberType {
-    pub fn of(dtype: &DType) -> Option<Self> {
-        Some(match dtype {
-            DType::U8 => Self::U8,
-            DType::U16 => Self::U16,
-            DType::U32 => Self::U32,
-            DType::U64 => Self::U64,
-            DType::I8 => Self::I8,
-            DType::I16 => Self::I16,
-            DType::I32 => Self::I32,
-            DType::I64 => Self::I64,
-            DType::F16 => Self::F16,
-            DType::F32 => Self::F32,
-            DType::F64 => Self::F64,
-            _ => return None,
-        })
-    }
-
-    pub fn dtype(self) -> DType {
-        match self {
-            Self::U8 => DType::U8,
-            Self::U16 => DType::U16,
-            Self::U32 => DType::U32,
-            Self::U64 => DType::U64,
-            Self::I8 => DType::I8,
-            Self::I16 => DType::I16,
-            Self::I32 => DType::I32,
-            Self::I64 => DType::I64,
-            Self::F16 => DType::F16,
-            Self::F32 => DType::F32,
-            Self::F64 => DType::F64,
-        }
-    }
-
     /// The size of a number in bytes.
     #[inline]
     pub fn size(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 | Self::F16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
-        }
+        // None of the types is complex, so a number is one word.
+        self.dtype().word()
     }
 
     pub fn is_float(self) -> bool {

@@ -1,0 +1,305 @@
+//! Adds the elements of lists and tuples, the entries of maps, and the fields of structs.
+
+use serde::Serialize;
+use serde::ser;
+
+use super::{At, does_not_fit, is_same};
+use crate::error::{Error, Result};
+use crate::ser::columns::node::{Field, List, Map, Node, Optional, Struct, Tuple};
+use crate::ser::compound::unpaired;
+use crate::ser::delegate::{elements, fields};
+use crate::ser::pack::GrabBool;
+use crate::value;
+
+pub struct FillList<'a, 'o> {
+    list: &'a mut List,
+    count: usize,
+    at: At<'o>,
+}
+
+impl<'a, 'o> FillList<'a, 'o> {
+    #[inline(always)]
+    pub fn new(list: &'a mut List, at: At<'o>) -> Self {
+        Self { list, count: 0, at }
+    }
+
+    #[inline(always)]
+    pub fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        match self.list.node.put(value, self.at) {
+            Ok(()) => {
+                self.count += 1;
+                Ok(())
+            }
+            Err(error) => Err(error.in_index(self.count as u64)),
+        }
+    }
+
+    /// Adds numbers of a primitive type.
+    #[inline(always)]
+    pub fn numbers<I>(&mut self, mut iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        let Some(first) = iter.next() else { return Ok(()) };
+        self.element(&first)?;
+        if let Node::Numbers(numbers) = &mut self.list.node {
+            self.count += numbers.kind.extend(&mut numbers.bytes, &mut iter);
+        }
+        // What is left if the column is of items.
+        for item in iter {
+            self.element(&item)?;
+        }
+        Ok(())
+    }
+
+    /// Adds bools.
+    #[inline(always)]
+    pub fn bools<I>(&mut self, mut iter: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        if let Node::Bools(bits) = &mut self.list.node {
+            let before = bits.len();
+            bits.extend(
+                iter.by_ref().map_while(|item| item.serialize(GrabBool).ok()).map(u8::from),
+            );
+            self.count += bits.len() - before;
+        }
+        // All of them, if the column is not one of bools yet.
+        for item in iter {
+            self.element(&item)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub fn finish(self) -> Result<()> {
+        let Ok(count) = u32::try_from(self.count) else { return Err(too_long()) };
+        self.list.lengths.push(count);
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::limit("a sequence in a column has more than 2^32 - 1 elements")
+}
+
+elements! {
+    impl[] for FillList<'_, '_>: (), Error;
+    SerializeSeq serialize_element
+}
+
+pub struct FillMap<'a, 'o> {
+    map: &'a mut Map,
+    /// How many keys and how many values were added.
+    keys: usize,
+    values: usize,
+    at: At<'o>,
+}
+
+impl<'a, 'o> FillMap<'a, 'o> {
+    #[inline(always)]
+    pub fn new(map: &'a mut Map, at: At<'o>) -> Self {
+        Self { map, keys: 0, values: 0, at }
+    }
+}
+
+impl ser::SerializeMap for FillMap<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    #[inline(always)]
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
+        if self.keys != self.values {
+            return Err(unpaired());
+        }
+        self.keys += 1;
+        self.map.keys.put(key, self.at)
+    }
+
+    #[inline(always)]
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        if self.keys != self.values + 1 {
+            return Err(unpaired());
+        }
+        self.values += 1;
+        self.map.values.put(value, self.at)
+    }
+
+    #[inline]
+    fn serialize_entry<K: Serialize + ?Sized, V: Serialize + ?Sized>(
+        &mut self,
+        key: &K,
+        value: &V,
+    ) -> Result<()> {
+        self.serialize_key(key)?;
+        match self.serialize_value(value) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.in_field(value::key_text(key))),
+        }
+    }
+
+    #[inline(always)]
+    fn end(self) -> Result<()> {
+        if self.keys != self.values {
+            return Err(unpaired());
+        }
+        let Ok(count) = u32::try_from(self.keys) else { return Err(too_long()) };
+        self.map.lengths.push(count);
+        Ok(())
+    }
+}
+
+pub struct FillTuple<'a, 'o> {
+    tuple: &'a mut Tuple,
+    index: usize,
+    at: At<'o>,
+}
+
+impl<'a, 'o> FillTuple<'a, 'o> {
+    #[inline(always)]
+    pub fn new(tuple: &'a mut Tuple, at: At<'o>) -> Self {
+        Self { tuple, index: 0, at }
+    }
+
+    #[inline(always)]
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let index = self.index;
+        if index == self.tuple.nodes.len() {
+            if self.tuple.rows > 0 {
+                return self.misfit();
+            }
+            self.tuple.nodes.push(Node::Empty);
+        }
+        self.index += 1;
+        match self.tuple.nodes.get_mut(index).map(|node| node.put(value, self.at)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(error.in_index(index as u64)),
+            None => self.misfit(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn misfit(&mut self) -> Result<()> {
+        self.tuple.is_misfit = true;
+        Err(does_not_fit())
+    }
+
+    #[inline(always)]
+    fn finish(mut self) -> Result<()> {
+        if self.index != self.tuple.nodes.len() {
+            return self.misfit();
+        }
+        self.tuple.rows += 1;
+        Ok(())
+    }
+}
+
+elements! {
+    impl[] for FillTuple<'_, '_>: (), Error;
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+}
+
+pub struct FillStruct<'a, 'o> {
+    columns: &'a mut Struct,
+    /// The position of the next field.
+    index: usize,
+    at: At<'o>,
+}
+
+impl<'a, 'o> FillStruct<'a, 'o> {
+    #[inline(always)]
+    pub fn new(columns: &'a mut Struct, at: At<'o>) -> Self {
+        Self { columns, index: 0, at }
+    }
+
+    #[inline(always)]
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
+        let at = self.at;
+        match self.find(key)?.put(value, at) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.in_field(key)),
+        }
+    }
+
+    /// The column of a field. Fields before it that were not written are missing in this row.
+    #[inline(always)]
+    fn find(&mut self, key: &'static str) -> Result<&mut Node> {
+        let index = self.index;
+        match self.columns.fields.get(index) {
+            Some(field) if is_same(field.key, key) => {}
+            _ => self.skip_to(key)?,
+        }
+        self.index += 1;
+        match self.columns.fields.get_mut(self.index - 1) {
+            Some(field) => Ok(&mut field.node),
+            None => Err(does_not_fit()),
+        }
+    }
+
+    /// Moves to the column of this field.
+    #[cold]
+    #[inline(never)]
+    fn skip_to(&mut self, key: &'static str) -> Result<()> {
+        let rows = self.columns.rows;
+        let (before, behind) = self.columns.fields.split_at_mut(self.index);
+        match behind.iter().position(|field| field.key == key) {
+            Some(skipped) => {
+                behind.iter_mut().take(skipped).for_each(|field| field.node.push_missing(rows));
+                self.index += skipped;
+            }
+            // A field that comes again, or in another order than before.
+            None if before.iter().any(|field| field.key == key) => {
+                self.columns.is_misfit = true;
+                return Err(does_not_fit());
+            }
+            None => {
+                let mut node = Node::Empty;
+                if rows > 0 {
+                    let bits = vec![0; rows];
+                    node = Node::Present(Box::new(Optional { bits, node: Node::Empty }));
+                }
+                self.columns.fields.insert(self.index, Field { key, node });
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, key: &'static str) -> Result<()> {
+        let rows = self.columns.rows;
+        self.find(key)?.push_missing(rows);
+        Ok(())
+    }
+
+    #[allow(clippy::unnecessary_wraps)] // As `fields!` needs it.
+    #[inline(always)]
+    fn finish(self) -> Result<()> {
+        if self.index < self.columns.fields.len() {
+            self.columns.end_early(self.index);
+        }
+        self.columns.rows += 1;
+        Ok(())
+    }
+}
+
+impl Struct {
+    /// The fields from this position on are missing in a row.
+    #[cold]
+    #[inline(never)]
+    fn end_early(&mut self, index: usize) {
+        let rows = self.rows;
+        self.fields.iter_mut().skip(index).for_each(|field| field.node.push_missing(rows));
+    }
+}
+
+fields! {
+    impl[] for FillStruct<'_, '_>: (), Error;
+    SerializeStruct with Self::skip,
+    SerializeStructVariant with Self::skip
+}
