@@ -15,7 +15,7 @@ use crate::number::Number;
 use crate::serde_model::{Narrowing, invalid, visit_numbers};
 use crate::shape::Shape;
 use crate::wire::columns::{Column, Kind, Tensors};
-use crate::wire::number::Numeric;
+use crate::wire::tensor;
 
 impl<'de> Row<'_, 'de> {
     /// Passes the row to this crate's own visitor of tensors.
@@ -105,22 +105,12 @@ fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
 
 /// An element of a plain array of numbers.
 fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
-    let exact = match &mut column.kind {
+    let number = match &mut column.kind {
         Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
-        Kind::Numbers(numbers) => {
-            let number = numbers.number(row);
-            match number {
-                Numeric::Int { negative: false, .. } => number
-                    .as_unsigned()
-                    .and_then(|value| u64::try_from(value).ok())
-                    .map(Number::Unsigned),
-                Numeric::Int { negative: true, .. } => numbers.integer(row).map(Number::Signed),
-                float => float.as_double().map(Number::Float),
-            }
-        }
+        Kind::Numbers(numbers) => tensor::element_of(numbers.number(row)),
         _ => None,
     };
-    exact.ok_or_else(|| {
+    number.ok_or_else(|| {
         let found = column.name();
         Error::data(format!("expected a number of at most 64 bits, found {found}")).at(column.at)
     })
