@@ -10,11 +10,11 @@ use super::access::{
 use super::with_item;
 use crate::de::access::UnitVariant;
 use crate::de::bulk;
+use crate::de::items::visit_bytes;
 use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::io::source::Bytes;
 use crate::serde_model::{Narrowing, invalid, one_more, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::columns::{Allowance, Column, Cuts, Field, Kind, NumberType, Structs, TextData};
@@ -169,11 +169,7 @@ impl<'c, 'de> Row<'c, 'de> {
             return Err(self.wrong(&visitor));
         };
         let range = cuts.range(self.row);
-        match bytes.part(range) {
-            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
-        }
+        visit_bytes(bytes.part(range), visitor)
     }
 }
 
