@@ -8,7 +8,10 @@
 //! when it is asked, and then moves over the rows in between.
 
 mod allowance;
+mod blocks;
 mod data;
+mod heads;
+mod interleaved;
 mod numbers;
 mod parse;
 mod rows;
