@@ -2,6 +2,7 @@
 //! that it stands for.
 
 mod access;
+mod deserializer;
 mod row;
 mod tensors;
 
