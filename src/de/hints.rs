@@ -3,11 +3,12 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::UnitVariant;
+use super::items::visit_bytes;
 use super::{Deserializer, runs};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::name;
-use crate::io::source::{Bytes, Read};
+use crate::io::source::Read;
 use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
 use crate::value;
 use crate::wire::head;
@@ -189,11 +190,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
                 let value = self.wire.within(0, value::read)?;
                 value::offer(value, || visitor.visit_unit())
             }
-            name::RAW => match self.raw()? {
-                Bytes::Borrowed(item) => visitor.visit_borrowed_bytes(item),
-                Bytes::Copied(item) => visitor.visit_bytes(item),
-                Bytes::Owned(item) => visitor.visit_byte_buf(item),
-            },
+            name::RAW => visit_bytes(self.raw()?, visitor),
             _ => visitor.visit_newtype_struct(self),
         }
     }

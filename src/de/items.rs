@@ -3,7 +3,7 @@
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::{EnumAccess, Map, Seq, UnitVariant};
-use super::shown::ShownTensor;
+use super::shown::{ShownItem, visit_shown};
 use super::whole::WholeTensor;
 use super::{Deserializer, bulk};
 use crate::error::{Error, Result};
@@ -174,11 +174,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 
     pub(super) fn bytes<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value> {
-        match self.wire.string(head)? {
-            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
-        }
+        visit_bytes(self.wire.string(head)?, visitor)
     }
 
     /// Reads a typed array, a tensor of one dimension, or columns, as a sequence. Its tag was read.
@@ -312,11 +308,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         item: TensorItem,
         visitor: V,
     ) -> Result<V::Value> {
-        match self.wire.payload_bytes(item)?.1 {
-            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
-        }
+        visit_bytes(self.wire.payload_bytes(item)?.1, visitor)
     }
 
     fn show_map<V: Visitor<'de>>(
@@ -325,9 +317,10 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         at: u64,
         visitor: V,
     ) -> Result<V::Value> {
-        let mut shown = ShownTensor::new(self, item);
-        let value = visitor.visit_map(&mut shown).map_err(|error| error.at(at))?;
-        shown.finish()?;
+        let unclosed = item.unclosed();
+        let shown = ShownItem { de: self, item };
+        let value = visit_shown(shown, visitor).map_err(|error| error.at(at))?;
+        self.wire.close(unclosed)?;
         Ok(value)
     }
 
@@ -493,6 +486,19 @@ impl<'de, R: Read<'de>> Deserializer<R> {
             }
             typed => self.typed_seq(typed, visitor),
         }
+    }
+}
+
+/// Passes a byte string to a visitor.
+#[inline(always)]
+pub(super) fn visit_bytes<'de, V: Visitor<'de>>(
+    bytes: Bytes<'de, '_>,
+    visitor: V,
+) -> Result<V::Value> {
+    match bytes {
+        Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
+        Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
+        Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
     }
 }
 

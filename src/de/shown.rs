@@ -4,38 +4,68 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Deserializer;
+use super::items::visit_bytes;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::source::{Bytes, Read};
+use crate::io::source::Read;
+use crate::meta::Order;
 use crate::serde_model::one_more;
+use crate::shape::Shape;
 use crate::wire::tensor::TensorItem;
 
-pub struct ShownTensor<'a, R> {
-    de: &'a mut Deserializer<R>,
-    item: Option<TensorItem>,
-    unclosed: bool,
-    next: usize,
+/// A tensor whose payload is read last.
+pub trait Shown<'de> {
+    fn dtype(&self) -> &DType;
+    fn shape(&self) -> &Shape;
+    fn order(&self) -> Order;
+
+    /// Passes the payload as bytes.
+    fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value>;
+}
+
+/// A tensor that is an item.
+pub struct ShownItem<'a, R> {
+    pub de: &'a mut Deserializer<R>,
+    pub item: TensorItem,
+}
+
+impl<'de, R: Read<'de>> Shown<'de> for ShownItem<'_, R> {
+    fn dtype(&self) -> &DType {
+        &self.item.meta.dtype
+    }
+
+    fn shape(&self) -> &Shape {
+        &self.item.meta.shape
+    }
+
+    fn order(&self) -> Order {
+        self.item.meta.order
+    }
+
+    fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visit_bytes(self.de.wire.payload_bytes(self.item)?.1, visitor)
+    }
+}
+
+/// Passes a tensor to a visitor as a map.
+pub fn visit_shown<'de, T: Shown<'de>, V: Visitor<'de>>(tensor: T, visitor: V) -> Result<V::Value> {
+    let mut map = ShownMap { tensor: Some(tensor), next: 0 };
+    let value = visitor.visit_map(&mut map)?;
+    if map.tensor.is_some() {
+        return Err(Error::data("the visitor did not read the data of a tensor"));
+    }
+    Ok(value)
 }
 
 const KEYS: [&str; 4] = ["dtype", "shape", "order", "data"];
 
-impl<'a, R> ShownTensor<'a, R> {
-    pub fn new(de: &'a mut Deserializer<R>, item: TensorItem) -> Self {
-        let unclosed = item.unclosed();
-        Self { de, item: Some(item), unclosed, next: 0 }
-    }
-
-    pub fn finish<'de>(self) -> Result<()>
-    where
-        R: Read<'de>,
-    {
-        if self.item.is_some() {
-            return Err(Error::data("the visitor did not read the data of a tensor"));
-        }
-        self.de.wire.close(self.unclosed)
-    }
+struct ShownMap<T> {
+    /// `None` after the payload was read.
+    tensor: Option<T>,
+    next: usize,
 }
 
-impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
+impl<'de, T: Shown<'de>> de::MapAccess<'de> for &mut ShownMap<T> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
@@ -47,20 +77,17 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         self.next += 1;
-        let Some(item) = &self.item else {
+        let Some(tensor) = &self.tensor else {
             return Err(Error::data("the visitor asked for more than the four fields of a tensor"));
         };
         match self.next {
-            1 => seed.deserialize(item.meta.dtype.name().into_deserializer()),
+            1 => seed.deserialize(tensor.dtype().name().into_deserializer()),
             2 => {
-                let dims = item.meta.shape.iter().copied();
+                let dims = tensor.shape().iter().copied();
                 seed.deserialize(de::value::SeqDeserializer::new(dims))
             }
-            3 => seed.deserialize(item.meta.order.name().into_deserializer()),
-            _ => {
-                let item = self.item.take();
-                seed.deserialize(ShownData { de: self.de, item, somes: 0 })
-            }
+            3 => seed.deserialize(tensor.order().name().into_deserializer()),
+            _ => seed.deserialize(ShownData { tensor: &mut self.tensor, somes: 0 }),
         }
     }
 
@@ -69,25 +96,20 @@ impl<'de, R: Read<'de>> de::MapAccess<'de> for &mut ShownTensor<'_, R> {
     }
 }
 
-struct ShownData<'a, R> {
-    de: &'a mut Deserializer<R>,
-    item: Option<TensorItem>,
+struct ShownData<'a, T> {
+    tensor: &'a mut Option<T>,
     /// How many options were entered: see [`one_more`].
     somes: usize,
 }
 
-impl<'de, R: Read<'de>> de::Deserializer<'de> for ShownData<'_, R> {
+impl<'de, T: Shown<'de>> de::Deserializer<'de> for ShownData<'_, T> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Some(item) = self.item else {
+        let Some(tensor) = self.tensor.take() else {
             return Err(Error::data("the visitor asked for the data of a tensor twice"));
         };
-        match self.de.wire.payload_bytes(item)?.1 {
-            Bytes::Borrowed(bytes) => visitor.visit_borrowed_bytes(bytes),
-            Bytes::Copied(bytes) => visitor.visit_bytes(bytes),
-            Bytes::Owned(bytes) => visitor.visit_byte_buf(bytes),
-        }
+        tensor.visit_payload(visitor)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

@@ -429,21 +429,25 @@ impl<'de, R: Read<'de>> Reader<R> {
             head::TRUE => return Ok(Number::Bool(true)),
             _ => {}
         }
-        let number = Numeric::from_head(head);
-        let exact = number.and_then(|number| match number {
-            Numeric::Int { .. } => {
-                let value = number.as_int()?;
-                match u64::try_from(value) {
-                    Ok(value) => Some(Number::Unsigned(value)),
-                    Err(_) => i64::try_from(value).ok().map(Number::Signed),
-                }
-            }
-            float => float.as_double().map(Number::Float),
-        });
-        exact.ok_or_else(|| {
+        let number = Numeric::from_head(head).and_then(element_of);
+        number.ok_or_else(|| {
             let found = head::name(head.initial);
             Error::data(format!("expected a number of at most 64 bits, found {found}")).at(at)
         })
+    }
+}
+
+/// A number as an element of a tensor. `None` if it is an integer that needs more than 64 bits.
+pub fn element_of(number: Numeric) -> Option<Number> {
+    match number {
+        Numeric::Int { .. } => {
+            let value = number.as_int()?;
+            match u64::try_from(value) {
+                Ok(value) => Some(Number::Unsigned(value)),
+                Err(_) => i64::try_from(value).ok().map(Number::Signed),
+            }
+        }
+        float => float.as_double().map(Number::Float),
     }
 }
 

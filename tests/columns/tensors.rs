@@ -1,7 +1,12 @@
 //! Rows that are tensors, and rows of numbers that are read as tensors.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use ndarray::{Array1, Array2, ArrayView1, array};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use tenarc::tensor::SharedTensor;
 use tenarc::{DType, DynTensor, Tensor, Value};
 use tenarc_test_support::builder::{array as items, bytes, map, own, text, unsigned};
@@ -34,23 +39,96 @@ fn rows_are_tensors() {
     assert_eq!(decode::<Vec<[f32; 2]>>(&vectors), [[1.0, 2.0], [3.0, 4.0]]);
     let scalars = one(2, tensor(&[2], f32s(&[1.0, 2.0])));
     assert_eq!(decode::<Vec<Tensor<DynTensor>>>(&scalars)[1].0.shape(), [0usize; 0]);
-    // To other visitors, a tensor is a map.
+}
+
+#[test]
+fn other_types_see_a_map() {
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Data(serde_bytes::ByteBuf);
     #[derive(Deserialize, PartialEq, Debug)]
     struct Shown {
         dtype: String,
         shape: Vec<usize>,
         order: char,
-        data: serde_bytes::ByteBuf,
+        data: Option<Data>,
     }
+    /// Asks for a map.
+    #[derive(PartialEq, Debug)]
+    struct AsMap(Shown);
+    struct MapVisitor;
+    impl<'de> Deserialize<'de> for AsMap {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(MapVisitor)
+        }
+    }
+    impl<'de> Visitor<'de> for MapVisitor {
+        type Value = AsMap;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<AsMap, A::Error> {
+            Shown::deserialize(MapAccessDeserializer::new(map)).map(AsMap)
+        }
+    }
+    let shown = |row: [u8; 2]| {
+        let data = Some(Data(serde_bytes::ByteBuf::from(row)));
+        Shown { dtype: "u8".into(), shape: vec![2], order: 'C', data }
+    };
+    let rows = one(2, tensor(&[2, 2], u8s(&[1, 2, 3, 4])));
+    assert_eq!(decode::<Vec<AsMap>>(&rows), [AsMap(shown([1, 2])), AsMap(shown([3, 4]))]);
+    // As the item that the row stands for.
+    assert_eq!(decode::<AsMap>(&tensor(&[2], u8s(&[1, 2]))), AsMap(shown([1, 2])));
+
     #[derive(Deserialize, PartialEq, Debug)]
     #[serde(untagged)]
     enum Any {
         Shown(Shown),
     }
-    let found = decode::<Vec<Any>>(&one(1, tensor(&[1, 2], u8s(&[1, 2]))));
-    let data = serde_bytes::ByteBuf::from(vec![1, 2]);
-    let shown = Shown { dtype: "u8".into(), shape: vec![2], order: 'C', data };
-    assert_eq!(found, [Any::Shown(shown)]);
+    assert_eq!(decode::<Vec<Any>>(&rows)[1], Any::Shown(shown([3, 4])));
+    let error = refuse::<Vec<BTreeMap<String, String>>>(&rows);
+    assert_eq!(error.path(), "0");
+    assert!(error.to_string().contains("sequence, expected a string"), "{error}");
+}
+
+#[test]
+fn visitors_that_leave_the_data_of_a_tensor_are_refused() {
+    /// Asks for the four values, and drops the last one.
+    #[derive(Debug)]
+    struct Leaves;
+    struct Drops;
+    impl<'de> DeserializeSeed<'de> for Drops {
+        type Value = ();
+
+        fn deserialize<D: Deserializer<'de>>(self, _: D) -> Result<(), D::Error> {
+            Ok(())
+        }
+    }
+    impl<'de> Deserialize<'de> for Leaves {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_map(Self)
+        }
+    }
+    impl<'de> Visitor<'de> for Leaves {
+        type Value = Self;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a tensor")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+            while map.next_key::<IgnoredAny>()?.is_some() {
+                map.next_value_seed(Drops)?;
+            }
+            Ok(self)
+        }
+    }
+    let item = tensor(&[1, 2], u8s(&[1, 2]));
+    for error in [refuse::<Leaves>(&item), refuse::<Vec<Leaves>>(&one(1, item))] {
+        assert!(error.to_string().contains("did not read the data of a tensor"), "{error}");
+        assert!(error.offset().is_some());
+    }
 }
 
 /// Reads a document whose last 16 bytes are aligned to 4 bytes, or lie one byte further.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 use tenarc::Value;
 use tenarc::value::RawValue;
 use tenarc_test_support::builder::{array, bytes, map, tag, text, unsigned};
@@ -112,6 +112,70 @@ fn fields_in_another_order_unknown_fields_and_missing_ones() {
     }
     let error = refuse::<Vec<More>>(&people());
     assert!(error.to_string().starts_with("missing field `size` at `0`"), "{error}");
+}
+
+/// A deserializer that passes a visitor of its own around the one of the type, as `serde_ignored` and
+/// `serde_path_to_error` do. The visitor takes structs by name only.
+struct Around<D>(D);
+struct AroundVisitor<V>(V);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Around<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_struct(name, fields, AroundVisitor(visitor))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for AroundVisitor<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(map)
+    }
+}
+
+#[test]
+fn visitors_around_derived_ones_get_the_names_of_fields() {
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Plain {
+        a: u8,
+        b: u8,
+    }
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Generic<T> {
+        a: T,
+        b: T,
+    }
+    /// A row that is read by way of [`Around`].
+    #[derive(PartialEq, Debug)]
+    struct Inside<T>(T);
+    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Inside<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            T::deserialize(Around(deserializer)).map(Inside)
+        }
+    }
+    let document = one(2, map(&[("a", u8s(&[1, 2])), ("b", u8s(&[3, 4]))]));
+    assert_eq!(decode::<Vec<Inside<Plain>>>(&document)[1], Inside(Plain { a: 2, b: 4 }));
+    assert_eq!(decode::<Vec<Inside<Generic<u8>>>>(&document)[1], Inside(Generic { a: 2, b: 4 }));
 }
 
 #[test]

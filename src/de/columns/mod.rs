@@ -2,6 +2,7 @@
 //! that it stands for.
 
 mod access;
+mod deserializer;
 mod in_row;
 mod place;
 mod row;
@@ -131,7 +132,11 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         let row = usize::try_from(start.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         if row >= end {
-            self.wire.skip()?;
+            if rows == 0 {
+                self.wire.column_part(0, 0..0, self.wanted.fields)?;
+            } else {
+                self.wire.skip()?;
+            }
             return Ok(Some(false));
         }
         let part = self.wire.column_part(rows, row..end, self.wanted.fields)?;

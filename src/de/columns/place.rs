@@ -20,7 +20,7 @@ use crate::shape::Shape;
 use crate::steps::Steps;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Allowance, Block, Column, Data, Items, Kind, Marks, Optional, Structs, gather,
+    Allowance, Column, Data, Gathered, Items, Kind, Marks, Optional, Structs, gather,
 };
 use crate::wire::reader::{Item, Reader};
 use crate::wire::tag;
@@ -185,7 +185,7 @@ impl<'de> ColumnOfGroups<'de> {
     }
 
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Block { dtype, mut dims, bytes, shared } = gather(&self.groups, &self.allowance)?;
+        let Gathered { dtype, mut dims, bytes, shared } = gather(&self.groups, &self.allowance)?;
         dims.insert(0, self.rows());
         let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
         show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)

@@ -1,21 +1,22 @@
 //! Rows that are tensors, or that are read as tensors.
 
-use serde::de::{self, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
+use serde::de::{Unexpected, Visitor};
 
 use super::row::Row;
 use super::with_item;
 use crate::de::bulk;
-use crate::de::items::show;
+use crate::de::items::{show, visit_bytes};
+use crate::de::shown::{Shown, visit_shown};
+use crate::dtype::DType;
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Held, Slot};
-use crate::io::source::Bytes;
 use crate::meta::{Order, TensorMeta};
 use crate::number::Number;
 use crate::serde_model::{Narrowing, invalid, visit_numbers};
 use crate::shape::Shape;
 use crate::wire::columns::{Column, Kind, Tensors};
-use crate::wire::number::Numeric;
+use crate::wire::tensor;
 
 impl<'de> Row<'_, 'de> {
     /// Passes the row to this crate's own visitor of tensors.
@@ -90,12 +91,32 @@ impl<'de> Row<'_, 'de> {
     /// Reads a tensor for any other visitor, which sees a map of dtype, shape, order and data.
     pub(super) fn shown_tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let Kind::Tensors(tensors) = &self.column.kind else { return Err(self.wrong(&visitor)) };
-        let mut shown = ShownRow { tensors, row: self.row, next: 0 };
-        let value = visitor.visit_map(&mut shown).and_then(|value| match shown.next {
-            KEYS_END => Ok(value),
-            _ => Err(Error::data("the visitor did not read the data of a tensor")),
-        });
-        value.map_err(|error| error.at(self.column.at))
+        let shown = ShownRow { tensors, row: self.row };
+        visit_shown(shown, visitor).map_err(|error| error.at(self.column.at))
+    }
+}
+
+/// A row of tensors as a map.
+struct ShownRow<'c, 'de> {
+    tensors: &'c Tensors<'de>,
+    row: usize,
+}
+
+impl<'de> Shown<'de> for ShownRow<'_, 'de> {
+    fn dtype(&self) -> &DType {
+        &self.tensors.dtype
+    }
+
+    fn shape(&self) -> &Shape {
+        &self.tensors.shape
+    }
+
+    fn order(&self) -> Order {
+        Order::C
+    }
+
+    fn visit_payload<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visit_bytes(self.tensors.row(self.row), visitor)
     }
 }
 
@@ -105,22 +126,12 @@ fn meta_of(tensors: &Tensors<'_>) -> TensorMeta {
 
 /// An element of a plain array of numbers.
 fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
-    let exact = match &mut column.kind {
+    let number = match &mut column.kind {
         Kind::Bools(bits) => Some(Number::Bool(bits.get(row))),
-        Kind::Numbers(numbers) => {
-            let number = numbers.number(row);
-            match number {
-                Numeric::Int { negative: false, .. } => number
-                    .as_unsigned()
-                    .and_then(|value| u64::try_from(value).ok())
-                    .map(Number::Unsigned),
-                Numeric::Int { negative: true, .. } => numbers.integer(row).map(Number::Signed),
-                float => float.as_double().map(Number::Float),
-            }
-        }
+        Kind::Numbers(numbers) => tensor::element_of(numbers.number(row)),
         _ => None,
     };
-    exact.ok_or_else(|| {
+    number.ok_or_else(|| {
         let found = column.name();
         Error::data(format!("expected a number of at most 64 bits, found {found}")).at(column.at)
     })
@@ -135,49 +146,4 @@ fn plain<'de, V: Visitor<'de>>(numbers: &[Number], visitor: V) -> Result<V::Valu
     let meta = TensorMeta { dtype: elements.dtype(), shape, order: Order::C };
     let held = Held::Elements(Box::new(elements));
     handoff::offer(Slot::Incoming { meta, stated: false, held }, || visitor.visit_unit())
-}
-
-const KEYS: [&str; 4] = ["dtype", "shape", "order", "data"];
-const KEYS_END: usize = KEYS.len();
-
-/// Presents a tensor as a map of dtype, shape, order and data.
-struct ShownRow<'c, 'de> {
-    tensors: &'c Tensors<'de>,
-    row: usize,
-    next: usize,
-}
-
-impl<'de> de::MapAccess<'de> for &mut ShownRow<'_, 'de> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        match KEYS.get(self.next) {
-            Some(&key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        self.next += 1;
-        match self.next {
-            1 => seed.deserialize(self.tensors.dtype.name().into_deserializer()),
-            2 => {
-                let dims = self.tensors.shape.iter().copied();
-                seed.deserialize(de::value::SeqDeserializer::new(dims))
-            }
-            3 => seed.deserialize(Order::C.name().into_deserializer()),
-            KEYS_END => match self.tensors.row(self.row) {
-                Bytes::Borrowed(bytes) => {
-                    seed.deserialize(de::value::BorrowedBytesDeserializer::new(bytes))
-                }
-                Bytes::Copied(bytes) => seed.deserialize(de::value::BytesDeserializer::new(bytes)),
-                Bytes::Owned(bytes) => seed.deserialize(de::value::BytesDeserializer::new(&bytes)),
-            },
-            _ => Err(Error::data("the visitor asked for more than the four fields of a tensor")),
-        }
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(KEYS.len().saturating_sub(self.next))
-    }
 }

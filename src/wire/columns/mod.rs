@@ -8,21 +8,24 @@
 //! when it is asked, and then moves over the rows in between.
 
 mod allowance;
-mod block;
+mod blocks;
 mod data;
+mod gather;
+mod heads;
+mod interleaved;
 mod numbers;
 mod parse;
+mod range;
 mod rows;
-
-use std::any::{TypeId, type_name};
-use std::borrow::Cow;
+mod structs;
 
 pub use self::allowance::{Allowance, Scope};
-pub use self::block::{Block, gather};
 pub use self::data::{Data, TextData};
+pub use self::gather::{Gathered, gather};
+pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};
-pub use self::parse::Names;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
+pub use self::structs::{Field, Structs};
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {
@@ -53,74 +56,6 @@ pub enum Kind<'de> {
     Maps(Box<Maps<'de>>),
     Enums(Box<Enum<'de>>),
     Items(Items<'de>),
-}
-
-/// Structs.
-pub struct Structs<'de> {
-    pub fields: Vec<Field<'de>>,
-    /// The last answer of [`Structs::match_visitor`], and what it was for: a list of names, by its address and
-    /// length, and a visitor.
-    known: Option<((usize, usize, TypeId), bool)>,
-}
-
-impl<'de> Structs<'de> {
-    pub fn new(fields: Vec<Field<'de>>) -> Self {
-        Self { fields, known: None }
-    }
-
-    /// Whether the fields can be passed to a visitor of type `V` in the order of `names`, without their names.
-    ///
-    /// They must be exactly these, in every row. The visitor must be one that `serde_derive` made, because that
-    /// takes the fields of a struct in both ways; another visitor may only take them by name, and cannot be asked.
-    #[inline(always)]
-    pub fn match_visitor<V>(&mut self, names: &'static [&'static str]) -> bool {
-        let asked = (names.as_ptr().addr(), names.len(), typeid::of::<V>());
-        match self.known {
-            Some((known, answer)) if known == asked => answer,
-            _ => {
-                let answer = self.has_exactly(names) && type_name::<V>().contains("::__Visitor");
-                self.known = Some((asked, answer));
-                answer
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn has_exactly(&self, names: &[&str]) -> bool {
-        let mut sorted = names.to_vec();
-        sorted.sort_unstable();
-        let is_field =
-            |(field, name): (&Field<'_>, &&str)| field.name == **name && field.present.is_none();
-        names.len() == self.fields.len()
-            && self.fields.iter().zip(names).all(is_field)
-            && sorted.windows(2).all(|pair| pair[0] != pair[1])
-    }
-}
-
-/// A field of a struct.
-pub struct Field<'de> {
-    pub name: Cow<'de, str>,
-    /// The rows that have this field. `None` if all have it.
-    pub present: Option<Marks<'de>>,
-    /// The values of the rows that have this field.
-    pub column: Column<'de>,
-}
-
-impl Field<'_> {
-    #[inline(always)]
-    pub fn is_present(&self, row: usize) -> bool {
-        self.present.as_ref().is_none_or(|present| present.get(row))
-    }
-
-    /// The row of the column for a row of the struct that has this field.
-    #[inline(always)]
-    pub fn inner(&mut self, row: usize) -> usize {
-        match &mut self.present {
-            None => row,
-            Some(present) => present.inner(row).unwrap_or_default(),
-        }
-    }
 }
 
 pub struct Maps<'de> {

@@ -9,9 +9,8 @@ use crate::io::source::{Bytes, SliceRead};
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
 use crate::shape::Shape;
-use crate::wire::head::{self, Parsed};
+use crate::wire::encoded;
 use crate::wire::reader::Reader;
-use crate::wire::tag;
 
 /// A bit for each row.
 pub struct Bits<'de>(pub Data<'de>);
@@ -333,15 +332,9 @@ impl<'de> Items<'de> {
         }
     }
 
-    /// Whether the item of a row is null or undefined, or begins with the tag `TSOM`.
+    /// Whether an option that is read from the item of a row depends on `Some` tags.
     pub fn reads_as_none(&mut self, row: usize) -> bool {
         let (item, _) = self.at(row);
-        match head::parse(item.as_slice()) {
-            Parsed::Head(head, _) => match head.major() {
-                head::TAG => head.arg == tag::SOME,
-                _ => matches!(head.initial, head::NULL | head::UNDEFINED),
-            },
-            _ => false,
-        }
+        encoded::reads_as_none(item.as_slice())
     }
 }

@@ -7,7 +7,7 @@ use crate::io::source::Bytes;
 use crate::mem::shared_bytes::SharedBytes;
 
 /// All rows of a column as the elements of a tensor of order C. The first dimension counts the rows.
-pub struct Block<'de, 'c> {
+pub struct Gathered<'de, 'c> {
     pub dtype: DType,
     /// The dimensions after the first.
     pub dims: Vec<usize>,
@@ -22,19 +22,19 @@ impl<'de> Column<'de> {
     ///
     /// # Errors
     /// If the rows are not numbers, or not of one dtype and shape.
-    pub fn block(&self, rows: usize) -> Result<Block<'de, '_>> {
+    pub fn block(&self, rows: usize) -> Result<Gathered<'de, '_>> {
         self.block_of(rows).map_err(|error| error.at(self.at))
     }
 
-    fn block_of(&self, rows: usize) -> Result<Block<'de, '_>> {
-        let plain = |dtype, bytes| Block { dtype, dims: Vec::new(), bytes, shared: None };
+    fn block_of(&self, rows: usize) -> Result<Gathered<'de, '_>> {
+        let plain = |dtype, bytes| Gathered { dtype, dims: Vec::new(), bytes, shared: None };
         Ok(match &self.kind {
             Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.all(rows)),
             Kind::Bools(bits) => {
                 let bytes = (0..rows).map(|row| u8::from(bits.get(row))).collect();
                 plain(DType::Bool, Bytes::Owned(bytes))
             }
-            Kind::Tensors(tensors) => Block {
+            Kind::Tensors(tensors) => Gathered {
                 dtype: tensors.dtype.clone(),
                 dims: tensors.shape.to_vec(),
                 bytes: tensors.data.part(0..rows * tensors.len),
@@ -74,13 +74,13 @@ fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
     }
 }
 
-fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Block<'de, 'c>> {
+fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Gathered<'de, 'c>> {
     let mut leaves = Vec::new();
     if let Some(dims) = interleaved(columns, &mut leaves)
         && let Some((first, others)) = leaves.split_first()
         && let Some(bytes) = first.together(others, rows)
     {
-        return Ok(Block { dtype: first.kind.dtype(), dims, bytes, shared: None });
+        return Ok(Gathered { dtype: first.kind.dtype(), dims, bytes, shared: None });
     }
     let blocks = columns.iter().map(|column| column.block(rows)).collect::<Result<Vec<_>>>()?;
     let Some(first) = blocks.first() else {
@@ -103,7 +103,7 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Block<'de,
         }
     }
     dims.insert(0, columns.len());
-    Ok(Block { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
+    Ok(Gathered { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
 }
 
 /// The numbers in nested tuples, in order, and the dimensions of the tuples. `None` if there is anything else, or
@@ -176,7 +176,7 @@ impl<'de> Numbers<'de> {
 pub fn gather<'de, 'c>(
     groups: &'c [(usize, Column<'de>)],
     allowance: &Allowance,
-) -> Result<Block<'de, 'c>> {
+) -> Result<Gathered<'de, 'c>> {
     let Some(((rows, column), others)) = groups.split_first() else {
         return Err(Error::data("the column is no tensor: there are no rows, and so no dtype"));
     };
@@ -185,7 +185,7 @@ pub fn gather<'de, 'c>(
         return Ok(all);
     }
     let mut bytes = Vec::new();
-    let mut add = |block: &Block<'_, '_>| -> Result<()> {
+    let mut add = |block: &Gathered<'_, '_>| -> Result<()> {
         let len = block.bytes.as_slice().len();
         allowance.charge(len as u64)?;
         crate::io::source::reserve(&mut bytes, len)?;

@@ -1,0 +1,304 @@
+//! Reads what columns store as blocks of bytes, in place or in a buffer: numbers, tensors, lengths, bits, byte strings
+//! and texts.
+
+use std::ops::Range;
+
+use super::heads::{definite, wrong};
+use super::range::Rows;
+use super::{Bits, Data, Kind, Lengths, NumberType, Numbers, Tensors, TextData};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::mem::shared_bytes::SharedBytes;
+use crate::meta::{Order, TensorMeta};
+use crate::shape::Shape;
+use crate::wire::head;
+use crate::wire::reader::Reader;
+use crate::wire::strings::{Text, not_utf8};
+use crate::wire::tag;
+use crate::wire::tensor::{self, Payload, TensorItem};
+
+/// A byte string or the numbers of a typed array.
+pub(super) enum Block<'de> {
+    Bytes(Data<'de>),
+    Numbers(NumberType, Data<'de>),
+}
+
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads a column that is a typed array or a tensor. Its tag was read.
+    pub(super) fn block_column(&mut self, tag: u64, rows: Rows, at: u64) -> Result<Kind<'de>> {
+        let item = self.tensor(tag).map_err(|error| error.at(at))?;
+        match item.kind {
+            tensor::Kind::Numbers => {
+                let Some(kind) = NumberType::of(&item.meta.dtype) else {
+                    let dtype = &item.meta.dtype;
+                    let what = format!("expected numbers of 8 to 64 bits, found {dtype}");
+                    return Err(Error::data(what));
+                };
+                check_rows(item.payload.len() / kind.size(), rows.all)?;
+                let (_, data, _) = self.column_data(item, rows.of_width(kind.size()))?;
+                Ok(Kind::Numbers(Numbers::new(kind, data)))
+            }
+            tensor::Kind::Tensor => self.tensors(item, rows),
+            tensor::Kind::Bytes => {
+                Err(Error::data("expected a column, found a byte string in a buffer"))
+            }
+        }
+    }
+
+    fn tensors(&mut self, item: TensorItem, rows: Rows) -> Result<Kind<'de>> {
+        check_c_order(&item.meta)?;
+        let Some((&found, dims)) = item.meta.shape.split_first() else {
+            return Err(Error::data("a column of tensors needs a dimension for the rows"));
+        };
+        check_rows(found, rows.all)?;
+        let shape = Shape::from(dims);
+        let dtype = item.meta.dtype.clone();
+        let len = shape.element_count().and_then(|count| dtype.byte_len(count));
+        let Some(len) = len else {
+            let what = format!("tensors of {dtype} of shape {shape:?} do not take whole bytes");
+            return Err(Error::data(what));
+        };
+        if len == 0 {
+            self.free_rows(rows)?;
+        }
+        let (_, data, shared) = self.column_data(item, rows.of_width(len))?;
+        if dtype == DType::Bool
+            && let Some(byte) = data.as_slice().iter().find(|&&byte| byte > 1)
+        {
+            return Err(Error::data(format!("byte {byte} is no bool")));
+        }
+        Ok(Kind::Tensors(Box::new(Tensors { dtype, shape, len, data, shared })))
+    }
+
+    /// Part of the payload of a typed array or tensor. `None` is the whole payload.
+    pub(super) fn column_data(
+        &mut self,
+        item: TensorItem,
+        part: Option<Range<usize>>,
+    ) -> Result<(TensorMeta, Data<'de>, Option<SharedBytes>)> {
+        if item.unclosed || matches!(item.payload, Payload::Chunks(_)) {
+            return Err(Error::data("columns must have definite lengths"));
+        }
+        if let Payload::Numbers(_) = item.payload {
+            return Err(Error::data("expected a typed array in a column, found a plain array"));
+        }
+        let (shared, (meta, bytes)) = match part {
+            None => (self.shared(&item), self.payload_bytes(item)?),
+            Some(part) => {
+                let shared = self.shared(&item).and_then(|shared| shared.slice(part.clone()));
+                (shared, self.payload_part(item, part)?)
+            }
+        };
+        let data = Data::from(bytes);
+        self.column_limits().add_bytes(data.len());
+        Ok((meta, data, shared))
+    }
+
+    /// Reads the lengths of rows. Also returns what is in all rows together. `is_free` says whether rows take no bytes
+    /// if all have this length.
+    pub(super) fn lengths(
+        &mut self,
+        rows: Rows,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Result<(Lengths<'de>, Rows)> {
+        let at = self.offset();
+        let lengths = if self.initial()? >> 5 == head::UNSIGNED {
+            let len = self.head()?.arg;
+            let len = usize::try_from(len).map_err(|_| overflow(at))?;
+            if is_free(len) {
+                self.free_rows(rows)?;
+            }
+            Lengths::Same(len)
+        } else {
+            match self.codes("lengths")? {
+                Block::Numbers(kind, data) if kind.is_unsigned() => {
+                    check_rows(data.len() / kind.size(), rows.all).map_err(|error| error.at(at))?;
+                    Lengths::Each(kind.size(), data)
+                }
+                _ => {
+                    let what = "expected lengths: an unsigned integer, or a typed array of them";
+                    return Err(Error::data(what).at(at));
+                }
+            }
+        };
+        let total = lengths.total(rows.all).filter(|&total| isize::try_from(total).is_ok());
+        let Some(all) = total else { return Err(overflow(at)) };
+        if rows.is_whole() {
+            return Ok((lengths, Rows::whole(all)));
+        }
+        // The sums of fewer lengths fit, too.
+        let start = lengths.total(rows.start).unwrap_or_default();
+        let end = lengths.total(rows.end).unwrap_or_default();
+        Ok((lengths.part(rows.start..rows.end), Rows { all, start, end }))
+    }
+
+    /// Reads a byte string or a typed array, which may be in a buffer.
+    pub(super) fn codes(&mut self, what: &str) -> Result<Block<'de>> {
+        let at = self.offset();
+        let head = self.head()?;
+        match head.major() {
+            head::BYTES => {
+                definite(head, at)?;
+                let data = Data::from(self.string(head)?);
+                self.column_limits().add_bytes(data.len());
+                Ok(Block::Bytes(data))
+            }
+            head::TAG if tag::is_array(head.arg) => {
+                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                let (kind, dtype) = (item.kind, NumberType::of(&item.meta.dtype));
+                let (_, data, _) = self.column_data(item, None).map_err(|error| error.at(at))?;
+                match (kind, dtype) {
+                    (tensor::Kind::Bytes, _) => Ok(Block::Bytes(data)),
+                    (tensor::Kind::Numbers, Some(kind)) => Ok(Block::Numbers(kind, data)),
+                    _ => Err(Error::data(format!("expected {what}, found a tensor")).at(at)),
+                }
+            }
+            _ => Err(wrong(what, head).at(at)),
+        }
+    }
+
+    pub(super) fn byte_string(&mut self) -> Result<Data<'de>> {
+        let at = self.offset();
+        match self.codes("a byte string")? {
+            Block::Bytes(bytes) => Ok(bytes),
+            Block::Numbers(..) => {
+                Err(Error::data("expected a byte string, found a typed array").at(at))
+            }
+        }
+    }
+
+    /// Reads the bits of all rows, of which there may be more than are wanted.
+    pub(super) fn bits(&mut self, rows: Rows) -> Result<Bits<'de>> {
+        let at = self.offset();
+        let bits = self.byte_string()?;
+        check_bits(bits, rows.all).map(Bits).map_err(|error| error.at(at))
+    }
+
+    /// Reads the bits of optional values. Also returns the rows of the column that follows.
+    pub(super) fn marked(&mut self, rows: Rows) -> Result<(Bits<'de>, Rows)> {
+        let bits = self.bits(rows)?;
+        let all = bits.count(0..rows.all);
+        if rows.is_whole() {
+            return Ok((bits, Rows::whole(all)));
+        }
+        let (start, end) = (bits.count(0..rows.start), bits.count(0..rows.end));
+        Ok((bits.part(rows.range()), Rows { all, start, end }))
+    }
+
+    /// Reads a byte string of which a part is wanted.
+    pub(super) fn cut_bytes(&mut self, wanted: Rows) -> Result<Data<'de>> {
+        let at = self.offset();
+        match self.peek_head()? {
+            Some((head, _)) if !wanted.is_whole() && head.major() == head::TAG => {
+                let head = self.head()?;
+                let item = self.tensor(head.arg).map_err(|error| error.at(at))?;
+                if item.kind != tensor::Kind::Bytes {
+                    let what = "expected a byte string, found a typed array";
+                    return Err(Error::data(what).at(at));
+                }
+                check_total(item.payload.len(), wanted.all).map_err(|error| error.at(at))?;
+                let (_, data, _) = self.column_data(item, wanted.of_width(1))?;
+                Ok(data)
+            }
+            _ => {
+                let bytes = self.byte_string()?;
+                check_total(bytes.len(), wanted.all).map_err(|error| error.at(at))?;
+                Ok(bytes.cut(wanted.start..wanted.end))
+            }
+        }
+    }
+
+    /// Reads the texts of `rows` rows in one text, and checks that it can be cut between rows.
+    pub(super) fn texts(
+        &mut self,
+        lengths: &Lengths<'de>,
+        rows: usize,
+        bytes: Rows,
+    ) -> Result<TextData<'de>> {
+        let at = self.offset();
+        let text = match self.peek_head()? {
+            Some((head, len)) if head.major() == head::TEXT => {
+                definite(head, at)?;
+                self.src.advance(len);
+                let text = match self.text(head)? {
+                    Text::Borrowed(text) => TextData::Borrowed(text),
+                    Text::Copied(text) => TextData::Owned(text.to_owned()),
+                    Text::Owned(text) => TextData::Owned(text),
+                };
+                check_total(text.as_str().len(), bytes.all).map_err(|error| error.at(at))?;
+                text.cut(bytes.start..bytes.end).ok_or_else(|| inside_character(0).at(at))?
+            }
+            Some((head, _)) if head.major() == head::TAG => match self.cut_bytes(bytes)? {
+                Data::Borrowed(bytes) => {
+                    let text = std::str::from_utf8(bytes);
+                    TextData::Borrowed(text.map_err(|error| not_utf8(error).at(at))?)
+                }
+                Data::Owned(bytes) => {
+                    let bytes = std::rc::Rc::unwrap_or_clone(bytes);
+                    let text = String::from_utf8(bytes);
+                    TextData::Owned(text.map_err(|error| not_utf8(error.utf8_error()).at(at))?)
+                }
+            },
+            _ => {
+                let head = self.head()?;
+                return Err(wrong("the texts of a column", head).at(at));
+            }
+        };
+        let all = text.as_str();
+        self.column_limits().add_bytes(all.len());
+        let mut end = 0;
+        // In ASCII, texts can be cut everywhere.
+        for row in 0..if all.is_ascii() { 0 } else { rows } {
+            end += lengths.get(row);
+            if !all.is_char_boundary(end) {
+                return Err(inside_character(row).at(at));
+            }
+        }
+        Ok(text)
+    }
+}
+
+pub(super) fn check_rows(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::data(format!("expected a column of {expected} rows, found one of {found}")))
+}
+
+pub(super) fn check_total(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::data(format!("all lengths together are {expected} bytes, found {found}")))
+}
+
+fn check_bits(bits: Data<'_>, rows: usize) -> Result<Data<'_>> {
+    let (found, expected) = (bits.len(), rows.div_ceil(8));
+    if found != expected {
+        let what = format!("expected {expected} bytes with bits of {rows} rows, found {found}");
+        return Err(Error::data(what));
+    }
+    let last = bits.as_slice().last().copied().unwrap_or_default();
+    if !rows.is_multiple_of(8) && last >> (rows % 8) != 0 {
+        return Err(Error::data("the unused bits after the last row must be 0"));
+    }
+    Ok(bits)
+}
+
+pub(super) fn check_c_order(meta: &TensorMeta) -> Result<()> {
+    match meta.order {
+        Order::C => Ok(()),
+        Order::F => Err(Error::data("the tensor of a column must have order C, found F")),
+    }
+}
+
+#[cold]
+fn inside_character(row: usize) -> Error {
+    Error::syntax(format!("the text of row {row} ends inside a character"))
+}
+
+#[cold]
+fn overflow(at: u64) -> Error {
+    Error::data("the lengths of all rows together do not fit in memory").at(at)
+}

@@ -1,0 +1,60 @@
+//! Reads heads and names inside columns, where all lengths are definite.
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::wire::head::{self, Head};
+use crate::wire::reader::Reader;
+
+/// Names of fields and variants may be longer than this many bytes. But a reader may copy a name for each row, so
+/// each further piece of this length counts as a row without bytes.
+const NAME_PIECE: usize = 256;
+
+impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads the head of an array of definite length.
+    pub(super) fn array(&mut self, what: &str) -> Result<u64> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::ARRAY {
+            return Err(wrong(what, head).at(at));
+        }
+        definite(head, at)
+    }
+
+    /// Reads the name of a field or variant that each of `rows` rows may have.
+    pub(super) fn name(&mut self, rows: impl Into<usize>) -> Result<Cow<'de, str>> {
+        let at = self.offset();
+        let name = self.short_name()?;
+        let pieces = name.len().saturating_sub(1) / NAME_PIECE;
+        self.free_rows(pieces.saturating_mul(rows.into())).map_err(|error| error.at(at))?;
+        Ok(name)
+    }
+
+    pub(super) fn short_name(&mut self) -> Result<Cow<'de, str>> {
+        let at = self.offset();
+        let head = self.head()?;
+        if head.major() != head::TEXT {
+            return Err(wrong("a name in columns", head).at(at));
+        }
+        definite(head, at)?;
+        let name = self.text(head)?.into_cow();
+        self.column_limits().add_bytes(name.len());
+        Ok(name)
+    }
+
+    pub(super) fn free_rows(&mut self, rows: impl Into<usize>) -> Result<()> {
+        self.column_limits().take_free_rows(rows.into())
+    }
+}
+
+/// The length of an array, map or string in columns.
+pub(super) fn definite(head: Head, at: u64) -> Result<u64> {
+    head.length().ok_or_else(|| Error::data("columns must have definite lengths").at(at))
+}
+
+#[cold]
+pub(super) fn wrong(expected: &str, found: Head) -> Error {
+    let found = head::name(found.initial);
+    Error::data(format!("expected {expected}, found {found}"))
+}
