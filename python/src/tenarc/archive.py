@@ -16,7 +16,7 @@ from .options import DEFAULT_LIMITS, Limits
 from .paths import Step
 from .saved import Segment, TensorInfo, read_record
 from .source import FileSource, Front, Joined, Source, open_regular
-from .stored import Budget, StoredRows
+from .stored import Shared, StoredRows
 from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
@@ -196,7 +196,7 @@ class Archive:
         values = _Values(self, numbers)
         groups = []
         for number in numbers:
-            groups += StoredRows(number, values.budget, partial(values.sequence, number)).groups()
+            groups += StoredRows(number, values.shared, partial(values.sequence, number)).groups()
         return Table.of(groups)
 
     def tensors(self) -> Iterator[TensorInfo]:
@@ -222,7 +222,7 @@ class _Values:
         self._archive = copy.copy(archive)
         self._archive._source = archive._source.share()
         self._last: Segment | None = None
-        self.budget = Budget()
+        self.shared = Shared()
 
     def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
         if self._last is None or self._last.number != number:

@@ -115,6 +115,10 @@ class Resolver:
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
 
+    def release(self) -> None:
+        """Breaks the cycle of references to the reader of columns, which would keep the segment in memory."""
+        del self.columns
+
     def whole(self, tree: Any) -> Any:
         """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
         value = self.value(tree)

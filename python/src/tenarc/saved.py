@@ -30,7 +30,7 @@ from .segment import (
     record_length,
 )
 from .source import Source, SourceFile
-from .stored import Budget, StoredRows
+from .stored import Shared, StoredRows
 from .table import Table
 from .tags import COLUMNS
 from .tree import located, parse
@@ -226,7 +226,7 @@ class Segment:
         return paths.find(self._tree, path, rows_of)
 
     def _table_at(self, node: Any, trail: list[paths.Step], path: str) -> Table:
-        return Table.of(StoredRows(0, Budget(), lambda: (self, node, trail), path).groups())
+        return Table.of(StoredRows(0, Shared(), lambda: (self, node, trail), path).groups())
 
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
@@ -353,6 +353,8 @@ class Segment:
             # A buffer is wrong or missing.
             error.path = error.path or prefix or None
             raise
+        finally:
+            resolver.release()
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -29,17 +29,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Budget:
-    """Limits the rows of a table for which the archive has no bytes.
+class Shared:
+    """What the sequences of one table have in common: the group that was read last, and a limit.
 
-    These are rows of columns without content, and rows that do not have a field that is asked for. A short input
-    can announce any number of them.
+    The limit is for rows for which the archive has no bytes: rows of columns without content, and rows that do not
+    have a field that is asked for. A short input can announce any number of them.
     """
 
     def __init__(self) -> None:
+        # Kept because callers often read row after row. The numbers of sequence and group, and the group.
+        self._last: tuple[tuple[int, int], Column] | None = None
         self._allowed = MAX_EMPTY
         self._counts: dict[tuple[int, int, str], int] = {}
         self._total = 0
+
+    def loaded(self, place: tuple[int, int], read: Callable[[], Column]) -> Column:
+        """A whole group. The last one is kept."""
+        if self._last is None or self._last[0] != place:
+            self._last = None
+            self._last = place, read()
+        return self._last[1]
 
     def add_bytes(self, count: int) -> None:
         """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
@@ -62,19 +71,17 @@ class StoredRows:
     """
 
     def __init__(
-        self, number: int, budget: Budget, at: Callable[[], tuple[Segment, Any, list[Step]]], path: str = ""
+        self, number: int, shared: Shared, at: Callable[[], tuple[Segment, Any, list[Step]]], path: str = ""
     ) -> None:
         self._number = number
-        self._budget = budget
+        self._shared = shared
         self._at = at
         self._path = path
-        # The group that was read last, because callers often read row after row.
-        self._last: tuple[int, Column] | None = None
 
     def groups(self) -> list[Column]:
         """The groups of rows. Nothing but their numbers of rows is read."""
         segment, node, trail = self._at()
-        self._budget.add_bytes(len(segment.header.metadata) + sum(segment.lengths))
+        self._shared.add_bytes(len(segment.header.metadata) + sum(segment.lengths))
         if type(node) is Tag and node.tag == COLUMNS:
             counts = segment.read(lambda _: counts_of(node.value), [*trail, Step(node, None)], prefix=self._path)
             return [StoredGroup(self, index, count) for index, count in enumerate(counts) if count]
@@ -114,11 +121,8 @@ class StoredRows:
         return [node[row] for row in rows], [(*trail, Step(node, row)) for row in rows]
 
     def loaded(self, index: int, read: Callable[[], Column]) -> Column:
-        """A whole group. The last one is kept."""
-        if self._last is None or self._last[0] != index:
-            self._last = None
-            self._last = index, read()
-        return self._last[1]
+        """A whole group, which may have been read already."""
+        return self._shared.loaded((self._number, index), read)
 
     def read(self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T]) -> T:
         """Reads something in a group. The steps to it are for errors."""
@@ -127,7 +131,7 @@ class StoredRows:
         def counted(resolver: Resolver) -> T:
             try:
                 found = read(resolver)
-                self._budget.count((self._number, index, ""), resolver.columns.empty)
+                self._shared.count((self._number, index, ""), resolver.columns.empty)
                 return found
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
@@ -137,7 +141,7 @@ class StoredRows:
 
     def count_missing(self, index: int, count: int) -> None:
         """Counts rows that do not have a field."""
-        self.read(index, (), lambda _: self._budget.count((self._number, index, "missing"), count))
+        self.read(index, (), lambda _: self._shared.count((self._number, index, "missing"), count))
 
 
 def _kind_of(node: Any) -> str:
