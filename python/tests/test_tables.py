@@ -13,6 +13,7 @@ from typing import Any
 import cbor2
 import numpy as np
 import pytest
+from described import describe
 
 import tenarc
 from tenarc import Some, Table, Tag
@@ -265,6 +266,32 @@ def test_only_tensors_that_are_the_same_in_all_groups_are_tensors(opened):
     for name in "bcde":
         with pytest.raises(tenarc.Mismatch, match="several dtypes"):
             archive.tensor(f"log.{name}")
+
+
+def test_columns_that_rust_wrote(rust, tmp_path):
+    rust.run("records-write", tmp_path)
+    compared = 0
+    for path in sorted(tmp_path.glob("*.tenarc")):
+        with tenarc.open(path) as archive:
+            archive.verify()
+            value = archive.load()
+            for info in archive.tensors():
+                found = archive.tensor(info.path)
+                assert found.shape == info.shape and info.order == "C"
+                names = info.path.split(".")
+                rows = value[names.pop(0)] if isinstance(value, dict) else value
+                assert len(rows) == info.shape[0]
+                for row in range(0, len(rows), 7):
+                    want = rows[row]
+                    for name in names:
+                        want = want[name]
+                    assert found[row].tolist() == as_list(want)
+                    assert as_list(archive[f"{info.path}.{row}"]) == as_list(want)
+                compared += 1
+            if isinstance(value, list):
+                table = archive.table("")
+                assert len(table) == len(value) and describe(table[:50]) == describe(value[:50])
+    assert compared >= 10
 
 
 def test_a_column_in_one_group_is_a_view_of_the_file(opened, tmp_path):

@@ -49,6 +49,10 @@ class Rows(Sequence[Any]):
     groups: list[Column]
 
     @abstractmethod
+    def field_names(self) -> Mapping[str, None]:
+        """The names of the fields of the rows."""
+
+    @abstractmethod
     def value_of(self, columns: Levels) -> Any:
         """The values of a column as an array or a list."""
 
@@ -128,7 +132,7 @@ def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> 
     """The columns, or values in columns, at a path that starts with the name of a field."""
     for count in range(1, len(names) + 1 if dotted else 2):
         name = ".".join(names[:count])
-        if is_position(name):
+        if is_position(name) or (columns is rows.groups and name not in rows.field_names()):
             continue
         found = [None if column is None else column.field(name) for column in columns]
         if all(column is None for column in found):

@@ -106,13 +106,15 @@ class StoredRows:
         assert found is not None
         return found.shape[0]
 
-    def group(self, index: int) -> tuple[Any, list[Step]]:
-        """The column of a group in the metadata, and the steps to it."""
+    def group(self, index: int) -> Any:
+        """The column of a group in the metadata."""
+        _, node, _ = self._at()
+        return node.value[2 * index + 1] if node.tag == COLUMNS else node
+
+    def trail(self, index: int) -> list[Step]:
+        """The steps to the column of a group."""
         _, node, trail = self._at()
-        if node.tag != COLUMNS:
-            return node, trail
-        at = 2 * index + 1
-        return node.value[at], [*trail, Step(node, None), Step(node.value, at)]
+        return [*trail, Step(node, None), Step(node.value, 2 * index + 1)] if node.tag == COLUMNS else trail
 
     def items(self, index: int) -> tuple[Sequence[Any], list[tuple[Step, ...]]]:
         """Some of the rows of an array in the metadata, and the steps to each."""
@@ -199,33 +201,36 @@ class StoredColumn(_Stored):
         super().__init__(source, index, count)
         self._node, self._trail, self._in_struct = node, trail, in_struct
 
-    def _at(self) -> tuple[Any, Sequence[Step]]:
-        return self._node, self._trail
+    def node(self) -> Any:
+        return self._node
+
+    def trail(self) -> Sequence[Step]:
+        return self._trail
 
     def loaded(self) -> Column:
-        node, trail = self._at()
+        node = self.node()
         return self._source.read(
             self._index,
-            trail,
+            self.trail(),
             lambda resolver: resolver.columns.column(node, self.count, in_struct=self._in_struct),
         )
 
     def names(self) -> Iterable[str]:
-        return column_fields.names_of(self._at()[0])
+        return column_fields.names_of(self.node())
 
     def is_table(self) -> bool:
-        return column_fields.is_table(self._at()[0])
+        return column_fields.is_table(self.node())
 
     def tensor(self) -> Any:
-        is_struct = self.is_table() and column_fields.kind_name(self._at()[0]) is None
+        is_struct = self.is_table() and column_fields.kind_name(self.node()) is None
         return None if is_struct else self.loaded().tensor()
 
     def form(self) -> str:
-        node, trail = self._at()
-        return self._source.read(self._index, trail, lambda resolver: column_fields.form(node, resolver))
+        node = self.node()
+        return self._source.read(self._index, self.trail(), lambda resolver: column_fields.form(node, resolver))
 
     def field(self, name: str) -> Column | None:
-        node, trail = self._at()
+        node = self.node()
         if isinstance(node, Mapping):
             return self._inside(node[name], [Step(node, name)], in_struct=True) if name in node else None
         if name not in self.names():
@@ -236,7 +241,7 @@ class StoredColumn(_Stored):
         if kind in ("option", "present"):
             bits = self._source.read(
                 self._index,
-                [*trail, Step(node, 1)],
+                [*self.trail(), Step(node, 1)],
                 lambda resolver: resolver.columns.bits(node[1], self.count),
             )
             column = self._inside(node[2], [Step(node, 2)], int(np.count_nonzero(bits))).field(name)
@@ -247,16 +252,19 @@ class StoredColumn(_Stored):
         self, node: Any, steps: list[Step], count: int | None = None, *, in_struct: bool = False
     ) -> StoredColumn:
         """A column in this one."""
-        _, trail = self._at()
         count = self.count if count is None else count
-        return StoredColumn(self._source, self._index, count, node, [*trail, *steps], in_struct=in_struct)
+        trail = [*self.trail(), *steps]
+        return StoredColumn(self._source, self._index, count, node, trail, in_struct=in_struct)
 
 
 class StoredGroup(StoredColumn):
     """The column of a whole group. Its metadata is read again when it is needed."""
 
-    def _at(self) -> tuple[Any, Sequence[Step]]:
+    def node(self) -> Any:
         return self._source.group(self._index)
+
+    def trail(self) -> Sequence[Step]:
+        return self._source.trail(self._index)
 
     def loaded(self) -> Column:
         return self._source.loaded(self._index, super().loaded)

@@ -77,6 +77,7 @@ class Table(paths.Rows):
     def _index(self) -> None:
         # The number of the first row of each group, and at last the number of rows.
         self._starts = list(accumulate((group.count for group in self.groups), initial=0))
+        self._names: dict[str, None] | None = None
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -140,7 +141,12 @@ class Table(paths.Rows):
 
     def names(self) -> list[str]:
         """The names of the columns. The elements of tuples are named by their positions."""
-        return list(dict.fromkeys(name for group in self.groups for name in group.names()))
+        return list(self.field_names())
+
+    def field_names(self) -> Mapping[str, None]:
+        if self._names is None:
+            self._names = dict.fromkeys(name for group in self.groups for name in group.names())
+        return self._names
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -168,7 +174,7 @@ class Table(paths.Rows):
         return columns
 
     def _column(self, name: str) -> Any:
-        if name not in self.names():
+        if name not in self.field_names():
             try:
                 found, _ = paths.find(self, name)
             except NotFound:
