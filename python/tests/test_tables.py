@@ -1,6 +1,7 @@
 """Columns by path (SPEC 5.10), tables of values with one name (5.11), and how columns are written (3.1)."""
 
 import contextlib
+import gc
 import io
 import itertools
 import random
@@ -421,6 +422,30 @@ def test_tables_are_read_by_path_too(opened):
     for wrong in ("none", "at.none", "100.at", "at.x.100"):
         with pytest.raises(tenarc.NotFound, match="no column"):
             table[wrong]
+
+
+def test_columns_in_rows_are_lists_by_path_and_tables_in_tables(opened):
+    archive = opened(archived({"log": Tag(TCOL, [1, {"a": ["rows", [Tag(TCOL, [2, {"x": u8(1, 2)}])]]}])}))
+    for found in (archive["log.0.a"], archive["log.0"]["a"], archive["log.a.0"], archive["log.a"][0]):
+        assert type(found) is list and found == [{"x": 1}, {"x": 2}]
+    assert archive["log.0.a.1.x"] == 2 and archive.get("log.0.a.x") is None
+    assert archive.table("log")[0]["a"]["x"].tolist() == [1, 2] == archive.table("log")["0.a.x"].tolist()
+
+
+def test_reading_by_path_leaves_nothing_behind(tmp_path):
+    """The file is unmapped when the archive is closed, without a collection of cycles."""
+    tenarc.save(tmp_path / "a", {"log": wide()}, inline_below=1)
+    gc.disable()
+    try:
+        with tenarc.open(tmp_path / "a") as archive:
+            mapped = archive._source._memory
+            assert archive["log.3.step"] == 3 and archive["log.at.x.4"] == 2 and archive["log.step"][5] == 5
+            assert archive.table("log")[3]["name"] == "name 3"
+            with pytest.raises(tenarc.Mismatch, match="found a column"):
+                archive.table("log.at")
+        assert mapped.closed
+    finally:
+        gc.enable()
 
 
 def test_tables_stay_valid_after_the_archive_is_closed(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
@@ -220,13 +221,13 @@ class Segment:
         def rows_of(node: Tag, trail: list[paths.Step]) -> Table:
             # A caller that reads row after row by path should not make the reader check all rows each time.
             if self._rows is None or self._rows[0] is not node:
-                self._rows = node, self._table_at(node, trail, path)
+                # Not a reference to this segment, which would keep the file mapped until cycles are collected.
+                segment: Callable[[], Any] = weakref.ref(self)
+                rows = StoredRows(0, Shared(), lambda: (segment(), node, trail), path, tables=False)
+                self._rows = node, Table.of(rows.groups())
             return self._rows[1]
 
         return paths.find(self._tree, path, rows_of)
-
-    def _table_at(self, node: Any, trail: list[paths.Step], path: str) -> Table:
-        return Table.of(StoredRows(0, Shared(), lambda: (self, node, trail), path).groups())
 
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
@@ -259,11 +260,14 @@ class Segment:
         archive is closed, and keeps the file mapped.
         """
         node, trail = self._find(path)
+        if type(node) is paths.AtColumn:
+            raise Mismatch("expected a sequence of rows, found a column, which a table of the rows has", path=path)
         node, through = paths.inside(node)
         if type(node) is not Tag or node.tag != COLUMNS:
             found = node.value if type(node) is Decoded else node
             raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
-        return self.lasting()._table_at(node, trail + through, path)
+        segment = self.lasting()
+        return Table.of(StoredRows(0, Shared(), lambda: (segment, node, trail + through), path).groups())
 
     def lasting(self) -> Segment:
         """The same value, which can be read after the archive is closed, as views can."""

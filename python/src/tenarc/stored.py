@@ -67,16 +67,24 @@ class Shared:
 class StoredRows:
     """The sequence that a saved value is, or that is in it.
 
-    `at` opens the segment, which may be read again each time, and finds the sequence in it.
+    `at` opens the segment, which may be read again each time, and finds the sequence in it. With `tables`, columns
+    inside the rows are read as tables too.
     """
 
     def __init__(
-        self, number: int, shared: Shared, at: Callable[[], tuple[Segment, Any, list[Step]]], path: str = ""
+        self,
+        number: int,
+        shared: Shared,
+        at: Callable[[], tuple[Segment, Any, list[Step]]],
+        path: str = "",
+        *,
+        tables: bool = True,
     ) -> None:
         self._number = number
         self._shared = shared
         self._at = at
         self._path = path
+        self._tables = tables
 
     def groups(self) -> list[Column]:
         """The groups of rows. Nothing but their numbers of rows is read."""
@@ -139,7 +147,7 @@ class StoredRows:
                 fault.steps = [(child, None) for child, _ in fault.steps]
                 raise
 
-        return segment.read(counted, list(trail), tables=True, prefix=self._path)
+        return segment.read(counted, list(trail), tables=self._tables, prefix=self._path)
 
     def count_missing(self, index: int, count: int) -> None:
         """Counts rows that do not have a field."""
