@@ -210,6 +210,8 @@ def test_columns_are_read_by_path_and_listed(opened):
 def test_a_path_that_ends_with_a_row_means_the_row(opened):
     fields = {name: column for name, (column, *_) in (TENSORS | OTHERS).items()}
     archive = opened(archived({"log": Tag(TCOL, [4, fields, 0, ["unit"], 4, fields])}))
+    # A group without rows says nothing about the columns.
+    assert [info.shape[0] for info in archive.tensors()] == [8] * (len(TENSORS) + 1)
     for name, row in itertools.product(fields, range(9)):
         found, want = (archive.get(path, "none") for path in (f"log.{name}.{row}", f"log.{row}.{name}"))
         assert type(found) is type(want)
@@ -682,9 +684,10 @@ def test_groups_of_arrays_end_at_16_mib():
 
 def test_a_group_goes_on_after_the_limit_of_rows():
     """Rows after a full group are not ended where the rows that were looked at together end."""
-    rows = [{"a": "x" * 1023}] * 140_000
-    counts = [group.count for group in Table(rows).groups]
-    assert counts == [16384] * 8 + [140_000 - 8 * 16384]
+    rows = [{"a": "x" * 1500}] * 140_000
+    # A length takes a byte.
+    full = -(-16 * MIB // 1501)
+    assert [group.count for group in Table(rows).groups] == [full] * (140_000 // full) + [140_000 % full]
 
 
 def test_a_dict_of_arrays_is_a_table_in_an_archive(tmp_path):
