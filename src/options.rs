@@ -15,12 +15,15 @@
 pub struct EncodeOptions {
     pub(crate) typed_arrays: bool,
     pub(crate) columns: bool,
+    /// Whether the whole value is written as columns also if it has few elements, because it may be part of a table.
+    pub(crate) tables: bool,
     pub(crate) max_depth: usize,
 }
 
 impl Default for EncodeOptions {
     fn default() -> Self {
-        Self { typed_arrays: false, columns: false, max_depth: Limits::DEFAULT_DEPTH }
+        let max_depth = Limits::DEFAULT_DEPTH;
+        Self { typed_arrays: false, columns: false, tables: false, max_depth }
     }
 }
 
@@ -57,6 +60,13 @@ impl EncodeOptions {
     #[must_use]
     pub fn with_columns(mut self, on: bool) -> Self {
         self.columns = on;
+        self
+    }
+
+    /// Whether a sequence that is the whole value is written as columns from one element on, if columns are on.
+    #[must_use]
+    pub(crate) fn with_tables(mut self, on: bool) -> Self {
+        self.tables = on;
         self
     }
 

@@ -177,7 +177,7 @@ def test_wrong_buffers_of_columns_are_refused(column, buffer, said, tmp_path):
         tenarc.Reader(io.BytesIO(data)).load()
     assert caught.value.path == "log" and caught.value.offset
     with tenarc.open(tmp_path / "a") as archive:
-        for read in (archive.load, archive.view, lambda: archive["log.0"], lambda: archive.table("log")):
+        for read in (archive.load, archive.view, lambda: archive["log.0"], lambda: archive.table("log")[0]):
             with pytest.raises(tenarc.Damaged, match=said):
                 read()
         if "no references" in said or "no buffer" in said:
@@ -221,7 +221,6 @@ def test_paths_lead_into_rows(tmp_path):
                 "log.3.none",
                 "log.-1",
                 "log.3.size.0",
-                "log.size",
                 "x.0.1",
             ):
                 assert archive.get(wrong) is None
@@ -239,8 +238,8 @@ def test_a_path_that_could_lead_into_rows_too_is_a_json_pointer(tmp_path):
     tenarc.save(tmp_path / "a", {"log": Table([{"a": 1}]), "log.0": {"a": np.ones(3)}, "other.0": np.ones(3)})
     with tenarc.open(tmp_path / "a") as archive:
         listed = [info.path for info in archive.tensors()]
-        assert listed == ["/log.0/a", "other.0"]
-        for path in listed:
+        assert listed == ["log.a", "/log.0/a", "other.0"]
+        for path in listed[1:]:
             assert archive.tensor(path).tolist() == [1] * 3
         with pytest.raises(tenarc.NotFound, match="several"):
             archive["log.0.a"]
@@ -278,7 +277,9 @@ def test_a_cut_archive_with_columns_is_recovered(tmp_path):
             path.write_bytes(whole[:cut])
             with tenarc.open(path, torn=True, verify=False) as archive:
                 listed = [info.path for info in archive.tensors()]
-                assert listed == ["first", "last"]
+                # Whether all lists have one length is only known if the lengths are there.
+                rows = [f"{name}.{field}" for name in ("one", "two") for field in ("step", "size", "image")]
+                assert [path for path in listed if not path.endswith("at.x")] == ["first", *rows, "last"]
             result = tenarc.recover_to(path, new)
             if result.salvaged is None:
                 continue

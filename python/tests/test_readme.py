@@ -4,6 +4,7 @@ import re
 import sys
 import types
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -36,4 +37,17 @@ def test_the_example_with_tables_runs(tmp_path, monkeypatch):
     names = run(2, tmp_path, monkeypatch)
     assert len(names["rows"]) == 1000 and names["rows"][3] == {"step": 3, "loss": 0.25, "note": None}
     assert names["row"] == names["rows"][3] and names["step"] == 3 and names["loss"][3] == 0.25
-    assert names["other"]["step"].tolist() == list(range(1000))
+    assert len(names["log"]) == 1000 and names["other"].tolist() == np.linspace(1, 0, 1000).tolist()
+
+
+def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, capsys):
+    names = run(3, tmp_path, monkeypatch)
+    assert names["loss"].tolist() == [0.9, 0.5, 0.3, 0.2] and len(names["last"]) == 2
+    assert names["row"] == {"step": 3, "loss": 0.2, "note": "last"} == names["last"][1]
+    *steps, dtypes = capsys.readouterr().out.splitlines()
+    assert steps == ["0", "1", "2", "3"] and dtypes == text_after("print(log.dtypes)  # ")
+
+
+def text_after(start: str) -> str:
+    """The rest of a line of the README."""
+    return (ROOT / "python" / "README.md").read_text().split(start)[1].splitlines()[0]

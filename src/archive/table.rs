@@ -211,7 +211,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let names = self.names(path)?;
         let limits = self.parts.first().map(|part| part.segment.options.limits);
         let mut column = ColumnOfGroups::new(limits.unwrap_or_default());
-        for part in &self.parts {
+        for part in self.parts.iter().filter(|part| part.rows > 0) {
             part.column(&names, &mut column)?;
         }
         Ok(column)

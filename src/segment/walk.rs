@@ -157,7 +157,8 @@ fn walk<T: Serialize + ?Sized>(
 
     let walk = Walk { expected, scratch: Vec::new(), apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
-    let options = EncodeOptions::default().with_typed_arrays(true).with_columns(columns);
+    let options = EncodeOptions::default().with_typed_arrays(true);
+    let options = options.with_columns(columns).with_tables(true);
     let mut encoder = Writer::new(Sink::new(buf, walk), options);
     let mut result = value.serialize(&mut encoder);
     if result.is_ok() {

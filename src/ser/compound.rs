@@ -290,12 +290,11 @@ impl<'a, O: Target> Sequence<'a, O> {
     #[inline(always)]
     pub(super) fn begin(encoder: &'a mut Writer<O>, len: Option<usize>) -> Result<Self> {
         let may_pack = encoder.options.typed_arrays && len.is_some_and(Kind::may_pack);
-        let (compound, mode) =
-            if may_pack || encoder.options.columns && columns::is_long_enough(len) {
-                (Compound::unwritten(encoder, len), Mode::Undecided)
-            } else {
-                (Compound::begin(encoder, head::ARRAY, len)?, Mode::Plain)
-            };
+        let (compound, mode) = if may_pack || columns::are_possible(encoder, len) {
+            (Compound::unwritten(encoder, len), Mode::Undecided)
+        } else {
+            (Compound::begin(encoder, head::ARRAY, len)?, Mode::Plain)
+        };
         Ok(Self { compound, mode, packing: None, columns: None })
     }
 }
@@ -329,9 +328,7 @@ fn decide<O: Target, T: Serialize + ?Sized>(
 ) -> Result<()> {
     let mut compound = match (mode, parts.packing.take(), parts.total) {
         (Mode::Undecided, _, total)
-            if encoder.options.columns
-                && columns::is_long_enough(total)
-                && columns::is_record(value) =>
+            if columns::are_possible(encoder, total) && columns::is_record(value) =>
         {
             if let Some(columns) = Columns::new(encoder.options, total).first(encoder, value)? {
                 parts.columns = Some(Box::new(columns));

@@ -419,7 +419,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
         let len = exact_len(&iter);
         // The compiler knows this of the type.
         let may_be_record = !is_never_none::<I::Item>();
-        if may_be_record && self.options.columns && columns::is_long_enough(len) {
+        if may_be_record && columns::are_possible(self, len) {
             return self.records(iter, len);
         }
         match len {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
 
@@ -12,8 +13,10 @@ from . import walk
 from .directory import Directory, Entry
 from .errors import Damaged, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
+from .paths import Step
 from .saved import Segment, TensorInfo, read_record
 from .source import FileSource, Front, Joined, Source, open_regular
+from .stored import Shared, StoredRows
 from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
@@ -176,9 +179,25 @@ class Archive:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
-    def table(self, path: str) -> Table:
-        """The table at a path: see `Segment.table`."""
-        return self._only.table(path)
+    def table(self, name: str) -> Table:
+        """The values that were saved under a name, as one table (SPEC 5.11); each of them is a sequence.
+
+        If no value has that name, it is a path in the only value: see `Segment.table`.
+
+        The sequences can be stored as columns or as arrays. Their headers are read now, to know the number of
+        rows. Columns and rows are read when they are needed, and arrays are views. The table stays valid after
+        the archive is closed, except for values that were not committed, and keeps the file mapped.
+        """
+        found = [number for number, entry in enumerate(self._entries) if entry[1] == name]
+        if not found:
+            return self._only.table(name)
+        # A value that was cut off is given only if no complete one has the name.
+        numbers = [number for number in found if self._entries[number][0] != self._cut] or found
+        values = _Values(self, numbers)
+        groups = []
+        for number in numbers:
+            groups += StoredRows(number, values.shared, partial(values.sequence, number)).groups()
+        return Table.of(groups)
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
@@ -193,6 +212,23 @@ class Archive:
         found = walk.verify(self._source, self._limits)
         if found != self._entries:
             raise Damaged("the directory does not list the segments of the archive", offset=self._mark)
+
+
+class _Values:
+    """The values of a table. Only the one that was used last is kept in memory."""
+
+    def __init__(self, archive: Archive, numbers: list[int]) -> None:
+        self._entries = {number: archive._entries[number] for number in numbers}
+        self._archive = copy.copy(archive)
+        self._archive._source = archive._source.share()
+        self._last: Segment | None = None
+        self.shared = Shared()
+
+    def sequence(self, number: int) -> tuple[Segment, Any, list[Step]]:
+        if self._last is None or self._last.number != number:
+            self._last = None
+            self._last = self._archive._segment(number, self._entries[number])
+        return self._last, *self._last.rows()
 
 
 def open_archive(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .decode import Resolver
 
 #: The most rows without bytes in a document.
-_MAX_EMPTY = 1 << 24
+MAX_EMPTY = 1 << 24
 #: The least memory that a dict or a list takes, and that each of its entries takes.
 _CONTAINER, _ENTRY = 56, 8
 _TOO_MANY = 1 << 63
@@ -58,31 +58,22 @@ class ColumnReader:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        # The rows so far that take no bytes.
-        self._empty = 0
+        #: The rows so far that take no bytes.
+        self.empty = 0
         # The memory for the dicts and lists of the rows so far.
         self._memory = 0
 
     def groups(self, content: Any) -> list[Column]:
         """Reads `[rows, column, rows, column, ...]`."""
-        if not isinstance(content, (list, tuple)):
-            raise Fault(Damaged, f"columns: expected an array, found {kind_of(content)}")
-        if len(content) % 2:
-            raise Fault(Damaged, f"columns: expected pairs of rows and column, found {len(content)} items")
         groups = []
-        for index in range(0, len(content), 2):
-            count = content[index]
-            if type(count) is not int or not 0 <= count <= MAX_ROWS:
-                found = count if type(count) is int else kind_of(count)
-                message = f"columns: expected 0 to {MAX_ROWS} rows in a group, found {found}"
-                raise Fault(Damaged, message).at(index)
+        for index, count in enumerate(counts_of(content)):
             try:
-                groups.append(self._column(content[index + 1], count))
+                groups.append(self.column(content[2 * index + 1], count))
             except Fault as fault:
-                raise fault.at(index + 1) from None
+                raise fault.at(2 * index + 1) from None
         return groups
 
-    def _column(self, node: Any, count: int, *, in_struct: bool = False) -> Column:
+    def column(self, node: Any, count: int, *, in_struct: bool = False) -> Column:
         """Reads a column of `count` rows. `in_struct`: whether it is a value of a struct."""
         if type(node) is Tag:
             return self._tagged(node, count)
@@ -143,7 +134,7 @@ class ColumnReader:
                 message = f"columns of a struct: expected text as a name, found {kind_of(name)}"
                 raise Fault(Damaged, message).at(2 * index)
             try:
-                fields[name] = self._column(column, count, in_struct=True)
+                fields[name] = self.column(column, count, in_struct=True)
             except Fault as fault:
                 raise fault.at(2 * index + 1) from None
         self._count_containers(count, len(fields))
@@ -157,11 +148,11 @@ class ColumnReader:
     def _bool(self, node: Any, count: int) -> Column:
         _, bits = _check_fields(node, (2,))
         with _at(1):
-            return BoolColumn(self._bits(bits, count))
+            return BoolColumn(self.bits(bits, count))
 
     def _text(self, node: Any, count: int) -> Column:
         _, lengths, content = _check_fields(node, (3,))
-        found = self._lengths(lengths, count)
+        found = self.lengths(lengths, count)
         if found.each is not None:
             self._count_empty(count)
         with _at(2):
@@ -177,7 +168,7 @@ class ColumnReader:
 
     def _bytes(self, node: Any, count: int) -> Column:
         _, lengths, content = _check_fields(node, (3,))
-        found = self._lengths(lengths, count)
+        found = self.lengths(lengths, count)
         if found.each is not None:
             self._count_empty(count)
         with _at(2):
@@ -198,19 +189,19 @@ class ColumnReader:
         """The bits of a column of which some rows have no value, and the column of the other rows."""
         _, bits, column = _check_fields(node, (3,))
         with _at(1):
-            found = self._bits(bits, count)
+            found = self.bits(bits, count)
         try:
-            return found, self._column(column, int(np.count_nonzero(found)))
+            return found, self.column(column, int(np.count_nonzero(found)))
         except Fault as fault:
             raise fault.at(2) from None
 
     def _list(self, node: Any, count: int) -> Column:
         _, lengths, column = _check_fields(node, (3,))
-        found = self._lengths(lengths, count)
+        found = self.lengths(lengths, count)
         if found.each == 0:
             self._count_empty(count)
         try:
-            inner = self._column(column, found.total)
+            inner = self.column(column, found.total)
         except Fault as fault:
             raise fault.at(2) from None
         self._count_containers(count, 0)
@@ -225,7 +216,7 @@ class ColumnReader:
         columns = []
         for index, column in enumerate(nodes):
             try:
-                columns.append(self._column(column, count))
+                columns.append(self.column(column, count))
             except Fault as fault:
                 raise fault.at(index).at(1) from None
         self._count_containers(count, len(columns))
@@ -233,13 +224,13 @@ class ColumnReader:
 
     def _map(self, node: Any, count: int) -> Column:
         _, lengths, *nodes = _check_fields(node, (4,))
-        found = self._lengths(lengths, count)
+        found = self.lengths(lengths, count)
         if found.each == 0:
             self._count_empty(count)
         columns = []
         for index, column in enumerate(nodes):
             try:
-                columns.append(self._column(column, found.total))
+                columns.append(self.column(column, found.total))
             except Fault as fault:
                 raise fault.at(2 + index) from None
         self._count_containers(count, 0)
@@ -270,7 +261,7 @@ class ColumnReader:
                 columns.append(None)
                 continue
             try:
-                columns.append(self._column(column, int(occurrences[index])))
+                columns.append(self.column(column, int(occurrences[index])))
             except Fault as fault:
                 raise fault.at(index).at(3) from None
             self._count_containers(int(occurrences[index]), 1)
@@ -316,14 +307,14 @@ class ColumnReader:
                 except Fault as fault:
                     raise fault.at(2 * index + 1) from None
             return StructColumn(count, fields), used
-        columns = []
+        columns, first = [], used
         for index, inner in enumerate(names):
             try:
                 column, used = self._described(inner, values, used)
             except Fault as fault:
                 raise fault.at(index) from None
             columns.append(column)
-        return TupleColumn(count, columns), used
+        return TupleColumn(count, columns, values[:, first:used]), used
 
     def _rows(self, node: Any, count: int) -> Column:
         _, nodes = _check_fields(node, (2,))
@@ -354,7 +345,8 @@ class ColumnReader:
             raise Fault(Damaged, f"{what}: expected {count} numbers, found {len(values)}")
         return values
 
-    def _bits(self, node: Any, count: int) -> npt.NDArray[np.bool_]:
+    def bits(self, node: Any, count: int) -> npt.NDArray[np.bool_]:
+        """Reads one bit for each row."""
         payload = self._resolver.bytes_of(node, "bits")
         if payload.nbytes != (count + 7) // 8:
             wanted = f"{(count + 7) // 8} bytes for {count} rows"
@@ -363,7 +355,8 @@ class ColumnReader:
             raise Fault(Damaged, f"bits: the unused bits of the last byte, 0x{payload[-1]:02x}, are not 0")
         return np.unpackbits(payload, count=count, bitorder="little").view(np.bool_)
 
-    def _lengths(self, node: Any, count: int) -> Lengths:
+    def lengths(self, node: Any, count: int) -> Lengths:
+        """Reads the lengths of texts, byte strings, lists or maps."""
         with _at(1):
             if type(node) is int and node >= 0:
                 if node * count >= _TOO_MANY:
@@ -378,9 +371,9 @@ class ColumnReader:
 
     def _count_empty(self, count: int) -> None:
         """Counts rows that take no bytes, so that a short input can announce any number of them."""
-        self._empty += count
-        if self._empty > _MAX_EMPTY:
-            raise Fault(Limit, f"more than {_MAX_EMPTY} rows of columns without content")
+        self.empty += count
+        if self.empty > MAX_EMPTY:
+            raise Fault(Limit, f"more than {MAX_EMPTY} rows of columns without content")
 
     def _count_containers(self, count: int, length: int) -> None:
         """Counts the memory for dicts or lists. Many levels of them can stand around a row of one byte or bit."""
@@ -390,6 +383,23 @@ class ColumnReader:
         if self._memory > self._resolver.limits.max_alloc:
             message = f"rows of columns need more than the limit of {self._resolver.limits.max_alloc} bytes"
             raise Fault(Limit, message)
+
+
+def counts_of(content: Any) -> list[int]:
+    """Checks `[rows, column, rows, column, ...]`, but not the columns, and returns the numbers of rows."""
+    if not isinstance(content, (list, tuple)):
+        raise Fault(Damaged, f"columns: expected an array, found {kind_of(content)}")
+    if len(content) % 2:
+        raise Fault(Damaged, f"columns: expected pairs of rows and column, found {len(content)} items")
+    counts = []
+    for index in range(0, len(content), 2):
+        count = content[index]
+        if type(count) is not int or not 0 <= count <= MAX_ROWS:
+            found = count if type(count) is int else kind_of(count)
+            message = f"columns: expected 0 to {MAX_ROWS} rows in a group, found {found}"
+            raise Fault(Damaged, message).at(index)
+        counts.append(count)
+    return counts
 
 
 _KINDS: dict[str, Callable[[ColumnReader, Any, int], Column]] = {

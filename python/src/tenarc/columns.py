@@ -1,12 +1,12 @@
 """The kinds of columns (SPEC 3.1), with their rows as Python values.
 
-Whoever makes a column has checked it: `column_reader.py` for input, `table.py` for the values of a caller.
+Whoever makes a column has checked it: `column_reader.py` for input, `column_maker.py` for the values of a caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: The most rows of a group.
 MAX_ROWS = 1 << 16
+#: The most dimensions that every version of numpy supports.
+MAX_RANK = 32
 #: Stands in the rows of a field for a row that does not have the field.
 ABSENT: Any = object()
 
@@ -34,18 +36,66 @@ class Column(Protocol):
     def rows(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, as the same rows in an array would be read."""
 
+    def loaded(self) -> Column:
+        """The column itself, or what it stands for if it is read only when it is needed."""
+
+    def names(self) -> Iterable[str]:
+        """The names of the fields of its rows. The elements of tuples are named by their positions."""
+
+    def is_table(self) -> bool:
+        """Whether all rows are structs, or all are tuples."""
+
+    def field(self, name: str) -> Column | None:
+        """The column of one field; `None` if no row has it. Rows without a value are `ABSENT` in it."""
+
+    def missing(self) -> Column:
+        """A column of as many rows that have no value."""
+
+    def tensor(self) -> npt.NDArray[Any] | Raw | None:
+        """All rows as one tensor, if SPEC 5.10 says that the column is one. The first dimension is the rows."""
+
     def array(self) -> npt.NDArray[Any] | None:
-        """All rows as one numpy array; `None` if there is no array for this kind."""
+        """All rows as one numpy array; `None` if there is no array for this kind. A gap is masked."""
+
+    def form(self) -> str:
+        """A description of the rows, such as `f32[2, 3]`."""
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """About how many bytes each row takes."""
+
+    def part(self, start: int, stop: int) -> Column:
+        """The column of some of the rows."""
 
     def write(self, out: Encoder, depth: int) -> None:
         """Writes the column, which is nested `depth` levels deep."""
 
 
-class _Column:
+class BaseColumn:
+    """What most kinds of columns have in common."""
+
     count: int
 
-    def array(self) -> npt.NDArray[Any] | None:
+    def loaded(self: Any) -> Any:
+        return self
+
+    def names(self) -> Iterable[str]:
+        return ()
+
+    def is_table(self) -> bool:
+        return False
+
+    def field(self, name: str) -> Column | None:
         return None
+
+    def missing(self) -> Column:
+        return UnitColumn(self.count)
+
+    def tensor(self) -> npt.NDArray[Any] | Raw | None:
+        return None
+
+    def array(self) -> npt.NDArray[Any] | None:
+        found = self.tensor()
+        return None if isinstance(found, Raw) else found
 
 
 class Lengths:
@@ -70,6 +120,23 @@ class Lengths:
         numbers = np.fromiter(map(len, values), np.int64)
         return cls(len(numbers), None, numbers)
 
+    def same(self) -> int | None:
+        """The length that all rows have; `None` if they differ."""
+        if self._offsets is None:
+            return self.each
+        lengths = np.diff(self._offsets)
+        first = int(lengths[0]) if self.count else 0
+        return first if (lengths == first).all() else None
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The length of each row."""
+        return np.full(self.count, self.each or 0) if self._offsets is None else np.diff(self._offsets)
+
+    def part(self, start: int, stop: int) -> Lengths:
+        """The lengths of some rows."""
+        numbers = None if self._offsets is None else np.diff(self._offsets[start : stop + 1])
+        return Lengths(stop - start, self.each, numbers)
+
     def edges(self, start: int, stop: int) -> list[int]:
         """The positions where the rows start, and the position where the last one ends."""
         if self._offsets is not None:
@@ -91,7 +158,7 @@ class Lengths:
             NumberColumn(narrowed(numbers)).write(out, depth)
 
 
-class NumberColumn(_Column):
+class NumberColumn(BaseColumn):
     def __init__(self, values: npt.NDArray[Any]) -> None:
         self.count = len(values)
         self.values = values
@@ -99,8 +166,17 @@ class NumberColumn(_Column):
     def rows(self, start: int, stop: int) -> list[Any]:
         return list(self.values[start:stop].tolist())
 
-    def array(self) -> npt.NDArray[Any]:
+    def tensor(self) -> npt.NDArray[Any]:
         return self.values
+
+    def form(self) -> str:
+        return _form_of(self.values)
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.full(self.count, self.values.itemsize)
+
+    def part(self, start: int, stop: int) -> Column:
+        return NumberColumn(self.values[start:stop])
 
     def write(self, out: Encoder, depth: int) -> None:
         dtype = dtypes.of_numpy(self.values.dtype)
@@ -108,7 +184,7 @@ class NumberColumn(_Column):
         out.write_numbers(dtype, _bytes_of(self.values), depth)
 
 
-class BoolColumn(_Column):
+class BoolColumn(BaseColumn):
     def __init__(self, values: npt.NDArray[np.bool_]) -> None:
         self.count = len(values)
         self.values = values
@@ -116,15 +192,25 @@ class BoolColumn(_Column):
     def rows(self, start: int, stop: int) -> list[Any]:
         return list(self.values[start:stop].tolist())
 
-    def array(self) -> npt.NDArray[Any]:
+    def tensor(self) -> npt.NDArray[Any]:
         return self.values
+
+    def form(self) -> str:
+        return "bool"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        # An eighth, which is too little to count.
+        return np.zeros(self.count, np.int64)
+
+    def part(self, start: int, stop: int) -> Column:
+        return BoolColumn(self.values[start:stop])
 
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 2, "bool")
         out.write_bytes(np.packbits(self.values, bitorder="little"), depth + 1)
 
 
-class TensorColumn(_Column):
+class TensorColumn(BaseColumn):
     """Tensors of one dtype that numpy has, and of one shape."""
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
@@ -135,8 +221,17 @@ class TensorColumn(_Column):
         # With the ellipsis, rows without dimensions are arrays too, and not numpy's scalars.
         return [self.values[row, ...] for row in range(start, stop)]
 
-    def array(self) -> npt.NDArray[Any]:
+    def tensor(self) -> npt.NDArray[Any]:
         return self.values
+
+    def form(self) -> str:
+        return _form_of(self.values)
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.full(self.count, self.values.nbytes // max(self.count, 1))
+
+    def part(self, start: int, stop: int) -> Column:
+        return TensorColumn(self.values[start:stop])
 
     def write(self, out: Encoder, depth: int) -> None:
         dtype = dtypes.of_numpy(self.values.dtype)
@@ -144,7 +239,7 @@ class TensorColumn(_Column):
         out.write_tensor(dtype.name, self.values.shape, "C", _bytes_of(self.values), depth)
 
 
-class RawColumn(_Column):
+class RawColumn(BaseColumn):
     """Tensors of one dtype that numpy does not have, and of one shape."""
 
     def __init__(self, count: int, dtype: str, shape: tuple[int, ...], payload: dtypes.Payload) -> None:
@@ -158,11 +253,24 @@ class RawColumn(_Column):
         payloads = (self._payload[row * width : (row + 1) * width] for row in range(start, stop))
         return [Raw(self._dtype, self._shape, payload) for payload in payloads]
 
+    def tensor(self) -> Raw:
+        return Raw(self._dtype, (self.count, *self._shape), self._payload)
+
+    def form(self) -> str:
+        return form_of(self._dtype, self._shape)
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.full(self.count, self._width)
+
+    def part(self, start: int, stop: int) -> Column:
+        payload = self._payload[start * self._width : stop * self._width]
+        return RawColumn(stop - start, self._dtype, self._shape, payload)
+
     def write(self, out: Encoder, depth: int) -> None:
         out.write_tensor(self._dtype, (self.count, *self._shape), "C", self._payload, depth)
 
 
-class StructColumn(_Column):
+class StructColumn(BaseColumn):
     def __init__(self, count: int, fields: Mapping[str, Column]) -> None:
         self.count = count
         self.fields = fields
@@ -183,6 +291,25 @@ class StructColumn(_Column):
             for row in zip(*columns, strict=True)
         ]
 
+    def names(self) -> Iterable[str]:
+        return self.fields
+
+    def is_table(self) -> bool:
+        return True
+
+    def field(self, name: str) -> Column | None:
+        return self.fields.get(name)
+
+    def form(self) -> str:
+        return "struct"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return _sum(self.count, self.fields.values())
+
+    def part(self, start: int, stop: int) -> Column:
+        fields = {name: column.part(start, stop) for name, column in self.fields.items()}
+        return StructColumn(stop - start, fields)
+
     def write(self, out: Encoder, depth: int) -> None:
         out.levels(depth)
         out.out.append(items.head(items.MAP, len(self.fields)))
@@ -194,18 +321,27 @@ class StructColumn(_Column):
                 raise fault.at(2 * index + 1, name) from fault.__cause__
 
 
-class UnitColumn(_Column):
+class UnitColumn(BaseColumn):
     def __init__(self, count: int) -> None:
         self.count = count
 
     def rows(self, start: int, stop: int) -> list[Any]:
         return [None] * (stop - start)
 
+    def form(self) -> str:
+        return "null"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.zeros(self.count, np.int64)
+
+    def part(self, start: int, stop: int) -> Column:
+        return UnitColumn(stop - start)
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 1, "unit")
 
 
-class TextColumn(_Column):
+class TextColumn(BaseColumn):
     def __init__(self, lengths: Lengths, data: bytes) -> None:
         self.count = lengths.count
         self._lengths, self._data = lengths, data
@@ -220,13 +356,23 @@ class TextColumn(_Column):
         data = self._data
         return [data[a:b].decode() for a, b in edges]
 
+    def form(self) -> str:
+        return "text"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return self._lengths.numbers() + 1
+
+    def part(self, start: int, stop: int) -> Column:
+        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
+        return TextColumn(self._lengths.part(start, stop), self._data[first:last])
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "text")
         self._lengths.write(out, depth + 1)
         out.write_text(self._data, depth + 1)
 
 
-class BytesColumn(_Column):
+class BytesColumn(BaseColumn):
     def __init__(self, lengths: Lengths, data: bytes | memoryview) -> None:
         self.count = lengths.count
         self._lengths, self._data = lengths, data
@@ -235,13 +381,23 @@ class BytesColumn(_Column):
         data = self._data
         return [data[a:b] for a, b in pairwise(self._lengths.edges(start, stop))]
 
+    def form(self) -> str:
+        return "bytes"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return self._lengths.numbers() + 1
+
+    def part(self, start: int, stop: int) -> Column:
+        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
+        return BytesColumn(self._lengths.part(start, stop), self._data[first:last])
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "bytes")
         self._lengths.write(out, depth + 1)
         out.write_bytes(self._data, depth + 1)
 
 
-class _Partial(_Column):
+class _Partial(BaseColumn):
     """A column of which only some rows have a value."""
 
     kind: str
@@ -260,6 +416,26 @@ class _Partial(_Column):
             return values
         rows = iter(values)
         return [next(rows) if bit else other for bit in self._bits[start:stop].tolist()]
+
+    def names(self) -> Iterable[str]:
+        return self._column.names()
+
+    def field(self, name: str) -> Column | None:
+        inner = self._column.field(name)
+        return None if inner is None else GapColumn(self._bits, inner)
+
+    def form(self) -> str:
+        return f"optional {self._column.form()}"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        sizes = np.zeros(self.count, np.int64)
+        sizes[self._bits] = self._column.sizes()
+        return sizes
+
+    def part(self, start: int, stop: int) -> Any:
+        bits = self._bits[start:stop]
+        first = int(np.count_nonzero(self._bits[:start]))
+        return type(self)(bits, self._column.part(first, first + int(np.count_nonzero(bits))))
 
     def array(self) -> npt.NDArray[Any] | None:
         inner = self._column.array()
@@ -295,7 +471,23 @@ class PresentColumn(_Partial):
         return self._spread(self._inner(start, stop), start, stop, ABSENT)
 
 
-class ListColumn(_Column):
+class GapColumn(_Partial):
+    """A field of optional structs. Unlike optional values, those of the field are not wrapped in `Some`."""
+
+    kind = "option"
+
+    def loaded(self) -> GapColumn:
+        return GapColumn(self._bits, self._column.loaded())
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return self._spread(self._inner(start, stop), start, stop, ABSENT)
+
+    def write(self, out: Encoder, depth: int) -> None:
+        rows = self.rows(0, self.count)
+        ItemColumn([None if row is ABSENT else row for row in rows]).write(out, depth)
+
+
+class ListColumn(BaseColumn):
     def __init__(self, lengths: Lengths, column: Column) -> None:
         self.count = lengths.count
         self._lengths, self._column = lengths, column
@@ -310,16 +502,40 @@ class ListColumn(_Column):
         inner = self._column.rows(first, edges[-1])
         return [inner[a - first : b - first] for a, b in pairwise(edges)]
 
+    def tensor(self) -> npt.NDArray[Any] | Raw | None:
+        each = self._lengths.same()
+        inner = None if each is None else self._column.tensor()
+        if inner is None or len(inner.shape) >= MAX_RANK:
+            return None
+        shape = (self.count, each or 0, *inner.shape[1:])
+        if isinstance(inner, Raw):
+            return Raw(inner.dtype, shape, inner.data)
+        return inner.reshape(shape)
+
+    def form(self) -> str:
+        return f"list of {self._column.form()}"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        ends = np.concatenate(([0], np.cumsum(self._column.sizes())))
+        edges = np.concatenate(([0], np.cumsum(self._lengths.numbers())))
+        return np.diff(ends[edges]) + 1
+
+    def part(self, start: int, stop: int) -> Column:
+        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
+        return ListColumn(self._lengths.part(start, stop), self._column.part(first, last))
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 3, "list")
         self._lengths.write(out, depth + 1)
         self._column.write(out, depth + 1)
 
 
-class TupleColumn(_Column):
-    def __init__(self, count: int, columns: Sequence[Column]) -> None:
+class TupleColumn(BaseColumn):
+    def __init__(self, count: int, columns: Sequence[Column], block: npt.NDArray[Any] | None = None) -> None:
         self.count = count
         self.columns = columns
+        #: The array with the numbers of all columns, if there is one.
+        self._block = block
 
     def rows(self, start: int, stop: int) -> list[Any]:
         if not self.columns:
@@ -329,6 +545,31 @@ class TupleColumn(_Column):
             columns.append(column.rows(start, stop))
         return list(map(list, zip(*columns, strict=True)))
 
+    def names(self) -> Iterable[str]:
+        return map(str, range(len(self.columns)))
+
+    def is_table(self) -> bool:
+        return True
+
+    def field(self, name: str) -> Column | None:
+        return dict(zip(self.names(), self.columns, strict=True)).get(name)
+
+    def tensor(self) -> npt.NDArray[Any] | None:
+        values = [column.values for column in self.columns if isinstance(column, NumberColumn)]
+        if not values or len(values) < len(self.columns) or len({array.dtype for array in values}) > 1:
+            return None
+        return np.stack(values, axis=1) if self._block is None else self._block
+
+    def form(self) -> str:
+        return tuple_form([column.form() for column in self.columns])
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return _sum(self.count, self.columns)
+
+    def part(self, start: int, stop: int) -> Column:
+        block = None if self._block is None else self._block[start:stop]
+        return TupleColumn(stop - start, [column.part(start, stop) for column in self.columns], block)
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 2, "tuple")
         out.levels(depth + 1)
@@ -337,7 +578,7 @@ class TupleColumn(_Column):
             column.write(out, depth + 2)
 
 
-class MapColumn(_Column):
+class MapColumn(BaseColumn):
     def __init__(self, lengths: Lengths, keys: Column, values: Column) -> None:
         self.count = lengths.count
         self._lengths, self._keys, self._values = lengths, keys, values
@@ -357,6 +598,17 @@ class MapColumn(_Column):
             maps.append(entries)
         return maps
 
+    def form(self) -> str:
+        return "map"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return ListColumn(self._lengths, self._keys).sizes() + ListColumn(self._lengths, self._values).sizes()
+
+    def part(self, start: int, stop: int) -> Column:
+        (first,), (last,) = self._lengths.edges(start, start), self._lengths.edges(stop, stop)
+        lengths = self._lengths.part(start, stop)
+        return MapColumn(lengths, self._keys.part(first, last), self._values.part(first, last))
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 4, "map")
         self._lengths.write(out, depth + 1)
@@ -373,7 +625,7 @@ def _hashable(key: Any) -> Any:
     return key
 
 
-class EnumColumn(_Column):
+class EnumColumn(BaseColumn):
     """Variants of enums. A variant without a column is a unit variant, that is, its name alone."""
 
     def __init__(self, codes: npt.NDArray[Any], names: Sequence[str], columns: Sequence[Column | None]) -> None:
@@ -397,6 +649,26 @@ class EnumColumn(_Column):
             {names[code]: next(contents[code])} if code in contents else names[code] for code in codes.tolist()
         ]
 
+    def form(self) -> str:
+        return "enum"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        sizes = np.ones(self.count, np.int64)
+        for code, column in enumerate(self._columns):
+            if column is not None:
+                sizes[self._codes == code] += column.sizes()
+        return sizes
+
+    def part(self, start: int, stop: int) -> Column:
+        codes = self._codes[start:stop]
+        before = np.bincount(self._codes[:start], minlength=len(self._names)).tolist()
+        counts = np.bincount(codes, minlength=len(self._names)).tolist()
+        columns = [
+            None if column is None else column.part(first, first + count)
+            for column, first, count in zip(self._columns, before, counts, strict=True)
+        ]
+        return EnumColumn(codes, self._names, columns)
+
     def write(self, out: Encoder, depth: int) -> None:
         has_columns = any(column is not None for column in self._columns)
         _start(out, depth, 4 if has_columns else 3, "enum")
@@ -412,7 +684,7 @@ class EnumColumn(_Column):
                     column.write(out, depth + 2)
 
 
-class ItemColumn(_Column):
+class ItemColumn(BaseColumn):
     """Any values, each written as an item of its own (`rows` in the format)."""
 
     def __init__(self, values: list[Any]) -> None:
@@ -422,10 +694,67 @@ class ItemColumn(_Column):
     def rows(self, start: int, stop: int) -> list[Any]:
         return self._values[start:stop]
 
+    def names(self) -> Iterable[str]:
+        found: dict[str, None] = {}
+        for value in self._values:
+            if isinstance(value, dict):
+                found.update((name, None) for name in value if type(name) is str)
+        return found
+
+    def field(self, name: str) -> Column | None:
+        values = [value.get(name, ABSENT) if isinstance(value, dict) else ABSENT for value in self._values]
+        return None if all(value is ABSENT for value in values) else type(self)(values)
+
+    def form(self) -> str:
+        return "any"
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return np.fromiter(map(_size_of, self._values), np.int64, self.count)
+
+    def part(self, start: int, stop: int) -> Column:
+        return type(self)(self._values[start:stop])
+
     def write(self, out: Encoder, depth: int) -> None:
         _start(out, depth, 2, "rows")
         with out.without_references():
             out.write_list(self._values, depth + 1)
+
+
+def form_of(dtype: str, shape: Sequence[int]) -> str:
+    """A description of tensors of one dtype and shape."""
+    return f"{dtype}{list(shape)}" if shape else dtype
+
+
+def tuple_form(forms: Sequence[str]) -> str:
+    """A description of tuples whose elements have these descriptions."""
+    if len(forms) > 1 and len({*forms}) == 1:
+        return f"tuple of {len(forms)} {forms[0]}"
+    return f"tuple of {', '.join(forms) or 'nothing'}"
+
+
+def _form_of(values: npt.NDArray[Any]) -> str:
+    dtype = dtypes.of_numpy(values.dtype)
+    assert dtype is not None
+    return form_of(dtype.name, values.shape[1:])
+
+
+def _sum(count: int, columns: Iterable[Column]) -> npt.NDArray[np.int64]:
+    sizes = np.zeros(count, np.int64)
+    for column in columns:
+        sizes += column.sizes()
+    return sizes
+
+
+def _size_of(value: Any) -> int:
+    """About how many bytes a value takes."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return len(value) + 1
+    if isinstance(value, Mapping):
+        return 1 + sum(map(_size_of, chain(value, value.values())))
+    if isinstance(value, (list, tuple)):
+        return 1 + sum(map(_size_of, value))
+    size = value.data.nbytes if isinstance(value, Raw) else getattr(value, "nbytes", 8)
+    return size if type(size) is int else 8
 
 
 def narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from .columns import Column
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
+    Decoded,
     bignum,
     check_length,
     dtype_name,
@@ -76,12 +77,6 @@ def value_of(
         raise located(fault, metadata, offset) from None
 
 
-class Decoded(NamedTuple):
-    """A value that is decoded already, in place of a node of the metadata."""
-
-    value: Any
-
-
 class Described(NamedTuple):
     """All of a tensor, a sequence of numbers or a byte string but its elements."""
 
@@ -119,6 +114,10 @@ class Resolver:
         self._repeated = 0
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
+
+    def release(self) -> None:
+        """Breaks the cycle of references to the reader of columns, which would keep the segment in memory."""
+        del self.columns
 
     def whole(self, tree: Any) -> Any:
         """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
@@ -282,13 +281,9 @@ class Resolver:
         try:
             return self.columns.groups(node.value)
         except Fault as fault:
-            # No path leads to a column, so the path of the error is that of the sequence.
+            # The path of the error is that of the sequence, as for rows.
             fault.steps = [(child, None) for child, _ in fault.at(0).steps]
             raise
-
-    def table(self, node: Tag) -> Table:
-        """Reads and checks columns, without making rows."""
-        return Table.of(self._groups(node))
 
     def item(self, node: Any) -> Any:
         """Decodes an item of a column of kind `rows`. There are no references in it (SPEC 3.1)."""
@@ -341,6 +336,15 @@ class Resolver:
             raise Fault(Damaged, f"{what}: expected a reference to bytes, found one to other data")
         assert found.buffer is not None
         return self._take(found.buffer, copy=False)
+
+    def length_of(self, node: Any, what: str) -> int:
+        """The length of a byte string, which can be in a buffer."""
+        if type(node) is bytes:
+            return len(node)
+        found = self._referred(node.value) if type(node) is Tag and node.tag == REFERENCE else None
+        if found is None or not found.is_bytes:
+            raise Fault(Damaged, f"{what}: expected bytes, found {kind_of(node)}")
+        return found.nbytes
 
     def _passed(self, number: int) -> object:
         """A placeholder for a buffer that is not read. It is unequal to everything else, and can be a key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cbor2
 import numpy as np
@@ -15,6 +15,12 @@ from .values import Tag
 
 # The class to which cbor2 decodes a map that is a key; it depends on the Python version.
 _FROZEN_MAP: Any = type(next(iter(cbor2.loads(b"\xa1\xa0\x00"))))
+
+
+class Decoded(NamedTuple):
+    """A value that is decoded already, in place of a node of the metadata."""
+
+    value: Any
 
 
 def passed_over(node: Any) -> Any:

@@ -9,17 +9,18 @@ import math
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cbor2
 import xxhash
 
+from .column_fields import Tree, field_tree, is_position
 from .column_reader import references_in
-from .decode import Decoded
+from .columns import ABSENT, Column
 from .errors import Mismatch, NotFound
-from .fields import bignum
-from .table import Table
+from .fields import Decoded, bignum
 from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, SOME
 from .values import Simple, Some, Tag
 
@@ -42,15 +43,48 @@ def _identity(key: Any) -> tuple[type, Any]:
     return type(key), key
 
 
+class Rows(Sequence[Any]):
+    """Rows that are stored as columns, in groups."""
+
+    groups: list[Column]
+
+    @abstractmethod
+    def field_names(self) -> Mapping[str, None]:
+        """The names of the fields of the rows."""
+
+    @abstractmethod
+    def value_of(self, columns: Levels) -> Any:
+        """The values of a column as an array or a list."""
+
+    @abstractmethod
+    def tensor_of(self, columns: Levels) -> Any:
+        """The column as a tensor; `None` if SPEC 5.10 does not say that it is one."""
+
+    @abstractmethod
+    def row_of(self, columns: Levels, row: int) -> Any:
+        """The value of a column in one row; `ABSENT` if the row has none."""
+
+
+#: A column: for each group, the part of the column there, or `None` if no row of the group has such a field.
+Levels = Sequence["Column | None"]
+
+
+class AtColumn(NamedTuple):
+    """A column, in place of a node of the metadata."""
+
+    rows: Rows
+    columns: Levels
+
+
 #: Reads columns: from their node, and the steps that lead to it.
-RowsOf = Callable[[Tag, "list[Step]"], Table]
+RowsOf = Callable[[Tag, "list[Step]"], Rows]
 
 
 def find(tree: Any, path: str, rows_of: RowsOf | None = None) -> tuple[Any, list[Step]]:
     """Returns the node at a path, and the steps that lead to it.
 
-    If the path leads into a row of columns, the node is the `Decoded` value, and the steps lead to the columns.
-    Without `rows_of`, no path leads there.
+    If the path leads into a row of columns, the node is the `Decoded` value, and the steps lead to the columns. If
+    it leads to a column, the node is `AtColumn`. Without `rows_of`, no path leads there.
 
     A path is dotted, as in `layers.3.weight`, or a JSON Pointer, as in `/layers/3/weight`. `NotFound` if there
     is no value at the path, or if there are several.
@@ -84,6 +118,8 @@ def _follow(
     if rows_of is not None and type(node) is Tag and node.tag == COLUMNS:
         trail, through, in_row = [*trail, *through], [], True
         node = rows_of(node, trail)
+    if isinstance(node, Rows):
+        yield from ((found, trail) for found in _columns(node, node.groups, names, dotted=dotted))
     # A key may contain dots, so one step can use several parts of the path.
     longest = len(names) if dotted and isinstance(node, Mapping) else 1
     for count in range(1, longest + 1):
@@ -92,9 +128,31 @@ def _follow(
             yield from _follow(node[key], names[count:], here, rows_of, dotted=dotted, in_row=in_row)
 
 
+def _columns(rows: Rows, columns: Levels, names: list[str], *, dotted: bool) -> Iterator[AtColumn | Decoded]:
+    """The columns, or values in columns, at a path that starts with the name of a field."""
+    for count in range(1, len(names) + 1 if dotted else 2):
+        name = ".".join(names[:count])
+        if is_position(name) or (columns is rows.groups and name not in rows.field_names()):
+            continue
+        found = [None if column is None else column.field(name) for column in columns]
+        if all(column is None for column in found):
+            continue
+        left = names[count:]
+        if not left:
+            yield AtColumn(rows, found)
+        elif len(left) == 1 and is_position(left[0]):
+            # `log.size.3` means the same as `log.3.size`.
+            for row in _keys(rows, left[0]):
+                value = rows.row_of(found, row)
+                if value is not ABSENT:
+                    yield Decoded(value)
+        else:
+            yield from _columns(rows, found, left, dotted=dotted)
+
+
 def _keys(node: Any, name: str) -> Iterator[Any]:
     """The keys of a map, or the positions in an array, that one component of a path names."""
-    if isinstance(node, (list, tuple, Table)):
+    if isinstance(node, (list, tuple, Rows)):
         # Only the form in which positions are written: without a sign or leading zeros.
         if name.isascii() and name.isdigit() and len(name) < 20 and str(number := int(name)) == name:
             yield from (number,) if number < len(node) else ()
@@ -181,25 +239,42 @@ class Place:
     """Where something is in a value. The path may be long, so it is written only when it is needed."""
 
     def __init__(
-        self, ambiguous: _Ambiguous, steps: tuple[str, ...], in_key: bool, in_columns: bool = False
+        self,
+        ambiguous: _Ambiguous,
+        steps: tuple[str, ...],
+        in_key: bool,
+        in_columns: bool = False,
+        fields: tuple[str, ...] = (),
     ) -> None:
-        self._ambiguous, self._steps = ambiguous, steps
+        self._ambiguous, self._steps, self._fields = ambiguous, steps, fields
         #: Whether it is inside a map key. No path leads there: the path has a `?` in place of the key.
         self.in_key = in_key
         #: Whether it is inside columns. The path is that of the sequence that the columns stand for.
         self.in_columns = in_columns
 
+    def column(self, fields: tuple[str, ...]) -> Place:
+        """The place of a column, by the names of the fields that lead from the sequence to it."""
+        return Place(self._ambiguous, self._steps, self.in_key, self.in_columns, fields)
+
     def path(self) -> str:
         """The path, which may lead to other values too."""
-        return self._ambiguous.written(self._steps)[0]
+        return self._ambiguous.written(self._steps, self._fields)[0]
 
     def unique_path(self) -> str:
         """The path; `Mismatch` if it leads to other values too."""
-        path, is_unique = self._ambiguous.written(self._steps)
+        path, is_unique = self._ambiguous.written(self._steps, self._fields)
         if not is_unique:
             what = "no path leads to this tensor: a key on the way occurs twice in its map"
             raise Mismatch(what, path=path)
         return path
+
+
+def places(tree: Any) -> Iterator[tuple[Place, Tag]]:
+    """Every tensor, sequence of numbers, byte string with a tag, and sequence in columns, with its place."""
+    ambiguous = _Ambiguous(tree)
+    for steps, node, in_key in _walk(tree, (), False):
+        if type(node) is Tag and (node.tag in PAYLOADS or node.tag == COLUMNS):
+            yield Place(ambiguous, steps, in_key), node
 
 
 def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
@@ -207,13 +282,13 @@ def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
 
     Of columns, only the references to buffers.
     """
-    ambiguous = _Ambiguous(tree)
-    for steps, node, in_key in _walk(tree, (), False):
-        if type(node) is Tag and node.tag in PAYLOADS:
-            yield Place(ambiguous, steps, in_key), node
-        elif type(node) is Tag and node.tag == COLUMNS:
-            for reference, _ in references_in(node.value):
-                yield Place(ambiguous, steps, in_key, in_columns=True), reference
+    for place, node in places(tree):
+        if node.tag != COLUMNS:
+            yield place, node
+            continue
+        place.in_columns = True
+        for reference, _ in references_in(node.value):
+            yield place, reference
 
 
 def _walk(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
@@ -263,14 +338,25 @@ class _Ambiguous:
         if self._dotted or self._columns:
             self._pointers, self._column_pointers = self._repeated(tree, dotted=False)
 
-    def written(self, steps: tuple[str, ...]) -> tuple[str, bool]:
-        """Writes a path: dotted if possible, else as a JSON Pointer. Also whether it leads to one value only."""
-        path = ".".join(steps)
-        is_repeated = self._has(self._dotted, path) or self._leads_to_row(self._columns, path, ".")
+    def written(self, steps: tuple[str, ...], fields: tuple[str, ...] = ()) -> tuple[str, bool]:
+        """Writes a path: dotted if possible, else as a JSON Pointer. Also whether it leads to one value only.
+
+        `steps` lead to a value, and `fields` from there to a column.
+        """
+        path = ".".join((*steps, *fields))
+        # The paths of columns start as the path of their sequence does, which has so many parts between dots.
+        own = len(".".join(steps).split(".")) if fields and steps else 0
+        is_repeated = (
+            self._has(self._dotted, path)
+            or self._leads_to_row(self._columns, path, ".", own)
+            # A field such as `3.x` of columns could be `x` of row 3.
+            or (bool(self._columns) and any(map(is_position, ".".join(fields).split("."))))
+        )
         if not path.startswith("/") and (path or not steps) and not is_repeated:
             return path, True
-        path = _pointer(steps)
-        is_repeated = self._has(self._pointers, path) or self._leads_to_row(self._column_pointers, path, "/")
+        path = _pointer((*steps, *fields))
+        own = len(steps) + 1 if fields else 0
+        is_repeated = self._has(self._pointers, path) or self._leads_to_row(self._column_pointers, path, "/", own)
         return path, not is_repeated
 
     def _has(self, hashes: set[bytes], path: str) -> bool:
@@ -280,8 +366,9 @@ class _Ambiguous:
         state.update(path.encode())
         return state.digest() in hashes
 
-    def _leads_to_row(self, hashes: set[bytes], path: str, separator: str) -> bool:
-        """Whether a path, of something that is not in columns, could lead into the rows of columns too.
+    def _leads_to_row(self, hashes: set[bytes], path: str, separator: str, own: int) -> bool:
+        """Whether a path could lead into the rows of other columns too. The first `own` parts of the path of a
+        column lead to its own sequence.
 
         The rows are not looked at: a path that starts as the path of columns does is not used.
         """
@@ -290,7 +377,7 @@ class _Ambiguous:
         state = self._empty.copy()
         for index, part in enumerate(path.split(separator)):
             if index:
-                if state.digest() in hashes:
+                if index != own and state.digest() in hashes:
                     return True
                 state.update(separator.encode())
             state.update(part.encode())
@@ -308,10 +395,21 @@ class _Ambiguous:
             (repeated if digest in seen else seen).add(digest)
             if type(node) is Tag and node.tag == COLUMNS:
                 columns.add(digest)
+                fields(field_tree(node.value), path, before)
             for name, item in _children(node):
-                deeper = path.copy()
-                deeper.update((before + name if dotted else _pointer((name,))).encode())
-                visit(item, deeper, ".")
+                visit(item, longer(path, name, before), ".")
+
+        def fields(tree: Tree, path: Any, before: str) -> None:
+            for name, inner in tree.items():
+                deeper = longer(path, name, before)
+                digest = deeper.digest()
+                (repeated if digest in seen else seen).add(digest)
+                fields(inner, deeper, ".")
+
+        def longer(path: Any, name: str, before: str) -> Any:
+            deeper = path.copy()
+            deeper.update((before + name if dotted else _pointer((name,))).encode())
+            return deeper
 
         visit(tree, self._empty, "")
         return repeated, columns
@@ -320,9 +418,15 @@ class _Ambiguous:
 def _has_odd_keys(node: Any) -> bool:
     """Whether some keys could make two paths equal: keys with dots, empty keys, or two with one component."""
     node, _ = inside(node)
+    if type(node) is Tag and node.tag == COLUMNS:
+        return _has_odd_fields(field_tree(node.value))
     if isinstance(node, Mapping):
         names = [*map(component, node)]
         if len({*names}) < len(names) or any(not name or "." in name for name in names):
             return True
         return any(map(_has_odd_keys, node.values()))
     return isinstance(node, (list, tuple)) and any(map(_has_odd_keys, node))
+
+
+def _has_odd_fields(tree: Tree) -> bool:
+    return any(not name or "." in name or _has_odd_fields(inner) for name, inner in tree.items())

@@ -69,7 +69,7 @@ class Salvage:
                 raise Limit(f"paths of tensors take more than {most} bytes")
             return info
 
-        listed = [counted(info) for info in self._segment.tensors()]
+        listed = [counted(info) for info in self._segment.tensors_outside_columns()]
         missing = [info for info in listed if not self._is_kept(info)]
         # Byte strings, and tensors in map keys, are not listed as tensors, but are reported if they are missing.
         # One place for each buffer is enough.

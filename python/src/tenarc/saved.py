@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import weakref
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
@@ -9,12 +11,13 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 import xxhash
 
-from . import paths
+from . import column_fields, paths
 from .convert import convert
-from .decode import Decoded, Described, Resolver
+from .decode import Described, Resolver
 from .directory import MAGIC
 from .dtypes import Payload
 from .errors import Damaged, Fault, Limit, Mismatch, NotFound, Torn, bounded_recursion
+from .fields import Decoded
 from .options import Limits
 from .segment import (
     HASH_ITEM,
@@ -28,6 +31,7 @@ from .segment import (
     record_length,
 )
 from .source import Source, SourceFile
+from .stored import Shared, StoredRows
 from .table import Table
 from .tags import COLUMNS
 from .tree import located, parse
@@ -48,8 +52,8 @@ class TensorInfo(NamedTuple):
     shape: tuple[int, ...]
     order: str
     nbytes: int
-    #: The number of the buffer that holds the elements; `None` if they are in the metadata. Equal tensors that
-    #: were saved with `dedup` share a buffer.
+    #: The number of the buffer that holds the elements and nothing else; `None` if they are in the metadata, or
+    #: are a column in several buffers. Equal tensors that were saved with `dedup` share a buffer.
     buffer: int | None = None
 
     @classmethod
@@ -172,7 +176,7 @@ class Segment:
         Sequences that are stored as columns are read as lists of rows; with `tables` as `Table`.
         """
         self._check_padding()
-        return convert(self._resolve(self._tree, [], Resolver.whole, owned=True, tables=tables), cls)
+        return convert(self._whole(owned=True, tables=tables), cls)
 
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
@@ -180,7 +184,10 @@ class Segment:
         Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
         are those of `load`.
         """
-        return convert(self._resolve(self._tree, [], Resolver.whole, owned=False, tables=tables), cls)
+        return convert(self._whole(owned=False, tables=tables), cls)
+
+    def _whole(self, *, owned: bool, tables: bool) -> Any:
+        return self.read(lambda resolver: resolver.whole(self._tree), [], owned=owned, tables=tables)
 
     @overload
     def get(self, path: str) -> Any | None: ...
@@ -192,25 +199,49 @@ class Segment:
             node, trail = self._find(path)
         except NotFound:
             return default
-        return self._resolve(node, trail, owned=False, prefix=path)
+        return self._value(node, trail, path)
 
     def __getitem__(self, path: str) -> Any:
-        """The value at a path, such as `layers.3.weight` or `/layers/3/weight`. Arrays are views."""
+        """The value at a path, such as `layers.3.weight` or `/layers/3/weight`. Arrays are views.
+
+        In a sequence that is stored as columns, `log.size` is the field `size` of all rows: an array, or a list
+        with `None` where there is no value.
+        """
         node, trail = self._find(path)
-        return self._resolve(node, trail, owned=False, prefix=path)
+        return self._value(node, trail, path)
+
+    def _value(self, node: Any, trail: list[paths.Step], path: str) -> Any:
+        if type(node) is paths.AtColumn:
+            return node.rows.value_of(node.columns)
+        if type(node) is Decoded:
+            return node.value
+        return self.read(lambda resolver: resolver.value(node), trail, prefix=path)
 
     def _find(self, path: str) -> tuple[Any, list[paths.Step]]:
         def rows_of(node: Tag, trail: list[paths.Step]) -> Table:
             # A caller that reads row after row by path should not make the reader check all rows each time.
             if self._rows is None or self._rows[0] is not node:
-                self._rows = node, self._resolve(node, trail, Resolver.table, owned=False, prefix=path)
+                # Not a reference to this segment, which would keep the file mapped until cycles are collected.
+                segment: Callable[[], Any] = weakref.ref(self)
+                rows = StoredRows(0, Shared(), lambda: (segment(), node, trail), path, tables=False)
+                self._rows = node, Table.of(rows.groups())
             return self._rows[1]
 
         return paths.find(self._tree, path, rows_of)
 
     def tensor(self, path: str) -> Any:
-        """The array at a path, as a view. `Mismatch` if the value there is not a tensor."""
+        """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
+
+        A column of several groups is a copy.
+        """
         node, trail = self._find(path)
+        if type(node) is paths.AtColumn:
+            tensor = node.rows.tensor_of(node.columns)
+            if tensor is None:
+                raise Mismatch(
+                    "expected a tensor, found a column of other values, or of several dtypes", path=path
+                )
+            return tensor
         if type(node) is Decoded:
             # It is in a row of columns.
             if isinstance(node.value, (np.ndarray, Raw)):
@@ -220,29 +251,69 @@ class Segment:
         found = self._describe(node, lambda: path) if type(node) is Tag else None
         if found is None or found.is_bytes:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
-        return self._resolve(node, trail + through, owned=False, prefix=path)
+        return self._value(node, trail + through, path)
 
     def table(self, path: str) -> Table:
-        """The sequence at a path as a `Table`, with views as arrays. `Mismatch` if it is not stored as columns."""
+        """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
+
+        Rows and columns are read, as views, when they are needed. As views do, the table stays valid after the
+        archive is closed, and keeps the file mapped.
+        """
         node, trail = self._find(path)
+        if type(node) is paths.AtColumn:
+            raise Mismatch("expected a sequence of rows, found a column, which a table of the rows has", path=path)
         node, through = paths.inside(node)
         if type(node) is not Tag or node.tag != COLUMNS:
             found = node.value if type(node) is Decoded else node
             raise Mismatch(f"expected columns, found {type(found).__name__}", path=path)
-        table: Table = self._resolve(node, trail + through, Resolver.table, owned=False, prefix=path, tables=True)
-        return table
+        segment = self.lasting()
+        return Table.of(StoredRows(0, Shared(), lambda: (segment, node, trail + through), path).groups())
+
+    def lasting(self) -> Segment:
+        """The same value, which can be read after the archive is closed, as views can."""
+        lasting = copy.copy(self)
+        lasting._source = self._source.share()
+        lasting._rows = None
+        return lasting
+
+    def rows(self) -> tuple[Any, list[paths.Step]]:
+        """The whole value in the metadata, without tags around it, and the steps to it."""
+        return paths.inside(self._tree)
 
     def tensors(self) -> Iterator[TensorInfo]:
-        """All tensors and sequences of numbers, in the order of the metadata.
+        """All tensors, sequences of numbers, and columns that are tensors, in the order of the metadata.
 
-        Tensors in map keys have no path, and are left out. What is in columns is left out too.
+        Tensors in map keys have no path, and are left out. So are tensors in columns of other kinds.
         """
-        for place, node in paths.payloads(self._tree):
-            if place.in_key or place.in_columns:
+        for place, node in paths.places(self._tree):
+            if place.in_key:
                 continue
-            found = self._describe(node, place.path)
-            if found is not None and not found.is_bytes:
-                yield TensorInfo.of(place.unique_path(), found)
+            if node.tag == COLUMNS:
+                yield from self._columns_of(node, place)
+            else:
+                yield from self._described(node, place)
+
+    def tensors_outside_columns(self) -> Iterator[TensorInfo]:
+        """All tensors and sequences of numbers that are not in columns."""
+        for place, node in paths.places(self._tree):
+            if not place.in_key and node.tag != COLUMNS:
+                yield from self._described(node, place)
+
+    def _described(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
+        found = self._describe(node, place.path)
+        if found is not None and not found.is_bytes:
+            yield TensorInfo.of(place.unique_path(), found)
+
+    def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
+        # Lengths of lists are read, so the resolver must not keep them.
+        resolver = Resolver(self, owned=False, limits=self._limits)
+        try:
+            found = column_fields.tensors_in(node.value, resolver)
+        except Fault as fault:
+            raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
+        for fields, tensor in found.items():
+            path = place.column(fields).unique_path()
+            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer)
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.
@@ -265,20 +336,20 @@ class Segment:
         except Fault as fault:
             raise fault.kind(fault.message, offset=self._metadata_at, path=path()) from None
 
-    def _resolve(
+    def read(
         self,
-        node: Any,
+        read: Callable[[Resolver], T],
         trail: list[paths.Step],
-        read: Callable[[Resolver, Any], Any] = Resolver.value,
         *,
-        owned: bool,
+        owned: bool = False,
         tables: bool = False,
         prefix: str = "",
-    ) -> Any:
+    ) -> T:
+        """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
         resolver = Resolver(self, owned=owned, limits=self._limits, tables=tables)
         try:
             with bounded_recursion():
-                return read(resolver, node)
+                return read(resolver)
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
@@ -286,6 +357,8 @@ class Segment:
             # A buffer is wrong or missing.
             error.path = error.path or prefix or None
             raise
+        finally:
+            resolver.release()
 
     @property
     def lengths(self) -> tuple[int, ...]:

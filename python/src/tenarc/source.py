@@ -29,6 +29,9 @@ class Source(Protocol):
     def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
         """Bytes as an array, a copy if `owned`. Also their hash, if it was computed while they were read."""
 
+    def share(self) -> Source:
+        """The same bytes. If they are mapped, they stay readable after this source is closed."""
+
     def close(self) -> None: ...
 
 
@@ -57,6 +60,9 @@ class MemorySource:
             return found, None
         copy = found.copy()
         return copy, xxhash.xxh3_64_digest(copy.data)
+
+    def share(self) -> MemorySource:
+        return MemorySource(self._memory)
 
     def close(self) -> None:
         """Unmaps the file. If there are still views of it, it is unmapped when the last of them is gone."""
@@ -94,6 +100,9 @@ class FileSource:
         # It takes the place of a view of a mapped file, which is read-only too.
         found.flags.writeable = False
         return found, None
+
+    def share(self) -> FileSource:
+        return self
 
     def _into(self, out: Payload, at: int, state: Any = None) -> Payload:
         view, done = out.data, 0
@@ -134,6 +143,9 @@ class Joined:
     def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
         return self._of(at, length).payload(at, length, owned)
 
+    def share(self) -> Joined:
+        return Joined(self._front.share(), self._whole)
+
     def close(self) -> None:
         self._front.close()
         self._whole.close()
@@ -153,6 +165,9 @@ class Front:
     def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
         check_range(self.length, at, length)
         return self._source.payload(at, length, owned)
+
+    def share(self) -> Front:
+        return Front(self._source.share(), self.length)
 
     def close(self) -> None:
         self._source.close()

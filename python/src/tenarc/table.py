@@ -1,48 +1,41 @@
-"""`Table`: a sequence of rows that is stored as columns (SPEC 3.1)."""
+"""`Table`: rows in columns (SPEC 3.1), also of several values that were saved under one name (5.11)."""
 
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes
-from .columns import (
-    ABSENT,
-    MAX_ROWS,
-    BoolColumn,
-    BytesColumn,
-    Column,
-    ItemColumn,
-    Lengths,
-    ListColumn,
-    NumberColumn,
-    OptionColumn,
-    StructColumn,
-    TensorColumn,
-    TextColumn,
-    TupleColumn,
-    UnitColumn,
-    integer_type,
-)
+from . import paths
+from .column_maker import column_of, groups_of
+from .columns import ABSENT, Column, StructColumn
 from .errors import Fault, Mismatch, NotFound, Unsupported, bounded_recursion
-from .values import Numbers, Some
+from .fields import Decoded
+from .values import Raw
+
+# Iterating makes so many rows at a time.
+_CHUNK = 4096
 
 
-class Table(Sequence[Any]):
+class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
     `Table([{"id": 1, "name": "a"}, ...])` and `Table({"id": array, "name": list})` make a table to be written.
     Where a value holds a `Table`, its rows are written as columns. Reading gives tables instead of lists with
     `tables=True`.
 
-    A table is a sequence of rows: `table[3]` makes a dict of row 3. `table["id"]` is a column.
+    A table is a sequence of rows: `table[3]` makes a dict of row 3, and `table[3:5]` a list of dicts.
+    `table["id"]` is a column, and `table["at.x"]` a column in a column. Iterating makes some thousand rows at a
+    time.
+
+    The tables that `Archive.table` and `Segment.table` give read columns and rows when they are needed. A column
+    is read without the other columns, and a row with the group of rows that it is in. Errors in the file are
+    raised then.
     """
 
     def __init__(self, data: Iterable[Any] | Mapping[str, Any]) -> None:
@@ -51,13 +44,12 @@ class Table(Sequence[Any]):
             self._add_columns(data)
         else:
             rows = list(data)
-            for start in range(0, len(rows), MAX_ROWS):
-                self.groups.append(_column_of(rows[start : start + MAX_ROWS]))
+            self.groups += groups_of(len(rows), lambda start, stop: column_of(rows[start:stop]))
         self._index()
 
     @classmethod
     def of(cls, groups: Iterable[Column]) -> Table:
-        """A table of groups that have been checked."""
+        """A table of groups that have been checked, or are checked when they are read."""
         table = cls(())
         table.groups = [group for group in groups if group.count]
         table._index()
@@ -74,14 +66,18 @@ class Table(Sequence[Any]):
         for name, found in counts.items():
             if found != count:
                 raise Unsupported(f"columns of one length: expected {count} rows, found {found} in {name!r:.80}")
-        for start in range(0, count, MAX_ROWS):
-            stop = min(start + MAX_ROWS, count)
-            fields = {name: _column_of(values[start:stop]) for name, values in columns.items()}
-            self.groups.append(StructColumn(stop - start, fields))
+
+        def struct(start: int, stop: int) -> Column:
+            return StructColumn(
+                stop - start, {name: column_of(values[start:stop]) for name, values in columns.items()}
+            )
+
+        self.groups += groups_of(count, struct)
 
     def _index(self) -> None:
         # The number of the first row of each group, and at last the number of rows.
         self._starts = list(accumulate((group.count for group in self.groups), initial=0))
+        self._names: dict[str, None] | None = None
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -91,14 +87,13 @@ class Table(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         for group in self.groups:
-            yield from _rows(group, 0, group.count)
+            column = group.loaded()
+            for start in range(0, group.count, _CHUNK):
+                yield from _rows(column, start, min(start + _CHUNK, group.count))
 
     def rows(self) -> list[Any]:
         """All rows, as a list of dicts: what reading gives without `tables=True`."""
-        rows: list[Any] = []
-        for group in self.groups:
-            rows += _rows(group, 0, group.count)
-        return rows
+        return self[:]
 
     @overload
     def __getitem__(self, key: int) -> Any: ...
@@ -109,50 +104,125 @@ class Table(Sequence[Any]):
     def __getitem__(self, key: Any) -> Any:
         """A row, a list of rows, or a column.
 
-        The column of numbers, bools or tensors is one numpy array. If some rows have no number or bool, it is a
-        masked array. The column of structs is a `Table`. Any other column is a list of values, with `None` for no
-        value.
+        The column of numbers, bools or tensors is one numpy array. So is one of lists of one length, or of tuples
+        of numbers of one dtype. If some rows have no number or bool, it is a masked array. A column of tensors of
+        a dtype that numpy lacks is a `Raw`. The column of structs is a `Table`. Any other column is a list of
+        values, with `None` for no value.
+
+        Text that is not the name of a column is a path, such as `at.x`, `3.at` or `at.3`.
         """
         if isinstance(key, str):
             return self._column(key)
         if isinstance(key, slice):
-            return [self[row] for row in range(*key.indices(len(self)))]
+            start, stop, step = key.indices(len(self))
+            return self._slice(start, stop) if step == 1 else [self[row] for row in range(start, stop, step)]
         row = operator.index(key)
         if row < 0:
             row += len(self)
         if not 0 <= row < len(self):
             raise IndexError(f"the table has {len(self)} rows, there is no row {operator.index(key)}")
-        number = bisect.bisect_right(self._starts, row) - 1
-        row -= self._starts[number]
+        number, row = self._place(row)
         return _rows(self.groups[number], row, row + 1)[0]
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """The number of the group of a row, and the number of the row in it."""
+        number = bisect.bisect_right(self._starts, row) - 1
+        return number, row - self._starts[number]
+
+    def _slice(self, start: int, stop: int) -> list[Any]:
+        rows: list[Any] = []
+        while start < stop:
+            number, first = self._place(start)
+            group = self.groups[number]
+            last = min(first + stop - start, group.count)
+            rows += _rows(group, first, last)
+            start += last - first
+        return rows
 
     def names(self) -> list[str]:
         """The names of the columns. The elements of tuples are named by their positions."""
-        return list(dict.fromkeys(name for group in self.groups for name in _fields(group) or ()))
+        return list(self.field_names())
+
+    def field_names(self) -> Mapping[str, None]:
+        if self._names is None:
+            self._names = dict.fromkeys(name for group in self.groups for name in group.names())
+        return self._names
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
+
+        Descriptions that differ between the groups are joined by `or`. Columns are not read for this.
+        """
+        found: dict[str, dict[str, None]] = {name: {} for name in self.names()}
+        for group in self.groups:
+            for name, forms in found.items():
+                column = group.field(name)
+                forms["null" if column is None else column.form()] = None
+        return {name: " or ".join(forms) for name, forms in found.items()}
 
     def columns(self) -> dict[str, Any]:
         """All columns by name, each with one dimension, so that `pandas.DataFrame(table.columns())` works.
 
-        Tensors and structs are lists of their rows.
+        A column that has more dimensions, or whose rows are structs, is a list of the values in the rows.
         """
-        columns = {}
+        columns: dict[str, Any] = {}
         for name in self.names():
-            column = self[name]
-            flat = isinstance(column, np.ndarray) and column.ndim == 1
-            columns[name] = column if flat else list(column)
+            pieces = [piece.loaded() for piece in self._pieces(name)]
+            array = _joined(pieces)
+            columns[name] = _listed(pieces) if array is None or array.ndim > 1 else array
         return columns
 
     def _column(self, name: str) -> Any:
+        if name not in self.field_names():
+            try:
+                found, _ = paths.find(self, name)
+            except NotFound:
+                raise NotFound(f"the table has no column {name!r:.80}") from None
+            if type(found) is paths.AtColumn:
+                return found.rows.value_of(found.columns)
+            return found.value if type(found) is Decoded else found
+        pieces = self._pieces(name)
+        if all(piece.is_table() for piece in pieces):
+            tensor = _tensor(pieces)
+            return Table.of(pieces) if tensor is None else tensor
+        pieces = [piece.loaded() for piece in pieces]
+        for whole in (_tensor(pieces), _joined(pieces)):
+            if whole is not None:
+                return whole
+        return _listed(pieces)
+
+    def _pieces(self, name: str) -> list[Column]:
         pieces: list[Column] = []
-        if name not in self.names():
-            raise NotFound(f"the table has no column {name!r:.80}")
         for group in self.groups:
-            fields = _fields(group)
-            if fields is None:
+            if not [*group.names()] and not group.is_table():
                 what = "columns: the rows are not all structs or tuples; `rows` reads them"
                 raise Mismatch(what)
-            pieces.append(fields[name] if name in fields else ItemColumn([None] * group.count))
-        return _gathered(pieces)
+            pieces.append(group.field(name) or group.missing())
+        return pieces
+
+    def value_of(self, columns: paths.Levels) -> Any:
+        pieces = self._whole(columns)
+        tensor = _tensor(pieces)
+        if tensor is not None:
+            return tensor
+        array = _joined(pieces)
+        return _listed(pieces) if array is None or np.ma.isMaskedArray(array) else array
+
+    def tensor_of(self, columns: paths.Levels) -> Any:
+        return _tensor(self._whole(columns))
+
+    def _whole(self, columns: paths.Levels) -> list[Column]:
+        """The parts of a column in all groups."""
+        return [
+            group.missing() if column is None else column.loaded()
+            for group, column in zip(self.groups, columns, strict=True)
+        ]
+
+    def row_of(self, columns: paths.Levels, row: int) -> Any:
+        number, row = self._place(row)
+        column = columns[number]
+        return ABSENT if column is None else _rows(column, row, row + 1)[0]
 
 
 def _rows(group: Column, start: int, stop: int) -> list[Any]:
@@ -163,28 +233,35 @@ def _rows(group: Column, start: int, stop: int) -> list[Any]:
         raise fault.kind(fault.message) from None
 
 
-def _fields(group: Column) -> Mapping[str, Column] | None:
-    if isinstance(group, StructColumn):
-        return group.fields
-    if isinstance(group, TupleColumn):
-        return {str(index): column for index, column in enumerate(group.columns)}
-    return None
-
-
-def _gathered(pieces: list[Column]) -> Any:
-    """The column of several groups as one array, table or list."""
-    if all(isinstance(piece, (StructColumn, TupleColumn)) for piece in pieces):
-        return Table.of(pieces)
-    joined = _joined([piece.array() for piece in pieces])
-    if joined is not None:
-        return joined
+def _listed(pieces: list[Column]) -> list[Any]:
+    """The values of a column in all rows."""
     return [None if row is ABSENT else row for piece in pieces for row in _rows(piece, 0, piece.count)]
 
 
-def _joined(arrays: list[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
-    """The arrays as one; `None` if no dtype holds the elements of all of them exactly."""
+def _tensor(pieces: list[Column]) -> npt.NDArray[Any] | Raw | None:
+    """The column of several groups as one tensor; `None` if SPEC 5.10 does not say that it is one."""
+    found: list[Any] = []
+    for piece in pieces:
+        tensor = piece.tensor()
+        if tensor is None:
+            return None
+        if found and (tensor.dtype, tensor.shape[1:]) != (found[0].dtype, found[0].shape[1:]):
+            return None
+        found.append(tensor)
+    if len(found) < 2:
+        return found[0] if found else None
+    arrays = [tensor.data if isinstance(tensor, Raw) else tensor for tensor in found]
+    joined: npt.NDArray[Any] = np.concatenate(arrays)
+    if not isinstance(found[0], Raw):
+        return joined
+    return Raw(found[0].dtype, (sum(tensor.shape[0] for tensor in found), *found[0].shape[1:]), joined)
+
+
+def _joined(pieces: list[Column]) -> npt.NDArray[Any] | None:
+    """The column of several groups as one array; `None` if no dtype holds the elements of all of them exactly."""
+    arrays = [piece.array() for piece in pieces]
     found = [array for array in arrays if array is not None]
-    if len(found) < len(arrays) or len({array.shape[1:] for array in found}) > 1:
+    if not found or len(found) < len(arrays) or len({array.shape[1:] for array in found}) > 1:
         return None
     if len(found) == 1:
         return found[0]
@@ -200,81 +277,3 @@ def _joined(arrays: list[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
     is_masked = any(map(np.ma.isMaskedArray, found))
     converted = [array.astype(wanted, copy=False) for array in found]
     return np.ma.concatenate(converted) if is_masked else np.concatenate(converted)  # type: ignore[no-untyped-call]
-
-
-def _column_of(values: Any) -> Column:
-    """The column for values of a caller: an array, or a list."""
-    if isinstance(values, np.ndarray):
-        if np.ma.isMaskedArray(values) and values.ndim == 1:
-            mask = np.ma.getmaskarray(values)
-            return OptionColumn(~mask, _column_of(values.compressed()))
-        column = _column_of_array(np.asarray(values))
-        if column is not None:
-            return column
-        values = values.tolist() if values.dtype.kind in "OUS" else list(values)
-    kinds = set(map(type, values))
-    if type(None) in kinds:
-        # The column has the content of each `Some`; around any other value, `Some` has no effect.
-        some = [value.value if type(value) is Some else value for value in values if value is not None]
-        bits = np.fromiter((value is not None for value in values), np.bool_, len(values))
-        return OptionColumn(bits, _column_of(some))
-    if len(kinds) != 1:
-        return ItemColumn(values) if kinds else UnitColumn(0)
-    (kind,) = kinds
-    return _column_of_kind(kind, values) or ItemColumn(values)
-
-
-def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
-    """The column for values that all have this type; `None` if no other than `rows` fits."""
-    if kind is bool:
-        return BoolColumn(np.array(values))
-    if kind is int:
-        dtype = integer_type(min(values), max(values))
-        return None if dtype is None else NumberColumn(np.array(values, dtype))
-    if kind is float:
-        return NumberColumn(np.array(values))
-    if kind is str:
-        try:
-            encoded = [value.encode() for value in values]
-        except UnicodeEncodeError:
-            return None
-        return TextColumn(Lengths.of(encoded), b"".join(encoded))
-    if kind is bytes:
-        return BytesColumn(Lengths.of(values), b"".join(values))
-    if kind is dict:
-        names = tuple(values[0])
-        if names and all(type(name) is str for name in names) and {*map(tuple, values)} == {names}:
-            return StructColumn(len(values), {name: _column_of([row[name] for row in values]) for name in names})
-        return None
-    if kind in (list, tuple):
-        return ListColumn(Lengths.of(values), _column_of([item for row in values for item in row]))
-    if dataclasses.is_dataclass(kind) and dataclasses.fields(kind):
-        names = tuple(field.name for field in dataclasses.fields(kind))
-        return StructColumn(
-            len(values), {name: _column_of([getattr(row, name) for row in values]) for name in names}
-        )
-    if issubclass(kind, np.generic):
-        return _column_of_array(np.array(values))
-    if kind is Numbers and {(value.ndim, value.dtype) for value in values} == {(1, values[0].dtype)}:
-        column = _column_of_array(np.concatenate([value.view(np.ndarray) for value in values]))
-        return ListColumn(Lengths.of(values), column) if isinstance(column, NumberColumn) else None
-    if kind is np.ndarray and {(value.shape, value.dtype) for value in values} == {
-        (values[0].shape, values[0].dtype)
-    }:
-        is_tensor = all(dtypes.order_of(value) == "C" for value in values) and values[0].size
-        known = dtypes.of_numpy(values[0].dtype)
-        return TensorColumn(np.stack(values)) if is_tensor and known else None
-    return None
-
-
-def _column_of_array(values: npt.NDArray[Any]) -> Column | None:
-    """The column for an array whose rows are numbers, bools or tensors."""
-    known = dtypes.of_numpy(values.dtype)
-    if known is None or (values.ndim > 1 and 0 in values.shape[1:]):
-        return None
-    if values.ndim == 1:
-        if values.dtype.kind == "b":
-            return BoolColumn(values)
-        if known.tag is not None and not known.is_complex:
-            return NumberColumn(values)
-    return TensorColumn(values)

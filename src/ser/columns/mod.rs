@@ -40,10 +40,16 @@ const ROOM: usize = 1 << 10;
 /// Longer tensors are not copied into columns.
 const SMALL_TENSOR: usize = 16 << 10;
 
-/// Whether a sequence of this length may be written as columns.
+/// Whether a sequence of this length, which comes next, may be written as columns.
 #[inline(always)]
-pub fn is_long_enough(len: Option<usize>) -> bool {
-    len.is_none_or(|len| len >= MIN_ROWS)
+pub fn are_possible<O: Target>(writer: &Writer<O>, len: Option<usize>) -> bool {
+    writer.options.columns
+        && (len.is_none_or(|len| len >= MIN_ROWS) || len != Some(0) && is_table(writer))
+}
+
+#[inline(never)]
+fn is_table<O: Target>(writer: &Writer<O>) -> bool {
+    writer.options.tables && writer.sink.position() == 0
 }
 
 /// A sequence that is written as columns.

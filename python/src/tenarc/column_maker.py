@@ -1,0 +1,189 @@
+"""Makes columns of the values of a caller (SPEC 3.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import dtypes
+from .columns import (
+    MAX_ROWS,
+    BoolColumn,
+    BytesColumn,
+    Column,
+    ItemColumn,
+    Lengths,
+    ListColumn,
+    NumberColumn,
+    OptionColumn,
+    PresentColumn,
+    StructColumn,
+    TensorColumn,
+    TextColumn,
+    UnitColumn,
+    integer_type,
+)
+from .values import Numbers, Some
+
+#: A group ends when its rows have this many bytes.
+_MAX_BYTES = 16 << 20
+# So many keys can be missing in some rows in any case.
+_FEW = 64
+
+
+def groups_of(count: int, make: Callable[[int, int], Column]) -> Iterator[Column]:
+    """Divides rows into groups. `make` makes the column of some of the rows."""
+    start = 0
+    while start < count:
+        stop = min(start + MAX_ROWS, count)
+        column = make(start, stop)
+        first = 0
+        for last in _full(column.sizes()):
+            yield column.part(first, last) if last - first < column.count else column
+            first = last
+        if first == 0 or stop == count:
+            if first < column.count:
+                yield column.part(first, column.count) if first else column
+            first = column.count
+        # The rows after the last full group are the start of the next one.
+        start += first
+
+
+def _full(sizes: npt.NDArray[np.int64]) -> Iterator[int]:
+    """The number of rows at the end of each group that is full."""
+    ends = np.cumsum(sizes)
+    before = 0
+    while len(ends) and int(ends[-1]) - before >= _MAX_BYTES:
+        last = int(np.searchsorted(ends, before + _MAX_BYTES))
+        before = int(ends[last])
+        yield last + 1
+
+
+def column_of(values: Any) -> Column:
+    """The column for some values: an array, or a list."""
+    if isinstance(values, np.ndarray):
+        if np.ma.isMaskedArray(values) and values.ndim == 1:
+            mask = np.ma.getmaskarray(values)
+            return OptionColumn(~mask, column_of(values.compressed()))
+        column = _column_of_array(np.asarray(values))
+        if column is not None:
+            return column
+        values = values.tolist() if values.dtype.kind in "OUS" else list(values)
+    kinds = set(map(type, values))
+    if type(None) in kinds:
+        # The column has the content of each `Some`; around any other value, `Some` has no effect.
+        some = [value.value if type(value) is Some else value for value in values if value is not None]
+        bits = np.fromiter((value is not None for value in values), np.bool_, len(values))
+        return OptionColumn(bits, column_of(some))
+    if len(kinds) != 1:
+        return ItemColumn(values) if kinds else UnitColumn(0)
+    (kind,) = kinds
+    return _column_of_kind(kind, values) or ItemColumn(values)
+
+
+def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
+    """The column for values that all have this type; `None` if no other than `rows` fits."""
+    if kind is bool:
+        return BoolColumn(np.array(values))
+    if kind is int:
+        dtype = integer_type(min(values), max(values))
+        return None if dtype is None else NumberColumn(np.array(values, dtype))
+    if kind is float:
+        return NumberColumn(np.array(values))
+    if kind is str:
+        try:
+            encoded = [value.encode() for value in values]
+        except UnicodeEncodeError:
+            return None
+        return TextColumn(Lengths.of(encoded), b"".join(encoded))
+    if kind is bytes:
+        return BytesColumn(Lengths.of(values), b"".join(values))
+    if kind is dict:
+        return _column_of_dicts(values)
+    if kind in (list, tuple):
+        return ListColumn(Lengths.of(values), column_of([item for row in values for item in row]))
+    if dataclasses.is_dataclass(kind) and dataclasses.fields(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        return StructColumn(
+            len(values), {name: column_of([getattr(row, name) for row in values]) for name in names}
+        )
+    if issubclass(kind, np.generic):
+        return _column_of_array(np.array(values))
+    if kind is Numbers and {(value.ndim, value.dtype) for value in values} == {(1, values[0].dtype)}:
+        column = _column_of_array(np.concatenate([value.view(np.ndarray) for value in values]))
+        return ListColumn(Lengths.of(values), column) if isinstance(column, NumberColumn) else None
+    if kind is np.ndarray and {(value.shape, value.dtype) for value in values} == {
+        (values[0].shape, values[0].dtype)
+    }:
+        is_tensor = all(dtypes.order_of(value) == "C" for value in values) and values[0].size
+        known = dtypes.of_numpy(values[0].dtype)
+        return TensorColumn(np.stack(values)) if is_tensor and known else None
+    return None
+
+
+def _column_of_array(values: npt.NDArray[Any]) -> Column | None:
+    """The column for an array whose rows are numbers, bools or tensors."""
+    known = dtypes.of_numpy(values.dtype)
+    if known is None or (values.ndim > 1 and 0 in values.shape[1:]):
+        return None
+    if values.ndim == 1:
+        if values.dtype.kind == "b":
+            return BoolColumn(values)
+        if known.tag is not None and not known.is_complex:
+            return NumberColumn(values)
+    return TensorColumn(values)
+
+
+def _column_of_dicts(rows: list[dict[Any, Any]]) -> Column | None:
+    """The column for dicts with text as keys; `None` if they cannot be structs."""
+    orders = Counter(map(tuple, rows))
+    names = _merged(orders, len(rows))
+    if not names:
+        return None
+    fields: dict[str, Column] = {}
+    for name in names:
+        if len(orders) == 1:
+            fields[name] = column_of([row[name] for row in rows])
+            continue
+        bits = np.fromiter((name in row for row in rows), np.bool_, len(rows))
+        column = column_of([row[name] for row in rows if name in row])
+        fields[name] = column if bits.all() else PresentColumn(bits, column)
+    return StructColumn(len(rows), fields)
+
+
+def _merged(orders: Counter[tuple[Any, ...]], count: int) -> list[str]:
+    """All keys in an order that keeps the order in every row. None if there is no such order, or if the bits that
+    say which keys a row has would take more bytes than the keys."""
+    occurrences: Counter[Any] = Counter()
+    for order, times in orders.items():
+        occurrences.update(dict.fromkeys(order, times))
+    if not all(type(name) is str for name in occurrences):
+        return []
+    optional = sum(times < count for times in occurrences.values())
+    if optional > _FEW:
+        # Perhaps the keys are not fields: each of them would take bits for all rows.
+        keys_take = sum(times * len(name) for name, times in occurrences.items())
+        if optional * (count // 8) > keys_take:
+            return []
+    names: list[str] = []
+    known: set[str] = set()
+    for order in sorted(orders, key=len, reverse=True):
+        if known.issuperset(order):
+            continue
+        known.update(order)
+        at = len(names)
+        for name in reversed(order):
+            if name in names:
+                at = names.index(name)
+            else:
+                names.insert(at, name)
+    for order in orders:
+        there = {*order}
+        if tuple(name for name in names if name in there) != order:
+            return []
+    return names

@@ -1,0 +1,347 @@
+"""Rows and columns of a saved value that are read when they are needed, each without the others.
+
+A group is read and checked as a whole before one of its rows is given (SPEC 3.1). A column is read without the
+other columns of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from . import column_fields, dtypes
+from .column_maker import column_of
+from .column_reader import MAX_EMPTY, counts_of
+from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
+from .errors import Fault, Limit, Mismatch
+from .paths import Step, inside
+from .tags import COLUMNS, REFERENCE
+from .values import Tag
+
+if TYPE_CHECKING:
+    from .decode import Resolver
+    from .encode import Encoder
+    from .saved import Segment
+
+T = TypeVar("T")
+
+
+class Shared:
+    """What the sequences of one table have in common: the group that was read last, and a limit.
+
+    The limit is for rows for which the archive has no bytes: rows of columns without content, and rows that do not
+    have a field that is asked for. A short input can announce any number of them.
+    """
+
+    def __init__(self) -> None:
+        # Kept because callers often read row after row. The numbers of sequence and group, and the group.
+        self._last: tuple[tuple[int, int], Column] | None = None
+        self._allowed = MAX_EMPTY
+        self._counts: dict[tuple[int, int, str], int] = {}
+        self._total = 0
+
+    def loaded(self, place: tuple[int, int], read: Callable[[], Column]) -> Column:
+        """A whole group. The last one is kept."""
+        if self._last is None or self._last[0] != place:
+            self._last = None
+            self._last = place, read()
+        return self._last[1]
+
+    def add_bytes(self, count: int) -> None:
+        """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
+        self._allowed += 8 * count
+
+    def count(self, place: tuple[int, int, str], rows: int) -> None:
+        """Counts rows at a place; those that are counted there already are not counted again."""
+        more = max(rows - self._counts.get(place, 0), 0)
+        if more:
+            self._counts[place] = rows
+            self._total += more
+        if self._total > self._allowed:
+            raise Fault(Limit, f"more than {self._allowed} rows without content")
+
+
+class StoredRows:
+    """The sequence that a saved value is, or that is in it.
+
+    `at` opens the segment, which may be read again each time, and finds the sequence in it. With `tables`, columns
+    inside the rows are read as tables too.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        shared: Shared,
+        at: Callable[[], tuple[Segment, Any, list[Step]]],
+        path: str = "",
+        *,
+        tables: bool = True,
+    ) -> None:
+        self._number = number
+        self._shared = shared
+        self._at = at
+        self._path = path
+        self._tables = tables
+
+    def groups(self) -> list[Column]:
+        """The groups of rows. Nothing but their numbers of rows is read."""
+        segment, node, trail = self._at()
+        self._shared.add_bytes(len(segment.header.metadata) + sum(segment.lengths))
+        if type(node) is Tag and node.tag == COLUMNS:
+            counts = segment.read(lambda _: counts_of(node.value), [*trail, Step(node, None)], prefix=self._path)
+            return [StoredGroup(self, index, count) for index, count in enumerate(counts) if count]
+        if isinstance(node, (list, tuple)):
+            starts = range(0, len(node), MAX_ROWS)
+            return [
+                StoredSlice(self, index, min(len(node) - start, MAX_ROWS)) for index, start in enumerate(starts)
+            ]
+        count = self._count_of_numbers(segment, node, trail)
+        return [StoredGroup(self, 0, count)] if count else []
+
+    def _count_of_numbers(self, segment: Segment, node: Any, trail: list[Step]) -> int:
+        """The length of a packed sequence."""
+        is_numbers = type(node) is Tag and (
+            node.tag in dtypes.BY_TAG
+            or (node.tag == REFERENCE and isinstance(node.value, (list, tuple)) and len(node.value) == 2)
+        )
+        if not is_numbers:
+            where = f" in segment {segment.number}"
+            raise Mismatch(f"expected a sequence, found {_kind_of(node)}{where}", path=self._path or None)
+        found = segment.read(lambda resolver: resolver.describe(node), trail, prefix=self._path)
+        assert found is not None
+        return found.shape[0]
+
+    def group(self, index: int) -> Any:
+        """The column of a group in the metadata."""
+        _, node, _ = self._at()
+        return node.value[2 * index + 1] if node.tag == COLUMNS else node
+
+    def trail(self, index: int) -> list[Step]:
+        """The steps to the column of a group."""
+        _, node, trail = self._at()
+        return [*trail, Step(node, None), Step(node.value, 2 * index + 1)] if node.tag == COLUMNS else trail
+
+    def items(self, index: int) -> tuple[Sequence[Any], list[tuple[Step, ...]]]:
+        """Some of the rows of an array in the metadata, and the steps to each."""
+        _, node, trail = self._at()
+        rows = range(index * MAX_ROWS, min((index + 1) * MAX_ROWS, len(node)))
+        return [node[row] for row in rows], [(*trail, Step(node, row)) for row in rows]
+
+    def loaded(self, index: int, read: Callable[[], Column]) -> Column:
+        """A whole group, which may have been read already."""
+        return self._shared.loaded((self._number, index), read)
+
+    def read(self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T]) -> T:
+        """Reads something in a group. The steps to it are for errors."""
+        segment, _, _ = self._at()
+
+        def counted(resolver: Resolver) -> T:
+            try:
+                found = read(resolver)
+                self._shared.count((self._number, index, ""), resolver.columns.empty)
+                return found
+            except Fault as fault:
+                fault.steps = [(child, None) for child, _ in fault.steps]
+                raise
+
+        return segment.read(counted, list(trail), tables=self._tables, prefix=self._path)
+
+    def count_missing(self, index: int, count: int) -> None:
+        """Counts rows that do not have a field."""
+        self.read(index, (), lambda _: self._shared.count((self._number, index, "missing"), count))
+
+
+def _kind_of(node: Any) -> str:
+    if isinstance(node, Mapping):
+        return "a map"
+    return f"tag {node.tag}" if type(node) is Tag else f"{type(node).__name__} {node!r:.40}"
+
+
+class _Stored(BaseColumn):
+    """What stored columns and rows have in common: most questions are answered by reading them."""
+
+    def __init__(self, source: StoredRows, index: int, count: int) -> None:
+        self.count = count
+        self._source, self._index = source, index
+
+    def loaded(self) -> Column:
+        raise NotImplementedError
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        return self.loaded().rows(start, stop)
+
+    def tensor(self) -> Any:
+        return self.loaded().tensor()
+
+    def array(self) -> npt.NDArray[Any] | None:
+        return self.loaded().array()
+
+    def sizes(self) -> npt.NDArray[np.int64]:
+        return self.loaded().sizes()
+
+    def part(self, start: int, stop: int) -> Column:
+        return self.loaded().part(start, stop)
+
+    def write(self, out: Encoder, depth: int) -> None:
+        self.loaded().write(out, depth)
+
+    def missing(self) -> Column:
+        self._source.count_missing(self._index, self.count)
+        return UnitColumn(self.count)
+
+
+class StoredColumn(_Stored):
+    """A column in the metadata."""
+
+    def __init__(
+        self,
+        source: StoredRows,
+        index: int,
+        count: int,
+        node: Any = None,
+        trail: Sequence[Step] = (),
+        *,
+        in_struct: bool = False,
+    ) -> None:
+        super().__init__(source, index, count)
+        self._node, self._trail, self._in_struct = node, trail, in_struct
+
+    def node(self) -> Any:
+        return self._node
+
+    def trail(self) -> Sequence[Step]:
+        return self._trail
+
+    def loaded(self) -> Column:
+        node = self.node()
+        return self._source.read(
+            self._index,
+            self.trail(),
+            lambda resolver: resolver.columns.column(node, self.count, in_struct=self._in_struct),
+        )
+
+    def names(self) -> Iterable[str]:
+        return column_fields.names_of(self.node())
+
+    def is_table(self) -> bool:
+        return column_fields.is_table(self.node())
+
+    def tensor(self) -> Any:
+        is_struct = self.is_table() and column_fields.kind_name(self.node()) is None
+        return None if is_struct else self.loaded().tensor()
+
+    def form(self) -> str:
+        node = self.node()
+        return self._source.read(self._index, self.trail(), lambda resolver: column_fields.form(node, resolver))
+
+    def field(self, name: str) -> Column | None:
+        node = self.node()
+        if isinstance(node, Mapping):
+            return self._inside(node[name], [Step(node, name)], in_struct=True) if name in node else None
+        if name not in self.names():
+            return None
+        kind = column_fields.kind_name(node)
+        if kind == "tuple":
+            return self._inside(node[1][int(name)], [Step(node, 1), Step(node[1], int(name))])
+        if kind in ("option", "present"):
+            bits = self._source.read(
+                self._index,
+                [*self.trail(), Step(node, 1)],
+                lambda resolver: resolver.columns.bits(node[1], self.count),
+            )
+            column = self._inside(node[2], [Step(node, 2)], int(np.count_nonzero(bits))).field(name)
+            return None if column is None else GapColumn(bits, column)
+        return self.loaded().field(name)
+
+    def _inside(
+        self, node: Any, steps: list[Step], count: int | None = None, *, in_struct: bool = False
+    ) -> StoredColumn:
+        """A column in this one."""
+        count = self.count if count is None else count
+        trail = [*self.trail(), *steps]
+        return StoredColumn(self._source, self._index, count, node, trail, in_struct=in_struct)
+
+
+class StoredGroup(StoredColumn):
+    """The column of a whole group. Its metadata is read again when it is needed."""
+
+    def node(self) -> Any:
+        return self._source.group(self._index)
+
+    def trail(self) -> Sequence[Step]:
+        return self._source.trail(self._index)
+
+    def loaded(self) -> Column:
+        return self._source.loaded(self._index, super().loaded)
+
+
+class StoredItems(_Stored):
+    """Values of an array in the metadata, or the values of one field in them."""
+
+    def __init__(
+        self, source: StoredRows, index: int, nodes: Sequence[Any], trails: Sequence[Sequence[Step]]
+    ) -> None:
+        super().__init__(source, index, len(nodes))
+        self._nodes, self._trails = nodes, trails
+
+    def _items(self) -> tuple[Sequence[Any], Sequence[Sequence[Step]]]:
+        return self._nodes, self._trails
+
+    def rows(self, start: int, stop: int) -> list[Any]:
+        nodes, trails = self._items()
+        return [self._value(nodes[row], trails[row]) for row in range(start, stop)]
+
+    def _value(self, node: Any, trail: Sequence[Step]) -> Any:
+        if node is ABSENT:
+            return ABSENT
+        return self._source.read(self._index, trail, lambda resolver: resolver.value(node))
+
+    def loaded(self) -> Column:
+        return Values(self.rows(0, self.count))
+
+    def names(self) -> Iterable[str]:
+        return column_fields.item_names(self._items()[0])
+
+    def is_table(self) -> bool:
+        return all(isinstance(column_fields.untagged(node), Mapping) for node in self._items()[0])
+
+    def form(self) -> str:
+        return "any"
+
+    def field(self, name: str) -> Column | None:
+        found, trails = [], []
+        for node, trail in zip(*self._items(), strict=True):
+            row, through = inside(node)
+            has = isinstance(row, Mapping) and name in row
+            found.append(row[name] if has else ABSENT)
+            trails.append([*trail, *through, Step(row, name)] if has else [])
+        if all(node is ABSENT for node in found):
+            return None
+        return StoredItems(self._source, self._index, found, trails)
+
+
+class StoredSlice(StoredItems):
+    """Some of the rows of an array in the metadata, which is read again when it is needed."""
+
+    def __init__(self, source: StoredRows, index: int, count: int) -> None:
+        super().__init__(source, index, (), ())
+        self.count = count
+
+    def _items(self) -> tuple[Sequence[Any], Sequence[Sequence[Step]]]:
+        return self._source.items(self._index)
+
+
+class Values(ItemColumn):
+    """Values that were stored one by one, as an array if they have a common type."""
+
+    def array(self) -> npt.NDArray[Any] | None:
+        column = column_of([None if value is ABSENT else value for value in self._values])
+        found = column.array()
+        if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
+            # What the narrowest type is depends on the values.
+            is_wide = found.dtype == np.uint64 and found.max() >> 63
+            return found if is_wide else found.astype(np.int64)
+        return found
