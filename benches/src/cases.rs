@@ -11,5 +11,6 @@ pub mod savegame;
 #[cfg(unix)]
 pub mod send;
 pub mod size;
+pub mod table;
 pub mod tiny;
 pub mod updates;
