@@ -116,6 +116,36 @@ fn agree<T: Serialize + DeserializeOwned>(bytes: &[u8], archive: &Archive<&[u8]>
     }
 }
 
+/// Checks that rows and columns that are read by themselves are those of the whole value.
+fn in_parts(archive: &Archive<&[u8]>) {
+    let Ok(table) = archive.only().and_then(|value| value.table("")) else { return };
+    let columns = table.columns();
+    let whole = archive.load::<Value>();
+    let Ok(Value::Array(rows)) = &whole else {
+        // These must not panic.
+        let _ = table.row::<Value>(table.len() / 2);
+        for column in columns.iter().flatten() {
+            let _ = table.column::<Value>(column.path());
+        }
+        return;
+    };
+    assert_eq!(table.len(), rows.len() as u64);
+    for at in [0, 1, 7, 8, rows.len() / 2, rows.len().saturating_sub(1)] {
+        let found = table.row::<Value>(at as u64).ok().map(|row| row.to_string());
+        assert_eq!(found, rows.get(at).map(Value::to_string), "row {at}");
+        let found = archive.get::<Value>(&at.to_string()).ok().map(|row| row.to_string());
+        assert_eq!(found, rows.get(at).map(Value::to_string), "the path {at}");
+    }
+    for column in columns.expect("the value was read") {
+        let found = table.column::<Value>(column.path());
+        let Ok(Value::Array(found)) = found else { panic!("{}: {found:?}", column.path()) };
+        assert_eq!(found.len(), rows.len());
+        if let (Some(_), false) = (column.dtype(), rows.is_empty()) {
+            table.column::<Tensor<DynTensor>>(column.path()).expect("it is listed as a tensor");
+        }
+    }
+}
+
 fn read(bytes: &[u8]) {
     let mut input = match IArchive::new(bytes) {
         Ok(input) => input,
@@ -151,6 +181,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let _ = archive.verify();
     agree::<Model>(&bytes, &archive);
     agree::<Value>(&bytes, &archive);
+    in_parts(&archive);
     agree::<Tensor<DynTensor>>(&bytes, &archive);
     let ignored = archive.load::<IgnoredAny>().is_ok();
     assert!(

@@ -42,8 +42,8 @@ struct Part<'a, S: ?Sized> {
     rows: u64,
     /// Where it is in the metadata.
     range: Range<usize>,
-    /// For each row, where its item starts, and where the last one ends. `None` if the sequence is stored as columns.
-    items: Option<OnceLock<Vec<usize>>>,
+    /// Where the item of each row is. `None` if the sequence is stored as columns.
+    items: Option<OnceLock<Vec<Range<usize>>>>,
 }
 
 /// A column of a [`Table`].
@@ -375,30 +375,27 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
 
     /// Where the item of a row is in the metadata.
     fn item(&self, row: u64) -> Result<Range<usize>> {
-        let starts = match self.items.as_ref().and_then(OnceLock::get) {
-            Some(starts) => starts,
+        let places = match self.items.as_ref().and_then(OnceLock::get) {
+            Some(places) => places,
             None => {
-                let starts = self.starts()?;
+                let places = self.places()?;
                 match &self.items {
-                    Some(items) => items.get_or_init(|| starts),
+                    Some(items) => items.get_or_init(|| places),
                     None => return Err(Error::data("the rows are stored as columns")),
                 }
             }
         };
-        let row = usize::try_from(row).unwrap_or(usize::MAX);
-        match starts.get(row..).and_then(|rest| Some((rest.first()?, rest.get(1)?))) {
-            Some((&start, &end)) => Ok(start..end),
-            None => Err(Error::data(format!("there is no row {row}"))),
-        }
+        let place = usize::try_from(row).ok().and_then(|row| places.get(row));
+        place.cloned().ok_or_else(|| Error::data(format!("there is no row {row}")))
     }
 
-    fn starts(&self) -> Result<Vec<usize>> {
+    fn places(&self) -> Result<Vec<Range<usize>>> {
         let (base, item) = self.segment.item(self.range.clone())?;
         let mut wire = Reader::new(SliceRead::new(item), self.segment.options.limits);
         let place = |wire: &Reader<SliceRead<'_>>| {
             self.range.start + usize::try_from(wire.offset()).unwrap_or(usize::MAX)
         };
-        let mut starts = Vec::new();
+        let mut places = Vec::new();
         let mut read = || {
             let mut head = wire.item()?;
             while let Item::Tag(_) = head {
@@ -407,14 +404,14 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
             let Item::Head(head) = head else { return Ok(()) };
             let mut left = Left::of(head);
             while wire.more(&mut left)? {
-                starts.push(place(&wire));
+                let start = place(&wire);
                 wire.within(1, Reader::skip)?;
+                places.push(start..place(&wire));
             }
-            starts.push(place(&wire));
             Ok(())
         };
         read().map_err(|error: Error| error.moved_by(base))?;
-        Ok(starts)
+        Ok(places)
     }
 
     /// How many rows follow this one in its group, with it. A value that is not stored as columns is one group.

@@ -163,6 +163,18 @@ fn what_is_no_table() {
     assert!(error.contains("did you mean `event`"), "{error}");
 }
 
+#[test]
+fn arrays_of_indefinite_length_are_tables() {
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    let array = tenarc::value::RawValue::from_bytes(b"\x9f\x01\x02\xff").unwrap();
+    out.save_as("numbers", array).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let table = archive.table("numbers").unwrap();
+    assert_eq!(table.rows::<u8>(..).unwrap(), [1, 2]);
+    assert_eq!(table.row::<u8>(1).unwrap(), 2);
+}
+
 /// Rows that are not asked for are not read, and so may be damaged.
 #[test]
 fn only_what_is_asked_for_is_read() {
