@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::Archive;
 use tenarc::archive::Segment;
+use tenarc::ser::EncodeOptions;
+use tenarc::{Archive, Value};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
@@ -12,7 +13,7 @@ use crate::formats::{self, Format};
 use crate::input::{Input, Source};
 use crate::node::{self, Node};
 use crate::output::say;
-use crate::paths::{self, Named};
+use crate::paths::{self, Listed, Named};
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
 
@@ -175,7 +176,8 @@ impl Document {
         match &self.content {
             Content::Archive(archive) => {
                 let segment = archive.segment(number)?;
-                let root = node::parse(segment.metadata()?, segment.buffers())?;
+                let mut root = node::parse(segment.metadata()?, segment.buffers())?;
+                paths::tell_columns(&mut root, segment.metadata()?)?;
                 paths::check(&root)?;
                 Ok(Section { number, file, item: Item::Segment(segment), root })
             }
@@ -183,9 +185,15 @@ impl Document {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
                 let range = range.ok_or_else(|| self.no_value(number))?;
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
-                let root = node::parse(bytes, &[])?;
+                let mut root = node::parse(bytes, &[])?;
+                let mut item = Item::Message(bytes);
+                if root.holds_columns() {
+                    let rows = encoded(&tenarc::from_slice(bytes)?)?;
+                    root = node::parse(&rows, &[])?;
+                    item = Item::Rows { message: Some(bytes), rows };
+                }
                 paths::check(&root)?;
-                Ok(Section { number, file, item: Item::Message(bytes), root })
+                Ok(Section { number, file, item, root })
             }
             Content::Fetched(fetched) if number == 0 => {
                 Ok(Section { number, file, item: Item::Fetched(fetched), root: fetched.root()? })
@@ -265,9 +273,40 @@ enum Item<'a> {
     Segment(Segment<'a, Source>),
     Message(&'a [u8]),
     Fetched(&'a Fetched),
+    /// A value without columns: one that was decoded, or a message with columns.
+    Rows {
+        /// The message.
+        message: Option<&'a [u8]>,
+        /// The value, with rows in place of columns.
+        rows: Vec<u8>,
+    },
+}
+
+/// A value as a message without columns.
+fn encoded(value: &Value) -> Result<Vec<u8>> {
+    Ok(tenarc::ser::to_vec_with(value, EncodeOptions::default().with_typed_arrays(true))?)
 }
 
 impl<'a> Section<'a> {
+    /// A value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn of_value(value: &Value) -> Result<Self> {
+        let rows = encoded(value)?;
+        let root = node::parse(&rows, &[])?;
+        paths::check(&root)?;
+        Ok(Self { number: 0, file: "", item: Item::Rows { message: None, rows }, root })
+    }
+
+    /// The node at `path`.
+    ///
+    /// # Errors
+    /// If there is no such node, or the path could mean several.
+    pub fn find(&self, path: &str) -> Result<&Node> {
+        paths::find(&self.root, self.bytes(), path)
+    }
+
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment) => segment.name(),
@@ -286,7 +325,7 @@ impl<'a> Section<'a> {
     /// The encoded message, if the value is one.
     pub fn message(&self) -> Option<&'a [u8]> {
         match &self.item {
-            Item::Message(bytes) => Some(bytes),
+            Item::Message(bytes) | Item::Rows { message: Some(bytes), .. } => Some(bytes),
             _ => None,
         }
     }
@@ -304,6 +343,7 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment) => segment.byte_len(),
             Item::Message(bytes) => bytes.len() as u64,
+            Item::Rows { rows, .. } => rows.len() as u64,
             Item::Fetched(fetched) => fetched.byte_len(),
         }
     }
@@ -313,17 +353,11 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
+            Item::Rows { rows, .. } => rows,
             Item::Fetched(fetched) => fetched.metadata(),
         }
     }
 
-    /// The node at `path`.
-    ///
-    /// # Errors
-    /// If there is no such node, or the path could mean several.
-    pub fn find(&self, path: &str) -> Result<&Node> {
-        paths::find(&self.root, self.bytes(), path)
-    }
 
     /// All payloads, in the order of the value.
     ///
@@ -333,12 +367,29 @@ impl<'a> Section<'a> {
         Ok(paths::payloads(&self.root, self.bytes())?)
     }
 
-    /// All tensors, in the order of the value.
+    /// All tensors and columns, in the order of the value.
     ///
     /// # Errors
     /// If no path leads to one of them only.
+    pub fn listed(&self) -> Result<Vec<Listed<'_>>> {
+        paths::listed(&self.root, self.bytes())
+    }
+
+    /// All tensors, in the order of the value. Columns that are tensors are among them.
+    ///
+    /// # Errors
+    /// If no path leads to one of them only, or columns are damaged.
     pub fn tensors(&self) -> Result<Vec<Named<'_>>> {
-        paths::tensors(&self.root, self.bytes())
+        let mut found = Vec::new();
+        for listed in self.listed()? {
+            match listed {
+                Listed::Tensor(named) => found.push(named),
+                Listed::Columns(columns) => {
+                    found.extend(self.fields(columns)?.iter().filter_map(Named::of_field));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The encoded item of a node.

@@ -84,6 +84,15 @@ fn same<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     match &node.kind {
         Kind::Leaf => leaf(section.item(&node.range), serializer),
+        Kind::Columns(columns) => {
+            let table = section.table(columns).map_err(S::Error::custom)?;
+            let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
+            let mut seq = serializer.serialize_seq(Some(len))?;
+            for row in table.iter::<Value>() {
+                seq.serialize_element(&row.map_err(S::Error::custom)?)?;
+            }
+            seq.end()
+        }
         Kind::Array(items) if is_numeric(section, items) => {
             // As decoded numbers rather than encoded items, so that an archive can store them as one block.
             let value: Value =
@@ -176,6 +185,9 @@ fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
 pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
     Ok(match &node.kind {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
+        Kind::Columns(columns) => {
+            Value::Array(section.table(columns)?.iter().collect::<tenarc::Result<_>>()?)
+        }
         Kind::Array(items) => {
             let items = items.iter().map(|item| value(section, item));
             Value::Array(items.collect::<Result<_>>()?)
