@@ -358,7 +358,6 @@ impl<'a> Section<'a> {
         }
     }
 
-
     /// All payloads, in the order of the value.
     ///
     /// # Errors

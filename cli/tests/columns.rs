@@ -63,6 +63,8 @@ fn scratch() {
     let run = Run { name: "r".into(), log: events[..40].to_vec(), weight: Tensor(vec![1.0; 8]) };
     save(&dir.join("run.tenarc"), true, &[("run", &run)]);
     save(&dir.join("runrows.tenarc"), false, &[("run", &run)]);
-    let bytes = tenarc::ser::to_vec_with(&run, tenarc::ser::EncodeOptions::default().with_columns(true)).unwrap();
+    let bytes =
+        tenarc::ser::to_vec_with(&run, tenarc::ser::EncodeOptions::default().with_columns(true))
+            .unwrap();
     std::fs::write(dir.join("run.cbor"), bytes).unwrap();
 }

@@ -100,9 +100,7 @@ fn value(meant: Meant<'_>) -> Result<Section<'_>> {
 const NOT_A_TENSOR: &str = "not a tensor: use `tenarc show` for other values";
 
 fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
-    let payload = node
-        .payload()
-        .ok_or_else(|| Failure::new(NOT_A_TENSOR))?;
+    let payload = node.payload().ok_or_else(|| Failure::new(NOT_A_TENSOR))?;
     let (dims, order) = (&payload.shape, payload.order);
     let selection = match slice {
         None => Selection::all(dims, order),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::{Ls, Sort};
 use crate::document::{Document, Section};
 use crate::failure::{Of, Result, Status};
-use crate::node::{Columns, Kind, Node, Payload};
+use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::output::{DTYPE, FAINT, HEADING, Out};
 use crate::paths::{self, Globs, Listed, Named};
 use crate::table::{Align, Table};
@@ -228,26 +228,20 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
         let section = section?;
         let mut root = Branch::default();
         let names = paths::of(section.bytes())?;
-        let mut tables = Vec::new();
+        let mut failed = Ok(());
         paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
             Kind::Payload(payload)
                 if payload.is_listed() && globs.admits(&names.path(steps).text) =>
             {
                 root.add(steps, payload);
             }
-            Kind::Columns(columns) => tables.push((steps.to_vec(), columns)),
+            Kind::Columns(columns) => match section.fields(columns) {
+                Ok(fields) => root.add_table(steps, columns, fields, globs),
+                Err(failure) => failed = Err(failure),
+            },
             _ => {}
         });
-        for (steps, columns) in tables {
-            for field in section.fields(columns)? {
-                let Some(payload) = field.tensor.as_ref().and_then(Node::payload) else { continue };
-                let rest = field.path.get(columns.path.len()..).unwrap_or_default();
-                let rest = rest.trim_start_matches(['.', '/']).split('.').map(str::to_owned);
-                if globs.admits(&field.path) {
-                    root.add(&steps.iter().cloned().chain(rest).collect::<Vec<_>>(), payload);
-                }
-            }
-        }
+        failed?;
         let label = match document.len() {
             1 => escaped(&document.name).into_owned(),
             _ => section.label(),
@@ -273,6 +267,22 @@ impl<'a> Branch<'a> {
         }
         if let Some((_, child)) = self.children.get_mut(place) {
             child.add(rest, payload);
+        }
+    }
+
+    /// Adds the columns that are tensors.
+    fn add_table(
+        &mut self,
+        steps: &[String],
+        columns: &Columns,
+        fields: &'a [Field],
+        globs: &Globs,
+    ) {
+        for field in fields.iter().filter(|field| globs.admits(&field.path)) {
+            let Some(payload) = field.tensor.as_ref().and_then(Node::payload) else { continue };
+            let rest = field.path.get(columns.path.len()..).unwrap_or_default();
+            let rest = rest.trim_start_matches(['.', '/']).split('.').map(str::to_owned);
+            self.add(&steps.iter().cloned().chain(rest).collect::<Vec<_>>(), payload);
         }
     }
 

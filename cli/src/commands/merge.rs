@@ -83,7 +83,9 @@ fn merged<'a>(places: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     }
     match &first.node.kind {
         Kind::Map(_) => maps(&there, path),
-        Kind::Array(items) if !there.iter().any(|place| matches!(place.node.kind, Kind::Columns(_))) => {
+        Kind::Array(items)
+            if !there.iter().any(|place| matches!(place.node.kind, Kind::Columns(_))) =>
+        {
             let mut arrays = Vec::with_capacity(there.len());
             for place in &there {
                 match &place.node.kind {

@@ -17,7 +17,7 @@ use crate::elements::integer_json;
 use crate::failure::{Of, Result, Status};
 use crate::node::{Key, Kind, Node};
 use crate::output::{DTYPE, HEADING, Out};
-use crate::rows::{Rows, Meant};
+use crate::rows::{Meant, Rows};
 use crate::slices::{self, Slice};
 use crate::text::{escaped, quoted};
 

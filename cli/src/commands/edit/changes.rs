@@ -161,7 +161,9 @@ impl Changes {
         let pointer: String = steps.iter().map(|step| format!("/{}", pointed(step))).collect();
         let is_inside = |to: &String| {
             let dotted = to.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-            dotted || path.is_empty() || to.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/'))
+            dotted
+                || path.is_empty()
+                || to.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/'))
         };
         let renamed = self.rename.iter().flat_map(|(old, new)| [old, new]);
         renamed.chain(self.set.iter().map(|(path, _)| path)).any(is_inside)

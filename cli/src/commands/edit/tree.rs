@@ -36,7 +36,8 @@ pub fn expanded<'a>(
     }
     Ok(Some(match &node.kind {
         Kind::Array(items) => {
-            let items = items.iter().filter_map(|item| expanded(section, item, matched).transpose());
+            let items =
+                items.iter().filter_map(|item| expanded(section, item, matched).transpose());
             Written::Array(items.collect::<Result<_>>()?)
         }
         Kind::Map(entries) => {
