@@ -190,7 +190,7 @@ impl Document {
                 if root.holds_columns() {
                     let rows = encoded(&tenarc::from_slice(bytes)?)?;
                     root = node::parse(&rows, &[])?;
-                    item = Item::Rows { message: Some(bytes), rows };
+                    item = Item::Rows { message: Some(bytes), name: None, rows };
                 }
                 paths::check(&root)?;
                 Ok(Section { number, file, item, root })
@@ -277,6 +277,8 @@ enum Item<'a> {
     Rows {
         /// The message.
         message: Option<&'a [u8]>,
+        /// The name of the segment that the value is from.
+        name: Option<String>,
         /// The value, with rows in place of columns.
         rows: Vec<u8>,
     },
@@ -296,7 +298,21 @@ impl<'a> Section<'a> {
         let rows = encoded(value)?;
         let root = node::parse(&rows, &[])?;
         paths::check(&root)?;
-        Ok(Self { number: 0, file: "", item: Item::Rows { message: None, rows }, root })
+        let item = Item::Rows { message: None, name: None, rows };
+        Ok(Self { number: 0, file: "", item, root })
+    }
+
+    /// A part of this value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn decoded(&self, value: &Value) -> Result<Self> {
+        let mut part = Self::of_value(value)?;
+        (part.number, part.file) = (self.number, self.file);
+        if let Item::Rows { name, .. } = &mut part.item {
+            *name = self.name().map(str::to_owned);
+        }
+        Ok(part)
     }
 
     /// The node at `path`.
@@ -310,6 +326,7 @@ impl<'a> Section<'a> {
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment) => segment.name(),
+            Item::Rows { name, .. } => name.as_deref(),
             _ => None,
         }
     }

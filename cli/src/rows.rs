@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
                         return Ok(self);
                     }
                     let value: Value = segment.get(path)?;
-                    Self::of_value(&value)
+                    self.decoded(&value)
                 }
             },
         }

@@ -102,7 +102,8 @@ fn same<S: Serializer>(
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
             let mut seq = serializer.serialize_seq(Some(len))?;
             for row in table.iter::<Value>() {
-                seq.serialize_element(&row.map_err(S::Error::custom)?)?;
+                let row = row.map_err(|error| S::Error::custom(Failure::from(error)))?;
+                seq.serialize_element(&row)?;
             }
             seq.end()
         }
