@@ -1,10 +1,13 @@
 //! An opened input of any format, as a list of values.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
 use tenarc::archive::Segment;
 use tenarc::ser::EncodeOptions;
+use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
 
 use crate::failure::{Failure, Of, Result};
@@ -179,7 +182,13 @@ impl Document {
                 let mut root = node::parse(segment.metadata()?, segment.buffers())?;
                 paths::tell_columns(&mut root, segment.metadata()?)?;
                 paths::check(&root)?;
-                Ok(Section { number, file, item: Item::Segment(segment), root })
+                Ok(Section {
+                    number,
+                    file,
+                    item: Item::Segment(segment),
+                    root,
+                    infos: OnceCell::new(),
+                })
             }
             Content::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
@@ -193,10 +202,11 @@ impl Document {
                     item = Item::Rows { message: Some(bytes), name: None, rows };
                 }
                 paths::check(&root)?;
-                Ok(Section { number, file, item, root })
+                Ok(Section { number, file, item, root, infos: OnceCell::new() })
             }
             Content::Fetched(fetched) if number == 0 => {
-                Ok(Section { number, file, item: Item::Fetched(fetched), root: fetched.root()? })
+                let (item, root) = (Item::Fetched(fetched), fetched.root()?);
+                Ok(Section { number, file, item, root, infos: OnceCell::new() })
             }
             Content::Fetched(_) => Err(self.no_value(number)),
         }
@@ -267,6 +277,7 @@ pub struct Section<'a> {
     item: Item<'a>,
     /// The structure of the value.
     pub root: Node,
+    infos: OnceCell<HashMap<String, TensorInfo>>,
 }
 
 enum Item<'a> {
@@ -299,7 +310,7 @@ impl<'a> Section<'a> {
         let root = node::parse(&rows, &[])?;
         paths::check(&root)?;
         let item = Item::Rows { message: None, name: None, rows };
-        Ok(Self { number: 0, file: "", item, root })
+        Ok(Self { number: 0, file: "", item, root, infos: OnceCell::new() })
     }
 
     /// A part of this value that was decoded.
@@ -381,6 +392,19 @@ impl<'a> Section<'a> {
     /// There are none, because the structure was parsed from the same bytes.
     pub fn payloads(&self) -> Result<Vec<Named<'_>>> {
         Ok(paths::payloads(&self.root, self.bytes())?)
+    }
+
+    /// The library's descriptions of the tensors in a segment, by their paths. Columns are among them.
+    ///
+    /// # Errors
+    /// If the metadata is damaged, or no path leads to one of them only.
+    pub fn infos(&self) -> Result<&HashMap<String, TensorInfo>> {
+        if let Some(infos) = self.infos.get() {
+            return Ok(infos);
+        }
+        let infos = self.segment().map(Segment::tensors).transpose()?.unwrap_or_default();
+        let infos = infos.into_iter().map(|info| (info.path().to_owned(), info)).collect();
+        Ok(self.infos.get_or_init(|| infos))
     }
 
     /// All tensors and columns, in the order of the value.

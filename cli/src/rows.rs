@@ -1,11 +1,10 @@
 //! Sequences that are stored as columns, tables, and what a path on the command line names in them.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use tenarc::archive::{Segment, Table};
 use tenarc::inspect::{Event, Items};
-use tenarc::tensor::{Order, TensorInfo};
+use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor, Value};
 
 use crate::document::{Document, Section};
@@ -129,6 +128,8 @@ impl<'a> Section<'a> {
     fn column(&self, path: &str) -> Result<Option<Node>> {
         let mut all = Vec::new();
         columns_in(&self.root, &mut all);
+        // A path that is not a JSON Pointer starts with that of the sequence.
+        all.retain(|columns| path.starts_with('/') || path.starts_with(&columns.path));
         for columns in all {
             let named = self.fields(columns)?.iter().find(|field| {
                 let pointer = || format!("/{}", field.path.replace('.', "/"));
@@ -194,13 +195,11 @@ impl<'a> Section<'a> {
             return Ok(fields);
         }
         let table = self.table(columns)?;
-        let tensors = self.segment().map(|segment| segment.tensors()).transpose()?;
-        let tensors: HashMap<&str, &TensorInfo> =
-            tensors.iter().flatten().map(|info| (info.path(), info)).collect();
+        let tensors = self.infos()?;
         let mut fields = Vec::new();
         for column in table.columns()? {
             let (dotted, pointer) = joined(&columns.path, column.path());
-            let info = tensors.get(&*dotted).or_else(|| tensors.get(&*pointer));
+            let info = tensors.get(&dotted).or_else(|| tensors.get(&pointer));
             let path = info.map_or(dotted, |info| info.path().to_owned());
             let tensor = info.map(|info| {
                 let buffer = info.buffer().and_then(|number| usize::try_from(number).ok());

@@ -191,7 +191,7 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
         (count + 1, total.saturating_add(len))
     });
     if count > 0 {
-        summary += &format!("; {} of {}", counted(count, "table"), counted(total, "row"));
+        summary = format!("{summary}; {} of {}", counted(count, "table"), counted(total, "row"));
     }
     writeln!(out, "{}", out.styled(FAINT, &summary))?;
     Ok(())

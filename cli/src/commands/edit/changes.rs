@@ -158,7 +158,8 @@ impl Changes {
 
     /// Whether a value is set or renamed inside the value at a path.
     fn changes_in(&self, steps: &[String], path: &str) -> bool {
-        let pointer: String = steps.iter().map(|step| format!("/{}", pointed(step))).collect();
+        let pointer: String =
+            steps.iter().flat_map(|step| ["/".to_owned(), pointed(step)]).collect();
         let is_inside = |to: &String| {
             let dotted = to.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
             dotted
