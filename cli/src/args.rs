@@ -14,6 +14,9 @@ A path names a part of a value: field names, keys and positions joined by dots, 
 If a dotted path is ambiguous, use a JSON Pointer, as in /layers/3/weight. In patterns, * matches any \
 characters, including dots; ? matches one character; [ab] and {a,b} match one of several.
 
+A sequence that is stored as columns is a table: events.3.score is a field of a row, events.score is that field of \
+all rows. events is the name of values in an archive, which together are the table, or a path in the only value.
+
 The format of a file is detected from its first bytes and its name, or given by --from and --to. For a \
 sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
 not read, such as the graph of an ONNX model. It is reported on standard error, and commands that write a \
@@ -53,7 +56,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the tensors: path, dtype, shape, bytes
+    /// List the tensors and columns: path, dtype, shape, bytes
     Ls(Ls),
     /// Show a value: metadata as text, tensors abbreviated
     Show(Show),
@@ -168,7 +171,7 @@ pub struct Ls {
 pub struct Show {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The path of the part to show; by default the whole value
+    /// The path of the part to show, or rows of a table: events[10:20]; by default the whole value
     #[arg(default_value = "", hide_default_value = true)]
     pub path: String,
     /// Show everything, without abbreviation

@@ -1,10 +1,14 @@
 //! An opened input of any format, as a list of values.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::Archive;
 use tenarc::archive::Segment;
+use tenarc::ser::EncodeOptions;
+use tenarc::tensor::TensorInfo;
+use tenarc::{Archive, Value};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
@@ -12,7 +16,7 @@ use crate::formats::{self, Format};
 use crate::input::{Input, Source};
 use crate::node::{self, Node};
 use crate::output::say;
-use crate::paths::{self, Named};
+use crate::paths::{self, Listed, Named};
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
 
@@ -175,20 +179,34 @@ impl Document {
         match &self.content {
             Content::Archive(archive) => {
                 let segment = archive.segment(number)?;
-                let root = node::parse(segment.metadata()?, segment.buffers())?;
+                let mut root = node::parse(segment.metadata()?, segment.buffers())?;
+                paths::tell_columns(&mut root, segment.metadata()?)?;
                 paths::check(&root)?;
-                Ok(Section { number, file, item: Item::Segment(segment), root })
+                Ok(Section {
+                    number,
+                    file,
+                    item: Item::Segment(segment),
+                    root,
+                    infos: OnceCell::new(),
+                })
             }
             Content::Messages(bytes, ranges) => {
                 let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
                 let range = range.ok_or_else(|| self.no_value(number))?;
                 let bytes = bytes.get(range.clone()).unwrap_or_default();
-                let root = node::parse(bytes, &[])?;
+                let mut root = node::parse(bytes, &[])?;
+                let mut item = Item::Message(bytes);
+                if root.holds_columns() {
+                    let rows = encoded(&tenarc::from_slice(bytes)?)?;
+                    root = node::parse(&rows, &[])?;
+                    item = Item::Rows { message: Some(bytes), name: None, rows };
+                }
                 paths::check(&root)?;
-                Ok(Section { number, file, item: Item::Message(bytes), root })
+                Ok(Section { number, file, item, root, infos: OnceCell::new() })
             }
             Content::Fetched(fetched) if number == 0 => {
-                Ok(Section { number, file, item: Item::Fetched(fetched), root: fetched.root()? })
+                let (item, root) = (Item::Fetched(fetched), fetched.root()?);
+                Ok(Section { number, file, item, root, infos: OnceCell::new() })
             }
             Content::Fetched(_) => Err(self.no_value(number)),
         }
@@ -259,18 +277,67 @@ pub struct Section<'a> {
     item: Item<'a>,
     /// The structure of the value.
     pub root: Node,
+    infos: OnceCell<HashMap<String, TensorInfo>>,
 }
 
 enum Item<'a> {
     Segment(Segment<'a, Source>),
     Message(&'a [u8]),
     Fetched(&'a Fetched),
+    /// A value without columns: one that was decoded, or a message with columns.
+    Rows {
+        /// The message.
+        message: Option<&'a [u8]>,
+        /// The name of the segment that the value is from.
+        name: Option<String>,
+        /// The value, with rows in place of columns.
+        rows: Vec<u8>,
+    },
+}
+
+/// A value as a message without columns.
+fn encoded(value: &Value) -> Result<Vec<u8>> {
+    Ok(tenarc::ser::to_vec_with(value, EncodeOptions::default().with_typed_arrays(true))?)
 }
 
 impl<'a> Section<'a> {
+    /// A value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn of_value(value: &Value) -> Result<Self> {
+        let rows = encoded(value)?;
+        let root = node::parse(&rows, &[])?;
+        paths::check(&root)?;
+        let item = Item::Rows { message: None, name: None, rows };
+        Ok(Self { number: 0, file: "", item, root, infos: OnceCell::new() })
+    }
+
+    /// A part of this value that was decoded.
+    ///
+    /// # Errors
+    /// If the paths in it are too long.
+    pub fn decoded(&self, value: &Value) -> Result<Self> {
+        let mut part = Self::of_value(value)?;
+        (part.number, part.file) = (self.number, self.file);
+        if let Item::Rows { name, .. } = &mut part.item {
+            *name = self.name().map(str::to_owned);
+        }
+        Ok(part)
+    }
+
+    /// The node at `path`.
+    ///
+    /// # Errors
+    /// If there is no such node, or the path could mean several.
+    pub fn find(&self, path: &str) -> Result<&Node> {
+        paths::find(&self.root, self.bytes(), path)
+    }
+
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment) => segment.name(),
+            Item::Rows { name, .. } => name.as_deref(),
             _ => None,
         }
     }
@@ -286,7 +353,7 @@ impl<'a> Section<'a> {
     /// The encoded message, if the value is one.
     pub fn message(&self) -> Option<&'a [u8]> {
         match &self.item {
-            Item::Message(bytes) => Some(bytes),
+            Item::Message(bytes) | Item::Rows { message: Some(bytes), .. } => Some(bytes),
             _ => None,
         }
     }
@@ -304,6 +371,7 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment) => segment.byte_len(),
             Item::Message(bytes) => bytes.len() as u64,
+            Item::Rows { rows, .. } => rows.len() as u64,
             Item::Fetched(fetched) => fetched.byte_len(),
         }
     }
@@ -313,16 +381,9 @@ impl<'a> Section<'a> {
         match &self.item {
             Item::Segment(segment) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
+            Item::Rows { rows, .. } => rows,
             Item::Fetched(fetched) => fetched.metadata(),
         }
-    }
-
-    /// The node at `path`.
-    ///
-    /// # Errors
-    /// If there is no such node, or the path could mean several.
-    pub fn find(&self, path: &str) -> Result<&Node> {
-        paths::find(&self.root, self.bytes(), path)
     }
 
     /// All payloads, in the order of the value.
@@ -333,12 +394,42 @@ impl<'a> Section<'a> {
         Ok(paths::payloads(&self.root, self.bytes())?)
     }
 
-    /// All tensors, in the order of the value.
+    /// The library's descriptions of the tensors in a segment, by their paths. Columns are among them.
+    ///
+    /// # Errors
+    /// If the metadata is damaged, or no path leads to one of them only.
+    pub fn infos(&self) -> Result<&HashMap<String, TensorInfo>> {
+        if let Some(infos) = self.infos.get() {
+            return Ok(infos);
+        }
+        let infos = self.segment().map(Segment::tensors).transpose()?.unwrap_or_default();
+        let infos = infos.into_iter().map(|info| (info.path().to_owned(), info)).collect();
+        Ok(self.infos.get_or_init(|| infos))
+    }
+
+    /// All tensors and columns, in the order of the value.
     ///
     /// # Errors
     /// If no path leads to one of them only.
+    pub fn listed(&self) -> Result<Vec<Listed<'_>>> {
+        paths::listed(&self.root, self.bytes())
+    }
+
+    /// All tensors, in the order of the value. Columns that are tensors are among them.
+    ///
+    /// # Errors
+    /// If no path leads to one of them only, or columns are damaged.
     pub fn tensors(&self) -> Result<Vec<Named<'_>>> {
-        paths::tensors(&self.root, self.bytes())
+        let mut found = Vec::new();
+        for listed in self.listed()? {
+            match listed {
+                Listed::Tensor(named) => found.push(named),
+                Listed::Columns(columns) => {
+                    found.extend(self.fields(columns)?.iter().filter_map(Named::of_field));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The encoded item of a node.

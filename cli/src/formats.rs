@@ -159,18 +159,19 @@ fn only(
     stored(&section, write)
 }
 
-/// Calls `write` with a value as a segment of an archive. A value of another format is first written to a
-/// temporary archive.
+/// Calls `write` with a value as a segment of an archive. A value of another format, or with columns, is first
+/// written to a temporary archive as rows.
 fn stored<T>(
     section: &Section<'_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<T>,
 ) -> Result<T> {
-    if let Some(segment) = section.segment() {
+    // The converters do not know columns.
+    if let Some(segment) = section.segment().filter(|_| !section.root.holds_columns()) {
         return write(segment);
     }
     let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
-    out.save(&Written::whole(section))?;
+    out.save(&Written::plain(section))?;
     drop(out.finish()?);
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }

@@ -12,6 +12,7 @@ mod output;
 mod paths;
 mod payload;
 mod progress;
+mod rows;
 mod slices;
 mod table;
 mod text;

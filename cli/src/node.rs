@@ -2,6 +2,7 @@
 
 mod parse;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use tenarc::DType;
@@ -11,14 +12,14 @@ use tenarc::tensor::Order;
 pub use parse::{items, parse};
 
 /// A CBOR item.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     /// The range of its bytes in the metadata or message.
     pub range: Range<usize>,
     pub kind: Kind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Kind {
     /// A number, a text, a short byte string, or another item without items inside it.
     Leaf,
@@ -26,14 +27,36 @@ pub enum Kind {
     Map(Vec<(Key, Node)>),
     Tag(u64, Box<Node>),
     Payload(Box<Payload>),
+    /// A sequence that is stored as columns. What is inside has no nodes.
+    Columns(Box<Columns>),
 }
 
 /// A map key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Key {
     pub range: Range<usize>,
     /// The key as a step of a path.
     pub step: String,
+}
+
+/// A sequence that is stored as columns. Only segments have such nodes: messages are read as rows.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// The path of the sequence in its value.
+    pub path: String,
+    /// The columns with a name, once they were asked for.
+    pub fields: OnceCell<Vec<Field>>,
+}
+
+/// A column: the values that a field has in all rows.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The path of the column in the value.
+    pub path: String,
+    /// What the rows are, as `SPEC.md` calls it.
+    pub kind: &'static str,
+    /// The column as a tensor, if it is one.
+    pub tensor: Option<Node>,
 }
 
 /// A tensor, a typed array or a byte string.
@@ -46,6 +69,8 @@ pub struct Payload {
     pub byte_len: u64,
     /// The number of its buffer. `None` if its bytes are in the metadata.
     pub buffer: Option<usize>,
+    /// The path of the column that it is, if that is not one whole buffer.
+    pub column: Option<String>,
 }
 
 impl Payload {
@@ -87,7 +112,7 @@ impl Node {
     /// The number of payloads in it.
     pub fn payload_count(&self) -> usize {
         match &self.kind {
-            Kind::Leaf => 0,
+            Kind::Leaf | Kind::Columns(_) => 0,
             Kind::Payload(_) => 1,
             Kind::Array(items) => items.iter().map(Node::payload_count).sum(),
             Kind::Map(entries) => entries.iter().map(|(_, node)| node.payload_count()).sum(),
@@ -95,11 +120,23 @@ impl Node {
         }
     }
 
+    /// Whether it contains a sequence that is stored as columns.
+    pub fn holds_columns(&self) -> bool {
+        match &self.kind {
+            Kind::Leaf | Kind::Payload(_) => false,
+            Kind::Columns(_) => true,
+            Kind::Array(items) => items.iter().any(Node::holds_columns),
+            Kind::Map(entries) => entries.iter().any(|(_, node)| node.holds_columns()),
+            Kind::Tag(_, inner) => inner.holds_columns(),
+        }
+    }
+
     /// Whether it contains a payload.
     pub fn holds_payload(&self) -> bool {
         match &self.kind {
             Kind::Leaf => false,
-            Kind::Payload(_) => true,
+            // Parts of columns may be in buffers.
+            Kind::Payload(_) | Kind::Columns(_) => true,
             Kind::Array(items) => items.iter().any(Node::holds_payload),
             Kind::Map(entries) => entries.iter().any(|(_, node)| node.holds_payload()),
             Kind::Tag(_, inner) => inner.holds_payload(),

@@ -50,6 +50,16 @@ impl Out {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
+    /// Prints a value as JSON on one line.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
+        write_json(self, value)?;
+        self.write_all(b"\n")?;
+        Ok(())
+    }
+
     /// Prints a value as JSON on one line; an array gets one line for each element.
     ///
     /// # Errors

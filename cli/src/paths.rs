@@ -10,17 +10,23 @@ use tenarc::de::Limits;
 use tenarc::inspect::{self, Path, Paths};
 
 use crate::failure::{Failure, Result};
-use crate::node::{Kind, Node, Payload};
+use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::text::quoted;
 
 /// A payload and its path.
 #[derive(Debug)]
 pub struct Named<'a> {
     pub path: String,
-    /// Whether the path leads to this payload only.
-    pub is_unique: bool,
     pub node: &'a Node,
     pub payload: &'a Payload,
+}
+
+impl<'a> Named<'a> {
+    /// A column, if it is a tensor.
+    pub fn of_field(field: &'a Field) -> Option<Self> {
+        let node = field.tensor.as_ref()?;
+        Some(Self { path: field.path.clone(), node, payload: node.payload()? })
+    }
 }
 
 /// All payloads of a value, in the order of the value. `encoded` is what `root` was parsed from.
@@ -32,26 +38,83 @@ pub fn payloads<'a>(root: &'a Node, encoded: &[u8]) -> tenarc::Result<Vec<Named<
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut |steps, node| {
         if let Kind::Payload(payload) = &node.kind {
-            let Path { text, is_unique, .. } = paths.path(steps);
-            found.push(Named { path: text, is_unique, node, payload });
+            found.push(Named { path: paths.path(steps).text, node, payload });
         }
     });
     Ok(found)
 }
 
-/// Like [`payloads`], but only those that are listed as tensors.
+/// What `ls` lists: a tensor, or columns.
+#[derive(Debug)]
+pub enum Listed<'a> {
+    Tensor(Named<'a>),
+    Columns(&'a Columns),
+}
+
+/// All tensors and columns of a value, in the order of the value.
 ///
 /// # Errors
 /// If no path leads to one of them only.
-pub fn tensors<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Named<'a>>> {
-    let mut found = payloads(root, encoded)?;
-    found.retain(|named| named.payload.is_listed());
-    match found.iter().find(|named| !named.is_unique) {
+pub fn listed<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Listed<'a>>> {
+    let paths = of(encoded)?;
+    let (mut found, mut refused) = (Vec::new(), None);
+    walk(root, &mut Vec::new(), &mut |steps, node| {
+        let (what, entry) = match &node.kind {
+            Kind::Payload(payload) if payload.is_listed() => {
+                let Path { text: path, is_unique, .. } = paths.path(steps);
+                let named = Named { path, node, payload };
+                ((!is_unique).then(|| ("tensor", named.path.clone())), Listed::Tensor(named))
+            }
+            Kind::Columns(columns) => {
+                let Path { text: path, is_unique, .. } = paths.path(steps);
+                ((!is_unique).then_some(("table", path)), Listed::Columns(columns))
+            }
+            _ => return,
+        };
+        refused = refused.take().or(what);
+        found.push(entry);
+    });
+    match refused {
         None => Ok(found),
-        Some(named) => Err(Failure::new(format!(
-            "no path leads to the tensor at {}: a key on the way occurs twice in its map",
-            quoted(&named.path)
+        Some((what, path)) => Err(Failure::new(format!(
+            "no path leads to the {what} at {}: a key on the way occurs twice in its map",
+            quoted(&path)
         ))),
+    }
+}
+
+/// Tells each sequence that is stored as columns its path.
+///
+/// # Errors
+/// If `encoded` is not what `root` was parsed from.
+pub fn tell_columns(root: &mut Node, encoded: &[u8]) -> tenarc::Result<()> {
+    if !root.holds_columns() {
+        return Ok(());
+    }
+    let paths = of(encoded)?;
+    tell(root, &mut Vec::new(), &paths);
+    Ok(())
+}
+
+fn tell(node: &mut Node, steps: &mut Vec<String>, paths: &Paths) {
+    match &mut node.kind {
+        Kind::Leaf | Kind::Payload(_) => {}
+        Kind::Columns(columns) => columns.path = paths.path(steps).text,
+        Kind::Tag(_, inner) => tell(inner, steps, paths),
+        Kind::Array(items) => {
+            for (at, item) in items.iter_mut().enumerate() {
+                steps.push(at.to_string());
+                tell(item, steps, paths);
+                steps.pop();
+            }
+        }
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                steps.push(key.step.clone());
+                tell(value, steps, paths);
+                steps.pop();
+            }
+        }
     }
 }
 
@@ -71,7 +134,7 @@ pub fn walk<'a>(
 ) {
     each(steps, node);
     match &node.kind {
-        Kind::Leaf | Kind::Payload(_) => {}
+        Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => {}
         Kind::Tag(_, inner) => walk(inner, steps, each),
         Kind::Array(items) => {
             for (at, item) in items.iter().enumerate() {
@@ -110,7 +173,7 @@ pub fn check(root: &Node) -> Result<()> {
 fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
     match &node.kind {
         Kind::Leaf => {}
-        Kind::Payload(_) => *left = left.and_then(|left| left.checked_sub(len)),
+        Kind::Payload(_) | Kind::Columns(_) => *left = left.and_then(|left| left.checked_sub(len)),
         Kind::Tag(_, inner) => measure(inner, len, left),
         // A position has few digits, so 8 characters are assumed for it and the dot.
         Kind::Array(items) => items.iter().for_each(|item| measure(item, len + 8, left)),
@@ -131,7 +194,7 @@ pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> 
     let mut found = root;
     while found.range.start < range.start {
         let inside = match &found.kind {
-            Kind::Leaf | Kind::Payload(_) => None,
+            Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => None,
             Kind::Tag(_, inner) => Some(&**inner),
             Kind::Array(items) => last(items, |item| item, range.start),
             Kind::Map(entries) => last(entries, |(_, value)| value, range.start),

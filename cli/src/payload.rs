@@ -101,6 +101,9 @@ impl Section<'_> {
     }
 
     fn inline(&self, node: &Node, payload: &Payload) -> Result<Vec<u8>> {
+        if let (Some(path), Some(segment)) = (&payload.column, self.segment()) {
+            return Ok(segment.dyn_tensor(path)?.le_bytes().into_owned());
+        }
         let item = self.item(&node.untagged().range);
         if payload.form == Form::Bytes {
             return match tenarc::from_slice(item)? {

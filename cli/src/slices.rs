@@ -1,5 +1,7 @@
 //! Slices of tensors, in numpy's notation: `w[0:10, :, -1]`.
 
+use std::ops::Range;
+
 use tenarc::tensor::Order;
 
 use crate::failure::{Failure, Result};
@@ -33,6 +35,34 @@ impl Slice {
             return Err(Failure::new("a slice can have only one `...`"));
         }
         Ok(Self(parts))
+    }
+
+    /// The rows of a table with `len` rows that the slice selects.
+    ///
+    /// # Errors
+    /// If it has several axes or a step, or the one row that it selects does not exist.
+    pub fn rows(&self, len: u64) -> Result<Range<u64>> {
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        let place = |at: i64| if at < 0 { at.saturating_add(len) } else { at };
+        let (start, end) = match self.0[..] {
+            [Part::Rest] => (0, len),
+            [Part::Index(index)] => match place(index) {
+                row if (0..len).contains(&row) => (row, row + 1),
+                _ => {
+                    return Err(Failure::new(format!(
+                        "there is no row {index}: the table has {len} rows"
+                    )));
+                }
+            },
+            [Part::Range { start, end, step: 1 }] => {
+                let cut = |at: i64| place(at).clamp(0, len);
+                (start.map_or(0, cut), end.map_or(len, cut))
+            }
+            [_] => return Err(Failure::new("a range of rows has no step")),
+            _ => return Err(Failure::new("rows have one axis: use [10:20]")),
+        };
+        let row = |at: i64| u64::try_from(at).unwrap_or(0);
+        Ok(row(start)..row(end.max(start)))
     }
 }
 

@@ -14,6 +14,8 @@ use crate::node::{Form, Key, Kind, Node, Payload};
 pub enum Written<'a> {
     /// A node of the input, unchanged.
     Same(&'a Section<'a>, &'a Node),
+    /// A node of the input, with rows in place of columns.
+    Plain(&'a Section<'a>, &'a Node),
     /// A tensor of the input, converted to another dtype.
     Cast(&'a Section<'a>, &'a Node, DType),
     Array(Vec<Written<'a>>),
@@ -43,12 +45,18 @@ impl<'a> Written<'a> {
     pub fn whole(section: &'a Section<'a>) -> Self {
         Self::Same(section, &section.root)
     }
+
+    /// The whole value, with rows in place of columns: for formats that have no columns.
+    pub fn plain(section: &'a Section<'a>) -> Self {
+        Self::Plain(section, &section.root)
+    }
 }
 
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Same(section, node) => same(section, node, serializer),
+            Self::Same(section, node) => same(section, node, false, serializer),
+            Self::Plain(section, node) => same(section, node, true, serializer),
             Self::Cast(section, node, dtype) => cast(section, node, dtype, serializer),
             Self::Array(items) => serializer.collect_seq(items),
             Self::Map(entries) => {
@@ -80,10 +88,25 @@ fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
 fn same<S: Serializer>(
     section: &Section<'_>,
     node: &Node,
+    plain: bool,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    let part = if plain { Written::Plain } else { Written::Same };
     match &node.kind {
         Kind::Leaf => leaf(section.item(&node.range), serializer),
+        Kind::Columns(columns) => {
+            if !plain && let Some(item) = section.inlined(node).map_err(S::Error::custom)? {
+                return leaf(&item, serializer);
+            }
+            let table = section.table(columns).map_err(S::Error::custom)?;
+            let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
+            let mut seq = serializer.serialize_seq(Some(len))?;
+            for row in table.iter::<Value>() {
+                let row = row.map_err(|error| S::Error::custom(Failure::from(error)))?;
+                seq.serialize_element(&row)?;
+            }
+            seq.end()
+        }
         Kind::Array(items) if is_numeric(section, items) => {
             // As decoded numbers rather than encoded items, so that an archive can store them as one block.
             let value: Value =
@@ -93,7 +116,7 @@ fn same<S: Serializer>(
         Kind::Array(items) => {
             let mut seq = serializer.serialize_seq(Some(items.len()))?;
             for item in items {
-                seq.serialize_element(&Written::Same(section, item))?;
+                seq.serialize_element(&part(section, item))?;
             }
             seq.end()
         }
@@ -101,7 +124,7 @@ fn same<S: Serializer>(
             let mut map = serializer.serialize_map(Some(entries.len()))?;
             for (key, value) in entries {
                 let key = WrittenKey::of(section, key);
-                map.serialize_entry(&key, &Written::Same(section, value))?;
+                map.serialize_entry(&key, &part(section, value))?;
             }
             map.end()
         }
@@ -176,6 +199,9 @@ fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
 pub fn value(section: &Section<'_>, node: &Node) -> Result<Value> {
     Ok(match &node.kind {
         Kind::Leaf => tenarc::from_slice(section.item(&node.range))?,
+        Kind::Columns(columns) => {
+            Value::Array(section.table(columns)?.iter().collect::<tenarc::Result<_>>()?)
+        }
         Kind::Array(items) => {
             let items = items.iter().map(|item| value(section, item));
             Value::Array(items.collect::<Result<_>>()?)

@@ -23,7 +23,8 @@ pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;
-        let diag = tenarc::diag::to_string(section.bytes()).of(&document.name)?;
+        let diag = tenarc::diag::to_string(section.message().unwrap_or(section.bytes()))
+            .of(&document.name)?;
         if args.json.json {
             let name = section.name().map(str::to_owned);
             rows.push(Row { segment: section.number, name, diag });

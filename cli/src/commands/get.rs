@@ -15,6 +15,7 @@ use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
 use crate::node::{Form, Node};
 use crate::output::{Out, Target};
+use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
 use crate::text::quoted;
 
@@ -27,9 +28,9 @@ struct Taken {
 
 pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
-    let section = document.only(args.choose.segment.as_deref())?;
-    let (node, slice) = wanted(&section, &args.path).of(&document.name)?;
-    let mut taken = take(&section, node, slice.as_ref()).of(quoted(&args.path))?;
+    let chosen = args.choose.segment.as_deref();
+    let (section, slice) = wanted(&document, &args.path, chosen).of(&document.name)?;
+    let mut taken = take(&section, &section.root, slice.as_ref()).of(quoted(&args.path))?;
     if let Some(dtype) = &args.cast {
         let dtype = DType::from_name(dtype);
         taken.bytes = Cast::new(&taken.dtype, &dtype)?.block(&taken.bytes)?;
@@ -74,22 +75,32 @@ fn by_extension(path: &Path) -> Option<GetFormat> {
 
 /// The tensor and the slice that an argument names. The whole argument is tried as a path first, as a key
 /// may look like a slice.
-fn wanted<'a>(section: &'a Section<'_>, argument: &str) -> Result<(&'a Node, Option<Slice>)> {
-    let whole = section.find(argument);
-    match (whole, slices::split(argument)) {
-        (Ok(node), _) => Ok((node, None)),
+fn wanted<'a>(
+    document: &'a Document,
+    argument: &str,
+    chosen: Option<&str>,
+) -> Result<(Section<'a>, Option<Slice>)> {
+    match (document.meant(argument, chosen), slices::split(argument)) {
+        (Ok(meant), _) => Ok((value(meant)?, None)),
         (Err(_), Some((path, slice))) => {
             let slice = Slice::parse(slice)?;
-            Ok((section.find(path)?, Some(slice)))
+            Ok((value(document.meant(path, chosen)?)?, Some(slice)))
         }
         (Err(failure), None) => Err(failure),
     }
 }
 
+fn value(meant: Meant<'_>) -> Result<Section<'_>> {
+    match meant {
+        Meant::Value(section) => Ok(section),
+        Meant::Table(_) => Err(Failure::new(NOT_A_TENSOR)),
+    }
+}
+
+const NOT_A_TENSOR: &str = "not a tensor: use `tenarc show` for other values";
+
 fn take(section: &Section<'_>, node: &Node, slice: Option<&Slice>) -> Result<Taken> {
-    let payload = node
-        .payload()
-        .ok_or_else(|| Failure::new("not a tensor: use `tenarc show` for other values"))?;
+    let payload = node.payload().ok_or_else(|| Failure::new(NOT_A_TENSOR))?;
     let (dims, order) = (&payload.shape, payload.order);
     let selection = match slice {
         None => Selection::all(dims, order),

@@ -6,11 +6,11 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::args::{Ls, Sort};
-use crate::document::Document;
+use crate::document::{Document, Section};
 use crate::failure::{Of, Result, Status};
-use crate::node::Payload;
+use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::output::{DTYPE, FAINT, HEADING, Out};
-use crate::paths::{self, Globs};
+use crate::paths::{self, Globs, Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped, shape};
 
@@ -20,10 +20,15 @@ struct Row {
     segment: u64,
     name: Option<String>,
     path: String,
-    dtype: String,
+    /// `None` if it is not a tensor.
+    dtype: Option<String>,
+    /// Of columns: what the rows are; "columns" for all columns together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     shape: Vec<usize>,
     order: &'static str,
-    bytes: u64,
+    /// `None` if it is not a tensor.
+    bytes: Option<u64>,
     #[serde(skip)]
     label: String,
 }
@@ -40,19 +45,12 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     let mut rows = Vec::new();
     for section in document.sections(chosen)? {
         let section = section?;
-        for named in section.tensors()? {
-            if globs.admits(&named.path) {
-                let Payload { dtype, shape, order, byte_len, .. } = named.payload;
-                rows.push(Row {
-                    segment: section.number,
-                    name: section.name().map(str::to_owned),
-                    path: named.path,
-                    dtype: dtype.name().to_owned(),
-                    shape: shape.clone(),
-                    order: if *order == tenarc::tensor::Order::F { "F" } else { "C" },
-                    bytes: *byte_len,
-                    label: section.label(),
-                });
+        for listed in section.listed()? {
+            match listed {
+                Listed::Tensor(Named { path, payload, .. }) => {
+                    add(&mut rows, &globs, Row::of(&section, path, None, payload));
+                }
+                Listed::Columns(columns) => table(&section, columns, &globs, &mut rows)?,
             }
         }
     }
@@ -60,7 +58,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     match args.sort {
         Sort::Stored => {}
         Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
-        Sort::Dtype => rows.sort_by(|a, b| a.dtype.cmp(&b.dtype)),
+        Sort::Dtype => rows.sort_by(|a, b| a.form().cmp(b.form())),
         Sort::Shape => {
             rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
         }
@@ -76,6 +74,77 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     }
     Ok(Status::Good)
 }
+
+impl Row {
+    fn of(
+        section: &Section<'_>,
+        path: String,
+        kind: Option<&'static str>,
+        payload: &Payload,
+    ) -> Self {
+        let Payload { dtype, shape, order, byte_len, .. } = payload;
+        Self {
+            dtype: Some(dtype.name().to_owned()),
+            order: if *order == tenarc::tensor::Order::F { "F" } else { "C" },
+            bytes: Some(*byte_len),
+            ..Self::without_tensor(section, path, kind, shape.clone())
+        }
+    }
+
+    fn without_tensor(
+        section: &Section<'_>,
+        path: String,
+        kind: Option<&'static str>,
+        shape: Vec<usize>,
+    ) -> Self {
+        Self {
+            segment: section.number,
+            name: section.name().map(str::to_owned),
+            path,
+            dtype: None,
+            kind,
+            shape,
+            order: "C",
+            bytes: None,
+            label: section.label(),
+        }
+    }
+
+    /// The dtype, or the kind of a column that is not a tensor.
+    fn form(&self) -> &str {
+        self.dtype.as_deref().or(self.kind).unwrap_or_default()
+    }
+}
+
+fn add(rows: &mut Vec<Row>, globs: &Globs, row: Row) {
+    if globs.admits(&row.path) {
+        rows.push(row);
+    }
+}
+
+/// Lists a sequence that is stored as columns, and its columns.
+fn table(
+    section: &Section<'_>,
+    columns: &Columns,
+    globs: &Globs,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let len = usize::try_from(section.table(columns)?.len()).unwrap_or(usize::MAX);
+    let whole = Row::without_tensor(section, columns.path.clone(), Some(COLUMNS), vec![len]);
+    add(rows, globs, whole);
+    for field in section.fields(columns)? {
+        let (path, kind) = (field.path.clone(), Some(field.kind));
+        let row = match field.tensor.as_ref().and_then(Node::payload) {
+            Some(payload) => Row::of(section, path, kind, payload),
+            None => Row::without_tensor(section, path, kind, vec![len]),
+        };
+        add(rows, globs, row);
+    }
+    Ok(())
+}
+
+/// What stands in place of the dtype of a sequence that is stored as columns.
+const COLUMNS: &str = "columns";
 
 /// A sort key in which numbers are compared as numbers, so that layer 10 comes after layer 9.
 fn natural(path: &str) -> Vec<(u8, u128, &str)> {
@@ -102,9 +171,9 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
         let order = if row.order == "F" { " F" } else { "" };
         let mut cells = vec![
             shown(&row.path),
-            escaped(&row.dtype).into_owned(),
+            escaped(row.form()).into_owned(),
             shape(&row.shape) + order,
-            bytes(row.bytes),
+            row.bytes.map_or_else(|| "-".into(), bytes),
         ];
         if several {
             cells.insert(0, row.label.clone());
@@ -112,8 +181,18 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
         table.row(cells);
     }
     table.print(out)?;
-    let total = rows.iter().fold(0u64, |total, row| total.saturating_add(row.bytes));
-    let summary = format!("{}, {}", counted(rows.len() as u64, "tensor"), bytes(total));
+    let sizes = rows.iter().filter_map(|row| row.bytes);
+    let (count, total) =
+        sizes.fold((0, 0u64), |(count, total), size| (count + 1, total.saturating_add(size)));
+    let mut summary = format!("{}, {}", counted(count, "tensor"), bytes(total));
+    let tables = rows.iter().filter(|row| row.kind == Some(COLUMNS));
+    let (count, total) = tables.fold((0, 0u64), |(count, total), row| {
+        let len = row.shape.first().copied().unwrap_or(0) as u64;
+        (count + 1, total.saturating_add(len))
+    });
+    if count > 0 {
+        summary = format!("{summary}; {} of {}", counted(count, "table"), counted(total, "row"));
+    }
     writeln!(out, "{}", out.styled(FAINT, &summary))?;
     Ok(())
 }
@@ -149,14 +228,20 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
         let section = section?;
         let mut root = Branch::default();
         let names = paths::of(section.bytes())?;
-        paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| {
-            if let crate::node::Kind::Payload(payload) = &node.kind
-                && payload.is_listed()
-                && globs.admits(&names.path(steps).text)
+        let mut failed = Ok(());
+        paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
+            Kind::Payload(payload)
+                if payload.is_listed() && globs.admits(&names.path(steps).text) =>
             {
                 root.add(steps, payload);
             }
+            Kind::Columns(columns) => match section.fields(columns) {
+                Ok(fields) => root.add_table(steps, columns, fields, globs),
+                Err(failure) => failed = Err(failure),
+            },
+            _ => {}
         });
+        failed?;
         let label = match document.len() {
             1 => escaped(&document.name).into_owned(),
             _ => section.label(),
@@ -182,6 +267,22 @@ impl<'a> Branch<'a> {
         }
         if let Some((_, child)) = self.children.get_mut(place) {
             child.add(rest, payload);
+        }
+    }
+
+    /// Adds the columns that are tensors.
+    fn add_table(
+        &mut self,
+        steps: &[String],
+        columns: &Columns,
+        fields: &'a [Field],
+        globs: &Globs,
+    ) {
+        for field in fields.iter().filter(|field| globs.admits(&field.path)) {
+            let Some(payload) = field.tensor.as_ref().and_then(Node::payload) else { continue };
+            let rest = field.path.get(columns.path.len()..).unwrap_or_default();
+            let rest = rest.trim_start_matches(['.', '/']).split('.').map(str::to_owned);
+            self.add(&steps.iter().cloned().chain(rest).collect::<Vec<_>>(), payload);
         }
     }
 

@@ -83,7 +83,9 @@ fn merged<'a>(places: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
     }
     match &first.node.kind {
         Kind::Map(_) => maps(&there, path),
-        Kind::Array(items) => {
+        Kind::Array(items)
+            if !there.iter().any(|place| matches!(place.node.kind, Kind::Columns(_))) =>
+        {
             let mut arrays = Vec::with_capacity(there.len());
             for place in &there {
                 match &place.node.kind {
@@ -151,6 +153,10 @@ fn maps<'a>(there: &[Place<'a>], path: &mut String) -> Result<Written<'a>> {
 /// Whether two files hold the same value at a path that is neither a map nor an array.
 fn is_same(a: Place<'_>, b: Place<'_>) -> Result<bool> {
     match (a.node.payload(), b.node.payload()) {
+        (None, None) if a.node.holds_columns() || b.node.holds_columns() => {
+            let [a, b] = [a, b].map(|place| crate::written::value(place.section, place.node));
+            Ok(a? == b?)
+        }
         (None, None) => Ok(a.item() == b.item()),
         (Some(from), Some(to)) => {
             let alike = (from.form, &from.dtype, &from.shape, from.order)

@@ -6,6 +6,7 @@ use tensor::Detail;
 pub use tensor::nested;
 
 use std::io::Write;
+use std::ops::Range;
 
 use serde_json::{Map, Value as Json};
 use tenarc::Value;
@@ -13,9 +14,11 @@ use tenarc::Value;
 use crate::args::Show;
 use crate::document::{Document, Section};
 use crate::elements::integer_json;
-use crate::failure::{Result, Status};
+use crate::failure::{Of, Result, Status};
 use crate::node::{Key, Kind, Node};
 use crate::output::{DTYPE, HEADING, Out};
+use crate::rows::{Meant, Rows};
+use crate::slices::{self, Slice};
 use crate::text::{escaped, quoted};
 
 /// With more tensors than this, elements are shown only with `--full`.
@@ -33,27 +36,19 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let chosen = args.choose.segment.as_deref();
     let mut values = Vec::new();
     let several = document.len() > 1;
-    if !args.path.is_empty() && chosen.is_none() && several {
-        document.only(chosen)?;
+    if !args.path.is_empty() {
+        return part(&document, args, out);
     }
     for section in document.sections(chosen)? {
         let section = section?;
-        let node = section.find(&args.path)?;
         if args.json.json {
-            values.push(json(&section, node, args.full)?);
+            values.push(json(&section, &section.root, args.full)?);
             continue;
         }
         if several {
             writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
         }
-        let detail = match node.payload() {
-            _ if args.full => Some(Detail::All),
-            Some(_) => Some(Detail::Much),
-            None => (node.payload_count() <= FEW).then_some(Detail::Little),
-        };
-        let mut printer = Printer { section: &section, full: args.full, detail, out };
-        printer.node(node, 0)?;
-        writeln!(out)?;
+        value(&section, args, out)?;
     }
     match (args.json.json, values) {
         (false, _) => {}
@@ -61,6 +56,117 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         (true, mut values) => out.json(&values.pop())?,
     }
     Ok(Status::Good)
+}
+
+/// Shows the part that a path names, or some of its rows.
+fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
+    let chosen = args.choose.segment.as_deref();
+    // The whole argument is tried as a path first, as a key may look like a slice.
+    let target = match (document.meant(&args.path, chosen), slices::split(&args.path)) {
+        (Ok(target), _) => target,
+        (Err(_), Some((path, slice))) => {
+            let rows = document.meant(path, chosen).and_then(Rows::of).of(quoted(path))?;
+            let wanted = Slice::parse(slice)?.rows(rows.len())?;
+            shown_rows(&rows, wanted, args, out)?;
+            return Ok(Status::Good);
+        }
+        (Err(failure), None) => return Err(failure),
+    };
+    match target {
+        Meant::Value(section) => {
+            if chosen.is_some() && !args.json.json && document.len() > 1 {
+                writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
+            }
+            if args.json.json {
+                out.json(&json(&section, &section.root, args.full)?)?;
+            } else {
+                value(&section, args, out)?;
+            }
+        }
+        Meant::Table(table) => {
+            let rows = Rows::Table(table);
+            if args.json.json {
+                out.json(&Json::Array(json_rows(&rows, args.full)?))?;
+            } else {
+                shown_rows(&rows, 0..rows.len(), args, out)?;
+            }
+        }
+    }
+    Ok(Status::Good)
+}
+
+/// Prints the root of a section.
+fn value(section: &Section<'_>, args: &Show, out: &mut Out) -> Result<()> {
+    let node = &section.root;
+    let detail = match node.payload() {
+        _ if args.full => Some(Detail::All),
+        Some(_) => Some(Detail::Much),
+        None => (node.payload_count() <= FEW).then_some(Detail::Little),
+    };
+    let mut printer = Printer { section, full: args.full, detail, out };
+    printer.node(node, 0)?;
+    writeln!(printer.out)?;
+    Ok(())
+}
+
+/// Prints some rows. As JSON, each row is a line.
+fn shown_rows(rows: &Rows<'_>, wanted: Range<u64>, args: &Show, out: &mut Out) -> Result<()> {
+    if args.json.json {
+        return rows.blocks(wanted, &mut |section, items| {
+            items.iter().try_for_each(|item| out.json_line(&json(section, item, args.full)?))
+        });
+    }
+    let detail = Some(if args.full { Detail::All } else { Detail::Little });
+    print_rows(rows, wanted, args.full, detail, 0, out)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Prints rows as an array.
+fn print_rows(
+    rows: &Rows<'_>,
+    wanted: Range<u64>,
+    full: bool,
+    detail: Option<Detail>,
+    depth: usize,
+    out: &mut Out,
+) -> Result<()> {
+    let count = wanted.end.saturating_sub(wanted.start);
+    if count == 0 {
+        write!(out, "[]")?;
+        return Ok(());
+    }
+    let shown = if full { count } else { count.min(ENTRIES as u64) };
+    writeln!(out, "[")?;
+    let indent = "  ".repeat(depth + 1);
+    rows.blocks(wanted.start..wanted.start + shown, &mut |section, items| {
+        let payloads: usize = items.iter().map(Node::payload_count).sum();
+        let detail = detail.filter(|detail| *detail == Detail::All || payloads <= FEW);
+        let mut printer = Printer { section, full, detail, out };
+        for item in items {
+            write!(printer.out, "{indent}")?;
+            printer.node(item, depth + 1)?;
+            writeln!(printer.out, ",")?;
+        }
+        Ok(())
+    })?;
+    if shown < count {
+        writeln!(out, "{indent}… {} more", count - shown)?;
+    }
+    write!(out, "{}]", "  ".repeat(depth))?;
+    Ok(())
+}
+
+/// All rows as JSON.
+fn json_rows(rows: &Rows<'_>, full: bool) -> Result<Vec<Json>> {
+    let mut found = Vec::new();
+    rows.blocks(0..rows.len(), &mut |section, items| {
+        for item in items {
+            found.push(json(section, item, full)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 struct Printer<'a> {
@@ -95,6 +201,11 @@ impl Printer<'_> {
                         write!(self.out, "{end}{before}{line}")?;
                     }
                 }
+            }
+            Kind::Columns(columns) => {
+                let rows = Rows::Table(self.section.table(columns)?);
+                let all = 0..rows.len();
+                print_rows(&rows, all, self.full, self.detail, depth, self.out)?;
             }
             Kind::Array(items) => self.array(items, depth)?,
             Kind::Map(entries) => self.map(entries, depth)?,
@@ -184,6 +295,9 @@ fn leaf(item: &[u8], full: bool) -> Result<String> {
 fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
     Ok(match &node.kind {
         Kind::Leaf => scalar(section.item(&node.range))?,
+        Kind::Columns(columns) => {
+            Json::Array(json_rows(&Rows::Table(section.table(columns)?), full)?)
+        }
         Kind::Array(items) => {
             let items = items.iter().map(|item| json(section, item, full));
             Json::Array(items.collect::<Result<_>>()?)

@@ -131,8 +131,11 @@ impl Shards {
                 Written::Map(entries.iter().map(|(key, value)| entry((key, value))).collect())
             }
             // A tag's meaning may depend on all of its content, so it is not split: the first shard gets it.
-            Kind::Tag(..) if at == 0 || !node.holds_payload() => Written::Same(section, node),
-            Kind::Tag(..) => Written::Value(Value::Simple(ELSEWHERE)),
+            // Nor are columns, which have the elements of all rows in common.
+            Kind::Tag(..) | Kind::Columns(_) if at == 0 || !node.holds_payload() => {
+                Written::Same(section, node)
+            }
+            Kind::Tag(..) | Kind::Columns(_) => Written::Value(Value::Simple(ELSEWHERE)),
         }
     }
 }
@@ -142,7 +145,7 @@ fn visit(node: &Node, each: &mut dyn FnMut(&Node)) {
     match &node.kind {
         Kind::Array(items) => items.iter().for_each(|item| visit(item, each)),
         Kind::Map(entries) => entries.iter().for_each(|(_, value)| visit(value, each)),
-        Kind::Leaf | Kind::Payload(_) | Kind::Tag(..) => {}
+        Kind::Leaf | Kind::Payload(_) | Kind::Tag(..) | Kind::Columns(_) => {}
     }
 }
 

@@ -85,7 +85,8 @@ impl Structure {
         value: &impl Serialize,
         is_tensor: impl Fn(&TensorInfo) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
-        let options = SaveOptions::default().with_checksums(false).with_out_of_band(is_tensor);
+        let options = SaveOptions::default().with_checksums(false).with_columns(false);
+        let options = options.with_out_of_band(is_tensor);
         let split = Split::with_options(value, options)?;
         let info = split.info();
         let lengths = info.buffers().iter().map(|buffer| buffer.byte_len()).collect();

@@ -29,7 +29,7 @@ impl Codec for Messages {
             for section in &mut *sections {
                 let section = section?;
                 let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
-                tenarc::ser::to_writer_with(&mut writer, &Written::whole(&section), options)?;
+                tenarc::ser::to_writer_with(&mut writer, &Written::plain(&section), options)?;
             }
             Ok(())
         })

@@ -15,6 +15,9 @@ use crate::failure::{Failure, Result};
 /// Byte strings of at least this many bytes count as payloads: an archive stores them in buffers.
 const LARGE: usize = 2048;
 
+/// The tag of columns: section 3.1 of the specification.
+const COLUMNS: u64 = 0x5443_4f4c;
+
 /// Parses one item. `buffers` has the offset and length of each buffer that the item may refer to.
 ///
 /// # Errors
@@ -95,9 +98,14 @@ impl<'a> Parser<'a> {
             }
             Event::Tag(tag) => {
                 let inner = self.next()?;
-                let inner = self.node(inner)?;
-                range.end = inner.range.end;
-                Kind::Tag(tag, Box::new(inner))
+                if tag == COLUMNS && inner.event == Event::Array {
+                    range.end = self.items.leave()?.range.end;
+                    Kind::Columns(Box::default())
+                } else {
+                    let inner = self.node(inner)?;
+                    range.end = inner.range.end;
+                    Kind::Tag(tag, Box::new(inner))
+                }
             }
             Event::Payload(payload) => Kind::Payload(Box::new(Payload::try_from(payload)?)),
             Event::Bytes if range.len() >= LARGE => self.byte_string(range.clone())?,
@@ -118,6 +126,7 @@ impl<'a> Parser<'a> {
             order: Order::C,
             byte_len: bytes.len() as u64,
             buffer: None,
+            column: None,
         })))
     }
 }
@@ -131,6 +140,7 @@ impl TryFrom<inspect::Payload> for Payload {
         let buffer =
             buffer.map_err(|_| Failure::new("the number of a buffer does not fit in memory"))?;
         let shape = meta.shape.to_vec();
-        Ok(Self { form, dtype: meta.dtype, shape, order: meta.order, byte_len, buffer })
+        let (dtype, order) = (meta.dtype, meta.order);
+        Ok(Self { form, dtype, shape, order, byte_len, buffer, column: None })
     }
 }

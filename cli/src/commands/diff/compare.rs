@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use tenarc::Value;
+use tenarc::archive::Table;
 
 use super::values::{self, Values};
 use super::{Difference, Kind};
 use crate::document::Section;
 use crate::elements::{self, Element};
 use crate::failure::{Of, Result};
+use crate::input::Source;
 use crate::node::{self, Form, Key, Node, Payload};
 use crate::paths::Globs;
 use crate::progress::Progress;
+use crate::rows::BLOCK;
 use crate::text::quoted;
 
 /// At most this many characters are shown of a value that differs.
@@ -76,6 +79,9 @@ impl Comparison<'_> {
             (node::Kind::Tag(from, inner), node::Kind::Tag(to, other)) if from == to => {
                 return self.node(inner, other, path, found);
             }
+            (node::Kind::Columns(_), _) | (_, node::Kind::Columns(_)) => {
+                return self.rows(a, b, path, found);
+            }
             (node::Kind::Payload(_), _) | (_, node::Kind::Payload(_)) if self.stored(a, b)? => {}
             _ if !self.leaves(a, b)? => {
                 let kinds = [a, b].map(|node| std::mem::discriminant(&node.kind));
@@ -116,6 +122,48 @@ impl Comparison<'_> {
         }
         path.truncate(len);
         Ok(())
+    }
+
+    /// Compares two sequences row by row, if one of them or both are stored as columns.
+    fn rows(
+        &self,
+        a: &Node,
+        b: &Node,
+        path: &mut String,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let tables = (table(self.a, a)?, table(self.b, b)?);
+        let sides = (Blocks::of(a, tables.0.as_ref()), Blocks::of(b, tables.1.as_ref()));
+        let (Some(mut from), Some(mut to)) = sides else {
+            // Only a writer other than tenarc stores numbers as columns.
+            if crate::written::value(self.a, a)? != crate::written::value(self.b, b)? {
+                let (from, to) = (words(self.a, a), words(self.b, b));
+                self.add(found, path, Kind::Type, Some(from), Some(to), None);
+            }
+            return Ok(());
+        };
+        let mut row = 0u64;
+        loop {
+            let (from, to) = (from.next()?, to.next()?);
+            let (rows, others) = (from.rows(), to.rows());
+            if rows.is_empty() && others.is_empty() {
+                return Ok(());
+            }
+            let comparison = Comparison {
+                a: from.section.as_ref().unwrap_or(self.a),
+                b: to.section.as_ref().unwrap_or(self.b),
+                segment: self.segment,
+                globs: self.globs,
+                atol: self.atol,
+                rtol: self.rtol,
+                structure: self.structure,
+                progress: self.progress.clone(),
+            };
+            for at in 0..rows.len().max(others.len()) {
+                comparison.entry(rows.get(at), others.get(at), &row.to_string(), path, found)?;
+                row += 1;
+            }
+        }
     }
 
     /// Compares two maps; the order of their entries does not matter.
@@ -239,6 +287,59 @@ impl Comparison<'_> {
     }
 }
 
+fn table<'a>(section: &Section<'a>, node: &Node) -> Result<Option<Table<'a, Source>>> {
+    match &node.kind {
+        node::Kind::Columns(columns) => section.table(columns).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The rows of a sequence in blocks of equal size.
+enum Blocks<'t, 'a> {
+    Columns(tenarc::archive::Rows<'t, 'a, Source, Value>),
+    Array(std::slice::Chunks<'t, Node>),
+}
+
+/// Some rows.
+struct Block<'t> {
+    /// The section that they are in, if it is not that of the sequence.
+    section: Option<Section<'t>>,
+    nodes: &'t [Node],
+}
+
+impl Block<'_> {
+    fn rows(&self) -> &[Node] {
+        match self.section.as_ref().map(|section| &section.root.kind) {
+            Some(node::Kind::Array(items)) => items,
+            _ => self.nodes,
+        }
+    }
+}
+
+impl<'t, 'a> Blocks<'t, 'a> {
+    fn of(node: &'t Node, table: Option<&'t Table<'a, Source>>) -> Option<Self> {
+        match (&node.kind, table) {
+            (_, Some(table)) => Some(Self::Columns(table.iter())),
+            (node::Kind::Array(items), _) => Some(Self::Array(items.chunks(BLOCK))),
+            _ => None,
+        }
+    }
+
+    /// The next block, which is empty at the end.
+    fn next(&mut self) -> Result<Block<'t>> {
+        match self {
+            Self::Columns(rows) => {
+                let rows = rows.take(BLOCK).collect::<tenarc::Result<Vec<Value>>>()?;
+                let section = Section::of_value(&Value::Array(rows))?;
+                Ok(Block { section: Some(section), nodes: &[] })
+            }
+            Self::Array(chunks) => {
+                Ok(Block { section: None, nodes: chunks.next().unwrap_or_default() })
+            }
+        }
+    }
+}
+
 #[allow(clippy::cast_precision_loss)]
 fn number(value: &Value) -> Option<f64> {
     match value {
@@ -255,6 +356,10 @@ fn words(section: &Section<'_>, node: &Node) -> String {
     match &node.kind {
         node::Kind::Payload(payload) => payload.label(),
         node::Kind::Array(items) => format!("array of {}", items.len()),
+        node::Kind::Columns(columns) => {
+            let rows = section.table(columns).map_or(0, |table| table.len());
+            format!("array of {rows}")
+        }
         node::Kind::Map(entries) => format!("map of {}", entries.len()),
         node::Kind::Tag(tag, inner) => format!("{tag}({})", words(section, inner)),
         node::Kind::Leaf => {

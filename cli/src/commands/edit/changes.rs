@@ -1,17 +1,17 @@
 //! The changes of `edit`, parsed from the command line, and how they are applied to a value.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use tenarc::error::Category;
 use tenarc::{DType, Value};
 use tenarc_convert::json;
 
-use super::tree::{self, expanded};
+use super::tree::{self, Matched, expanded};
 use crate::args::Edit;
 use crate::document::Section;
 use crate::failure::{Failure, Of, Result};
-use crate::node::Kind;
+use crate::node::{Columns, Kind};
 use crate::paths::{self, Globs, walk};
 use crate::text::quoted;
 use crate::written::Written;
@@ -91,13 +91,14 @@ impl Changes {
 
     /// The changed value; `None` if nothing changes.
     pub fn applied<'a>(&self, section: &'a Section<'a>) -> Result<Option<Written<'a>>> {
-        let (dropped, cast) = self.matched(section)?;
+        let matched = self.matched(section)?;
+        let Matched { dropped, cast, .. } = &matched;
         let is_changed = |at| dropped.contains(&at) || cast.contains_key(&at);
         if let Some(tag) = tree::in_tag(&section.root, &is_changed) {
             return Err(Failure::new(format!("cannot change a value inside CBOR tag {tag}")));
         }
         let mut changed = !dropped.is_empty() || !cast.is_empty();
-        let value = expanded(section, &section.root, &dropped, &cast);
+        let value = expanded(section, &section.root, &matched)?;
         let mut value = value.ok_or_else(|| Failure::new("the whole value would be dropped"))?;
         for (old, new) in &self.rename {
             if tree::rename(&mut value, old, new)? {
@@ -113,15 +114,24 @@ impl Changes {
     }
 
     /// The nodes to drop and the tensors to cast, by the position of their first byte in the metadata.
-    fn matched(&self, section: &Section<'_>) -> Result<(HashSet<usize>, HashMap<usize, DType>)> {
+    fn matched(&self, section: &Section<'_>) -> Result<Matched> {
         let paths = paths::of(section.bytes())?;
-        let (mut dropped, mut cast) = (HashSet::new(), HashMap::new());
+        let Matched { mut dropped, mut cast, mut opened } = Matched::default();
+        let mut kept: Vec<&Columns> = Vec::new();
         walk(&section.root, &mut Vec::new(), &mut |steps, node| {
             let path = paths.path(steps).text;
             let at = node.range.start;
             // The whole value has an empty path, which `*` matches; it cannot be dropped.
             if !steps.is_empty() && self.any(self.drop.iter().map(|(p, g)| (p, g)), &path) {
                 dropped.insert(at);
+            }
+            if let Kind::Columns(columns) = &node.kind
+                && !dropped.contains(&at)
+            {
+                kept.push(columns);
+                if self.changes_in(steps, &path) {
+                    opened.insert(at);
+                }
             }
             let Kind::Payload(payload) = &node.kind else { return };
             if !payload.is_listed() {
@@ -140,8 +150,51 @@ impl Changes {
                 }
             }
         });
-        Ok((dropped, cast))
+        for columns in kept {
+            self.refuse_columns(section, columns)?;
+        }
+        Ok(Matched { dropped, cast, opened })
     }
+
+    /// Whether a value is set or renamed inside the value at a path.
+    fn changes_in(&self, steps: &[String], path: &str) -> bool {
+        let pointer: String =
+            steps.iter().flat_map(|step| ["/".to_owned(), pointed(step)]).collect();
+        let is_inside = |to: &String| {
+            let dotted = to.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+            dotted
+                || path.is_empty()
+                || to.strip_prefix(&*pointer).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let renamed = self.rename.iter().flat_map(|(old, new)| [old, new]);
+        renamed.chain(self.set.iter().map(|(path, _)| path)).any(is_inside)
+    }
+
+    /// Refuses patterns that mean a part of columns: only whole sequences can be dropped.
+    fn refuse_columns(&self, section: &Section<'_>, columns: &Columns) -> Result<()> {
+        if self.drop.is_empty() && self.keep.is_empty() && self.cast.is_empty() {
+            return Ok(());
+        }
+        for field in section.fields(columns)? {
+            let path = &field.path;
+            let is_in_rows = field.kind == "tensors";
+            let is_cast = self.cast.iter().any(|(_, globs, _)| globs.any(path));
+            let is_dropped = self.any(self.drop.iter().map(|(p, g)| (p, g)), path);
+            let is_left = !self.keep.is_empty()
+                && !self.any(self.keep.iter().map(|(p, g)| (p, g)), path)
+                && is_in_rows;
+            if is_dropped || is_left || is_cast && field.tensor.is_some() {
+                let what = "is a column; edit drops whole tables, but drops and casts no columns";
+                return Err(Failure::new(format!("{} {what}", quoted(path))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A step as a JSON Pointer has it.
+fn pointed(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
 }
 
 /// Splits each argument at its first `=`.

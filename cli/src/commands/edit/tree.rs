@@ -8,37 +8,54 @@ use crate::document::Section;
 use crate::failure::{Failure, Result};
 use crate::node::{Kind, Node};
 use crate::text::quoted;
-use crate::written::{Written, WrittenKey};
+use crate::written::{self, Written, WrittenKey};
+
+/// The nodes that change, by the position of their first byte in the metadata.
+#[derive(Default)]
+pub struct Matched {
+    pub dropped: HashSet<usize>,
+    pub cast: HashMap<usize, DType>,
+    /// Columns in which a value is set or renamed.
+    pub opened: HashSet<usize>,
+}
 
 /// Turns a node into a [`Written`] value whose maps and arrays can be changed. Leaves out the dropped nodes
-/// and casts the tensors to cast. Returns `None` if the node itself is dropped.
+/// and casts the tensors to cast. Columns with a change inside become rows. Returns `None` if the node itself is
+/// dropped.
+///
+/// # Errors
+/// If these columns cannot be read.
 pub fn expanded<'a>(
     section: &'a Section<'a>,
     node: &'a Node,
-    dropped: &HashSet<usize>,
-    cast: &HashMap<usize, DType>,
-) -> Option<Written<'a>> {
+    matched: &Matched,
+) -> Result<Option<Written<'a>>> {
+    let Matched { dropped, cast, opened } = matched;
     if dropped.contains(&node.range.start) {
-        return None;
+        return Ok(None);
     }
-    Some(match &node.kind {
+    Ok(Some(match &node.kind {
         Kind::Array(items) => {
-            let items = items.iter().filter_map(|item| expanded(section, item, dropped, cast));
-            Written::Array(items.collect())
+            let items =
+                items.iter().filter_map(|item| expanded(section, item, matched).transpose());
+            Written::Array(items.collect::<Result<_>>()?)
         }
         Kind::Map(entries) => {
             let entries = entries.iter().filter_map(|(key, value)| {
-                let value = expanded(section, value, dropped, cast)?;
-                Some((WrittenKey::of(section, key), value))
+                let value = expanded(section, value, matched).transpose()?;
+                Some(value.map(|value| (WrittenKey::of(section, key), value)))
             });
-            Written::Map(entries.collect())
+            Written::Map(entries.collect::<Result<_>>()?)
+        }
+        Kind::Columns(_) if opened.contains(&node.range.start) => {
+            editable(written::value(section, node)?)
         }
         Kind::Payload(_) => match cast.get(&node.range.start) {
             Some(dtype) => Written::Cast(section, node, dtype.clone()),
             None => Written::Same(section, node),
         },
         _ => Written::Same(section, node),
-    })
+    }))
 }
 
 /// The way to a part of a value: at each level, the position of the child.
@@ -242,7 +259,7 @@ fn ambiguous(path: &str) -> Failure {
 /// The first tag with a change inside it, if any. Such changes are refused: they could break the tag's meaning.
 pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
     match &node.kind {
-        Kind::Leaf | Kind::Payload(_) => None,
+        Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => None,
         _ if is_changed(node.range.start) => None,
         Kind::Array(items) => items.iter().find_map(|item| in_tag(item, is_changed)),
         Kind::Map(entries) => entries.iter().find_map(|(_, item)| in_tag(item, is_changed)),
@@ -253,7 +270,7 @@ pub fn in_tag(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> Option<u64> {
 fn touched(node: &Node, is_changed: &dyn Fn(usize) -> bool) -> bool {
     is_changed(node.range.start)
         || match &node.kind {
-            Kind::Leaf | Kind::Payload(_) => false,
+            Kind::Leaf | Kind::Payload(_) | Kind::Columns(_) => false,
             Kind::Array(items) => items.iter().any(|item| touched(item, is_changed)),
             Kind::Map(entries) => entries.iter().any(|(_, item)| touched(item, is_changed)),
             Kind::Tag(_, inner) => touched(inner, is_changed),

@@ -1,0 +1,368 @@
+//! Sequences that are stored as columns, tables, and what a path on the command line names in them.
+
+use std::ops::Range;
+
+use tenarc::archive::{Segment, Table};
+use tenarc::inspect::{Event, Items};
+use tenarc::tensor::Order;
+use tenarc::{DType, DynTensor, Tensor, Value};
+
+use crate::document::{Document, Section};
+use crate::failure::{Failure, Of, Result};
+use crate::input::Source;
+use crate::node::{Columns, Field, Form, Kind, Node, Payload};
+use crate::text::quoted;
+
+/// As many rows are decoded at once.
+pub const BLOCK: usize = 256;
+
+/// What a path on the command line names.
+pub enum Meant<'a> {
+    /// The root of this section, which may be a part of the value.
+    Value(Section<'a>),
+    /// The table of all values that were saved under one name.
+    Table(Table<'a, Source>),
+}
+
+impl Document {
+    /// What a path names. If no value is chosen, the path can start with the name of the values of a table.
+    ///
+    /// # Errors
+    /// If there is nothing at the path, or it could mean several things.
+    pub fn meant(&self, path: &str, chosen: Option<&str>) -> Result<Meant<'_>> {
+        if chosen.is_none()
+            && !path.is_empty()
+            && let Some(target) = self.named(path)?
+        {
+            return Ok(target);
+        }
+        self.only(chosen)?.into_part(path).map(Meant::Value)
+    }
+
+    /// What a path names that starts with the name of values in an archive. `None` if it does not.
+    fn named(&self, path: &str) -> Result<Option<Meant<'_>>> {
+        let Some(archive) = self.archive() else { return Ok(None) };
+        let mut found: Option<(String, &str, u64, u64)> = None;
+        for number in 0..archive.len() {
+            let segment = archive.segment(number)?;
+            let Some(name) = segment.name().filter(|name| !name.is_empty()) else { continue };
+            let Some(rest) = path.strip_prefix(name) else { continue };
+            let Some(rest) = rest.strip_prefix('.').or(rest.is_empty().then_some("")) else {
+                continue;
+            };
+            let count = match &found {
+                // A longer name wins.
+                Some((longest, ..)) if longest.len() > name.len() => continue,
+                Some((same, _, _, count)) if same == name => count + 1,
+                _ => 1,
+            };
+            found = Some((name.to_owned(), rest, number, count));
+        }
+        let Some((name, rest, number, count)) = found else { return Ok(None) };
+        match archive.table(&name) {
+            Ok(_) if count == 1 => {
+                // Columns that are one buffer can be read in place.
+                self.section(number)?.into_part(rest).map(|part| Some(Meant::Value(part)))
+            }
+            Ok(table) if rest.is_empty() => Ok(Some(Meant::Table(table))),
+            Ok(table) => in_table(&table, rest, path).map(|part| Some(Meant::Value(part))),
+            // The values are no sequences. The last one of that name counts.
+            Err(_) if self.len() > 1 => {
+                self.section(number)?.into_part(rest).map(|part| Some(Meant::Value(part)))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// What a path names in a table: a column, a row, or a part of a row.
+fn in_table<'a>(table: &Table<'_, Source>, path: &str, whole: &str) -> Result<Section<'a>> {
+    let mut steps: Vec<&str> = path.split('.').collect();
+    let is_row = |step: &&str| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(at) = steps.iter().position(is_row) {
+        let row = steps.remove(at).parse().map_err(|_| Failure::new("there is no such row"));
+        let row = table.row::<Value>(row.of(quoted(whole))?).of(quoted(whole))?;
+        return Section::of_value(&row)?.into_part(&steps.join("."));
+    }
+    let columns = table.columns()?;
+    let column = columns.iter().find(|column| column.path() == path);
+    let value = match column.and_then(tenarc::archive::Column::dtype) {
+        Some(_) => {
+            let Tensor(tensor) = table.column::<Tensor<DynTensor>>(path)?;
+            Value::Tensor(Box::new(tensor))
+        }
+        None => Value::Array(table.column::<Vec<Value>>(path)?),
+    };
+    Section::of_value(&value)
+}
+
+impl<'a> Section<'a> {
+    /// The part of the value that is at a path, as the root.
+    ///
+    /// # Errors
+    /// If there is no such part, or the path could mean several.
+    pub fn into_part(mut self, path: &str) -> Result<Self> {
+        if path.is_empty() {
+            return Ok(self);
+        }
+        match self.find(path) {
+            Ok(node) => {
+                self.root = node.clone();
+                Ok(self)
+            }
+            Err(failure) => match self.segment().filter(|_| self.root.holds_columns()) {
+                None => Err(failure),
+                Some(segment) => {
+                    if let Some(column) = self.column(path)? {
+                        self.root = column;
+                        return Ok(self);
+                    }
+                    let value: Value = segment.get(path)?;
+                    self.decoded(&value)
+                }
+            },
+        }
+    }
+
+    /// The column at a path, if it is a tensor.
+    fn column(&self, path: &str) -> Result<Option<Node>> {
+        let mut all = Vec::new();
+        columns_in(&self.root, &mut all);
+        // A path that is not a JSON Pointer starts with that of the sequence.
+        all.retain(|columns| path.starts_with('/') || path.starts_with(&columns.path));
+        for columns in all {
+            let named = self.fields(columns)?.iter().find(|field| {
+                let pointer = || format!("/{}", field.path.replace('.', "/"));
+                field.path == path || path.starts_with('/') && pointer() == path
+            });
+            if let Some(Field { tensor: Some(node), .. }) = named {
+                return Ok(Some(node.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The table that columns are.
+    ///
+    /// # Errors
+    /// If the columns are damaged, or no path leads to them.
+    pub fn table(&self, columns: &Columns) -> Result<Table<'a, Source>> {
+        let segment =
+            self.segment().ok_or_else(|| Failure::new("columns outside of an archive"))?;
+        Ok(segment.table(&columns.path)?)
+    }
+
+    /// Columns as one item without references to buffers. `None` if they hold elements of a dtype that has no such
+    /// form.
+    ///
+    /// # Errors
+    /// If the columns are damaged.
+    pub fn inlined(&self, node: &Node) -> Result<Option<Vec<u8>>> {
+        let item = self.item(&node.range);
+        let buffers = self.segment().map(Segment::buffers).unwrap_or_default();
+        let (mut whole, mut copied, mut follows_text) = (Vec::new(), 0, false);
+        for part in Items::new(item).with_buffers(buffers) {
+            let part = part?;
+            match part.event {
+                // A text begins a column: it is the kind.
+                Event::Text => {
+                    let kind = item.get(part.range).unwrap_or_default();
+                    follows_text = tenarc::from_slice::<Value>(kind)?.as_str() == Some("text");
+                }
+                Event::Payload(payload) if payload.buffer.is_some() => {
+                    let payload = Payload::try_from(payload)?;
+                    let kind = Kind::Payload(Box::new(payload.clone()));
+                    let bytes = self.payload_bytes(&Node { range: 0..0, kind })?;
+                    whole.extend_from_slice(item.get(copied..part.range.start).unwrap_or_default());
+                    copied = part.range.end;
+                    if !append(&mut whole, payload, bytes, follows_text)? {
+                        return Ok(None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        whole.extend_from_slice(item.get(copied..).unwrap_or_default());
+        Ok(Some(whole))
+    }
+
+    /// The columns with a name.
+    ///
+    /// # Errors
+    /// If the columns are damaged, or no path leads to them.
+    pub fn fields<'s>(&'s self, columns: &'s Columns) -> Result<&'s [Field]> {
+        if let Some(fields) = columns.fields.get() {
+            return Ok(fields);
+        }
+        let table = self.table(columns)?;
+        let tensors = self.infos()?;
+        let mut fields = Vec::new();
+        for column in table.columns()? {
+            let (dotted, pointer) = joined(&columns.path, column.path());
+            let info = tensors.get(&dotted).or_else(|| tensors.get(&pointer));
+            let path = info.map_or(dotted, |info| info.path().to_owned());
+            let tensor = info.map(|info| {
+                let buffer = info.buffer().and_then(|number| usize::try_from(number).ok());
+                let payload = Payload {
+                    form: Form::Tensor,
+                    dtype: info.dtype().clone(),
+                    shape: info.shape().to_vec(),
+                    order: Order::C,
+                    byte_len: info.byte_len(),
+                    buffer,
+                    column: buffer.is_none().then(|| path.clone()),
+                };
+                Node { range: 0..0, kind: Kind::Payload(Box::new(payload)) }
+            });
+            fields.push(Field { path, kind: column.kind(), tensor });
+        }
+        Ok(columns.fields.get_or_init(|| fields))
+    }
+}
+
+/// Appends what was in a buffer to an item. Returns `false` if there is no such form for the dtype.
+fn append(item: &mut Vec<u8>, payload: Payload, bytes: Vec<u8>, is_text: bool) -> Result<bool> {
+    let Payload { form, dtype, shape, order, .. } = payload;
+    match form {
+        Form::Tensor => {
+            let tensor = DynTensor::new(dtype, &shape, order, bytes)?;
+            tenarc::append_to(item, &Tensor(tensor))?;
+        }
+        Form::Bytes if is_text => {
+            let text = String::from_utf8(bytes);
+            let text = text.map_err(|_| Failure::Damage("a text is not UTF-8".into()))?;
+            tenarc::append_to(item, &text)?;
+        }
+        Form::Bytes => tenarc::append_to(item, &Value::Bytes(bytes))?,
+        Form::Numbers => {
+            // RFC 8746, section 2.1.
+            let tag = match dtype {
+                DType::U8 => 64,
+                DType::U16 => 69,
+                DType::U32 => 70,
+                DType::U64 => 71,
+                DType::I8 => 72,
+                DType::I16 => 77,
+                DType::I32 => 78,
+                DType::I64 => 79,
+                DType::F16 => 84,
+                DType::F32 => 85,
+                DType::F64 => 86,
+                _ => return Ok(false),
+            };
+            item.extend([0xd8, tag]);
+            tenarc::append_to(item, &Value::Bytes(bytes))?;
+        }
+    }
+    Ok(true)
+}
+
+/// The path of a column, with dots and as a JSON Pointer.
+fn joined(sequence: &str, column: &str) -> (String, String) {
+    let steps = |path: &str| match path {
+        "" => String::new(),
+        path if path.starts_with('/') => path.to_owned(),
+        path => format!("/{}", path.replace('~', "~0").replace('/', "~1").replace('.', "/")),
+    };
+    let pointer = steps(sequence) + &steps(column);
+    let dotted = match sequence {
+        "" => column.to_owned(),
+        _ if sequence.starts_with('/') || column.starts_with('/') => pointer.clone(),
+        _ => format!("{sequence}.{column}"),
+    };
+    (dotted, pointer)
+}
+
+fn columns_in<'n>(node: &'n Node, found: &mut Vec<&'n Columns>) {
+    match &node.kind {
+        Kind::Leaf | Kind::Payload(_) => {}
+        Kind::Columns(columns) => found.push(columns),
+        Kind::Tag(_, inner) => columns_in(inner, found),
+        Kind::Array(items) => items.iter().for_each(|item| columns_in(item, found)),
+        Kind::Map(entries) => entries.iter().for_each(|(_, node)| columns_in(node, found)),
+    }
+}
+
+/// The rows of a sequence, however it is stored.
+pub enum Rows<'a> {
+    Table(Table<'a, Source>),
+    /// The root of the section is an array.
+    Array(Section<'a>),
+}
+
+impl<'a> Rows<'a> {
+    /// # Errors
+    /// If the target is not a sequence.
+    pub fn of(target: Meant<'a>) -> Result<Self> {
+        match target {
+            Meant::Table(table) => Ok(Self::Table(table)),
+            Meant::Value(section) => match &section.root.untagged().kind {
+                Kind::Columns(columns) => section.table(columns).map(Self::Table),
+                Kind::Array(_) => Ok(Self::Array(section)),
+                Kind::Payload(_) => {
+                    Err(Failure::new("not a table: use `tenarc get` for a slice of a tensor"))
+                }
+                _ => Err(Failure::new("not a sequence, so it has no rows")),
+            },
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Table(table) => table.len(),
+            Self::Array(section) => match &section.root.untagged().kind {
+                Kind::Array(items) => items.len() as u64,
+                _ => 0,
+            },
+        }
+    }
+
+    /// Decodes some rows, and calls `each` with blocks of them. A block is a section whose root is an array. If all
+    /// rows are read, checksums are verified.
+    ///
+    /// # Errors
+    /// If the rows cannot be read, or `each` fails.
+    pub fn blocks(
+        &self,
+        rows: Range<u64>,
+        each: &mut dyn FnMut(&Section<'_>, &[Node]) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Array(section) => {
+                let Kind::Array(items) = &section.root.untagged().kind else { return Ok(()) };
+                let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX).min(items.len());
+                each(section, items.get(at(rows.start)..at(rows.end)).unwrap_or_default())
+            }
+            Self::Table(table) if rows == (0..table.len()) => {
+                let mut values = table.iter::<Value>();
+                loop {
+                    let block = values.by_ref().take(BLOCK).collect::<tenarc::Result<Vec<_>>>()?;
+                    if block.is_empty() {
+                        return Ok(());
+                    }
+                    give(block, each)?;
+                }
+            }
+            Self::Table(table) => {
+                let mut start = rows.start;
+                while start < rows.end {
+                    let end = rows.end.min(start.saturating_add(BLOCK as u64));
+                    give(table.rows(start..end)?, each)?;
+                    start = end;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn give(
+    block: Vec<Value>,
+    each: &mut dyn FnMut(&Section<'_>, &[Node]) -> Result<()>,
+) -> Result<()> {
+    let section = Section::of_value(&Value::Array(block))?;
+    match &section.root.kind {
+        Kind::Array(items) => each(&section, items),
+        _ => Err(Failure::new("expected an array of rows")),
+    }
+}
