@@ -3,6 +3,7 @@
 //! The header and the metadata are complete. The checksums of the buffers come after the last buffer, so they
 //! are missing: the buffers that are complete cannot be verified.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::loaded::Loaded;
@@ -31,7 +32,7 @@ pub struct Salvaged {
     /// The tensors that were kept. They are not verified, because their checksums were cut off.
     pub tensors: Vec<TensorInfo>,
     /// The tensors, and the byte strings in buffers, that were not complete. The kept value has *undefined*
-    /// in their places.
+    /// in their places. If they are in columns, it has *undefined* in place of the sequence that the columns stand for.
     pub missing: Vec<TensorInfo>,
 }
 
@@ -54,7 +55,13 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             return None;
         }
         let segment = Segment { source, arena: None, loaded: Arc::new(loaded), options };
-        Some(Self { segment, kept, limits: options.limits })
+        let mut salvage = Self { segment, kept, limits: options.limits };
+        // Columns are kept as a whole or not at all. The complete buffers of columns that are not kept are of no use.
+        // If the metadata is malformed, `report` says so.
+        if let Ok((_, used)) = salvage.metadata() {
+            salvage.kept.retain(|number| used.contains(number));
+        }
+        (!salvage.kept.is_empty()).then_some(salvage)
     }
 
     /// The new number of a kept buffer. `None` if the buffer is missing.
@@ -71,7 +78,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let mut missing = vec![];
         let mut tensors = vec![];
         let mut named = vec![false; header.count()];
-        let listed = path::list(metadata, header, self.limits)?;
+        let listed = path::list_without_columns(metadata, header, self.limits)?;
         let others = path::in_buffers(metadata, header, self.limits)?;
         for info in &listed {
             let number = info.buffer().and_then(|number| usize::try_from(number).ok());
@@ -96,7 +103,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let lengths = header.layout.buffers.iter().map(|&(_, len)| len).enumerate();
         let lengths = lengths.filter(|&(number, _)| self.number(number as u64).is_some());
         let lengths: Vec<u64> = lengths.map(|(_, len)| len).collect();
-        let metadata = self.metadata()?;
+        let (metadata, _) = self.metadata()?;
         let content = Content {
             name: self.segment.name(),
             alignment: header.alignment,
@@ -124,15 +131,21 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Ok(())
     }
 
-    /// The metadata with *undefined* in place of each reference to a missing buffer.
-    fn metadata(&self) -> Result<Vec<u8>> {
-        let old = self.segment.metadata()?;
+    /// The metadata with *undefined* in place of each reference to a missing buffer, and of columns with such a
+    /// reference. Also returns the numbers of the buffers that it still refers to.
+    fn metadata(&self) -> Result<(Vec<u8>, HashSet<u64>)> {
+        let mut new = Items::new();
+        let mut used = HashSet::new();
+        self.rewrite(self.segment.metadata()?, &mut new, &mut used)?;
+        Ok((new.into_bytes(), used))
+    }
+
+    fn rewrite(&self, old: &[u8], new: &mut Items, used: &mut HashSet<u64>) -> Result<()> {
         let part = |from: u64, to: u64| {
             let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             old.get(from..to).unwrap_or_default()
         };
         let mut wire = Reader::new(SliceRead::new(old), self.limits);
-        let mut new = Items::new();
         // References are found by their tag. The nesting of the items does not matter.
         let mut copied = 0;
         while wire.peek()?.is_some() {
@@ -140,17 +153,25 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             let head = wire.head()?;
             match head.major() {
                 head::BYTES | head::TEXT if !head.is_indefinite() => drop(wire.string(head)?),
-                head::TAG if head.arg == tag::BUFFER => {
-                    let fields = wire.head()?.arg;
-                    for _ in 1..fields {
-                        wire.skip()?;
+                head::TAG if head.arg == tag::COLUMNS => {
+                    let content = wire.offset();
+                    wire.skip()?;
+                    let columns = part(content, wire.offset());
+                    if self.are_complete(columns)? {
+                        new.raw(part(copied, content))?;
+                        self.rewrite(columns, new, used)?;
+                    } else {
+                        new.raw(part(copied, start))?.raw(&[head::UNDEFINED])?;
                     }
-                    let number_at = wire.offset();
-                    let number = wire.head()?.arg;
+                    copied = wire.offset();
+                }
+                head::TAG if head.arg == tag::BUFFER => {
+                    let (number_at, number) = self.reference(&mut wire)?;
                     new.raw(part(copied, start))?;
                     match self.number(number) {
-                        Some(number) => {
-                            new.raw(part(start, number_at))?.head(head::UNSIGNED, number)?;
+                        Some(new_number) => {
+                            used.insert(number);
+                            new.raw(part(start, number_at))?.head(head::UNSIGNED, new_number)?;
                         }
                         None => drop(new.raw(&[head::UNDEFINED])?),
                     }
@@ -160,6 +181,34 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             }
         }
         new.raw(part(copied, old.len() as u64))?;
-        Ok(new.into_bytes())
+        Ok(())
+    }
+
+    /// Reads the array of a reference, whose tag was read. Returns the number of the buffer, and where it is.
+    fn reference(&self, wire: &mut Reader<SliceRead<'_>>) -> Result<(u64, u64)> {
+        let fields = wire.head()?.arg;
+        for _ in 1..fields {
+            wire.skip()?;
+        }
+        Ok((wire.offset(), wire.head()?.arg))
+    }
+
+    /// Whether all references in columns are to complete buffers.
+    fn are_complete(&self, columns: &[u8]) -> Result<bool> {
+        let mut wire = Reader::new(SliceRead::new(columns), self.limits);
+        while wire.peek()?.is_some() {
+            let head = wire.head()?;
+            match head.major() {
+                head::BYTES | head::TEXT if !head.is_indefinite() => drop(wire.string(head)?),
+                head::TAG if head.arg == tag::BUFFER => {
+                    let (_, number) = self.reference(&mut wire)?;
+                    if self.number(number).is_none() {
+                        return Ok(false);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(true)
     }
 }

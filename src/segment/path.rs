@@ -83,6 +83,24 @@ pub fn tensor_at<'de>(
 
 /// Lists all tensors of a segment in the order of the metadata. Of columns, those that are tensors.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
+    list_some(metadata, header, limits, true)
+}
+
+/// Like [`list`], without columns.
+pub fn list_without_columns(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+) -> Result<Vec<TensorInfo>> {
+    list_some(metadata, header, limits, false)
+}
+
+fn list_some(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    with_columns: bool,
+) -> Result<Vec<TensorInfo>> {
     let mut found = Vec::new();
     let mut add = |Described { info, is_unique }| {
         if !is_unique {
@@ -99,7 +117,7 @@ pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<Tens
             }
             _ => Ok(()),
         },
-        Seen::Columns(at) if place.path.is_named() => {
+        Seen::Columns(at) if with_columns && place.path.is_named() => {
             let start = usize::try_from(at - header.metadata_offset()).unwrap_or(usize::MAX);
             let item = metadata.get(start..).unwrap_or_default();
             let outline = Outline::of_groups(item, at, header, limits)?;

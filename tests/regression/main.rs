@@ -4,6 +4,7 @@ mod all_reads_of_cut_segments;
 mod append_right_after_a_save;
 mod byte_strings_of_cut_segments;
 mod checkpoints_of_another_type;
+mod cut_columns;
 mod cut_segments;
 mod item_len_overflow;
 mod key_twice_in_a_map;
