@@ -166,7 +166,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                     copied = wire.offset();
                 }
                 head::TAG if head.arg == tag::BUFFER => {
-                    let (number_at, number) = self.reference(&mut wire)?;
+                    let (number_at, number) = reference(&mut wire)?;
                     new.raw(part(copied, start))?;
                     match self.number(number) {
                         Some(new_number) => {
@@ -184,15 +184,6 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Ok(())
     }
 
-    /// Reads the array of a reference, whose tag was read. Returns the number of the buffer, and where it is.
-    fn reference(&self, wire: &mut Reader<SliceRead<'_>>) -> Result<(u64, u64)> {
-        let fields = wire.head()?.arg;
-        for _ in 1..fields {
-            wire.skip()?;
-        }
-        Ok((wire.offset(), wire.head()?.arg))
-    }
-
     /// Whether all references in columns are to complete buffers.
     fn are_complete(&self, columns: &[u8]) -> Result<bool> {
         let mut wire = Reader::new(SliceRead::new(columns), self.limits);
@@ -201,7 +192,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             match head.major() {
                 head::BYTES | head::TEXT if !head.is_indefinite() => drop(wire.string(head)?),
                 head::TAG if head.arg == tag::BUFFER => {
-                    let (_, number) = self.reference(&mut wire)?;
+                    let (_, number) = reference(&mut wire)?;
                     if self.number(number).is_none() {
                         return Ok(false);
                     }
@@ -211,4 +202,13 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         }
         Ok(true)
     }
+}
+
+/// Reads the array of a reference, whose tag was read. Returns where the number of the buffer is, and the number.
+fn reference(wire: &mut Reader<SliceRead<'_>>) -> Result<(u64, u64)> {
+    let fields = wire.head()?.arg;
+    for _ in 1..fields {
+        wire.skip()?;
+    }
+    Ok((wire.offset(), wire.head()?.arg))
 }

@@ -293,7 +293,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 }
 
 /// Counts the rows of a sequence. Also returns whether it is an array, and not columns.
-fn count<'de>(mut wire: Reader<SliceRead<'de>>) -> Result<(u64, bool)> {
+fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, bool)> {
     let at = wire.offset();
     loop {
         match wire.item()? {

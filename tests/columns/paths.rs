@@ -1,12 +1,15 @@
 //! Paths into columns: rows, values in rows, and whole columns (`SPEC.md`, section 5.10).
 
+// All numbers are small.
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+
 use std::collections::BTreeMap;
 
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 
-use tenarc::tensor::{DType, SharedTensor};
+use tenarc::tensor::{DType, SharedTensor, TensorInfo};
 use tenarc::{Archive, DynTensor, OArchive, Tensor, Value};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
@@ -51,14 +54,14 @@ fn entry(id: u64) -> Entry {
     let small = u32::try_from(id).unwrap();
     let float = small as f32;
     let tags = (0..id % 4).map(|tag| format!("t{tag}")).collect();
-    let method = if id % 3 == 0 { Method::Get } else { Method::Post { len: 7, tags } };
+    let method = if id.is_multiple_of(3) { Method::Get } else { Method::Post { len: 7, tags } };
     Entry {
         id,
         label: "é".repeat(small as usize % 5),
         request: Request { method: method.clone(), size: small * 10 },
-        parent: (id % 2 == 1).then(|| Request { method, size: small }),
+        parent: (id % 2 == 1).then_some(Request { method, size: small }),
         score: (id % 4 != 2).then_some(float),
-        ok: id % 5 == 0,
+        ok: id.is_multiple_of(5),
         position: [float, float + 0.25, float + 0.5],
         box_: [[0.0, id as f64], [1.0, 2.0]],
         vector: vec![float; 4],
@@ -190,17 +193,7 @@ fn columns() {
         assert_eq!(part, vectors.slice(s![5..15;2, 1..]));
         let part: Array1<f32> = archive.slice("log.embedding", s![count - 1, ..]).unwrap();
         assert_eq!(part.to_vec(), vec![(count - 1) as f32; 8]);
-        assert!(archive.dyn_tensor_of("log.score").is_err());
-    }
-}
-
-trait DynTensorOf {
-    fn dyn_tensor_of(&self, path: &str) -> tenarc::Result<DynTensor>;
-}
-
-impl DynTensorOf for Archive<&[u8]> {
-    fn dyn_tensor_of(&self, path: &str) -> tenarc::Result<DynTensor> {
-        self.tensor(path)
+        assert!(archive.tensor::<DynTensor>("log.score").is_err());
     }
 }
 
@@ -210,7 +203,7 @@ fn columns_are_listed_as_tensors() {
         let bytes = saved(&run(rows));
         let archive = Archive::new(&bytes[..]).unwrap();
         let listed = archive.tensors().unwrap();
-        let paths: Vec<_> = listed.iter().map(|info| info.path()).collect();
+        let paths: Vec<_> = listed.iter().map(TensorInfo::path).collect();
         assert_eq!(
             paths,
             [

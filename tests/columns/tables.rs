@@ -33,10 +33,10 @@ fn event(id: u64) -> Event {
     Event {
         id,
         label: format!("event {id}"),
-        score: (id % 3 > 0).then(|| f32::from(number)),
+        score: (!id.is_multiple_of(3)).then(|| f32::from(number)),
         embedding: [f32::from(number); 16],
         tags: (0..id % 3).map(|tag| format!("tag {tag}")).collect(),
-        kind: if id % 2 == 0 { Kind::Click } else { Kind::Key('é') },
+        kind: if id.is_multiple_of(2) { Kind::Click } else { Kind::Key('é') },
     }
 }
 
@@ -109,7 +109,7 @@ fn columns() {
             continue;
         }
         let columns = table.columns().unwrap();
-        let named: Vec<_> = columns.iter().map(|column| column.path()).collect();
+        let named: Vec<_> = columns.iter().map(tenarc::archive::Column::path).collect();
         assert_eq!(named, ["id", "label", "score", "embedding", "tags", "kind"]);
         let embedding = columns.iter().find(|column| column.path() == "embedding").unwrap();
         assert_eq!(embedding.row_shape(), Some(&[16][..]));

@@ -36,7 +36,8 @@ fn columns_are_kept_as_a_whole_or_not_at_all() {
         let value: Value = archive.load().unwrap();
         assert_eq!(archive.tensor::<Vec<f32>>("before").unwrap(), run.before.0);
         assert_eq!(value["after"], Value::Simple(23));
-        let missing: Vec<_> = salvaged.missing.iter().map(|info| info.path()).collect();
+        let missing: Vec<_> =
+            salvaged.missing.iter().map(tenarc::tensor::TensorInfo::path).collect();
         if has_log {
             assert_eq!(archive.get::<Vec<(u64, f64)>>("log").unwrap(), run.log);
             assert_eq!(missing, ["after"]);
