@@ -130,7 +130,10 @@ impl Cursor<'_, '_> {
     fn number<const N: usize>(&mut self, kind: NumberType) -> [u8; N] {
         let word = self.block.get(usize::from(self.at)..).and_then(<[u8]>::first_chunk);
         self.failed |= self.kind != kind;
-        self.at = self.at.wrapping_add(const { N as u8 });
+        // A number has at most 8 bytes.
+        #[allow(clippy::cast_possible_truncation)]
+        let len = N as u8;
+        self.at = self.at.wrapping_add(len);
         word.copied().unwrap_or([0; N])
     }
 
