@@ -11,6 +11,7 @@ mod arena;
 mod huge;
 mod lend;
 mod map;
+mod phantom;
 mod raw_value;
 pub mod shared_bytes;
 mod stream;
@@ -26,6 +27,7 @@ pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages};
 pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
+pub use phantom::phantom;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 pub use stream::append_block;
 

@@ -4,6 +4,7 @@
 // What is tested is the data model, and floats bit for bit. Types stand beside the rows that are read into them.
 #![allow(clippy::option_option, clippy::float_cmp, clippy::items_after_statements)]
 
+mod blocks;
 mod build;
 mod hostile;
 mod kinds;

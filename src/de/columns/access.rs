@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Visitor};
 
+use super::packed::read_packed;
 use super::row::Row;
 use crate::de::access::key_text;
 use crate::error::{Error, Result};
@@ -35,6 +36,10 @@ impl<'de> de::SeqAccess<'de> for &mut ListItems<'_, 'de> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(row) = self.rows.next() else { return Ok(None) };
+        let seed = match read_packed(self.column, row, seed) {
+            Ok(value) => return Ok(Some(value)),
+            Err(seed) => seed,
+        };
         match seed.deserialize(Row::new(self.column, row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
             Err(error) => {

@@ -4,6 +4,7 @@
 mod access;
 mod deserializer;
 mod in_row;
+mod packed;
 mod place;
 mod row;
 mod tensors;
@@ -12,6 +13,7 @@ use std::ops::Range;
 
 use serde::de::{self, DeserializeSeed, Visitor};
 
+use self::packed::read_packed;
 pub(crate) use self::place::ColumnOfGroups;
 use self::row::Row;
 use super::Deserializer;
@@ -172,11 +174,16 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
             if let Some(Current { column, row, rows }) = &mut self.current
                 && row < rows
             {
-                let at = column.at;
-                let result = seed.deserialize(Row::new(column, *row, self.allowance));
+                let number = *row;
                 *row += 1;
                 self.at += 1;
-                return match result {
+                // The result of either way is returned at once, because copies of large values take long.
+                let seed = match read_packed(column, number, seed) {
+                    Ok(value) => return Ok(Some(value)),
+                    Err(seed) => seed,
+                };
+                let at = column.at;
+                return match seed.deserialize(Row::new(column, number, self.allowance)) {
                     Ok(value) => Ok(Some(value)),
                     Err(error) => Err(error.at(at).in_index(self.at - 1)),
                 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::blocks::check_c_order;
 use super::heads::{definite, wrong};
 use super::range::Rows;
-use super::{Column, Data, Field, Kind, NumberType, Numbers, Structs};
+use super::{Column, Data, Field, Kind, NumberType, Numbers, Packed, Structs};
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::wire::head;
@@ -48,7 +48,11 @@ impl<'de, R: Read<'de>> Reader<R> {
         let stride = width * kind.size();
         let (_, data, _) = self.column_data(item, rows.of_width(stride))?;
         let mut columns = Interleaved { kind, data, at, stride, next: 0 };
-        Ok(columns.column(names))
+        let mut column = columns.column(names);
+        if let Kind::Structs(structs) = &mut column {
+            structs.packed = Packed::new(kind, columns.data, stride).map(Box::new);
+        }
+        Ok(column)
     }
 
     pub fn interleaved_names(&mut self, rows: usize) -> Result<Names<'de>> {

@@ -14,6 +14,7 @@ mod gather;
 mod heads;
 mod interleaved;
 mod numbers;
+mod packed;
 mod parse;
 mod range;
 mod rows;
@@ -24,8 +25,9 @@ pub use self::data::{Data, TextData};
 pub use self::gather::{Gathered, gather};
 pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};
+pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
-pub use self::structs::{Field, Structs};
+pub use self::structs::{Field, Structs, is_derived};
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {

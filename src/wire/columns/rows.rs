@@ -93,9 +93,24 @@ impl Lengths<'_> {
                 let len = u64::from_le_bytes(word(data.as_slice(), row));
                 sum.checked_add(usize::try_from(len).ok()?)
             }),
+            // So many lengths of at most 4 bytes have a sum of at most 8 bytes, and are added without checks.
+            Self::Each(size, data) if u32::try_from(rows).is_ok() => {
+                let bytes = data.as_slice();
+                let bytes = bytes.get(..rows * size).unwrap_or(bytes);
+                let sum: u64 = match size {
+                    1 => bytes.iter().map(|&len| u64::from(len)).sum(),
+                    2 => words(bytes).map(|len| u64::from(u16::from_le_bytes(len))).sum(),
+                    _ => words(bytes).map(|len| u64::from(u32::from_le_bytes(len))).sum(),
+                };
+                usize::try_from(sum).ok()
+            }
             Self::Each(..) => (0..rows).try_fold(0usize, |sum, row| sum.checked_add(self.get(row))),
         }
     }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+    bytes.as_chunks().0.iter().copied()
 }
 
 #[inline(always)]
