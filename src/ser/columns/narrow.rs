@@ -76,7 +76,9 @@ mod tests {
             ($($wide:ident $type:ty { $($least:expr, $most:expr => $kind:ident $narrow:ty;)* })*) => {$($(
                 let numbers: [$type; 3] = [$least, 0, $most];
                 let mut bytes = Bytes::default();
-                numbers.iter().for_each(|number| bytes.push(number.to_le_bytes()));
+                for number in numbers {
+                    bytes.push(number.to_le_bytes());
+                }
                 let found = narrowed(Kind::$wide, &bytes);
                 let (kind, bytes) = found.unwrap_or((Kind::$wide, bytes));
                 assert_eq!(kind, Kind::$kind, "{numbers:?}");
