@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::Serializer;
 
+use super::columns::Bytes;
 use super::compound::Compound;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -282,11 +283,11 @@ macro_rules! numbers {
         }
 
         impl Primitive {
-            /// Appends the number, little-endian.
+            /// Appends the number to a column of numbers of its type.
             #[inline(always)]
-            pub fn append(self, bytes: &mut Vec<u8>) {
+            pub fn append(self, column: &mut Bytes) {
                 match self {
-                    $(Self::$kind(value) => bytes.extend_from_slice(&value.to_le_bytes()),)*
+                    $(Self::$kind(value) => column.push(value.to_le_bytes()),)*
                 }
             }
         }
@@ -305,16 +306,16 @@ macro_rules! numbers {
                 }
             }
 
-            /// Appends numbers of this type, little-endian. Returns how many. Stops at the first item that
+            /// Appends numbers to a column of numbers of this type. Returns how many. Stops at the first item that
             /// is something else, which is lost: all items must be of a primitive type.
             #[inline(always)]
-            pub fn extend<I>(self, bytes: &mut Vec<u8>, items: &mut I) -> usize
+            pub fn extend<I>(self, column: &mut Bytes, items: &mut I) -> usize
             where
                 I: Iterator,
                 I::Item: Serialize,
             {
                 match self {
-                    $(Self::$kind => extend(bytes, items, |number| match number {
+                    $(Self::$kind => extend(column, items, |number| match number {
                         Primitive::$kind(value) => Some(value.to_le_bytes()),
                         _ => None,
                     }),)*
@@ -387,7 +388,7 @@ for_each_number!(numbers);
 /// Appends the bytes that `get` returns for each number. Returns how many numbers that were.
 #[inline(always)]
 fn extend<I, const N: usize>(
-    bytes: &mut Vec<u8>,
+    column: &mut Bytes,
     items: &mut I,
     get: impl Fn(Primitive) -> Option<[u8; N]>,
 ) -> usize
@@ -398,50 +399,14 @@ where
     let mut count = 0;
     loop {
         // The memory that is reserved follows the iterator's claim only up to a limit.
-        let step = items.size_hint().0.clamp(1, WINDOW / N);
-        let done = mem::append_words(bytes, step, || get(items.next()?.serialize(Grab).ok()?));
+        let wanted = items.size_hint().0.clamp(1, WINDOW / N);
+        let (room, step) = column.room::<N>(wanted);
+        let done = mem::append_words(room, step, || get(items.next()?.serialize(Grab).ok()?));
         count += done;
         if done < step {
             return count;
         }
     }
-}
-
-macro_rules! narrowed {
-    ($($wide:ident $type:ty: $($kind:ident $narrow:ty),*;)*) => {
-        impl Kind {
-            /// The numbers in the narrowest integer type that holds all of them. `None` if that is the type
-            /// that they have, and for floats.
-            pub fn narrowed(self, bytes: &[u8]) -> Option<(Self, Vec<u8>)> {
-                match self {
-                    $(Self::$wide => {
-                        let (words, _) = bytes.as_chunks();
-                        let numbers = || words.iter().map(|word| <$type>::from_le_bytes(*word));
-                        let (least, most) =
-                            numbers().fold((0, 0), |(least, most), number| (number.min(least), number.max(most)));
-                        $(
-                            if <$narrow>::try_from(least).is_ok() && <$narrow>::try_from(most).is_ok() {
-                                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                                let narrow = numbers().flat_map(|number| (number as $narrow).to_le_bytes());
-                                return Some((Self::$kind, narrow.collect()));
-                            }
-                        )*
-                        None
-                    })*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-narrowed! {
-    U16 u16: U8 u8;
-    U32 u32: U8 u8, U16 u16;
-    U64 u64: U8 u8, U16 u16, U32 u32;
-    I16 i16: U8 u8, I8 i8;
-    I32 i32: U8 u8, I8 i8, U16 u16, I16 i16;
-    I64 i64: U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32;
 }
 
 /// A serializer that only accepts a bool, and returns it.
@@ -466,16 +431,19 @@ pub fn is_bool<T: ?Sized>() -> bool {
     id == TypeId::of::<bool>() || id == TypeId::of::<&'static bool>()
 }
 
+/// Whether `T` is a text or a reference to one. Then serializing it only calls the serializer's method for
+/// texts. The compiler knows the answer.
+#[inline(always)]
+pub fn is_text<T: ?Sized>() -> bool {
+    let id = typeid::of::<T>();
+    id == TypeId::of::<String>() || id == TypeId::of::<str>() || id == TypeId::of::<&'static str>()
+}
+
 /// Whether `T` is a type that is never written as null or anything else that an option reads as `None`.
 /// The compiler knows the answer.
 #[inline(always)]
 pub fn is_never_none<T: ?Sized>() -> bool {
-    let id = typeid::of::<T>();
-    is_number::<T>()
-        || is_bool::<T>()
-        || id == TypeId::of::<String>()
-        || id == TypeId::of::<str>()
-        || id == TypeId::of::<&'static str>()
+    is_number::<T>() || is_bool::<T>() || is_text::<T>()
 }
 
 /// How `value` is written, if `T` is a number type or bool.

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::bytes::Bytes;
 use super::fixed::{Fixed, Form};
 use super::inconsistent;
-use super::node::{self, Enum, Items, Node, Strings, Tensors, Tuple, ones, sum};
+use super::narrow::{converted, narrowed};
+use super::node::{self, Enum, Items, Lengths, Node, Strings, Tensors, Tuple, ones};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::meta::{Order, TensorMeta};
@@ -52,12 +54,12 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
         Node::List(list) => {
             kind(writer, "list", 2)?;
             lengths(writer, &list.lengths)?;
-            column(writer, &list.node, sum(&list.lengths))?;
+            column(writer, &list.node, list.lengths.sum())?;
         }
         Node::Map(map) => {
             kind(writer, "map", 3)?;
             lengths(writer, &map.lengths)?;
-            let entries = sum(&map.lengths);
+            let entries = map.lengths.sum();
             column(writer, &map.keys, entries)?;
             column(writer, &map.values, entries)?;
         }
@@ -75,10 +77,10 @@ fn kind<O: Target>(writer: &mut Writer<O>, kind: &str, more: u64) -> Result<()> 
     writer.sink.text(kind)
 }
 
-fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &[u8]) -> Result<()> {
+fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &Bytes) -> Result<()> {
     // In an archive, a column keeps the type that it has in Rust.
     if writer.sink.apart().is_none()
-        && let Some((kind, bytes)) = of.narrowed(bytes)
+        && let Some((kind, bytes)) = narrowed(of, bytes)
     {
         return typed(writer, &kind.dtype(), &bytes);
     }
@@ -86,55 +88,59 @@ fn column_of_numbers<O: Target>(writer: &mut Writer<O>, of: Kind, bytes: &[u8]) 
 }
 
 /// Writes a typed array, or a reference to one.
-fn typed<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &[u8]) -> Result<()> {
+fn typed<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Result<()> {
     if let Some(number) = apart(writer, dtype, bytes)? {
         return writer.sink.numbers_reference(dtype, number);
     }
     writer.room(1)?;
     writer.sink.typed_array_head(dtype, bytes.len())?;
-    writer.sink.put_block(bytes)
+    put(writer, bytes)
 }
 
 /// Writes a text or byte string, or a reference to one.
-fn string<O: Target>(writer: &mut Writer<O>, major: u8, bytes: &[u8]) -> Result<()> {
+fn string<O: Target>(writer: &mut Writer<O>, major: u8, bytes: &Bytes) -> Result<()> {
     if let Some(number) = apart(writer, &DType::U8, bytes)? {
         return writer.sink.bytes_reference(number);
     }
     writer.sink.head(major, bytes.len() as u64)?;
-    writer.sink.put_block(bytes)
+    put(writer, bytes)
 }
 
 /// Writes bytes to a buffer of their own, if they should be in one. Returns its number.
-fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &[u8]) -> Result<Option<u64>> {
+fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Result<Option<u64>> {
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, dtype, bytes.len());
     let Some(apart) = writer.sink.apart_if(takes) else { return Ok(None) };
     if apart.begin(bytes.len())? {
-        apart.put(bytes)?;
+        bytes.pieces().try_for_each(|piece| apart.put(piece))?;
     }
     let number = apart.end()?;
     writer.room(2)?;
     Ok(Some(number))
 }
 
+fn put<O: Target>(writer: &mut Writer<O>, bytes: &Bytes) -> Result<()> {
+    bytes.pieces().try_for_each(|piece| writer.sink.put_block(piece))
+}
+
 fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Result<()> {
     let shape =
         [tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()).collect::<Shape>();
     let meta = TensorMeta::new(tensors.meta.dtype.clone(), shape, Order::C);
-    let bytes = &*tensors.bytes;
+    let bytes = &tensors.bytes;
     // The tag, the array, and the shape or another tag.
     writer.room(3 + usize::from(meta.dtype.is_complex()))?;
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, &meta, bytes.len());
     if let Some(apart) = writer.sink.apart_if(takes) {
         if apart.begin(bytes.len())? {
-            apart.put(bytes)?;
+            bytes.pieces().try_for_each(|piece| apart.put(piece))?;
         }
         let number = apart.end()?;
         return writer.sink.tensor_reference(&meta, number);
     }
     writer.sink.tensor_head(&meta.dtype, &meta.shape, meta.order, bytes.len())?;
-    writer.sink.put_block(bytes)
+    put(writer, bytes)
 }
 
 fn column_of_strings<O: Target>(writer: &mut Writer<O>, strings: &Strings) -> Result<()> {
@@ -161,7 +167,7 @@ fn column_of_lists<O: Target>(
     writer: &mut Writer<O>,
     of: Kind,
     dims: &[usize],
-    bytes: &[u8],
+    bytes: &Bytes,
 ) -> Result<()> {
     heads_of_lists(writer, dims)?;
     column_of_numbers(writer, of, bytes)?;
@@ -193,11 +199,11 @@ fn uniform(tuple: &Tuple) -> Option<(Kind, Vec<usize>)> {
 }
 
 /// The numbers of a uniform tuple, row by row.
-fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Vec<u8> {
-    fn leaves<'a>(tuple: &'a Tuple, found: &mut Vec<&'a [u8]>) {
+fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Bytes {
+    fn leaves<'a>(tuple: &'a Tuple, found: &mut Vec<Cow<'a, [u8]>>) {
         for node in &tuple.nodes {
             match node {
-                Node::Numbers(numbers) => found.push(&numbers.bytes),
+                Node::Numbers(numbers) => found.push(numbers.bytes.joined()),
                 Node::Tuple(tuple) => leaves(tuple, found),
                 _ => {}
             }
@@ -205,10 +211,10 @@ fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Vec<u8> {
     }
     let mut columns = Vec::new();
     leaves(tuple, &mut columns);
-    let mut bytes = Vec::with_capacity(rows * size * columns.len());
+    let mut bytes = Bytes::default();
     for row in 0..rows {
         for column in &columns {
-            bytes.extend_from_slice(column.get(row * size..(row + 1) * size).unwrap_or_default());
+            bytes.push_slice(column.get(row * size..(row + 1) * size).unwrap_or_default());
         }
     }
     bytes
@@ -342,16 +348,8 @@ fn dims(form: &Form) -> Option<(Kind, usize, Vec<usize>)> {
 }
 
 /// The `len` bytes from `at` on of each row.
-fn gather(fixed: &Fixed, at: usize, len: usize) -> Vec<u8> {
-    fn words<const N: usize>(fixed: &Fixed, at: usize) -> Vec<u8> {
-        let words = fixed
-            .bytes()
-            .chunks_exact(fixed.width)
-            .filter_map(|row| row.get(at..)?.first_chunk::<N>());
-        let mut bytes = Vec::with_capacity(fixed.rows * N);
-        words.for_each(|word| bytes.extend_from_slice(word));
-        bytes
-    }
+fn gather(fixed: &Fixed, at: usize, len: usize) -> Bytes {
+    // Of a length that the compiler knows, it copies words without calls.
     match len {
         1 => words::<1>(fixed, at),
         2 => words::<2>(fixed, at),
@@ -361,13 +359,23 @@ fn gather(fixed: &Fixed, at: usize, len: usize) -> Vec<u8> {
         16 => words::<16>(fixed, at),
         24 => words::<24>(fixed, at),
         _ => {
-            let mut bytes = Vec::with_capacity(fixed.rows * len);
+            let mut bytes = Bytes::default();
             for row in fixed.bytes().chunks_exact(fixed.width) {
-                bytes.extend_from_slice(row.get(at..at + len).unwrap_or_default());
+                bytes.push_slice(row.get(at..at + len).unwrap_or_default());
             }
             bytes
         }
     }
+}
+
+fn words<const N: usize>(fixed: &Fixed, at: usize) -> Bytes {
+    let mut bytes = Bytes::default();
+    bytes.fill(fixed.rows, N, |part, before| {
+        let rows = fixed.bytes().chunks_exact(fixed.width).skip(before);
+        let words = rows.filter_map(|row| row.get(at..)?.first_chunk::<N>());
+        part.as_chunks_mut().0.iter_mut().zip(words).for_each(|(place, word)| *place = *word);
+    });
+    bytes
 }
 
 fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<()> {
@@ -375,12 +383,9 @@ fn column_of_enums<O: Target>(writer: &mut Writer<O>, columns: &Enum) -> Result<
     let has_content = variants.iter().any(|variant| variant.form != node::Form::Unit);
     kind(writer, "enum", 2 + u64::from(has_content))?;
     if variants.len() <= 1 << 8 {
-        #[allow(clippy::cast_possible_truncation)]
-        let codes: Vec<u8> = columns.codes.iter().map(|&code| code as u8).collect();
-        typed(writer, &DType::U8, &codes)?;
+        typed(writer, &DType::U8, &converted(&columns.codes, |[low, _]: [u8; 2]| [low]))?;
     } else {
-        let codes: Vec<u8> = columns.codes.iter().flat_map(|code| code.to_le_bytes()).collect();
-        typed(writer, &DType::U16, &codes)?;
+        typed(writer, &DType::U16, &columns.codes)?;
     }
     writer.enter(1)?;
     writer.sink.head(head::ARRAY, variants.len() as u64)?;
@@ -410,30 +415,53 @@ fn column_of_items<O: Target>(writer: &mut Writer<O>, items: &Items) -> Result<(
 }
 
 /// Writes the lengths of rows: one number if they are equal.
-fn lengths<O: Target>(writer: &mut Writer<O>, lengths: &[u32]) -> Result<()> {
-    if let [first, rest @ ..] = lengths
-        && rest.iter().all(|len| len == first)
+fn lengths<O: Target>(writer: &mut Writer<O>, lengths: &Lengths) -> Result<()> {
+    if let Some(first) = lengths.iter().next()
+        && lengths.iter().all(|len| len == first)
     {
-        return writer.sink.head(head::UNSIGNED, u64::from(*first));
+        return writer.sink.head(head::UNSIGNED, u64::from(first));
     }
-    let bytes: Vec<u8> = lengths.iter().flat_map(|len| len.to_le_bytes()).collect();
-    let (kind, bytes) = match Kind::U32.narrowed(&bytes) {
-        Some((kind, bytes)) => (kind, Cow::Owned(bytes)),
-        None => (Kind::U32, Cow::Borrowed(&*bytes)),
-    };
-    typed(writer, &kind.dtype(), &bytes)
+    match narrowed(Kind::U32, &lengths.0) {
+        Some((kind, bytes)) => typed(writer, &kind.dtype(), &bytes),
+        None => typed(writer, &DType::U32, &lengths.0),
+    }
 }
 
 /// Writes bits, from one byte for each.
-fn bits<O: Target>(writer: &mut Writer<O>, found: &[u8]) -> Result<()> {
-    let pack = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
-    let bytes: Vec<u8> = found.chunks(8).map(pack).collect();
+fn bits<O: Target>(writer: &mut Writer<O>, found: &Bytes) -> Result<()> {
+    let found = found.joined();
+    let (whole, rest) = found.as_chunks();
+    let mut bytes = Bytes::default();
+    bytes.fill(whole.len(), 1, |part, before| {
+        let words = whole.get(before..).unwrap_or_default();
+        part.iter_mut().zip(words).for_each(|(byte, bits)| *byte = packed(*bits));
+    });
+    if !rest.is_empty() {
+        let mut bits = [0; 8];
+        bits.iter_mut().zip(rest).for_each(|(place, bit)| *place = *bit);
+        bytes.push([packed(bits)]);
+    }
     string(writer, head::BYTES, &bytes)
+}
+
+/// The byte with these bits, each of which is 0 or 1. The first becomes the lowest.
+fn packed(bits: [u8; 8]) -> u8 {
+    // The factor has one bit for each byte, which moves the bit in it to its place in the uppermost byte. No two
+    // products meet in one place, so there is no carry.
+    let [.., byte] = u64::from_le_bytes(bits).wrapping_mul(0x0102_0408_1020_4080).to_le_bytes();
+    byte
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_bit_is_the_lowest() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(packed(std::array::from_fn(|n| byte >> n & 1)), byte);
+        }
+    }
 
     #[test]
     fn gathers_parts_of_every_length() {
@@ -443,7 +471,7 @@ mod tests {
                 let mut fixed = Fixed::like(&rows[0]).unwrap();
                 assert!(rows.iter().all(|row| fixed.push(row)));
                 let expected: Vec<u8> = rows.iter().flat_map(|(_, part, _)| *part).collect();
-                assert_eq!(gather(&fixed, 1, $len), expected);
+                assert_eq!(*gather(&fixed, 1, $len).joined(), expected);
             )*};
         }
         check!(1 2 3 4 8 12 16 24 32);

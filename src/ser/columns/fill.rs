@@ -9,14 +9,14 @@ mod serializer;
 use serde::Serialize;
 
 use self::serializer::Fill;
+use super::bytes::Bytes;
 use super::fixed::Fixed;
-use super::node::{Items, Node, Numbers, Strings, Tensors};
+use super::node::{Items, Lengths, Node, Numbers, Strings, Tensors};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
-use crate::mem;
 use crate::meta::{Order, TensorMeta};
 use crate::options::EncodeOptions;
-use crate::ser::pack::{GrabBool, Primitive, is_bool, number};
+use crate::ser::pack::{GrabBool, Primitive, is_bool, is_text, number};
 use crate::serde_model::blocks;
 use crate::wire::writer::Writer;
 
@@ -29,7 +29,7 @@ impl Node {
     #[inline(always)]
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
         // The compiler knows which of these types it is. They are added without a call.
-        match (self, plain(value)) {
+        match (&mut *self, plain(value)) {
             (Self::Numbers(numbers), Some(Leaf::Number(number)))
                 if numbers.kind == number.kind() =>
             {
@@ -37,10 +37,11 @@ impl Node {
                 Ok(())
             }
             (Self::Bools(bits), Some(Leaf::Bool(value))) => {
-                bits.push(value.into());
+                bits.push([value.into()]);
                 Ok(())
             }
-            (node, _) => node.put_any(value, at),
+            (Self::Strings(_), None) if is_text::<T>() => value.serialize(Fill { node: self, at }),
+            _ => self.put_any(value, at),
         }
     }
 
@@ -50,7 +51,7 @@ impl Node {
             Self::Items(items) => items.put(value, at.options),
             Self::Present(optional) => {
                 optional.node.put(value, at)?;
-                optional.bits.push(1);
+                optional.bits.push([1]);
                 Ok(())
             }
             Self::Fixed(fixed) => {
@@ -95,18 +96,31 @@ impl Node {
         does_not_fit()
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
+        match (self, u32::try_from(bytes.len())) {
+            (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
+                strings.push(bytes, len);
+                Ok(())
+            }
+            (node, _) => node.other_strings(is_text, bytes),
+        }
+    }
+
+    /// Adds a text or byte string that is the first one, or does not fit.
+    #[cold]
+    #[inline(never)]
+    fn other_strings(&mut self, is_text: bool, bytes: &[u8]) -> Result<()> {
         if self.is_new() {
-            *self = Self::Strings(Strings { is_text, lengths: Vec::new(), bytes: Vec::new() });
+            *self = Self::Strings(Strings {
+                is_text,
+                lengths: Lengths::default(),
+                bytes: Bytes::default(),
+            });
         }
         match (self, u32::try_from(bytes.len())) {
             (Self::Strings(strings), Ok(len)) if strings.is_text == is_text => {
-                // Short strings are copied without a call.
-                if !mem::append(&mut strings.bytes, [], bytes) {
-                    strings.bytes.extend_from_slice(bytes);
-                }
-                strings.lengths.push(len);
+                strings.push(bytes, len);
                 Ok(())
             }
             (node, _) => Err(node.misfit()),
@@ -115,7 +129,7 @@ impl Node {
 
     fn number(&mut self, number: Primitive) -> Result<()> {
         if self.is_new() {
-            *self = Self::Numbers(Numbers { kind: number.kind(), bytes: Vec::new() });
+            *self = Self::Numbers(Numbers { kind: number.kind(), bytes: Bytes::default() });
         }
         match self {
             Self::Numbers(numbers) if numbers.kind == number.kind() => {
@@ -138,7 +152,7 @@ impl Node {
             return Err(self.misfit());
         }
         if self.is_new() {
-            let tensors = Tensors { meta: meta.clone(), len, rows: 0, bytes: Vec::new() };
+            let tensors = Tensors { meta: meta.clone(), len, rows: 0, bytes: Bytes::default() };
             *self = Self::Tensors(Box::new(tensors));
         }
         match self {
@@ -147,7 +161,7 @@ impl Node {
             {
                 let bytes = &mut tensors.bytes;
                 blocks(len, payload, |block| {
-                    bytes.extend_from_slice(block);
+                    bytes.push_slice(block);
                     Ok(())
                 })?;
                 tensors.rows += 1;
@@ -162,6 +176,14 @@ impl Node {
 enum Leaf {
     Number(Primitive),
     Bool(bool),
+}
+
+impl Strings {
+    #[inline(always)]
+    fn push(&mut self, bytes: &[u8], len: u32) {
+        self.bytes.push_slice(bytes);
+        self.lengths.push(len);
+    }
 }
 
 /// The value, if it is of a primitive type.

@@ -5,10 +5,12 @@
 //! then on, which can be anything. So nothing that was collected is ever written in another form, and
 //! each column changes at most once.
 
+mod bytes;
 mod emit;
 mod fill;
 mod fixed;
 mod form;
+mod narrow;
 mod node;
 
 use serde::Serialize;
@@ -24,6 +26,7 @@ use crate::wire::apart::Target;
 use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
 
+pub use self::bytes::Bytes;
 pub use self::form::is_record;
 
 /// Shorter sequences are written as rows.

@@ -1,5 +1,6 @@
 //! [`Node`]: the values of one column that are collected until their group ends.
 
+use super::bytes::Bytes;
 use super::fixed::Fixed;
 use crate::meta::TensorMeta;
 use crate::ser::pack::Kind;
@@ -16,7 +17,7 @@ pub enum Node {
     Fixed(Box<Fixed>),
     Unit(usize),
     /// One byte for each value, 0 or 1.
-    Bools(Vec<u8>),
+    Bools(Bytes),
     Numbers(Numbers),
     Strings(Strings),
     Tensors(Box<Tensors>),
@@ -37,14 +38,14 @@ pub enum Node {
 /// Numbers of one type, little-endian.
 pub struct Numbers {
     pub kind: Kind,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// Texts or byte strings.
 pub struct Strings {
     pub is_text: bool,
-    pub lengths: Vec<u32>,
-    pub bytes: Vec<u8>,
+    pub lengths: Lengths,
+    pub bytes: Bytes,
 }
 
 /// Tensors of one dtype and shape, in row-major order.
@@ -54,25 +55,25 @@ pub struct Tensors {
     /// The length of each in bytes.
     pub len: usize,
     pub rows: usize,
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// `bits` has one byte for each row: 1 if there is a value in `node`, otherwise 0.
 #[derive(Default)]
 pub struct Optional {
-    pub bits: Vec<u8>,
+    pub bits: Bytes,
     pub node: Node,
 }
 
 #[derive(Default)]
 pub struct List {
-    pub lengths: Vec<u32>,
+    pub lengths: Lengths,
     pub node: Node,
 }
 
 #[derive(Default)]
 pub struct Map {
-    pub lengths: Vec<u32>,
+    pub lengths: Lengths,
     pub keys: Node,
     pub values: Node,
 }
@@ -100,8 +101,8 @@ pub struct Field {
 
 #[derive(Default)]
 pub struct Enum {
-    /// The position in `variants` for each row.
-    pub codes: Vec<u16>,
+    /// The position in `variants` for each row, of the type `u16`.
+    pub codes: Bytes,
     pub variants: Vec<Variant>,
     /// For each index that serde gives to variants: the position in `variants` plus one, or 0.
     pub by_index: Vec<u16>,
@@ -144,8 +145,8 @@ impl Enum {
     /// How many rows each variant has.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.variants.len()];
-        for &code in &self.codes {
-            if let Some(count) = counts.get_mut(usize::from(code)) {
+        for code in self.codes.words() {
+            if let Some(count) = counts.get_mut(usize::from(u16::from_le_bytes(code))) {
                 *count += 1;
             }
         }
@@ -153,13 +154,36 @@ impl Enum {
     }
 }
 
-/// The sum of lengths. Each length was counted when its elements were added, so the sum is in memory.
-pub fn sum(lengths: &[u32]) -> usize {
-    lengths.iter().map(|&len| len as usize).sum()
+/// A length for each row, of the type `u32`.
+#[derive(Default)]
+pub struct Lengths(pub Bytes);
+
+impl Lengths {
+    #[inline(always)]
+    pub fn push(&mut self, len: u32) {
+        self.0.push(len.to_le_bytes());
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.words().map(u32::from_le_bytes)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.0.len() / size_of::<u32>()
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.0.truncate(rows * size_of::<u32>());
+    }
+
+    /// Each length was counted when its elements were added, so the sum is in memory.
+    pub fn sum(&self) -> usize {
+        self.iter().map(|len| len as usize).sum()
+    }
 }
 
-pub fn ones(bits: &[u8]) -> usize {
-    bits.iter().map(|&bit| usize::from(bit)).sum()
+pub fn ones(bits: &Bytes) -> usize {
+    bits.words().map(|[bit]| usize::from(bit)).sum()
 }
 
 impl Node {
@@ -173,7 +197,7 @@ impl Node {
             Self::Numbers(numbers) => numbers.bytes.truncate(rows * numbers.kind.size()),
             Self::Strings(strings) => {
                 strings.lengths.truncate(rows);
-                strings.bytes.truncate(sum(&strings.lengths));
+                strings.bytes.truncate(strings.lengths.sum());
             }
             Self::Tensors(tensors) => {
                 tensors.rows = rows.min(tensors.rows);
@@ -185,11 +209,11 @@ impl Node {
             }
             Self::List(list) => {
                 list.lengths.truncate(rows);
-                list.node.truncate(sum(&list.lengths));
+                list.node.truncate(list.lengths.sum());
             }
             Self::Map(map) => {
                 map.lengths.truncate(rows);
-                let entries = sum(&map.lengths);
+                let entries = map.lengths.sum();
                 map.keys.truncate(entries);
                 map.values.truncate(entries);
             }
@@ -202,7 +226,7 @@ impl Node {
                 columns.fields.iter_mut().for_each(|field| field.node.truncate(rows));
             }
             Self::Enum(columns) => {
-                columns.codes.truncate(rows);
+                columns.codes.truncate(rows * size_of::<u16>());
                 let counts = columns.counts();
                 for (variant, rows) in columns.variants.iter_mut().zip(counts) {
                     variant.node.truncate(rows);
@@ -293,14 +317,14 @@ impl Node {
             Self::Unit(rows) => *rows,
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len() / numbers.kind.size(),
-            Self::Strings(strings) => strings.lengths.len(),
+            Self::Strings(strings) => strings.lengths.rows(),
             Self::Tensors(tensors) => tensors.rows,
             Self::Optional(optional) | Self::Present(optional) => optional.bits.len(),
-            Self::List(list) => list.lengths.len(),
-            Self::Map(map) => map.lengths.len(),
+            Self::List(list) => list.lengths.rows(),
+            Self::Map(map) => map.lengths.rows(),
             Self::Tuple(tuple) => tuple.rows,
             Self::Struct(columns) => columns.rows,
-            Self::Enum(columns) => columns.codes.len(),
+            Self::Enum(columns) => columns.codes.len() / size_of::<u16>(),
             Self::Items(items) => items.ends.len(),
             Self::Misfit(node) => node.rows(),
         }
@@ -313,18 +337,18 @@ impl Node {
             Self::Fixed(fixed) => fixed.bytes().len(),
             Self::Bools(bits) => bits.len(),
             Self::Numbers(numbers) => numbers.bytes.len(),
-            Self::Strings(strings) => size_of_val(&*strings.lengths) + strings.bytes.len(),
+            Self::Strings(strings) => strings.lengths.0.len() + strings.bytes.len(),
             Self::Tensors(tensors) => tensors.bytes.len(),
             Self::Optional(optional) | Self::Present(optional) => {
                 optional.bits.len() + optional.node.size()
             }
-            Self::List(list) => size_of_val(&*list.lengths) + list.node.size(),
-            Self::Map(map) => size_of_val(&*map.lengths) + map.keys.size() + map.values.size(),
+            Self::List(list) => list.lengths.0.len() + list.node.size(),
+            Self::Map(map) => map.lengths.0.len() + map.keys.size() + map.values.size(),
             Self::Tuple(tuple) => tuple.nodes.iter().map(Self::size).sum(),
             Self::Struct(columns) => columns.fields.iter().map(|field| field.node.size()).sum(),
             Self::Enum(columns) => {
                 let sizes = columns.variants.iter().map(|variant| variant.node.size());
-                size_of_val(&*columns.codes) + sizes.sum::<usize>()
+                columns.codes.len() + sizes.sum::<usize>()
             }
             Self::Items(items) => size_of_val(&*items.ends) + items.bytes.len(),
             Self::Misfit(node) => node.size(),
@@ -355,10 +379,10 @@ impl Node {
         if !matches!(self, Self::Present(_)) {
             let node = std::mem::take(self);
             let is_there = u8::from(!node.is_new());
-            *self = Self::Present(Box::new(Optional { bits: vec![is_there; rows], node }));
+            *self = Self::Present(Box::new(Optional { bits: Bytes::filled(is_there, rows), node }));
         }
         if let Self::Present(optional) = self {
-            optional.bits.push(0);
+            optional.bits.push([0]);
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::ser;
 
 use super::{At, does_not_fit, is_same};
 use crate::error::{Error, Result};
+use crate::ser::columns::bytes::Bytes;
 use crate::ser::columns::node::{Field, List, Map, Node, Optional, Struct, Tuple};
 use crate::ser::compound::unpaired;
 use crate::ser::delegate::{elements, fields};
@@ -61,11 +62,10 @@ impl<'a, 'o> FillList<'a, 'o> {
         I::Item: Serialize,
     {
         if let Node::Bools(bits) = &mut self.list.node {
-            let before = bits.len();
-            bits.extend(
-                iter.by_ref().map_while(|item| item.serialize(GrabBool).ok()).map(u8::from),
-            );
-            self.count += bits.len() - before;
+            for bit in iter.by_ref().map_while(|item| item.serialize(GrabBool).ok()) {
+                bits.push([bit.into()]);
+                self.count += 1;
+            }
         }
         // All of them, if the column is not one of bools yet.
         for item in iter {
@@ -221,20 +221,31 @@ impl<'a, 'o> FillStruct<'a, 'o> {
 
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
-        let at = self.at;
-        match self.find(key)?.put(value, at) {
+        let result = match self.columns.fields.get_mut(self.index) {
+            Some(field) if is_same(field.key, key) => {
+                self.index += 1;
+                field.node.put(value, self.at)
+            }
+            _ => self.other_field(key, value),
+        };
+        match result {
             Ok(()) => Ok(()),
             Err(error) => Err(error.in_field(key)),
         }
     }
 
+    /// Adds a field that is not the next one.
+    #[cold]
+    #[inline(never)]
+    fn other_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<()> {
+        let at = self.at;
+        self.find(key)?.put_any(value, at)
+    }
+
     /// The column of a field. Fields before it that were not written are missing in this row.
-    #[inline(always)]
     fn find(&mut self, key: &'static str) -> Result<&mut Node> {
-        let index = self.index;
-        match self.columns.fields.get(index) {
-            Some(field) if is_same(field.key, key) => {}
-            _ => self.skip_to(key)?,
+        if self.columns.fields.get(self.index).is_none_or(|field| field.key != key) {
+            self.skip_to(key)?;
         }
         self.index += 1;
         match self.columns.fields.get_mut(self.index - 1) {
@@ -244,8 +255,6 @@ impl<'a, 'o> FillStruct<'a, 'o> {
     }
 
     /// Moves to the column of this field.
-    #[cold]
-    #[inline(never)]
     fn skip_to(&mut self, key: &'static str) -> Result<()> {
         let rows = self.columns.rows;
         let (before, behind) = self.columns.fields.split_at_mut(self.index);
@@ -262,7 +271,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
             None => {
                 let mut node = Node::Empty;
                 if rows > 0 {
-                    let bits = vec![0; rows];
+                    let bits = Bytes::filled(0, rows);
                     node = Node::Present(Box::new(Optional { bits, node: Node::Empty }));
                 }
                 self.columns.fields.insert(self.index, Field { key, node });

@@ -7,6 +7,7 @@ use super::compounds::{FillList, FillMap, FillStruct, FillTuple};
 use super::{At, does_not_fit, is_same};
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::ser::columns::bytes::Bytes;
 use crate::ser::columns::node::{Enum, Form, Node, Variant};
 use crate::ser::pack::{Primitive, is_bool, is_number};
 use crate::serde_model::for_each_number;
@@ -57,11 +58,11 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
     #[inline(always)]
     fn serialize_bool(self, value: bool) -> Result<()> {
         if self.node.is_new() {
-            *self.node = Node::Bools(Vec::new());
+            *self.node = Node::Bools(Bytes::default());
         }
         match self.node {
             Node::Bools(bits) => {
-                bits.push(value.into());
+                bits.push([value.into()]);
                 Ok(())
             }
             node => Err(node.misfit()),
@@ -94,7 +95,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
 
     #[inline(always)]
     fn serialize_none(self) -> Result<()> {
-        column!(self.node, Optional).bits.push(0);
+        column!(self.node, Optional).bits.push([0]);
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl<'a, 'o> Serializer for Fill<'a, 'o> {
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<()> {
         let optional = column!(self.node, Optional);
         optional.node.put(value, self.at.below())?;
-        optional.bits.push(1);
+        optional.bits.push([1]);
         Ok(())
     }
 
@@ -256,7 +257,7 @@ fn variant_of<'a>(
     };
     match columns.variants.get_mut(usize::from(code)) {
         Some(variant) => {
-            columns.codes.push(code);
+            columns.codes.push(code.to_le_bytes());
             Ok(&mut variant.node)
         }
         None => Err(does_not_fit()),
