@@ -195,3 +195,30 @@ fn nesting_is_limited() {
     let error = refuse::<Vec<IgnoredAny>>(&one(1, column));
     assert!(error.to_string().contains("nesting is deeper than 128 levels"), "{error}");
 }
+
+/// Columns that are not asked for are not read, so they do not prove that the rows are there.
+#[test]
+fn rows_without_the_wanted_fields_are_limited() {
+    #[derive(serde::Deserialize, Debug)]
+    struct Wanted {
+        #[serde(default)]
+        #[allow(dead_code)]
+        b: Option<u8>,
+    }
+    let mut groups = vec![(1, map(&[("a", u8s(&[1])), ("b", u8s(&[1]))]))];
+    groups.resize(258, (1 << 16, map(&[("a", u8s(&[]))])));
+    let document = columns(&groups);
+    let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+    out.save(tenarc::value::RawValue::from_bytes(&document).unwrap()).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = tenarc::Archive::new(&bytes[..]).unwrap();
+    let table = archive.only().unwrap().table("").unwrap();
+    assert_eq!(table.rows::<Wanted>(0..10).unwrap().len(), 10);
+    for error in [
+        table.rows::<Wanted>(..).unwrap_err(),
+        table.column::<Vec<Option<u8>>>("b").unwrap_err(),
+        archive.get::<Vec<Option<u8>>>("b").unwrap_err(),
+    ] {
+        assert_eq!(error.category(), Category::Limit, "{error}");
+    }
+}

@@ -132,6 +132,10 @@ impl<'de, R: Read<'de>> Reader<R> {
                 Err(error) => return Err(error.in_field(name)),
             }
         }
+        if fields.is_empty() && len > 0 {
+            // No field is wanted. So nothing proves that the rows are there.
+            self.free_rows(rows)?;
+        }
         Ok(Kind::Structs(Structs::new(fields)))
     }
 
