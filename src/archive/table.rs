@@ -180,15 +180,17 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads a column: for each row, the value of a field. The path can go on into fields of the field: `request.size`.
     ///
-    /// The type can be a `Vec` of the values. If the column is a tensor, it can also be [`Tensor`](crate::Tensor) of an
-    /// array, whose first dimension is the row. Checksums are verified.
+    /// The type can be a `Vec` of the values. If the values are stored as columns
+    /// ([`SaveOptions::with_columns`](crate::archive::SaveOptions::with_columns)), and the column is a tensor, it can also
+    /// be [`Tensor`](crate::Tensor) of an array, whose first dimension is the row. Checksums are verified.
     ///
     /// ```
     /// # use serde::Serialize;
     /// # #[derive(Serialize)]
     /// # struct Item { id: u32, embedding: tenarc::Tensor<Vec<f32>> }
     /// # let items: Vec<_> = (0..100).map(|id| Item { id, embedding: tenarc::Tensor(vec![0.5; 8]) }).collect();
-    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
+    /// # let options = tenarc::archive::SaveOptions::default().with_columns(true);
+    /// # let mut out = tenarc::OArchive::with_options(Vec::new(), options)?;
     /// # out.save_as("items", &items)?;
     /// # let archive = tenarc::Archive::new(out.finish()?)?;
     /// use ndarray::Array2;
