@@ -290,19 +290,22 @@ impl<'de, R: Read<'de>> Reader<R> {
             }
             Ok(names)
         })?;
-        let mut counts = vec![Rows::whole(0); names.len()];
         let all = Enum::new(codes, wide, names);
-        for row in 0..rows.all {
-            let code = all.code(row);
-            let Some(count) = counts.get_mut(code) else {
-                let names = counts.len();
+        let count = |rows: Range<usize>| {
+            all.count(rows).map_err(|row| {
+                let (names, code) = (all.names.len(), all.code(row));
                 let what = format!("an enum of {names} variants has no variant {code}");
-                return Err(Error::data(what).at(at).in_index(row as u64));
-            };
-            count.all += 1;
-            count.start += usize::from(row < rows.start);
-            count.end += usize::from(row < rows.end);
-        }
+                Error::data(what).at(at).in_index(row as u64)
+            })
+        };
+        let before = count(0..rows.start)?;
+        let wanted = count(rows.range())?;
+        let behind = count(rows.end..rows.all)?;
+        let counts = before.iter().zip(&wanted).zip(&behind).map(|((before, wanted), behind)| {
+            let end = before + wanted;
+            Rows { all: end + behind, start: *before, end }
+        });
+        let counts: Vec<_> = counts.collect();
         let mut enums = all.part(rows.start * size..rows.end * size);
         if has_columns {
             let columns = self.within(1, |wire| wire.variants(&counts, &enums.names))?;

@@ -207,6 +207,10 @@ pub struct Optional<'de> {
     pub column: Column<'de>,
 }
 
+/// The codes of so few variants are counted one variant after the other. The processor compares many codes at once,
+/// which is faster than to look at each code.
+const FEW_VARIANTS: usize = 8;
+
 /// Variants, and the columns with their contents.
 pub struct Enum<'de> {
     pub names: Vec<Cow<'de, str>>,
@@ -240,6 +244,24 @@ impl<'de> Enum<'de> {
         } else {
             bytes.get(row).copied().unwrap_or_default().into()
         }
+    }
+
+    /// Counts how often each code occurs in some rows. If one has no name, returns the first such row.
+    pub fn count(&self, rows: Range<usize>) -> Result<Vec<usize>, usize> {
+        if !self.wide && self.names.len() <= FEW_VARIANTS {
+            let codes = self.codes.as_slice().get(rows.clone()).unwrap_or_default();
+            let count =
+                |code: u8| codes.iter().map(|&other| usize::from(other == code)).sum::<usize>();
+            let counts: Vec<usize> = (0..).zip(&self.names).map(|(code, _)| count(code)).collect();
+            if counts.iter().sum::<usize>() == rows.len() {
+                return Ok(counts);
+            }
+        }
+        let mut counts = vec![0; self.names.len()];
+        for row in rows {
+            *counts.get_mut(self.code(row)).ok_or(row)? += 1;
+        }
+        Ok(counts)
     }
 
     /// Whether a row is a unit variant.
