@@ -26,7 +26,7 @@ Tree = dict[str, "Tree"]
 
 def is_position(name: str) -> bool:
     """Whether a component of a path is a decimal number, which is a row and never a field."""
-    return name.isascii() and name.isdigit()
+    return name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))
 
 
 def kind_name(node: Any) -> str | None:
