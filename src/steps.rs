@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::error::Error;
+
 /// The part of the path that is still to be followed.
 #[derive(Clone, Copy, Debug)]
 pub enum Steps<'a> {
@@ -86,4 +88,13 @@ impl<'a> Next<'a> {
             }
         }
     }
+}
+
+/// The error for a path that more than one value has.
+#[cold]
+pub fn leads_to_several() -> Error {
+    Error::data(
+        "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer such as \
+         /a.b/c names one of the values",
+    )
 }

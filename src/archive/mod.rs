@@ -5,6 +5,7 @@
 //! complete. An archive is *torn* if it does not end with an end mark, for example after a crash.
 
 mod body;
+mod columns;
 mod copy;
 mod directory;
 mod file;

@@ -4,7 +4,7 @@ use super::loaded::Loaded;
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::buffers::{Buffers, Contents, ReadBuffer};
+use crate::io::buffers::{Buffers, Contents, ReadBuffer, read_past};
 use crate::io::checksum::{Hasher, STEP};
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Seen, no_such, wrong_checksum};
@@ -70,22 +70,18 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn skip(&mut self, len: u64) -> Result<()> {
-        let Some(current) = &mut self.current else { return Ok(()) };
-        if let Some(hasher) = &mut current.hasher {
-            let mut scratch = vec![0; usize::try_from(len).unwrap_or(STEP).min(STEP)];
-            let end = current.position + len;
-            while current.position < end {
-                let left = usize::try_from(end - current.position).unwrap_or(STEP).min(STEP);
-                let step = scratch.get_mut(..left).unwrap_or_default();
-                source::read_exact(self.source, step, current.position)?;
-                hasher.update(step);
-                current.position += left as u64;
+        match &mut self.current {
+            Some(current) if current.hasher.is_none() => {
+                // The bytes are not needed, not even for the checksum.
+                current.position += len;
+                Ok(())
             }
-        } else {
-            // The bytes are not needed, not even for the checksum.
-            current.position += len;
+            Some(_) if len > 0 => {
+                let scratch = usize::try_from(len).unwrap_or(STEP).min(STEP);
+                read_past(self, len, &mut vec![0; scratch])
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -140,7 +140,8 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         Ok((new.into_bytes(), used))
     }
 
-    fn rewrite(&self, old: &[u8], new: &mut Items, used: &mut HashSet<u64>) -> Result<()> {
+    /// Copies items to `new`. Returns whether nothing that they refer to is missing.
+    fn rewrite(&self, old: &[u8], new: &mut Items, used: &mut HashSet<u64>) -> Result<bool> {
         let part = |from: u64, to: u64| {
             let [from, to] = [from, to].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             old.get(from..to).unwrap_or_default()
@@ -148,6 +149,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let mut wire = Reader::new(SliceRead::new(old), self.limits);
         // References are found by their tag. The nesting of the items does not matter.
         let mut copied = 0;
+        let mut is_complete = true;
         while wire.peek()?.is_some() {
             let start = wire.offset();
             let head = wire.head()?;
@@ -156,12 +158,15 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 head::TAG if head.arg == tag::COLUMNS => {
                     let content = wire.offset();
                     wire.skip()?;
-                    let columns = part(content, wire.offset());
-                    if self.are_complete(columns)? {
-                        new.raw(part(copied, content))?;
-                        self.rewrite(columns, new, used)?;
+                    let (mut columns, mut used_there) = (Items::new(), HashSet::new());
+                    let all = part(content, wire.offset());
+                    new.raw(part(copied, start))?;
+                    if self.rewrite(all, &mut columns, &mut used_there)? {
+                        new.raw(part(start, content))?.raw(&columns.into_bytes())?;
+                        used.extend(used_there);
                     } else {
-                        new.raw(part(copied, start))?.raw(&[head::UNDEFINED])?;
+                        new.raw(&[head::UNDEFINED])?;
+                        is_complete = false;
                     }
                     copied = wire.offset();
                 }
@@ -173,7 +178,10 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                             used.insert(number);
                             new.raw(part(start, number_at))?.head(head::UNSIGNED, new_number)?;
                         }
-                        None => drop(new.raw(&[head::UNDEFINED])?),
+                        None => {
+                            new.raw(&[head::UNDEFINED])?;
+                            is_complete = false;
+                        }
                     }
                     copied = wire.offset();
                 }
@@ -181,26 +189,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             }
         }
         new.raw(part(copied, old.len() as u64))?;
-        Ok(())
-    }
-
-    /// Whether all references in columns are to complete buffers.
-    fn are_complete(&self, columns: &[u8]) -> Result<bool> {
-        let mut wire = Reader::new(SliceRead::new(columns), self.limits);
-        while wire.peek()?.is_some() {
-            let head = wire.head()?;
-            match head.major() {
-                head::BYTES | head::TEXT if !head.is_indefinite() => drop(wire.string(head)?),
-                head::TAG if head.arg == tag::BUFFER => {
-                    let (_, number) = reference(&mut wire)?;
-                    if self.number(number).is_none() {
-                        return Ok(false);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(true)
+        Ok(is_complete)
     }
 }
 

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::columns::{Found, in_columns};
 use super::loaded::Loaded;
 use super::positioned::Positioned;
 use super::slice::Part;
 use super::source;
 use super::table::Table;
-use crate::de::ColumnOfGroups;
 use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
@@ -26,14 +26,11 @@ use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
 use crate::segment::buffers::{Lending, Seen, wrong_checksum};
-use crate::segment::columns::{Outline, Target};
+use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
 use crate::segment::path;
-use crate::segment::{decode, decode_with};
-use crate::tensor::{
-    DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo, ToTensor as _,
-};
+use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::Payload;
 
 /// One saved value of an [`Archive`](crate::Archive). It can be loaded as a whole, or in parts that a path names.
@@ -136,38 +133,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         value.map_err(|error| under(error, path))
     }
 
-    /// Finds out where the value at a path is.
-    pub(super) fn locate<'p>(&self, path: &'p str) -> Result<Found<'p>> {
-        match find::find(self.metadata()?, path, self.options.limits)? {
-            find::Place::Item(range) => Ok(Found::Item(range)),
-            find::Place::InColumns(range, steps) => {
-                let target = match steps.index() {
-                    (Some(row), Some(rest)) => Ok(Target::InRow { names: Vec::new(), row, rest }),
-                    _ => self.outline(range.clone()).and_then(|outline| outline.target(steps)),
-                };
-                let target = target.map_err(|error| under(error, path))?;
-                Ok(Found::InColumns(range, target))
-            }
-        }
-    }
-
-    /// The form of the columns at this range of the metadata.
-    pub(super) fn outline(&self, range: Range<usize>) -> Result<Outline<'_>> {
-        let (base, item) = self.item(range)?;
-        Outline::read(item, base, self.header(), self.options.limits)
-    }
-
-    /// Decodes a value in the columns that are at this range of the metadata.
-    pub(super) fn decode_in<T: DeserializeOwned>(
-        &self,
-        range: Range<usize>,
-        target: &Target<'_>,
-    ) -> Result<T> {
-        let mut buffers = Positioned::new(self.source, &self.loaded, self.options);
-        let (base, item) = self.item(range)?;
-        in_columns(item, base, &mut buffers, self.options, target)
-    }
-
     /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
     /// implements [`FromTensor`].
     ///
@@ -246,37 +211,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part.map_err(|error| error.in_field(path))
     }
 
-    /// Like [`slice_at`](Self::slice_at), in the columns that are at this range.
-    fn slice_in<T: for<'de> FromTensor<'de>>(
-        &self,
-        range: Range<usize>,
-        target: &Target<'_>,
-        slices: &Slices,
-    ) -> Result<T> {
-        if let Target::Column(names) = target {
-            let outline = self.outline(range.clone())?;
-            let column = outline.number(names).and_then(|number| outline.columns.get(number));
-            if let Some(column) = column
-                && let (Some(meta), Some(number)) = (outline.meta(column), outline.buffer(column))
-            {
-                let part = Part::new(&meta, slices)?;
-                let (start, len) = part.bytes;
-                let (at, _) = self.loaded.buffer(number, self.options)?;
-                let bytes = source::bytes(self.source, at + start as u64, len as u64)?;
-                let (meta, bytes) = part.cut(bytes);
-                return T::from_tensor(RawTensor::of_bytes(meta, &bytes));
-            }
-        }
-        // The column is not in one piece.
-        let Tensor(whole): Tensor<DynTensor> = self.decode_in(range, target)?;
-        let part = Part::new(&whole.meta(), slices)?;
-        let (start, len) = part.bytes;
-        let bytes = whole.le_bytes();
-        let run = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-        let (meta, bytes) = part.cut(Cow::Borrowed(run));
-        T::from_tensor(RawTensor::of_bytes(meta, &bytes))
-    }
-
     fn slice_at<T: for<'de> FromTensor<'de>>(
         &self,
         range: Range<usize>,
@@ -287,10 +221,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let part = Part::new(&found.meta, slices)?;
         let (start, len) = part.bytes;
         let bytes = match found.payload {
-            Payload::Buffer { number, .. } => {
-                let (at, _) = self.loaded.buffer(number, self.options)?;
-                source::bytes(self.source, at + start as u64, len as u64)?
-            }
+            Payload::Buffer { number, .. } => return self.part_of_buffer(part, number),
             Payload::Block { big_endian: false, .. } => {
                 let bytes = inline.get(start..).and_then(|rest| rest.get(..len));
                 Cow::Borrowed(bytes.unwrap_or_default())
@@ -301,6 +232,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
                 ));
             }
         };
+        let (meta, bytes) = part.cut(bytes);
+        T::from_tensor(RawTensor::of_bytes(meta, &bytes))
+    }
+
+    /// Reads part of a tensor that is a whole buffer.
+    pub(super) fn part_of_buffer<T: for<'de> FromTensor<'de>>(
+        &self,
+        part: Part,
+        number: u64,
+    ) -> Result<T> {
+        let (start, len) = part.bytes;
+        let (at, _) = self.loaded.buffer(number, self.options)?;
+        let bytes = source::bytes(self.source, at + start as u64, len as u64)?;
         let (meta, bytes) = part.cut(bytes);
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
@@ -320,30 +264,15 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// # Errors
     /// If there is no tensor at `path`.
     pub fn info(&self, path: &str) -> Result<TensorInfo> {
-        let (range, target) = match self.locate(path)? {
-            Found::InColumns(range, target) => (range, target),
+        match self.locate(path)? {
             Found::Item(range) => {
                 let (base, item) = self.item(range)?;
                 let found = path::tensor_at(item, base, self.header(), self.options.limits);
-                let (item, _) = found.map_err(|error| error.in_field(path))?;
-                return Ok(TensorInfo::of(path.to_owned(), &item));
+                found.map(|(item, _)| TensorInfo::of(path.to_owned(), &item))
             }
-        };
-        if let Target::Column(names) = &target {
-            let outline = self.outline(range.clone())?;
-            let number = outline.number(names);
-            let found = number.and_then(|number| outline.info(number, path.to_owned()));
-            return found.ok_or_else(|| {
-                Error::data(
-                    "the column is no tensor: its rows are not numbers of one dtype and shape",
-                )
-                .in_field(path)
-            });
+            Found::InColumns(range, target) => self.info_in(range, &target, path),
         }
-        let Tensor(tensor): Tensor<DynTensor> =
-            self.decode_in(range, &target).map_err(|error| under(error, path))?;
-        let len = tensor.le_bytes().len() as u64;
-        Ok(TensorInfo::new(path.to_owned(), tensor.meta(), len))
+        .map_err(|error| error.in_field(path))
     }
 
     /// The rows of the sequence at `path` as a table. The path `""` is the whole value.
@@ -577,32 +506,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 }
 
-/// Where the value at a path is.
-pub(super) enum Found<'p> {
-    /// It is the item in this range of the metadata.
-    Item(Range<usize>),
-    /// It is in the columns that are the item in this range.
-    InColumns(Range<usize>, Target<'p>),
-}
-
-/// Decodes a value in columns.
-fn in_columns<'de, T: Deserialize<'de>>(
-    metadata: &'de [u8],
-    base: u64,
-    buffers: &mut dyn Buffers<'de>,
-    options: DecodeOptions,
-    target: &Target<'_>,
-) -> Result<T> {
-    decode_with(metadata, base, buffers, options, |deserializer| match target {
-        Target::InRow { names, row, rest } => deserializer.in_row(*row, names, *rest, PhantomData),
-        Target::Column(names) => {
-            let mut column = ColumnOfGroups::new(options.limits);
-            deserializer.column(names, &mut column)?;
-            T::deserialize(column)
-        }
-    })
-}
-
 /// Checks a buffer against its checksum, if `checked` is set.
 fn check(
     number: usize,
@@ -621,6 +524,6 @@ fn check(
 
 /// Puts `path` in front of the path in an error.
 #[cold]
-fn under(error: Error, path: &str) -> Error {
+pub(super) fn under(error: Error, path: &str) -> Error {
     if path.is_empty() { error } else { error.in_field(path) }
 }

@@ -8,6 +8,7 @@ use std::vec;
 
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::columns::in_columns;
 use super::positioned::Positioned;
 use super::segment::Segment;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
@@ -16,13 +17,12 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
 use crate::options::DecodeOptions;
-use crate::segment::columns::{Outline, Target};
+use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::decode_with;
 use crate::steps::Steps;
 use crate::value::Value;
-use crate::wire::head;
-use crate::wire::reader::{Item, Left, Reader};
-use crate::wire::tag;
+use crate::wire::columns::Start;
+use crate::wire::reader::{Left, Reader};
 
 /// The rows of the sequences that were saved under one name, in the order in which they were saved:
 /// [`Archive::table`](crate::Archive::table). Rows are counted from zero through all of them.
@@ -42,8 +42,15 @@ struct Part<'a, S: ?Sized> {
     rows: u64,
     /// Where it is in the metadata.
     range: Range<usize>,
-    /// Where the item of each row is. `None` if the sequence is stored as columns.
-    items: Option<OnceLock<Vec<Range<usize>>>>,
+    stored: Stored,
+}
+
+/// How a sequence is stored.
+enum Stored {
+    /// As an array. Where the item of each row is.
+    Items(OnceLock<Vec<Range<usize>>>),
+    /// As columns. The rows of each group end before these.
+    Columns { ends: Vec<u64> },
 }
 
 /// A column of a [`Table`].
@@ -94,11 +101,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     pub(super) fn add(&mut self, segment: Segment<'a, S>, range: Range<usize>) -> Result<()> {
         let (base, item) = segment.item(range.clone())?;
         let wire = Reader::new(SliceRead::new(item), segment.options.limits);
-        let (rows, is_array) = count(wire).map_err(|error| error.moved_by(base))?;
+        let (rows, stored) = count(wire).map_err(|error| error.moved_by(base))?;
         let first = self.rows;
         self.rows = first.saturating_add(rows);
-        let items = is_array.then(OnceLock::new);
-        self.parts.push(Part { segment, first, rows, range, items });
+        self.parts.push(Part { segment, first, rows, range, stored });
         Ok(())
     }
 
@@ -210,7 +216,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 
     fn column_of(&self, path: &str) -> Result<ColumnOfGroups<'_>> {
-        let names = self.names(path)?;
+        let names = self.whole(path)?.names;
         let limits = self.parts.first().map(|part| part.segment.options.limits);
         let mut column = ColumnOfGroups::new(limits.unwrap_or_default());
         for part in self.parts.iter().filter(|part| part.rows > 0) {
@@ -235,14 +241,10 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                 );
                 return Err(Error::data(what));
             };
-            let names = self.names(path)?;
+            let column = Target::Column(self.whole(path)?);
             let options = part.segment.options;
             part.segment.lending(part.range.clone(), None, |metadata, base, buffers| {
-                decode_with(metadata, base, buffers, options, |deserializer| {
-                    let mut column = ColumnOfGroups::new(options.limits);
-                    deserializer.column(&names, &mut column)?;
-                    T::deserialize(column)
-                })
+                in_columns(metadata, base, buffers, options, &column)
             })
         };
         view().map_err(|error: Error| error.in_field(path))
@@ -270,23 +272,25 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         for part in self.parts.iter().filter(|part| part.rows > 0) {
             let (base, item) = part.segment.item(part.range.clone())?;
             let segment = &part.segment;
-            if part.items.is_some() {
-                outline.add_items(part.rows);
-            } else {
-                outline.add(item, base, segment.header(), segment.options.limits)?;
+            match part.stored {
+                Stored::Items(_) => outline.add_items(part.rows),
+                Stored::Columns { .. } => {
+                    outline.add(item, base, segment.header(), segment.options.limits)?;
+                }
             }
         }
         Ok(outline)
     }
 
-    /// The names of the fields that lead to a column.
-    fn names(&self, path: &str) -> Result<Vec<String>> {
-        if self.parts.iter().all(|part| part.items.is_some()) {
+    /// The column at a path.
+    fn whole(&self, path: &str) -> Result<Whole> {
+        if self.parts.iter().all(|part| matches!(part.stored, Stored::Items(_))) {
             // Without columns, it is not known which names have dots.
-            return Ok(path.split('.').map(str::to_owned).collect());
+            let names = path.split('.').map(str::to_owned).collect();
+            return Ok(Whole { names, meta: None, buffer: None });
         }
         match self.outline()?.target(Steps::of(path))? {
-            Target::Column(names) => Ok(names),
+            Target::Column(whole) => Ok(whole),
             Target::InRow { .. } => {
                 Err(Error::data("the path leads to a row of a column, not to a column"))
             }
@@ -294,46 +298,36 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
     }
 }
 
-/// Counts the rows of a sequence. Also returns whether it is an array, and not columns.
-fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, bool)> {
-    let at = wire.offset();
-    loop {
-        match wire.item()? {
-            Item::Tag(tag::SOME) => {}
-            Item::Tag(tag::COLUMNS) => {
-                let mut rows = 0u64;
-                wire.within(2, |wire| {
-                    let mut left = wire.groups()?;
-                    while let Some(group) = wire.group_rows(&mut left)? {
-                        rows = rows.saturating_add(group as u64);
-                        wire.skip()?;
-                    }
-                    Ok(())
-                })?;
-                return Ok((rows, false));
-            }
-            Item::Head(head) if head.major() == head::ARRAY => {
-                let mut left = Left::of(head);
-                if let Some(known) = left.known() {
-                    return Ok((known, true));
+/// Counts the rows of a sequence.
+fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
+    let head = match wire.sequence()? {
+        Start::Array(head) => head,
+        Start::Columns => {
+            let mut rows = 0u64;
+            let mut ends = Vec::new();
+            wire.within(2, |wire| {
+                let mut left = wire.groups()?;
+                while let Some(group) = wire.group_rows(&mut left)? {
+                    rows = rows.saturating_add(group as u64);
+                    ends.push(rows);
+                    wire.skip()?;
                 }
-                let mut rows = 0;
-                while wire.more(&mut left)? {
-                    wire.within(1, Reader::skip)?;
-                    rows += 1;
-                }
-                return Ok((rows, true));
-            }
-            other => {
-                let found = match other {
-                    Item::Head(head) => head::name(head.initial),
-                    Item::Tag(_) => "another value",
-                };
-                let what = format!("expected a sequence for a table, found {found}");
-                return Err(Error::data(what).at(at));
-            }
+                Ok(())
+            })?;
+            return Ok((rows, Stored::Columns { ends }));
         }
+    };
+    let items = Stored::Items(OnceLock::new());
+    let mut left = Left::of(head);
+    if let Some(known) = left.known() {
+        return Ok((known, items));
     }
+    let mut rows = 0;
+    while wire.more(&mut left)? {
+        wire.within(1, Reader::skip)?;
+        rows += 1;
+    }
+    Ok((rows, items))
 }
 
 impl<S: ReadAt + ?Sized> Part<'_, S> {
@@ -343,8 +337,8 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         rows: Range<u64>,
         options: DecodeOptions,
     ) -> Result<Vec<T>> {
-        if self.items.is_some() {
-            return rows.map(|row| self.segment.decode(self.item(row)?)).collect();
+        if let Stored::Items(items) = &self.stored {
+            return rows.map(|row| self.segment.decode(self.item(items, row)?)).collect();
         }
         let fields = fields_of::<T>();
         let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
@@ -357,17 +351,17 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
 
     /// Adds the rows of a column.
     fn column<'s>(&'s self, names: &[String], column: &mut ColumnOfGroups<'s>) -> Result<()> {
-        if self.items.is_none() {
+        let Stored::Items(places) = &self.stored else {
             let options = self.segment.options;
             let mut buffers = Positioned::new(self.segment.source, &self.segment.loaded, options);
             let (base, item) = self.segment.item(self.range.clone())?;
             return decode_with(item, base, &mut buffers, options, |deserializer| {
                 deserializer.column(names, column)
             });
-        }
+        };
         let mut items = Vec::new();
         for row in 0..self.rows {
-            let row: Value = self.segment.decode(self.item(row)?)?;
+            let row: Value = self.segment.decode(self.item(places, row)?)?;
             let field = names.iter().try_fold(&row, |value, name| value.get(name.as_str()));
             items.extend(crate::to_vec(field.unwrap_or(&Value::Null))?);
         }
@@ -375,16 +369,13 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         Ok(())
     }
 
-    /// Where the item of a row is in the metadata.
-    fn item(&self, row: u64) -> Result<Range<usize>> {
-        let places = match self.items.as_ref().and_then(OnceLock::get) {
+    /// Where the item of a row is in the metadata. `places` is filled if it is not.
+    fn item(&self, places: &OnceLock<Vec<Range<usize>>>, row: u64) -> Result<Range<usize>> {
+        let places = match places.get() {
             Some(places) => places,
             None => {
-                let places = self.places()?;
-                match &self.items {
-                    Some(items) => items.get_or_init(|| places),
-                    None => return Err(Error::data("the rows are stored as columns")),
-                }
+                let found = self.places()?;
+                places.get_or_init(|| found)
             }
         };
         let place = usize::try_from(row).ok().and_then(|row| places.get(row));
@@ -399,11 +390,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         };
         let mut places = Vec::new();
         let mut read = || {
-            let mut head = wire.item()?;
-            while let Item::Tag(_) = head {
-                head = wire.item()?;
-            }
-            let Item::Head(head) = head else { return Ok(()) };
+            let Start::Array(head) = wire.sequence()? else { return Ok(()) };
             let mut left = Left::of(head);
             while wire.more(&mut left)? {
                 let start = place(&wire);
@@ -417,18 +404,15 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
     }
 
     /// How many rows follow this one in its group, with it. A value that is not stored as columns is one group.
-    fn group(&self, row: u64) -> Result<Range<u64>> {
-        if self.items.is_some() {
-            return Ok(row..self.rows);
-        }
-        let mut first = 0;
-        for rows in self.segment.outline(self.range.clone())?.groups {
-            if row < first + rows {
-                return Ok(row..first + rows);
+    fn group(&self, row: u64) -> Range<u64> {
+        let end = match &self.stored {
+            Stored::Items(_) => self.rows,
+            Stored::Columns { ends } => {
+                let group = ends.partition_point(|&end| end <= row);
+                ends.get(group).copied().unwrap_or(self.rows)
             }
-            first += rows;
-        }
-        Ok(row..self.rows)
+        };
+        row..end
     }
 }
 
@@ -462,13 +446,9 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
                 continue;
             }
             let first = part.first + self.next;
-            let rows = part.group(self.next).and_then(|group| {
-                let end = group.end;
-                let rows = part.rows(group, part.segment.options)?;
-                self.next = end;
-                Ok(rows)
-            });
-            match rows {
+            let group = part.group(self.next);
+            self.next = group.end;
+            match part.rows(group, part.segment.options) {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about what follows.

@@ -70,18 +70,26 @@ pub trait ReadBuffer {
 
     /// Passes over the next `len` bytes of the buffer. They still count for its checksum.
     fn skip(&mut self, len: u64) -> Result<()> {
-        let mut scratch = [0; 4096];
-        let mut left = len;
-        while left > 0 {
-            let step = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
-            self.read(scratch.get_mut(..step).unwrap_or_default())?;
-            left -= step as u64;
-        }
-        Ok(())
+        read_past(self, len, &mut [0; 4096])
     }
 
     /// Ends the buffer after all of it was read or passed over.
     fn finish(&mut self) -> Result<()>;
+}
+
+/// Reads the next `len` bytes of the buffer into `scratch`, piece by piece. `scratch` must not be empty.
+pub fn read_past(
+    buffer: &mut (impl ReadBuffer + ?Sized),
+    len: u64,
+    scratch: &mut [u8],
+) -> Result<()> {
+    let mut left = len;
+    while left > 0 {
+        let step = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
+        buffer.read(scratch.get_mut(..step).unwrap_or_default())?;
+        left -= step as u64;
+    }
+    Ok(())
 }
 
 /// Buffers of which only the lengths are known: the start and length of each.

@@ -16,7 +16,7 @@ use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::shape::Shape;
-use crate::steps::Steps;
+use crate::steps::{Steps, leads_to_several};
 use crate::tensor::TensorInfo;
 use crate::wire::columns::Names;
 use crate::wire::head;
@@ -27,8 +27,8 @@ use crate::wire::tensor::{Kind, Payload};
 /// The columns of a sequence, or of several that are read as one.
 #[derive(Default)]
 pub struct Outline<'m> {
-    /// The number of rows of each group.
-    pub groups: Vec<u64>,
+    /// How many rows there are.
+    rows: u64,
     /// How many groups have rows.
     filled: usize,
     /// The columns with a name. The columns in a column follow it.
@@ -75,23 +75,39 @@ struct Form {
     buffer: Option<u64>,
 }
 
+/// A whole column.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// The names of the fields that lead to it.
+    pub names: Vec<String>,
+    /// `None` if it is no tensor.
+    pub meta: Option<TensorMeta>,
+    /// The number of the buffer that the tensor is, if it is one whole buffer.
+    pub buffer: Option<u64>,
+}
+
+impl Whole {
+    /// The description of the column as a tensor.
+    pub fn info(&self, path: String) -> Option<TensorInfo> {
+        let meta = self.meta.clone()?;
+        let len = meta.byte_len()? as u64;
+        Some(TensorInfo::of_column(path, meta, len, self.buffer))
+    }
+}
+
 /// What a path in columns leads to.
 #[derive(Clone, Debug)]
 pub enum Target<'p> {
-    /// A whole column, by the names of the fields that lead to it.
-    Column(Vec<String>),
+    Column(Whole),
     /// What the steps lead to in a row of this column.
-    InRow { names: Vec<String>, row: u64, rest: Steps<'p> },
+    InRow {
+        names: Vec<String>,
+        row: u64,
+        rest: Steps<'p>,
+    },
 }
 
 impl<'m> Outline<'m> {
-    /// Reads the form of the columns that are this item of the metadata, which starts at offset `base`.
-    pub fn read(item: &'m [u8], base: u64, header: &Header, limits: Limits) -> Result<Self> {
-        let mut outline = Self::default();
-        outline.add(item, base, header, limits)?;
-        Ok(outline)
-    }
-
     /// Reads the array around the groups, which starts at offset `base`. There may be more behind it.
     pub fn of_groups(array: &'m [u8], base: u64, header: &Header, limits: Limits) -> Result<Self> {
         let mut outline = Self::default();
@@ -111,25 +127,20 @@ impl<'m> Outline<'m> {
     ) -> Result<()> {
         let mut lengths = Lengths(&header.layout.buffers);
         let mut wire = Reader::new(SegmentRead::new(item, base, &mut lengths), limits);
-        loop {
-            match wire.item()? {
-                Item::Tag(tag::SOME) => {}
-                Item::Tag(tag::COLUMNS) => return wire.within(2, |wire| self.add_groups(wire)),
-                _ => return Err(Error::data("expected columns").at(wire.offset())),
-            }
-        }
+        wire.columns()?;
+        wire.within(2, |wire| self.add_groups(wire))
     }
 
     /// Adds rows that are not stored as columns.
     pub fn add_items(&mut self, rows: u64) {
-        self.groups.push(rows);
+        self.rows = self.rows.saturating_add(rows);
         self.filled += 1;
     }
 
     fn add_groups<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
         let mut left = wire.groups()?;
         while let Some(rows) = wire.group_rows(&mut left)? {
-            self.groups.push(rows as u64);
+            self.rows = self.rows.saturating_add(rows as u64);
             if rows == 0 {
                 wire.skip()?;
             } else {
@@ -150,26 +161,23 @@ impl<'m> Outline<'m> {
         column.buffer.filter(|_| self.filled == 1)
     }
 
-    /// The number of rows of all groups.
-    pub fn rows(&self) -> u64 {
-        self.groups.iter().fold(0, |sum, rows| sum.saturating_add(*rows))
-    }
-
     /// Dtype, shape and order of a column as a tensor.
-    pub fn meta(&self, column: &Outlined<'_>) -> Option<TensorMeta> {
+    fn meta(&self, column: &Outlined<'_>) -> Option<TensorMeta> {
         let (dtype, dims) = self.tensor(column)?;
-        let rows = usize::try_from(self.rows()).ok()?;
+        let rows = usize::try_from(self.rows).ok()?;
         let shape: Vec<usize> = std::iter::once(rows).chain(dims.iter().copied()).collect();
         let shape = Shape::from(&*shape);
         Some(TensorMeta { dtype: dtype.clone(), shape, order: Order::C })
     }
 
-    /// The description of a column that is a tensor.
-    pub fn info(&self, number: usize, path: String) -> Option<TensorInfo> {
-        let column = self.columns.get(number)?;
-        let meta = self.meta(column)?;
-        let len = meta.byte_len()? as u64;
-        Some(TensorInfo::of_column(path, meta, len, self.buffer(column)))
+    /// A column with what is known about it.
+    pub fn whole(&self, number: usize) -> Whole {
+        let column = self.columns.get(number);
+        Whole {
+            names: self.names(number).into_iter().map(str::to_owned).collect(),
+            meta: column.and_then(|column| self.meta(column)),
+            buffer: column.and_then(|column| self.buffer(column)),
+        }
     }
 
     /// The names that lead to a column, from the rows on.
@@ -241,13 +249,6 @@ impl<'m> Outline<'m> {
         column.is_some_and(|column| self.tensor(column).is_some()) && self.has_path(number)
     }
 
-    /// The number of the column with these names.
-    pub fn number(&self, names: &[String]) -> Option<usize> {
-        names.iter().try_fold(None, |parent, name| {
-            self.numbers.get(&(parent, Cow::Borrowed(name.as_str()))).map(|&number| Some(number))
-        })?
-    }
-
     /// Whether a path can lead to a column. A decimal number in a path is a row.
     pub fn has_path(&self, number: usize) -> bool {
         !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
@@ -260,18 +261,19 @@ impl<'m> Outline<'m> {
     pub fn target<'p>(&self, steps: Steps<'p>) -> Result<Target<'p>> {
         let mut found = Vec::new();
         self.search(None, steps, &mut found);
-        let names = |number: Option<usize>| match number {
-            Some(number) => self.names(number).into_iter().map(str::to_owned).collect(),
-            None => Vec::new(),
-        };
         match (found.pop(), found.pop()) {
-            (Some((number, rest)), None) => Ok(match row_of(rest) {
-                Some((row, rest)) => Target::InRow { names: names(number), row, rest },
-                None => Target::Column(names(number)),
-            }),
-            (Some(_), Some(_)) => Err(Error::data(
-                "the path leads to several columns: names contain dots; a JSON Pointer such as /a.b/c names one of them",
-            )),
+            (Some((number, rest)), None) => {
+                let whole = number.map(|number| self.whole(number));
+                Ok(match (row_of(rest), whole) {
+                    (Some((row, rest)), whole) => {
+                        let names = whole.map(|whole| whole.names).unwrap_or_default();
+                        Target::InRow { names, row, rest }
+                    }
+                    (None, Some(whole)) => Target::Column(whole),
+                    (None, None) => return Err(Error::data("the path leads to no column")),
+                })
+            }
+            (Some(_), Some(_)) => Err(leads_to_several()),
             _ => {
                 let fields = self.columns.iter().filter(|column| column.parent.is_none());
                 let names: Vec<_> = fields.map(|column| column.name.escape_debug()).collect();

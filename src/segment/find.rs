@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
-use crate::steps::{Next, Steps};
+use crate::steps::{Next, Steps, leads_to_several};
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Reader};
 use crate::wire::tag;
@@ -247,10 +247,7 @@ impl<'a, 'p> Search<'a, '_, 'p> {
     fn found(&mut self, place: Place<'p>) -> Result<()> {
         match self.found.replace(place) {
             None => Ok(()),
-            Some(_) => Err(Error::data(
-                "the path leads to several values: a key occurs twice, or keys contain dots; with dots, a JSON Pointer \
-                 such as /a.b/c names one of the values",
-            )),
+            Some(_) => Err(leads_to_several()),
         }
     }
 

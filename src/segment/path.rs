@@ -207,7 +207,7 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
                 Error::limit(format!("paths of tensors take more than {most} bytes"))
             })?;
             let info = match (column, seen) {
-                (Some((outline, number)), _) => outline.info(number, text),
+                (Some((outline, number)), _) => outline.whole(number).info(text),
                 (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
                 (None, Seen::Columns(_)) => None,
             };

@@ -4,7 +4,7 @@ use serde::de::DeserializeSeed;
 
 use super::row::Row;
 use crate::error::{Error, Result};
-use crate::steps::Steps;
+use crate::steps::{Steps, leads_to_several};
 use crate::value::{self, Value};
 use crate::wire::columns::{Allowance, Column, Kind, Structs};
 
@@ -54,7 +54,7 @@ fn search<'p>(
     if ends {
         return match found.replace(Route { hops: hops.clone(), rest: steps }) {
             None => Ok(()),
-            Some(_) => Err(several()),
+            Some(_) => Err(leads_to_several()),
         };
     }
     match &mut column.kind {
@@ -151,7 +151,7 @@ fn search_value<'v>(
     if steps.is_empty() {
         return match found.replace(value) {
             None => Ok(()),
-            Some(_) => Err(several()),
+            Some(_) => Err(leads_to_several()),
         };
     }
     match value {
@@ -173,13 +173,6 @@ fn search_value<'v>(
         _ => {}
     }
     Ok(())
-}
-
-#[cold]
-fn several() -> Error {
-    Error::data(
-        "the path leads to several values: names contain dots; a JSON Pointer such as /a.b/c names one of the values",
-    )
 }
 
 #[cold]

@@ -22,8 +22,7 @@ use crate::value::{self, Value};
 use crate::wire::columns::{
     Allowance, Column, Data, Gathered, Items, Kind, Marks, Optional, Structs, gather,
 };
-use crate::wire::reader::{Item, Reader};
-use crate::wire::tag;
+use crate::wire::reader::Reader;
 
 impl<'de, R: Read<'de>> Deserializer<R> {
     /// Reads a value in a row of columns, which are the next item. The names lead to a field of the row, and the
@@ -92,13 +91,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         wanted: Wanted<'_>,
         read: impl FnOnce(&mut Groups<'_, 'de, R>) -> Result<T>,
     ) -> Result<T> {
-        loop {
-            match self.wire.item()? {
-                Item::Tag(tag::SOME) => {}
-                Item::Tag(tag::COLUMNS) => break,
-                _ => return Err(Error::data("expected columns").at(self.wire.offset())),
-            }
-        }
+        self.wire.columns()?;
         self.wire.within(2, |wire| {
             let mut left = wire.groups()?;
             let allowance = wire.allowance();
@@ -200,10 +193,10 @@ impl<'de> ColumnOfGroups<'de> {
         if !self.groups.iter().all(|(_, column)| numbers(column)) {
             return None;
         }
-        let block = gather(&self.groups, &self.allowance).ok()?;
-        let bytes = block.bytes.as_slice();
+        let all = gather(&self.groups, &self.allowance).ok()?;
+        let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
-        let made = charged.and_then(|()| Elements::copied_from_le(&block.dtype, bytes));
+        let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));
         made.map(Elements::into_vec_as).transpose()
     }
 

@@ -22,11 +22,11 @@ impl<'de> Column<'de> {
     ///
     /// # Errors
     /// If the rows are not numbers, or not of one dtype and shape.
-    pub fn block(&self, rows: usize) -> Result<Gathered<'de, '_>> {
-        self.block_of(rows).map_err(|error| error.at(self.at))
+    pub fn gathered(&self, rows: usize) -> Result<Gathered<'de, '_>> {
+        self.gather_all(rows).map_err(|error| error.at(self.at))
     }
 
-    fn block_of(&self, rows: usize) -> Result<Gathered<'de, '_>> {
+    fn gather_all(&self, rows: usize) -> Result<Gathered<'de, '_>> {
         let plain = |dtype, bytes| Gathered { dtype, dims: Vec::new(), bytes, shared: None };
         Ok(match &self.kind {
             Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.all(rows)),
@@ -43,9 +43,9 @@ impl<'de> Column<'de> {
             Kind::Lists(lists) => {
                 let (cuts, column) = &**lists;
                 let len = same_len(cuts, rows)?;
-                let mut block = column.block(rows * len)?;
-                block.dims.insert(0, len);
-                block
+                let mut inner = column.gathered(rows * len)?;
+                inner.dims.insert(0, len);
+                inner
             }
             Kind::Tuples(columns) => tuples(columns, rows)?,
             _ => {
@@ -82,22 +82,21 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Gathered<'
     {
         return Ok(Gathered { dtype: first.kind.dtype(), dims, bytes, shared: None });
     }
-    let blocks = columns.iter().map(|column| column.block(rows)).collect::<Result<Vec<_>>>()?;
-    let Some(first) = blocks.first() else {
+    let parts = columns.iter().map(|column| column.gathered(rows)).collect::<Result<Vec<_>>>()?;
+    let Some(first) = parts.first() else {
         return Err(Error::data("the column is no tensor: its tuples are empty"));
     };
     let (dtype, mut dims) = (first.dtype.clone(), first.dims.clone());
-    if let Some(other) = blocks.iter().find(|block| block.dtype != dtype || block.dims != dims) {
+    if let Some(other) = parts.iter().find(|block| block.dtype != dtype || block.dims != dims) {
         let (found, shape) = (&other.dtype, &other.dims);
         return Err(Error::data(format!(
             "the column is no tensor: its tuples hold {dtype}{dims:?} and {found}{shape:?}"
         )));
     }
-    let mut bytes =
-        Vec::with_capacity(blocks.iter().map(|block| block.bytes.as_slice().len()).sum());
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.bytes.as_slice().len()).sum());
     for row in 0..rows {
-        for block in &blocks {
-            let all = block.bytes.as_slice();
+        for part in &parts {
+            let all = part.bytes.as_slice();
             let len = all.len() / rows;
             bytes.extend_from_slice(all.get(row * len..(row + 1) * len).unwrap_or_default());
         }
@@ -180,29 +179,29 @@ pub fn gather<'de, 'c>(
     let Some(((rows, column), others)) = groups.split_first() else {
         return Err(Error::data("the column is no tensor: there are no rows, and so no dtype"));
     };
-    let mut all = column.block(*rows)?;
+    let mut all = column.gathered(*rows)?;
     if others.is_empty() {
         return Ok(all);
     }
     let mut bytes = Vec::new();
-    let mut add = |block: &Gathered<'_, '_>| -> Result<()> {
-        let len = block.bytes.as_slice().len();
+    let mut add = |part: &Gathered<'_, '_>| -> Result<()> {
+        let len = part.bytes.as_slice().len();
         allowance.charge(len as u64)?;
         crate::io::source::reserve(&mut bytes, len)?;
-        bytes.extend_from_slice(block.bytes.as_slice());
+        bytes.extend_from_slice(part.bytes.as_slice());
         Ok(())
     };
     add(&all)?;
     for (rows, column) in others {
-        let block = column.block(*rows)?;
-        if (&block.dtype, &block.dims) != (&all.dtype, &all.dims) {
-            let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &block.dtype, &block.dims);
+        let part = column.gathered(*rows)?;
+        if (&part.dtype, &part.dims) != (&all.dtype, &all.dims) {
+            let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &part.dtype, &part.dims);
             let what = format!(
                 "the column is no tensor: some of its rows are {dtype}{dims:?}, others {found}{shape:?}"
             );
             return Err(Error::data(what).at(column.at));
         }
-        add(&block)?;
+        add(&part)?;
     }
     (all.bytes, all.shared) = (Bytes::Owned(bytes), None);
     Ok(all)

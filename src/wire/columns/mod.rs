@@ -26,6 +26,7 @@ pub use self::gather::{Gathered, gather};
 pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};
 pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};
+pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
 pub use self::structs::{Field, Structs, is_derived};
 

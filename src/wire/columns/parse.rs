@@ -13,13 +13,46 @@ use super::{
 use crate::error::{Error, Result};
 use crate::io::source::Read;
 use crate::wire::head::{self, Head};
-use crate::wire::reader::{Left, Reader};
+use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
 
 /// The most rows that a group may have.
 const MAX_ROWS: u64 = 1 << 16;
 
+/// How a sequence starts.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// With the tag of columns.
+    Columns,
+    /// With the head of an array.
+    Array(Head),
+}
+
 impl<'de, R: Read<'de>> Reader<R> {
+    /// Reads the start of a sequence, which may be in options.
+    pub fn sequence(&mut self) -> Result<Start> {
+        let at = self.offset();
+        loop {
+            let found = match self.item()? {
+                Item::Tag(tag::SOME) => continue,
+                Item::Tag(tag::COLUMNS) => return Ok(Start::Columns),
+                Item::Head(head) if head.major() == head::ARRAY => return Ok(Start::Array(head)),
+                Item::Head(head) => head::name(head.initial),
+                Item::Tag(_) => "another value",
+            };
+            return Err(Error::data(format!("expected a sequence, found {found}")).at(at));
+        }
+    }
+
+    /// Reads the tag of columns, which may be in options.
+    pub fn columns(&mut self) -> Result<()> {
+        let at = self.offset();
+        match self.sequence()? {
+            Start::Columns => Ok(()),
+            Start::Array(_) => Err(Error::data("expected columns, found an array").at(at)),
+        }
+    }
+
     /// Reads the head of the array around the groups. The tag was read. The caller must have entered the two levels
     /// of the tag and the array.
     pub fn groups(&mut self) -> Result<Left> {
