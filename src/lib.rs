@@ -68,7 +68,7 @@
 //! | decode a message | [`from_slice`], [`from_reader`], [`Deserializer`] |
 //! | send tensors as separate buffers | [`to_parts`], [`from_parts`], [`parts`] |
 //! | hold an array in a struct | [`Tensor`], or `#[serde(with = "tenarc::tensor")]` on the field: [`mod@tensor`] |
-//! | write a `Vec` of structs as columns | [`EncodeOptions::with_columns`](ser::EncodeOptions::with_columns), or `#[serde(with = "tenarc::columns")]` on the field: [`mod@columns`] |
+//! | keep a `Vec` of structs as columns | [`save`]; in messages [`EncodeOptions::with_columns`](ser::EncodeOptions::with_columns), or `#[serde(with = "tenarc::columns")]` on the field: [`mod@columns`] |
 //! | hold a `Vec` of plain structs as one tensor | [`tensor::Rows`] |
 //! | hold a tensor whose dtype is known only at run time | [`DynTensor`] |
 //! | write a tensor that is not in memory yet | [`tensor::Deferred`] |

@@ -1,5 +1,20 @@
 //! The options for writing and reading values.
 
+/// Which sequences of structs, tuples and enums are written as columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columns {
+    None,
+    All,
+    /// Those whose tensors are still listed by a path of their own, or as a column of many rows.
+    Listed,
+}
+
+impl Columns {
+    pub(crate) fn all_if(on: bool) -> Self {
+        if on { Self::All } else { Self::None }
+    }
+}
+
 /// Options for writing values.
 ///
 /// By default, sequences are written as plain arrays, which any CBOR library can read: see
@@ -14,7 +29,7 @@
 #[derive(Clone, Copy, Debug)]
 pub struct EncodeOptions {
     pub(crate) typed_arrays: bool,
-    pub(crate) columns: bool,
+    pub(crate) columns: Columns,
     /// Whether the whole value is written as columns also if it has few elements, because it may be part of a table.
     pub(crate) tables: bool,
     pub(crate) max_depth: usize,
@@ -23,7 +38,7 @@ pub struct EncodeOptions {
 impl Default for EncodeOptions {
     fn default() -> Self {
         let max_depth = Limits::DEFAULT_DEPTH;
-        Self { typed_arrays: false, columns: false, tables: false, max_depth }
+        Self { typed_arrays: false, columns: Columns::None, tables: false, max_depth }
     }
 }
 
@@ -59,7 +74,14 @@ impl EncodeOptions {
     /// ```
     #[must_use]
     pub fn with_columns(mut self, on: bool) -> Self {
-        self.columns = on;
+        self.columns = Columns::all_if(on);
+        self
+    }
+
+    /// The choice that [`with_columns`](Self::with_columns) sets to all or none.
+    #[must_use]
+    pub(crate) fn with_choice_of_columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
         self
     }
 

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::columns::{Found, in_columns};
 use super::loaded::Loaded;
 use super::positioned::Positioned;
 use super::slice::Part;
@@ -29,6 +28,7 @@ use crate::segment::buffers::{Lending, Seen, wrong_checksum};
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
+use crate::segment::locate::{Found, in_columns};
 use crate::segment::path;
 use crate::tensor::{DynTensor, FromTensor, RawTensor, SharedTensor, Slices, Tensor, TensorInfo};
 use crate::wire::tensor::Payload;
@@ -272,7 +272,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             Found::InColumns(range, target) => self.info_in(range, &target, path),
         }
-        .map_err(|error| error.in_field(path))
+        .map_err(|error| under(error, path))
     }
 
     /// The rows of the sequence at `path` as a table. The path `""` is the whole value.

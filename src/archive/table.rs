@@ -8,7 +8,6 @@ use std::vec;
 
 use serde::de::{Deserialize, DeserializeOwned};
 
-use super::columns::in_columns;
 use super::positioned::Positioned;
 use super::segment::Segment;
 use crate::de::{ColumnOfGroups, Wanted, fields_of};
@@ -19,6 +18,7 @@ use crate::io::source::SliceRead;
 use crate::options::DecodeOptions;
 use crate::segment::columns::{Outline, Target, Whole};
 use crate::segment::decode_with;
+use crate::segment::locate::in_columns;
 use crate::steps::Steps;
 use crate::value::Value;
 use crate::wire::columns::Start;
@@ -186,17 +186,15 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads a column: for each row, the value of a field. The path can go on into fields of the field: `request.size`.
     ///
-    /// The type can be a `Vec` of the values. If the values are stored as columns
-    /// ([`SaveOptions::with_columns`](crate::archive::SaveOptions::with_columns)), and the column is a tensor, it can also
-    /// be [`Tensor`](crate::Tensor) of an array, whose first dimension is the row. Checksums are verified.
+    /// The type can be a `Vec` of the values. If the column is a tensor, it can also be [`Tensor`](crate::Tensor) of an
+    /// array, whose first dimension is the row. Checksums are verified.
     ///
     /// ```
     /// # use serde::Serialize;
     /// # #[derive(Serialize)]
     /// # struct Item { id: u32, embedding: tenarc::Tensor<Vec<f32>> }
     /// # let items: Vec<_> = (0..100).map(|id| Item { id, embedding: tenarc::Tensor(vec![0.5; 8]) }).collect();
-    /// # let options = tenarc::archive::SaveOptions::default().with_columns(true);
-    /// # let mut out = tenarc::OArchive::with_options(Vec::new(), options)?;
+    /// # let mut out = tenarc::OArchive::new(Vec::new())?;
     /// # out.save_as("items", &items)?;
     /// # let archive = tenarc::Archive::new(out.finish()?)?;
     /// use ndarray::Array2;
@@ -359,14 +357,12 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
                 deserializer.column(names, column)
             });
         };
-        let mut items = Vec::new();
-        for row in 0..self.rows {
-            let row: Value = self.segment.decode(self.item(places, row)?)?;
-            let field = names.iter().try_fold(&row, |value, name| value.get(name.as_str()));
-            items.extend(crate::to_vec(field.unwrap_or(&Value::Null))?);
-        }
-        column.add_items(usize::try_from(self.rows).unwrap_or(usize::MAX), items);
-        Ok(())
+        let rows = (0..self.rows).map(|row| self.segment.decode(self.item(places, row)?));
+        let rows = rows.collect::<Result<Vec<Value>>>()?;
+        let field =
+            |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
+        let fields: Vec<_> = rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
+        column.add_rows(&fields)
     }
 
     /// Where the item of a row is in the metadata. `places` is filled if it is not.

@@ -15,9 +15,9 @@ use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Lending, Seen, no_such};
-use crate::segment::find;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Content, Header};
+use crate::segment::locate::{Found, in_columns, locate};
 use crate::segment::path;
 use crate::segment::walk::Output;
 use crate::tensor::TensorInfo;
@@ -414,9 +414,13 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     };
     let mut lending = Lending { header, content: &content, share, arena, seen: Seen::default() };
     let item = parsed.item(metadata);
-    let range = find::find_item(item, path, options.limits)?;
+    let found = locate(item, header, path, options.limits)?;
+    let (Found::Item(range) | Found::InColumns(range, _)) = &found;
     let base = header.metadata_offset() + range.start as u64;
-    let item = item.get(range).unwrap_or_default();
-    let value = crate::segment::decode(PhantomData, item, base, &mut lending, options);
+    let item = item.get(range.clone()).unwrap_or_default();
+    let value = match &found {
+        Found::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options),
+        Found::InColumns(_, target) => in_columns(item, base, &mut lending, options, target),
+    };
     value.map_err(|error| if path.is_empty() { error } else { error.in_field(path) })
 }

@@ -23,6 +23,7 @@ use crate::wire::head;
 use crate::wire::reader::{Item, Left, Reader};
 use crate::wire::tag;
 use crate::wire::tensor::{Kind, Payload};
+use crate::wire::walk::{Event, Walk};
 
 /// The columns of a sequence, or of several that are read as one.
 #[derive(Default)]
@@ -31,6 +32,8 @@ pub struct Outline<'m> {
     rows: u64,
     /// How many groups have rows.
     filled: usize,
+    /// How many columns are stored as tensors, and how many tensors there are in rows that are stored as items.
+    tensors: usize,
     /// The columns with a name. The columns in a column follow it.
     pub columns: Vec<Outlined<'m>>,
     numbers: HashMap<(Option<usize>, Cow<'m, str>), usize>,
@@ -51,6 +54,8 @@ pub struct Outlined<'m> {
     buffer: Option<u64>,
     /// In how many groups the column is.
     groups: usize,
+    /// How many columns that are stored as tensors it consists of, in all groups.
+    tensors: usize,
 }
 
 /// What the fields of a column belong to, if a path can name them.
@@ -73,6 +78,8 @@ struct Form {
     kind: &'static str,
     tensor: Option<(DType, Vec<usize>)>,
     buffer: Option<u64>,
+    /// How many columns that are stored as tensors it consists of.
+    tensors: usize,
 }
 
 /// A whole column.
@@ -109,9 +116,14 @@ pub enum Target<'p> {
 
 impl<'m> Outline<'m> {
     /// Reads the array around the groups, which starts at offset `base`. There may be more behind it.
-    pub fn of_groups(array: &'m [u8], base: u64, header: &Header, limits: Limits) -> Result<Self> {
+    pub fn of_groups(
+        array: &'m [u8],
+        base: u64,
+        buffers: &[(u64, u64)],
+        limits: Limits,
+    ) -> Result<Self> {
         let mut outline = Self::default();
-        let mut lengths = Lengths(&header.layout.buffers);
+        let mut lengths = Lengths(buffers);
         let mut wire = Reader::new(SegmentRead::new(array, base, &mut lengths), limits);
         outline.add_groups(&mut wire)?;
         Ok(outline)
@@ -249,6 +261,13 @@ impl<'m> Outline<'m> {
         column.is_some_and(|column| self.tensor(column).is_some()) && self.has_path(number)
     }
 
+    /// Whether there are tensors that are in no column which is listed as a tensor.
+    pub fn hides_tensors(&self) -> bool {
+        let columns = self.columns.iter().enumerate();
+        let listed = columns.filter(|(number, _)| self.is_tensor(*number));
+        listed.map(|(_, column)| column.tensors).sum::<usize>() < self.tensors
+    }
+
     /// Whether a path can lead to a column. A decimal number in a path is a row.
     pub fn has_path(&self, number: usize) -> bool {
         !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
@@ -317,7 +336,15 @@ impl<'m> Outline<'m> {
         *self.numbers.entry((parent, name)).or_insert_with_key(|(parent, name)| {
             let (parent, name) = (*parent, name.clone());
             let (kind, tensor, buffer) = ("rows", None, None);
-            self.columns.push(Outlined { parent, name, kind, tensor, buffer, groups: 0 });
+            self.columns.push(Outlined {
+                parent,
+                name,
+                kind,
+                tensor,
+                buffer,
+                groups: 0,
+                tensors: 0,
+            });
             next
         })
     }
@@ -340,6 +367,7 @@ impl<'m> Outline<'m> {
             column.buffer = None;
         }
         column.groups += 1;
+        column.tensors += form.tensors;
     }
 
     /// Reads a column.
@@ -360,7 +388,7 @@ impl<'m> Outline<'m> {
                             let form = self.column(wire, Some(fields.of(number)))?;
                             self.merge(number, fields, form);
                         }
-                        None => wire.skip()?,
+                        None => drop(self.column(wire, None)?),
                     }
                 }
                 Ok(Form::other("structs"))
@@ -391,7 +419,9 @@ impl<'m> Outline<'m> {
                     Payload::Buffer { number, .. } => Some(number),
                     _ => None,
                 };
-                Ok(Form { kind, tensor: Some((item.meta.dtype, dims)), buffer })
+                let tensors = usize::from(item.kind == Kind::Tensor);
+                self.tensors += tensors;
+                Ok(Form { kind, tensor: Some((item.meta.dtype, dims)), buffer, tensors })
             }
             _ => Err(Error::data("expected a column").at(at)),
         }
@@ -413,14 +443,29 @@ impl<'m> Outline<'m> {
             Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
         };
         Ok(match kind {
-            "bool" => {
-                Form { kind: "booleans", tensor: Some((DType::Bool, Vec::new())), buffer: None }
-            }
+            "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
             "text" => Form::other("texts"),
             "bytes" => Form::other("bytes"),
             "unit" => Form::other("unit"),
-            "map" => Form::other("maps"),
-            "enum" => Form::other("enums"),
+            "map" => {
+                more(wire)?;
+                wire.skip()?;
+                for _ in ["keys", "values"] {
+                    more(wire)?;
+                    self.column(wire, None)?;
+                }
+                Form::other("maps")
+            }
+            "enum" => {
+                for _ in ["codes", "names"] {
+                    more(wire)?;
+                    wire.skip()?;
+                }
+                if wire.more(left)? {
+                    self.variants(wire)?;
+                }
+                Form::other("enums")
+            }
             "option" | "present" => {
                 more(wire)?;
                 wire.skip()?;
@@ -438,7 +483,7 @@ impl<'m> Outline<'m> {
                 };
                 wire.skip()?;
                 more(wire)?;
-                let Form { tensor, buffer, .. } = self.column(wire, None)?;
+                let Form { tensor, buffer, tensors, .. } = self.column(wire, None)?;
                 let (tensor, buffer) = match (tensor, len) {
                     (Some((dtype, mut dims)), Some(len)) => {
                         dims.insert(0, len);
@@ -446,20 +491,22 @@ impl<'m> Outline<'m> {
                     }
                     _ => (None, None),
                 };
-                Form { kind: "sequences", tensor, buffer }
+                Form { kind: "sequences", tensor, buffer, tensors }
             }
             "tuple" => {
                 more(wire)?;
                 let head = wire.head()?;
                 let mut left = Left::of(head);
-                let mut forms = Vec::new();
+                let (mut forms, mut tensors) = (Vec::new(), 0);
                 wire.within(1, |wire| {
                     while wire.more(&mut left)? {
-                        forms.push(self.column(wire, None)?.tensor);
+                        let form = self.column(wire, None)?;
+                        forms.push(form.tensor);
+                        tensors += form.tensors;
                     }
                     Ok(())
                 })?;
-                Form { kind: "tuples", tensor: same(&forms), buffer: None }
+                Form { kind: "tuples", tensor: same(&forms), buffer: None, tensors }
             }
             "interleaved" => {
                 more(wire)?;
@@ -471,7 +518,26 @@ impl<'m> Outline<'m> {
                 let form = self.interleaved(&names, dtype.as_ref(), fields);
                 Form { buffer: buffer.filter(|_| form.tensor.is_some()), ..form }
             }
+            "rows" => {
+                more(wire)?;
+                self.tensors += wire.within(1, tensors_in)?;
+                Form::other("rows")
+            }
             _ => Form::other("rows"),
+        })
+    }
+
+    /// Reads the columns of the variants of an enum.
+    fn variants<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
+        let mut left = Left::of(wire.head()?);
+        wire.within(1, |wire| {
+            while wire.more(&mut left)? {
+                match wire.peek_head()? {
+                    Some((head, _)) if head.initial == head::NULL => wire.skip()?,
+                    _ => drop(self.column(wire, None)?),
+                }
+            }
+            Ok(())
         })
     }
 
@@ -485,12 +551,12 @@ impl<'m> Outline<'m> {
         match names {
             Names::Number => {
                 let tensor = dtype.map(|dtype| (dtype.clone(), Vec::new()));
-                Form { kind: "numbers", tensor, buffer: None }
+                Form { tensor, ..Form::other("numbers") }
             }
             Names::Tuple(items) => {
                 let forms: Vec<_> =
                     items.iter().map(|names| self.interleaved(names, dtype, None).tensor).collect();
-                Form { kind: "tuples", tensor: same(&forms), buffer: None }
+                Form { tensor: same(&forms), ..Form::other("tuples") }
             }
             Names::Struct(entries) => {
                 if let Some(fields) = fields {
@@ -512,7 +578,7 @@ const SHOWN_LEN: usize = 64;
 
 impl Form {
     fn other(kind: &'static str) -> Self {
-        Self { kind, tensor: None, buffer: None }
+        Self { kind, tensor: None, buffer: None, tensors: 0 }
     }
 }
 
@@ -522,6 +588,28 @@ fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
     let (dtype, dims) = first.as_ref()?;
     let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
     others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
+}
+
+/// Passes over an item. Returns how many tensors are in it.
+fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+    let mut walk = Walk::with_known_tags();
+    let mut tensors = 0;
+    while let Some(event) = walk.next(wire)? {
+        match event {
+            Event::Tag(tag::COLUMNS) => {
+                let mut inner = Outline::default();
+                walk.take(wire).within(2, |wire| inner.add_groups(wire))?;
+                tensors += inner.tensors;
+            }
+            Event::Tag(tag) if tag::is_leaf(tag) => {
+                tensors += usize::from(tag::is_array(tag));
+                walk.take(wire).within(1, Reader::skip)?;
+            }
+            Event::Leaf(head) => wire.skip_rest(head)?,
+            _ => {}
+        }
+    }
+    Ok(tensors)
 }
 
 /// The row that the next step names, and what is left of the path.

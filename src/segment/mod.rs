@@ -8,6 +8,7 @@ pub mod columns;
 pub mod find;
 pub mod format;
 pub mod header;
+pub mod locate;
 pub mod options;
 pub mod path;
 pub mod spelling;

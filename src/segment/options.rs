@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::format;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
+use crate::options::Columns;
 use crate::tensor::TensorInfo;
 
 /// The user's function for [`SaveOptions::with_out_of_band`].
@@ -27,7 +28,7 @@ pub struct SaveOptions {
     pub(crate) chooser: Option<Chooser>,
     pub(crate) checksums: bool,
     pub(crate) dedup: bool,
-    pub(crate) columns: bool,
+    pub(crate) columns: Option<bool>,
     pub(crate) sync: SyncLevel,
 }
 
@@ -39,7 +40,7 @@ impl Default for SaveOptions {
             chooser: None,
             checksums: true,
             dedup: false,
-            columns: false,
+            columns: None,
             sync: SyncLevel::Full,
         }
     }
@@ -130,11 +131,20 @@ impl SaveOptions {
     }
 
     /// Whether sequences of structs, tuples and enums are written as columns, so that each field of all
-    /// rows is one buffer. Off by default. See
-    /// [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns).
+    /// rows is one buffer. See [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns).
+    ///
+    /// By default they are, with these exceptions, so that every tensor has a path and is listed:
+    /// - Fewer than 256 rows with tensors, such as the layers of a model. The tensors of each row are listed by themselves.
+    ///   But a sequence that is the whole value is written as columns, because it may be part of a
+    ///   [`Table`](crate::archive::Table).
+    /// - Rows with tensors in options, enums, sequences or maps, or with tensors of different shapes.
+    /// - All sequences, if [`with_out_of_band`](Self::with_out_of_band) has set a function.
+    ///
+    /// `true` writes such sequences as columns, too. Then the tensors in options and the like are not listed, but the
+    /// path through a row still leads to each: `log.3.image`.
     #[must_use]
     pub fn with_columns(mut self, on: bool) -> Self {
-        self.columns = on;
+        self.columns = Some(on);
         self
     }
 
@@ -149,6 +159,14 @@ impl SaveOptions {
     /// The level set by [`with_sync`](Self::with_sync).
     pub fn sync(&self) -> SyncLevel {
         self.sync
+    }
+
+    pub(crate) fn columns(&self) -> Columns {
+        match self.columns {
+            Some(on) => Columns::all_if(on),
+            None if self.chooser.is_some() => Columns::None,
+            None => Columns::Listed,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -120,7 +120,7 @@ fn list_some(
         Seen::Columns(at) if with_columns && place.path.is_named() => {
             let start = usize::try_from(at - header.metadata_offset()).unwrap_or(usize::MAX);
             let item = metadata.get(start..).unwrap_or_default();
-            let outline = Outline::of_groups(item, at, header, limits)?;
+            let outline = Outline::of_groups(item, at, &header.layout.buffers, limits)?;
             let columns = (0..outline.columns.len()).filter(|&number| outline.is_tensor(number));
             columns.map(|number| describe(Some((&outline, number)))).try_for_each(|told| add(told?))
         }
@@ -147,6 +147,29 @@ pub fn in_buffers(
         Ok(())
     })?;
     Ok(found)
+}
+
+/// The paths of the columns that contain tensors which [`list`] does not list.
+pub fn hidden_in_columns(
+    metadata: &[u8],
+    buffers: &[(u64, u64)],
+    limits: Limits,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut result = Ok(());
+    walk(metadata, 0, buffers, limits, &mut |place, seen| {
+        if let Seen::Columns(at) = seen
+            && result.is_ok()
+        {
+            let item = usize::try_from(at).ok().and_then(|at| metadata.get(at..));
+            match Outline::of_groups(item.unwrap_or_default(), at, buffers, limits) {
+                Ok(outline) if outline.hides_tensors() => found.push(place.path.text()),
+                Ok(_) => {}
+                Err(error) => result = Err(error),
+            }
+        }
+    })?;
+    result.map(|()| found)
 }
 
 /// The minimum total length of listed paths, in bytes, before listing is refused.
@@ -191,33 +214,40 @@ fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());
-    walk(metadata, header, limits, &mut |place, seen| {
-        let mut describe = |column: Option<(&Outline<'_>, usize)>| {
-            let components = place.path.components();
-            let names = column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
-            let Written { text, is_unique } = match column {
-                None => ambiguous.written(components),
-                Some((outline, number)) => {
-                    let components =
-                        components.chain(names.iter().map(|name| Cow::Borrowed(*name)));
-                    ambiguous.written_in(components, outline.is_ambiguous(number))
-                }
+    walk(
+        metadata,
+        header.metadata_offset(),
+        &header.layout.buffers,
+        limits,
+        &mut |place, seen| {
+            let mut describe = |column: Option<(&Outline<'_>, usize)>| {
+                let components = place.path.components();
+                let names =
+                    column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
+                let Written { text, is_unique } = match column {
+                    None => ambiguous.written(components),
+                    Some((outline, number)) => {
+                        let components =
+                            components.chain(names.iter().map(|name| Cow::Borrowed(*name)));
+                        ambiguous.written_in(components, outline.is_ambiguous(number))
+                    }
+                };
+                left = left.checked_sub(text.len()).ok_or_else(|| {
+                    Error::limit(format!("paths of tensors take more than {most} bytes"))
+                })?;
+                let info = match (column, seen) {
+                    (Some((outline, number)), _) => outline.whole(number).info(text),
+                    (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
+                    (None, Seen::Columns(_)) => None,
+                };
+                let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
+                Ok(Described { info, is_unique })
             };
-            left = left.checked_sub(text.len()).ok_or_else(|| {
-                Error::limit(format!("paths of tensors take more than {most} bytes"))
-            })?;
-            let info = match (column, seen) {
-                (Some((outline, number)), _) => outline.whole(number).info(text),
-                (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
-                (None, Seen::Columns(_)) => None,
-            };
-            let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
-            Ok(Described { info, is_unique })
-        };
-        if result.is_ok() {
-            result = each(place, seen, &mut describe);
-        }
-    })?;
+            if result.is_ok() {
+                result = each(place, seen, &mut describe);
+            }
+        },
+    )?;
     result
 }
 
@@ -228,22 +258,22 @@ pub fn visit(
     limits: Limits,
     each: &mut dyn FnMut(Place<'_>, &TensorItem),
 ) -> Result<()> {
-    walk(metadata, header, limits, &mut |place, seen| {
+    walk(metadata, header.metadata_offset(), &header.layout.buffers, limits, &mut |place, seen| {
         if let Seen::Payload(item) = seen {
             each(place, item);
         }
     })
 }
 
-/// Like [`visit`], and calls `each` for columns, too.
+/// Like [`visit`], and calls `each` for columns, too. The metadata starts at offset `base`.
 fn walk(
     metadata: &[u8],
-    header: &Header,
+    base: u64,
+    buffers: &[(u64, u64)],
     limits: Limits,
     each: &mut dyn FnMut(Place<'_>, Seen<'_>),
 ) -> Result<()> {
-    let mut lengths = Lengths(&header.layout.buffers);
-    let base = header.metadata_offset();
+    let mut lengths = Lengths(buffers);
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     let mut path = Path::default();
     let visit = Visit { metadata, base, wire: &mut wire, path: Some(&mut path), columns: None };

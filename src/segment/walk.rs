@@ -14,13 +14,14 @@ use serde::Serialize;
 
 use super::header::Content;
 use super::options::SaveOptions;
+use super::path;
 use super::trail::Trail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::checksum::{self, Hasher, Identity};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
-use crate::options::EncodeOptions;
+use crate::options::{Columns, EncodeOptions, Limits};
 use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target};
 use crate::wire::writer::Writer;
@@ -38,6 +39,9 @@ pub struct Plan {
     no_sequences: bool,
     /// The answers of the user's function, in the order in which it was called.
     answers: Vec<bool>,
+    columns: Columns,
+    /// The paths of the sequences that are not written as columns, because their tensors would not be listed.
+    rows: HashSet<String>,
 }
 
 /// Receives the buffers of a value in their order.
@@ -57,38 +61,68 @@ pub trait Output {
 /// How often the first pass may start again because a sequence changed its type after part of it went
 /// to a buffer. After that all sequences stay inline.
 const MAX_RESTARTS: usize = 8;
+/// How often the first pass may start again because columns hide tensors. After that no sequence is written as
+/// columns. Each time, sequences inside those that were columns can become columns.
+const MAX_LAYOUTS: usize = 8;
 
 impl Plan {
     /// Runs the first pass.
     pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
         let mut mixed = HashSet::new();
         let mut answers = Vec::new();
-        for restarts in 0.. {
+        let mut rows = HashSet::new();
+        let mut columns = options.columns();
+        let (mut restarts, mut layouts) = (0, 0);
+        loop {
             let no_sequences = restarts > MAX_RESTARTS;
             let mut asking = Answers { given: answers, next: 0, trail: Some(Trail::default()) };
             let mut first = First {
                 choice: Choice::new(options, &mixed, no_sequences, &mut asking),
+                rows: Rows::new(&rows),
+                tensors_in_columns: false,
                 lengths: Vec::new(),
                 current: None,
                 mixed: Vec::new(),
                 restart: false,
                 known: options.dedup.then(Known::new),
             };
-            let (metadata, result) = walk(value, None, options.columns, &mut first);
-            let First { lengths, mixed: new, restart, known, current, .. } = first;
+            let (metadata, result) = walk(value, None, columns, &mut first);
+            let First { lengths, mixed: new, restart, known, current, tensors_in_columns, .. } =
+                first;
             mixed.extend(new);
             answers = asking.given;
             if restart {
+                restarts += 1;
                 continue;
             }
             result?;
+            if columns == Columns::Listed && tensors_in_columns {
+                let known = rows.len();
+                rows.extend(hidden(&metadata, &lengths)?);
+                if rows.len() > known {
+                    layouts += 1;
+                    if layouts > MAX_LAYOUTS {
+                        columns = Columns::None;
+                    }
+                    mixed.clear();
+                    continue;
+                }
+            }
             if current.is_some() {
                 return Err(unfinished());
             }
             let targets = known.map(|known| known.targets);
-            return Ok(Self { metadata, lengths, targets, mixed, no_sequences, answers });
+            return Ok(Self {
+                metadata,
+                lengths,
+                targets,
+                mixed,
+                no_sequences,
+                answers,
+                columns,
+                rows,
+            });
         }
-        Err(unfinished())
     }
 
     /// The content of the segment's header.
@@ -115,6 +149,7 @@ impl Plan {
         let mut answers = Answers { given, next: 0, trail: None };
         let mut second = Second {
             choice: Choice::new(options, &self.mixed, self.no_sequences, &mut answers),
+            rows: Rows::new(&self.rows),
             plan: self,
             out,
             hashes: Vec::new(),
@@ -125,7 +160,7 @@ impl Plan {
             asked: 0,
             current: None,
         };
-        let (_, result) = walk(value, Some(&self.metadata), options.columns, &mut second);
+        let (_, result) = walk(value, Some(&self.metadata), self.columns, &mut second);
         let Second { current, written, asked, hashes, .. } = second;
         result?;
         let targets = self.targets.as_ref().map_or(written, Vec::len);
@@ -150,7 +185,7 @@ fn unfinished() -> Error {
 fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
-    columns: bool,
+    columns: Columns,
     apart: &mut dyn Apart,
 ) -> (Vec<u8>, Result<()>) {
     const COMPARED: usize = 4 << 10;
@@ -158,7 +193,7 @@ fn walk<T: Serialize + ?Sized>(
     let walk = Walk { expected, scratch: Vec::new(), apart };
     let buf = Vec::with_capacity(if expected.is_some() { COMPARED } else { 512 });
     let options = EncodeOptions::default().with_typed_arrays(true);
-    let options = options.with_columns(columns).with_tables(true);
+    let options = options.with_choice_of_columns(columns).with_tables(true);
     let mut encoder = Writer::new(Sink::new(buf, walk), options);
     let mut result = value.serialize(&mut encoder);
     if result.is_ok() {
@@ -319,6 +354,31 @@ impl<'a> Choice<'a> {
     }
 }
 
+/// Finds the sequences that are not written as columns.
+struct Rows<'a> {
+    paths: &'a HashSet<String>,
+    trail: Trail,
+}
+
+impl<'a> Rows<'a> {
+    fn new(paths: &'a HashSet<String>) -> Self {
+        Self { paths, trail: Trail::default() }
+    }
+
+    /// Whether the sequence that follows this metadata is one of them.
+    fn has_next(&mut self, metadata: &[u8]) -> bool {
+        !self.paths.is_empty() && self.paths.contains(&self.trail.path(metadata).text())
+    }
+}
+
+/// The paths of the sequences that are columns in this metadata and whose tensors are not all listed.
+fn hidden(metadata: &[u8], lengths: &[u64]) -> Result<Vec<String>> {
+    // The metadata comes from the encoder, which has checked the depth. Nothing is read into memory.
+    let limits = Limits::default().with_max_depth(usize::MAX);
+    let buffers: Vec<_> = lengths.iter().map(|&len| (0, len)).collect();
+    path::hidden_in_columns(metadata, &buffers, limits)
+}
+
 macro_rules! choose {
     () => {
         fn takes_tensor(&mut self, written: &[u8], meta: &TensorMeta, len: usize) -> bool {
@@ -337,6 +397,8 @@ macro_rules! choose {
 
 struct First<'a> {
     choice: Choice<'a>,
+    rows: Rows<'a>,
+    tensors_in_columns: bool,
     lengths: Vec<u64>,
     /// The payload being written: its length, and with deduplication a hash of its content.
     current: Option<(u64, Option<Identity>)>,
@@ -361,6 +423,14 @@ impl Known {
 
 impl Apart for First<'_> {
     choose!();
+
+    fn takes_columns(&mut self, written: &[u8], _: u64) -> bool {
+        !self.rows.has_next(written)
+    }
+
+    fn columns_with_tensors(&mut self) {
+        self.tensors_in_columns = true;
+    }
 
     fn mixed(&mut self, sequence: usize) {
         self.mixed.push(sequence);
@@ -404,6 +474,7 @@ impl Apart for First<'_> {
 
 struct Second<'a> {
     choice: Choice<'a>,
+    rows: Rows<'a>,
     plan: &'a Plan,
     out: &'a mut dyn Output,
     hashes: Vec<u64>,
@@ -426,6 +497,14 @@ struct Current {
 
 impl Apart for Second<'_> {
     choose!();
+
+    fn takes_columns(&mut self, _: &[u8], position: u64) -> bool {
+        // The metadata so far is that of the first pass, or else comparing them fails.
+        let position = usize::try_from(position).unwrap_or(usize::MAX);
+        !self.rows.has_next(self.plan.metadata.get(..position).unwrap_or_default())
+    }
+
+    fn columns_with_tensors(&mut self) {}
 
     fn mixed(&mut self, _: usize) {}
 

@@ -79,7 +79,7 @@ impl<O: Target> Writer<O> {
 
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let before = std::mem::replace(&mut self.options.columns, true);
+        let before = std::mem::replace(&mut self.options.columns, crate::options::Columns::All);
         let result = value.serialize(&mut *self);
         self.options.columns = before;
         result

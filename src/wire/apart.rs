@@ -42,6 +42,13 @@ pub trait Apart {
     /// sequence, for [`Apart::mixed`].
     fn takes_sequence(&mut self, written: &[u8], dtype: &DType, len: usize) -> Option<usize>;
 
+    /// Whether a sequence of records that starts here is written as columns, if the options leave this open.
+    /// `position` is the number of bytes of metadata so far. `written` may be only the last of them.
+    fn takes_columns(&mut self, written: &[u8], position: u64) -> bool;
+
+    /// Reports that columns contain something that may hold tensors.
+    fn columns_with_tensors(&mut self);
+
     /// Reports that the elements of this sequence have different types, so that it must be written
     /// as a plain array.
     fn mixed(&mut self, sequence: usize);

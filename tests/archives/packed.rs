@@ -198,7 +198,7 @@ fn many_sequences_that_change_late_among_others_that_do_not() {
         let value: Vec<(&[f32], Elements<Any>)> = (0..count)
             .map(|_| (&even[..], Elements::new(&late, Some(late.len()), false)))
             .collect();
-        let bytes = to_bytes(&value, quick());
+        let bytes = to_bytes(&value, quick().with_columns(false));
         // Beyond so many restarts no sequence goes to a buffer.
         let expected = if count <= 8 { count } else { 0 };
         assert_eq!(buffers(&bytes), expected, "{count}");

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod build;
+mod default;
 mod hostile;
 mod kinds;
 mod limits;

@@ -18,9 +18,10 @@ use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::shape::Shape;
 use crate::steps::Steps;
+use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Allowance, Column, Data, Gathered, Items, Kind, Marks, Optional, Structs, gather,
+    Allowance, Column, Data, Gathered, Items, Kind, Marks, Optional, Structs, Tensors, gather,
 };
 use crate::wire::reader::Reader;
 
@@ -167,10 +168,43 @@ impl<'de> ColumnOfGroups<'de> {
         Self { groups: Vec::new(), allowance: wire.allowance() }
     }
 
-    /// Adds rows that are items.
-    pub fn add_items(&mut self, rows: usize, items: Vec<u8>) {
-        let items = Items::new(Data::Owned(Rc::new(items)), 0, self.allowance.limits.max_depth);
-        self.groups.push((rows, Column { at: 0, kind: Kind::Items(items) }));
+    /// Adds rows that are not stored as columns.
+    pub fn add_rows(&mut self, rows: &[&Value]) -> Result<()> {
+        let kind = match self.tensors_of(rows)? {
+            Some(tensors) => Kind::Tensors(Box::new(tensors)),
+            None => {
+                let mut items = Vec::new();
+                for row in rows {
+                    let item = crate::to_vec(row)?;
+                    self.allowance.charge(item.len() as u64)?;
+                    items.extend(item);
+                }
+                let levels = self.allowance.limits.max_depth;
+                Kind::Items(Items::new(Data::Owned(Rc::new(items)), 0, levels))
+            }
+        };
+        self.groups.push((rows.len(), Column { at: 0, kind }));
+        Ok(())
+    }
+
+    /// The rows, if they are tensors of one dtype and shape.
+    fn tensors_of(&self, rows: &[&Value]) -> Result<Option<Tensors<'de>>> {
+        let Some((Value::Tensor(first), _)) = rows.split_first() else { return Ok(None) };
+        let meta = first.meta();
+        let mut data = Vec::new();
+        for row in rows {
+            match row {
+                Value::Tensor(tensor) if meta.order == Order::C && tensor.meta() == meta => {
+                    let bytes = tensor.le_bytes();
+                    self.allowance.charge(bytes.len() as u64)?;
+                    data.extend_from_slice(&bytes);
+                }
+                _ => return Ok(None),
+            }
+        }
+        let TensorMeta { dtype, shape, .. } = meta;
+        let (len, data) = (first.le_bytes().len(), Data::Owned(Rc::new(data)));
+        Ok(Some(Tensors { dtype, shape, len, data, shared: None }))
     }
 
     fn rows(&self) -> usize {

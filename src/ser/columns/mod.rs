@@ -21,7 +21,7 @@ use self::fixed::Fixed;
 use self::node::Node;
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
-use crate::options::EncodeOptions;
+use crate::options::{Columns as Choice, EncodeOptions};
 use crate::wire::apart::Target;
 use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
@@ -40,14 +40,25 @@ const MAX_BYTES: usize = 16 << 20;
 const LARGE_ROW: usize = 64 << 10;
 /// Room for the heads of a group, and for what [`Fixed`] needs behind its rows.
 const ROOM: usize = 1 << 10;
+/// If the tensors of columns must be listed, fewer rows with tensors are written as rows, unless they are the whole
+/// value.
+const FEW_ROWS: usize = 256;
 /// Longer tensors are not copied into columns.
 const SMALL_TENSOR: usize = 16 << 10;
 
 /// Whether a sequence of this length, which comes next, may be written as columns.
 #[inline(always)]
-pub fn are_possible<O: Target>(writer: &Writer<O>, len: Option<usize>) -> bool {
-    writer.options.columns
+pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
+    writer.options.columns != Choice::None
         && (len.is_none_or(|len| len >= MIN_ROWS) || len != Some(0) && is_table(writer))
+        && (writer.options.columns == Choice::All || is_chosen(writer))
+}
+
+#[inline(never)]
+fn is_chosen<O: Target>(writer: &mut Writer<O>) -> bool {
+    let position = writer.sink.position();
+    let (written, target) = writer.sink.pending();
+    target.apart().is_none_or(|apart| apart.takes_columns(written, position))
 }
 
 #[inline(never)]
@@ -93,7 +104,11 @@ impl Columns {
         value: &T,
     ) -> Result<Option<Self>> {
         let result = self.node.put(value, At { level: 0, options: &self.options });
-        if self.node.has_large_tensor() {
+        let is_short = self.options.columns == Choice::Listed
+            && self.total.is_some_and(|total| total < FEW_ROWS)
+            && !is_table(writer);
+        let largest = if is_short { 0 } else { SMALL_TENSOR };
+        if self.node.has_tensor_over(largest) {
             return Ok(None);
         }
         match result {
@@ -222,6 +237,11 @@ impl Columns {
     fn end_group<O: Target>(&mut self, writer: &mut Writer<O>, is_last: bool) -> Result<()> {
         let before = self.head;
         self.head = if is_last { self.head.of_last() } else { Head::Many };
+        if self.node.may_have_tensors()
+            && let Some(apart) = writer.sink.apart()
+        {
+            apart.columns_with_tensors();
+        }
         writer.sink.reserve(self.node.size())?;
         head_of_group(writer, before, self.head, self.rows)?;
         emit::column(writer, &self.node, self.rows)?;

@@ -355,23 +355,29 @@ impl Node {
         }
     }
 
-    /// Whether a tensor came that is too large to be copied into a column.
-    pub fn has_large_tensor(&self) -> bool {
-        match self {
-            Self::Tensors(tensors) => tensors.len > super::SMALL_TENSOR,
-            Self::Misfit(node) => node.has_large_tensor(),
-            Self::Optional(optional) | Self::Present(optional) => optional.node.has_large_tensor(),
-            Self::List(list) => list.node.has_large_tensor(),
-            Self::Map(map) => map.keys.has_large_tensor() || map.values.has_large_tensor(),
-            Self::Tuple(tuple) => tuple.nodes.iter().any(Self::has_large_tensor),
-            Self::Struct(columns) => {
-                columns.fields.iter().any(|field| field.node.has_large_tensor())
+    /// Whether a tensor of more than `len` bytes came.
+    pub fn has_tensor_over(&self, len: usize) -> bool {
+        self.any(&|node| matches!(node, Self::Tensors(tensors) if tensors.len > len))
+    }
+
+    /// Whether there are tensors, or items in which tensors may be.
+    pub fn may_have_tensors(&self) -> bool {
+        self.any(&|node| matches!(node, Self::Tensors(_) | Self::Items(_)))
+    }
+
+    /// Whether `is` holds for this column or for one in it.
+    fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
+        is(self)
+            || match self {
+                Self::Misfit(node) => node.any(is),
+                Self::Optional(optional) | Self::Present(optional) => optional.node.any(is),
+                Self::List(list) => list.node.any(is),
+                Self::Map(map) => map.keys.any(is) || map.values.any(is),
+                Self::Tuple(tuple) => tuple.nodes.iter().any(|node| node.any(is)),
+                Self::Struct(columns) => columns.fields.iter().any(|field| field.node.any(is)),
+                Self::Enum(columns) => columns.variants.iter().any(|variant| variant.node.any(is)),
+                _ => false,
             }
-            Self::Enum(columns) => {
-                columns.variants.iter().any(|variant| variant.node.has_large_tensor())
-            }
-            _ => false,
-        }
     }
 
     /// Adds a row in which this field is missing. `rows` is the number of rows before it.

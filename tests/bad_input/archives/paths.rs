@@ -197,7 +197,7 @@ fn dots_in_keys_against_dots_of_paths() {
     assert_eq!(archive.only().unwrap().dyn_tensor("/a/b").unwrap(), leaf(2).0);
     each_is_found(&archive, 2);
     // The same, further in.
-    each_is_found(&Archive::new(&saved(&vec![both()], 0)).unwrap(), 2);
+    each_is_found(&Archive::new(&saved(&(vec![both()],), 0)).unwrap(), 2);
     each_is_found(&Archive::new(&saved(&BTreeMap::from([("x", both())]), 0)).unwrap(), 2);
     each_is_found(&Archive::new(&saved(&Some(Some(both())), 0)).unwrap(), 2);
     // Against something that is no tensor.
