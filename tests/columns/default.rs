@@ -9,10 +9,15 @@ use tenarc::archive::SaveOptions;
 use tenarc::tensor::DynTensor;
 use tenarc::{Archive, OArchive, Tensor, Value};
 
+/// The numbers here are small.
+fn small(at: usize) -> u16 {
+    u16::try_from(at).unwrap()
+}
+
 type Vector = Tensor<Array1<f32>>;
 
 fn vector(at: usize) -> Vector {
-    Array1::from_elem(4, at as f32).into()
+    Array1::from_elem(4, f32::from(small(at))).into()
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
@@ -28,7 +33,7 @@ fn to_bytes<T: Serialize>(value: &T, options: SaveOptions) -> Vec<u8> {
 }
 
 fn rows<T>(count: usize, content: impl Fn(usize) -> T) -> Vec<Row<T>> {
-    (0..count).map(|at| Row { id: at as u32, content: content(at) }).collect()
+    (0..count).map(|at| Row { id: u32::from(small(at)), content: content(at) }).collect()
 }
 
 /// Saves a value with these options under the key `log`, beside another sequence.
@@ -81,7 +86,8 @@ fn stays_rows<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(val
     assert!(!plain.is_empty());
     let mut found: Vec<_> = listed(&bytes).into_keys().collect();
     let mut plain = plain;
-    (found.sort(), plain.sort());
+    found.sort();
+    plain.sort();
     assert_eq!(found, plain);
 }
 
@@ -103,7 +109,7 @@ fn records_without_tensors_are_columns_from_16_rows_on() {
     is_columns(&rows(16, text), &[("log.id", &[16])]);
     is_columns(&rows(15, text), &[]);
     is_columns(
-        &rows(16, |at| (at as f64, at as f64)),
+        &rows(16, |at| (f64::from(small(at)), f64::from(small(at)))),
         &[("log.content", &[16, 2]), ("log.id", &[16])],
     );
 }
@@ -125,7 +131,7 @@ fn a_whole_value_of_few_rows_is_a_table() {
     let bytes = to_bytes(&rows(20, vector), SaveOptions::default());
     let archive = Archive::new(&bytes).unwrap();
     assert_eq!(archive.tensors().unwrap()[1].path(), "content");
-    let bytes = to_bytes(&rows(3, |at| at as f32), SaveOptions::default());
+    let bytes = to_bytes(&rows(3, |at| f32::from(small(at))), SaveOptions::default());
     let archive = Archive::new(&bytes).unwrap();
     assert_eq!(archive.tensors().unwrap()[1].path(), "content");
 }
@@ -162,18 +168,18 @@ fn rows_with_tensors_that_no_column_path_leads_to_stay_rows() {
         1 => Shape::Mesh(vector(at)),
         _ => Shape::Named { mesh: vector(at) },
     }));
-    stays_rows(&rows(300, |at| (at as u8, vector(at))));
+    stays_rows(&rows(300, |at| (small(at), vector(at))));
     // Of another shape in a late row.
     stays_rows(&rows(300, |at| Tensor(Array1::from_elem(if at < 290 { 4 } else { 5 }, 0.5f32))));
     // Without a column path, because a number in a path is a row.
     let numbered: Vec<_> =
-        (0..300).map(|at| Numbered { id: at as u32, tensor: vector(at) }).collect();
+        (0..300).map(|at| Numbered { id: u32::from(small(at)), tensor: vector(at) }).collect();
     stays_rows(&numbered);
     let sparse: Vec<_> = (0..300)
-        .map(|at| Sparse { id: at as u32, tensor: (at > 290).then(|| vector(at)) })
+        .map(|at| Sparse { id: u32::from(small(at)), tensor: (at > 290).then(|| vector(at)) })
         .collect();
     stays_rows(&sparse);
-    let tensor = |at| Value::Tensor(Box::new(DynTensor::from(Array1::from_elem(9, at as u8))));
+    let tensor = |at| Value::Tensor(Box::new(DynTensor::from(Array1::from_elem(9, small(at)))));
     is_columns(&rows(300, tensor), &[("log.content", &[300, 9]), ("log.id", &[300])]);
     stays_rows(&rows(300, |at| if at < 280 { Value::Null } else { tensor(at) }));
     stays_rows(&rows(300, |at| if at == 280 { Value::Bool(true) } else { tensor(at) }));
@@ -276,7 +282,10 @@ fn a_table_of_rows_and_columns_is_a_tensor() {
     let table = archive.table("day").unwrap();
     let content: Tensor<Array2<f32>> = table.column("content").unwrap();
     assert_eq!(content.shape(), [340, 4]);
-    assert_eq!(content.column(2).to_vec(), (0..340).map(|at| at as f32).collect::<Vec<_>>());
+    assert_eq!(
+        content.column(2).to_vec(),
+        (0..340).map(|at| f32::from(small(at))).collect::<Vec<_>>()
+    );
     let back: Vec<Row<Vector>> = table.rows(..).unwrap();
     assert_eq!(back, all);
     // A row of another shape: there is no tensor of all.

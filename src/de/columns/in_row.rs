@@ -177,5 +177,5 @@ fn search_value<'v>(
 
 #[cold]
 pub(super) fn nothing_there() -> Error {
-    Error::data("there is no value at this path")
+    Error::data("the path leads to no value")
 }
