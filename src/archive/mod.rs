@@ -37,7 +37,7 @@ pub use map::Map;
 pub use recover::{Recovered, recover, recover_to};
 pub use salvage::Salvaged;
 pub use segment::Segment;
-pub use stream::{IArchive, Records};
+pub use stream::{IArchive, NamedRows, Records};
 pub use table::{Column, Rows, Table};
 pub use write::{ArchiveFile, OArchive};
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
+use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
@@ -176,6 +177,31 @@ impl<R: io::Read> IArchive<R> {
     /// makes further reading impossible.
     pub fn records<T: DeserializeOwned>(&mut self) -> Records<'_, R, T> {
         Records { archive: self, value: PhantomData }
+    }
+
+    /// Iterates over the rows of all further values that were saved under this name, which must be sequences. Other
+    /// values are skipped. At most the rows of one value are in memory.
+    ///
+    /// For a file, [`Archive::table`](crate::Archive::table) can also read single rows and columns.
+    ///
+    /// ```
+    /// use tenarc::{IArchive, OArchive};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save_as("events", &[(1, "start"), (2, "stop")])?;
+    /// out.save("something else")?;
+    /// out.save_as("events", &[(3, "start")])?;
+    /// let file = out.finish()?;
+    ///
+    /// let mut archive = IArchive::new(&file[..])?;
+    /// let events: Vec<(u32, String)> = archive.rows("events").collect::<tenarc::Result<_>>()?;
+    /// assert_eq!(events.len(), 3);
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// After an error in one value, the iterator goes on with the next value, if that can be read.
+    pub fn rows<'n, T: DeserializeOwned>(&mut self, name: &'n str) -> NamedRows<'_, 'n, R, T> {
+        NamedRows { archive: self, name, ready: Vec::new().into_iter() }
     }
 
     /// The number of segments that were read or skipped.
@@ -472,6 +498,48 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
             Ok(Some(next)) => Some(self.archive.value(&next, PhantomData)),
             Ok(None) => None,
             Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Iterator over the rows of the values with one name; see [`IArchive::rows`].
+pub struct NamedRows<'a, 'n, R, T> {
+    archive: &'a mut IArchive<R>,
+    name: &'n str,
+    /// Rows of the last value that was read.
+    ready: vec::IntoIter<T>,
+}
+
+impl<R, T> fmt::Debug for NamedRows<'_, '_, R, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamedRows").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<R: io::Read, T: DeserializeOwned> Iterator for NamedRows<'_, '_, R, T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(row) = self.ready.next() {
+                return Some(Ok(row));
+            }
+            if self.archive.fault.is_some() || self.archive.reading {
+                return None;
+            }
+            let next = match self.archive.advance() {
+                Ok(Some(next)) => next,
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            };
+            if next.header.name.as_deref() == Some(self.name) {
+                match self.archive.value(&next, PhantomData::<Vec<T>>) {
+                    Ok(rows) => self.ready = rows.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                }
+            } else if let Err(error) = self.archive.pass(&next) {
+                return Some(Err(error));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
-use tenarc::{Archive, OArchive, Tensor, Value};
+use tenarc::{Archive, IArchive, OArchive, Tensor, Value};
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 struct Event {
@@ -193,4 +193,43 @@ fn only_what_is_asked_for_is_read() {
     assert!(table.column::<Tensor<Array2<f32>>>("embedding").is_err());
     assert!(table.iter::<Event>().any(|row| row.is_err()));
     assert!(archive.named("events").unwrap().get::<Event>("5").is_err());
+}
+
+#[test]
+fn rows_are_read_from_a_stream_of_values() {
+    for columns in [true, false] {
+        for days in DAYS {
+            let (bytes, all) = saved(days, columns);
+            let mut archive = IArchive::new(&bytes[..]).unwrap();
+            let rows: Vec<Event> = archive.rows("events").map(Result::unwrap).collect();
+            assert_eq!(rows, all);
+            assert!(archive.is_at_end().unwrap());
+            // Fewer fields, from where the stream is.
+            let mut archive = IArchive::new(&bytes[..]).unwrap();
+            for _ in 0..3 {
+                archive.skip().unwrap();
+            }
+            let rest = &all[usize::try_from(days[0]).unwrap()..];
+            let scores: Vec<Score> = archive.rows("events").map(Result::unwrap).collect();
+            let ids = |rows: &[Score]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+            assert_eq!(ids(&scores), rest.iter().map(|row| row.id).collect::<Vec<_>>());
+        }
+    }
+    // A value that is no sequence is one error, and so is the end of a cut stream.
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    for value in [Value::from(vec![1, 2]), Value::from("text"), Value::from(vec![3])] {
+        out.save_as("numbers", &value).unwrap();
+    }
+    let bytes = out.finish().unwrap();
+    let read = |bytes: &[u8]| -> Vec<Result<u8, tenarc::Error>> {
+        IArchive::new(bytes).unwrap().rows("numbers").collect()
+    };
+    let rows = read(&bytes);
+    assert!(matches!(rows[..], [Ok(1), Ok(2), Err(_), Ok(3)]), "{rows:?}");
+    for len in 12..bytes.len() {
+        let rows = read(&bytes[..len]);
+        assert!(rows.last().is_some_and(Result::is_err), "{len}: {rows:?}");
+        let good: Vec<_> = rows.iter().flatten().collect();
+        assert!([1, 2, 3].iter().collect::<Vec<_>>().starts_with(&good), "{len}");
+    }
 }
