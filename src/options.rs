@@ -202,6 +202,9 @@ impl Limits {
     /// When an archive is read at positions, the first copy of each tensor is not counted, because the
     /// file has that many bytes. Further copies of a tensor to which several fields refer are counted,
     /// and so is each header.
+    ///
+    /// By default, such further copies may take at most 64 MiB and 64 times the length of the input, also if the input is
+    /// in memory. So a small file cannot fill the memory by many references to one tensor.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);
@@ -222,6 +225,14 @@ impl Limits {
     /// on the input.
     pub fn max_alloc(&self) -> Option<u64> {
         self.max_alloc
+    }
+
+    /// How many bytes the copies of buffers may take to which several fields refer, all but the first copy of each. The
+    /// input has `input` bytes.
+    pub(crate) fn repeated(&self, input: u64) -> u64 {
+        const FACTOR: u64 = 64;
+        const FREE: u64 = 64 << 20;
+        self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
     }
 
     pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {

@@ -6,7 +6,8 @@ use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
 use crate::io::checksum::Hasher;
 use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
-use crate::options::Limits;
+use crate::options::{DecodeOptions, Limits};
+use crate::segment::buffers::Seen;
 use crate::segment::header::Header;
 use crate::segment::path;
 use crate::wire::tensor::Payload;
@@ -88,6 +89,7 @@ pub struct Body<'a, R> {
     /// The buffer that is being read by the decoder.
     current: Option<Source>,
     hashes: Vec<(u64, u64)>,
+    seen: Seen,
 }
 
 enum Source {
@@ -130,11 +132,13 @@ impl<'a, R: io::Read> Body<'a, R> {
         read: &'a mut IoRead<R>,
         header: &'a Header,
         uses: Vec<u64>,
-        checksums: bool,
-        budget: u64,
+        options: DecodeOptions,
     ) -> Self {
         let (kept, hashes) = (Kept::new(header.count()), Vec::new());
-        Self { read, header, uses, checksums, next: 0, kept, budget, current: None, hashes }
+        let checksums = options.checksums && header.checked;
+        let budget = options.limits.alloc_budget(false);
+        let (current, seen) = (None, Seen::new(options.limits));
+        Self { read, header, uses, checksums, next: 0, kept, budget, current, hashes, seen }
     }
 
     /// Skips to the start of buffer `number`.
@@ -180,8 +184,11 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
         &self.header.layout.buffers
     }
 
-    fn cost(&mut self, _: u64, len: u64) -> u64 {
-        len
+    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
+        // The header may announce more than there is. So only what came counts.
+        let input = self.read.offset().saturating_sub(self.header.offset);
+        self.seen.cost(self.header, number, len, input)?;
+        Ok(len)
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {

@@ -28,7 +28,7 @@ struct Current {
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
-        Self { source, loaded, options, seen: Seen::default(), current: None }
+        Self { source, loaded, options, seen: Seen::new(options.limits), current: None }
     }
 }
 
@@ -37,8 +37,10 @@ impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
         &self.loaded.header.layout.buffers
     }
 
-    fn cost(&mut self, number: u64, len: u64) -> u64 {
-        self.seen.cost(&self.loaded.header, number, len)
+    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
+        let header = &self.loaded.header;
+        let input = header.byte_len().saturating_sub(self.loaded.missing_bytes());
+        self.seen.cost(header, number, len, input)
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {

@@ -88,7 +88,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// The length of the segment in bytes, with padding, checksums and [missing bytes](Self::missing_bytes).
     pub fn byte_len(&self) -> u64 {
-        self.header().layout.end - self.header().offset
+        self.header().byte_len()
     }
 
     /// The alignment of the buffers in bytes.
@@ -500,7 +500,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             let (start, len) = self.loaded.buffer(number, self.options)?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
-        let (arena, seen) = (self.arena, Seen::default());
+        let (arena, seen) = (self.arena, Seen::new(self.options.limits));
         let mut buffers = Lending { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }

@@ -341,12 +341,10 @@ impl<R: io::Read> IArchive<R> {
                 return Err(error);
             }
         };
-        let checksums = self.options.checksums && header.checked;
         let start = skip_to_body(&mut self.read, header);
         self.lasting(start)?;
         self.reading = true;
-        let budget = self.options.limits.alloc_budget(false);
-        let mut body = Body::new(&mut self.read, header, uses, checksums, budget);
+        let mut body = Body::new(&mut self.read, header, uses, self.options);
         let base = header.metadata_offset();
         let value = decode(seed, metadata, base, &mut body, self.options);
         let rest = body.finish();

@@ -23,7 +23,10 @@ pub trait Buffers<'de> {
     /// How many bytes of the allocation limit are used up if this buffer of `len` bytes is copied.
     /// The first copy of a buffer can be free, because as many bytes of input exist. Further
     /// references to the same buffer must cost their length.
-    fn cost(&mut self, number: u64, len: u64) -> u64;
+    ///
+    /// # Errors
+    /// If the copies of buffers that were copied before take too many bytes.
+    fn cost(&mut self, number: u64, len: u64) -> Result<u64>;
 
     /// How to get the contents of the buffers.
     fn contents(&mut self) -> Contents<'_, 'de>;
@@ -100,8 +103,8 @@ impl<'de> Buffers<'de> for Lengths<'_> {
         self.0
     }
 
-    fn cost(&mut self, _: u64, _: u64) -> u64 {
-        0
+    fn cost(&mut self, _: u64, _: u64) -> Result<u64> {
+        Ok(0)
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {

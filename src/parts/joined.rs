@@ -412,7 +412,8 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         }
         Err(parsed.wrong(metadata, at, bytes, options.limits))
     };
-    let mut lending = Lending { header, content: &content, share, arena, seen: Seen::default() };
+    let mut lending =
+        Lending { header, content: &content, share, arena, seen: Seen::new(options.limits) };
     let item = parsed.item(metadata);
     let found = locate(item, header, path, options.limits)?;
     let (Found::Item(range) | Found::InColumns(range, _)) = &found;

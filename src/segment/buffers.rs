@@ -6,6 +6,7 @@ use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
+use crate::options::Limits;
 
 #[cold]
 pub fn wrong_checksum(number: u64, computed: u64, stored: u64, at: u64) -> Error {
@@ -23,17 +24,40 @@ pub fn no_such(number: u64) -> Error {
 
 /// Which buffers were read before. The first read of a buffer costs nothing of the memory budget, because
 /// the archive has as many bytes; every further read of the same buffer costs its length.
-#[derive(Default)]
-pub struct Seen(Vec<bool>);
+pub struct Seen {
+    before: Vec<bool>,
+    /// How many bytes buffers had that were read again.
+    repeated: u64,
+    limits: Limits,
+}
 
 impl Seen {
-    pub fn cost(&mut self, header: &Header, number: u64, len: u64) -> u64 {
-        if self.0.is_empty() {
-            self.0.resize(header.count(), false);
+    pub fn new(limits: Limits) -> Self {
+        Self { before: Vec::new(), repeated: 0, limits }
+    }
+
+    /// What it costs to read `len` bytes of a buffer. The input has `input` bytes so far.
+    ///
+    /// # Errors
+    /// If the buffers that are read again have more bytes than [`Limits::repeated`] allows.
+    pub fn cost(&mut self, header: &Header, number: u64, len: u64, input: u64) -> Result<u64> {
+        if self.before.is_empty() {
+            self.before.resize(header.count(), false);
         }
         let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let seen = self.0.get_mut(index).map(|seen| std::mem::replace(seen, true));
-        if seen == Some(false) { 0 } else { len }
+        let seen = self.before.get_mut(index).map(|seen| std::mem::replace(seen, true));
+        if seen == Some(false) {
+            return Ok(0);
+        }
+        self.repeated = self.repeated.saturating_add(len);
+        let limit = self.limits.repeated(input);
+        if self.repeated > limit {
+            return Err(Error::limit(format!(
+                "several references lead to the same buffer, and their copies take more than {limit} bytes; \
+                 Limits::with_max_alloc sets another limit"
+            )));
+        }
+        Ok(len)
     }
 }
 
@@ -53,8 +77,8 @@ impl<'a> Buffers<'a> for Lending<'a, '_> {
         &self.header.layout.buffers
     }
 
-    fn cost(&mut self, number: u64, len: u64) -> u64 {
-        self.seen.cost(self.header, number, len)
+    fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
+        self.seen.cost(self.header, number, len, self.header.byte_len())
     }
 
     fn contents(&mut self) -> Contents<'_, 'a> {

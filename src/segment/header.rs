@@ -146,6 +146,11 @@ impl Header {
         self.layout.buffers.len()
     }
 
+    /// The length of the segment in bytes.
+    pub fn byte_len(&self) -> u64 {
+        self.layout.end.saturating_sub(self.offset)
+    }
+
     /// Offset and length of a buffer.
     pub fn buffer(&self, number: u64) -> Option<(u64, u64)> {
         self.layout.buffers.get(usize::try_from(number).ok()?).copied()

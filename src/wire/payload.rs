@@ -53,7 +53,8 @@ impl<'de, R: Read<'de>> Reader<R> {
                     // `Buffers::cost` does not charge for the first use of a buffer, since that many
                     // bytes of input exist.
                     let buffers = self.src.buffers();
-                    let cost = buffers.map_or(0, |buffers| buffers.cost(number, len as u64));
+                    let cost = buffers.map_or(Ok(0), |buffers| buffers.cost(number, len as u64));
+                    let cost = cost.map_err(|error| error.at(self.offset()))?;
                     self.charge(cost)?;
                     Bytes::Borrowed(bytes)
                 }
@@ -178,7 +179,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         let size = size_of::<A>();
         let taken = part.len();
         let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
-        let cost = buffers.cost(number, taken as u64);
+        let cost = buffers.cost(number, taken as u64).map_err(|error| error.at(at))?;
         self.charge(cost)?;
         if !taken.is_multiple_of(size) {
             return Err(partial(taken).at(at));

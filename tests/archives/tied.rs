@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use ndarray::{ArrayView1, CowArray, Ix1};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
+use tenarc::de::{DecodeOptions, Limits};
+use tenarc::error::Category;
 use tenarc::{Archive, IArchive, OArchive, Tensor};
 
 use super::support::{assert_sound, quick, read_everywhere, to_bytes, weights};
@@ -155,4 +157,36 @@ fn keys_that_are_tied_to_values() {
             assert_eq!(read.unwrap(), value, "{way}");
         }
     }
+}
+
+#[test]
+fn copies_of_one_buffer_are_bounded_by_the_length_of_the_archive() {
+    type Many = Vec<Tensor<Vec<u8>>>;
+    const LEN: usize = 1 << 20;
+    let many = |count: usize| -> Many { vec![Tensor(vec![7; LEN]); count] };
+    let saved = |count| to_bytes(&many(count), quick().with_dedup(true));
+    // 64 MiB, and 64 times the archive of a little more than 1 MiB, and the first copy.
+    let few = saved(129);
+    for (way, read) in read_everywhere::<Many>(&few) {
+        assert_eq!(read.unwrap().len(), 129, "{way}");
+    }
+    let bytes = saved(131);
+    assert!(bytes.len() < LEN + (16 << 10));
+    for (way, read) in read_everywhere::<Many>(&bytes) {
+        let error = read.unwrap_err();
+        assert_eq!(error.category(), Category::Limit, "{way}: {error}");
+        assert!(
+            error.to_string().contains("several references lead to the same buffer"),
+            "{error}"
+        );
+    }
+    let limits = Limits::default().with_max_alloc(1 << 30);
+    let options = DecodeOptions::default().with_limits(limits);
+    let archive = Archive::new(&bytes[..]).unwrap().with_options(options);
+    assert_eq!(archive.load::<Many>().unwrap().len(), 131);
+    let mut stream = IArchive::with_options(&bytes[..], options).unwrap();
+    assert_eq!(stream.load::<Many>().unwrap().len(), 131);
+    // A tensor that is read for itself is copied once.
+    let archive = Archive::new(&bytes[..]).unwrap();
+    assert_eq!(archive.tensor::<Vec<u8>>("130").unwrap(), vec![7; LEN]);
 }
