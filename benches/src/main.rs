@@ -30,7 +30,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 13] = [
+const CASES: [(&str, &str, &str); 14] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -43,6 +43,7 @@ const CASES: [(&str, &str, &str); 13] = [
     ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
     ("k", "tiny", "a struct of three fields"),
     ("l", "updates", "1,000 updates of a game server"),
+    ("n", "savedata", "the save data of 500 players"),
     ("m", "table", "100,000 records in a file, and parts of them"),
 ];
 
@@ -117,11 +118,13 @@ fn main() -> ExitCode {
             "j" => println!("(j) needs Unix sockets"),
             "k" => cases::tiny::run(effort, &mut recorder, &mut targets),
             "l" => cases::updates::run(effort, &mut recorder, &mut targets),
+            "n" => cases::savedata::run(effort, &mut recorder, &mut targets),
             "m" => cases::table::run(effort, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }
     }
     targets.print();
+    recorder.keep_targets(targets);
     let Some(destination) = destination else { return ExitCode::SUCCESS };
     match destination.write(&recorder) {
         Ok(()) => ExitCode::SUCCESS,
