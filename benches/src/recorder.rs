@@ -58,6 +58,12 @@ impl Recorder {
         });
     }
 
+    /// Adds rows that another program measured.
+    pub fn keep_rows(&mut self, name: &str, title: &str, floor: &str, rows: Vec<RowResults>) {
+        let [name, title, floor] = [name, title, floor].map(str::to_string);
+        self.0.push(CaseResults { name, title, floor, rows });
+    }
+
     /// Adds the targets of the whole run.
     pub fn keep_targets(&mut self, targets: Targets) {
         self.0.targets = targets.0;
