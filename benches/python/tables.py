@@ -2,8 +2,8 @@
 
     tables.py FILE ROUNDS ROW    FILE is a tenarc archive with the records as columns
 
-Writes the other files beside FILE, and checks that all readers find the same. Prints the rows of a table of
-results as JSON, in the form of `RowResults` in ../report/src/results.rs. Files are in the page cache and not synced.
+Writes the other files beside FILE, and checks that all readers find the same. Prints rows of results
+as JSON in the form of `RowResults` in ../report/src/results.rs. Files are in the page cache and not synced.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
-import tenarc  # noqa: E402
+import tenarc
 
 SCHEMA = pa.schema(
     {
@@ -150,7 +151,7 @@ def arrow_kind(kind: Any) -> dict[str, Any]:
 
 
 def times(rounds: int, work: Callable[[], Any]) -> list[int]:
-    """The time of each round, in nanoseconds, fastest first. What `work` gives is dropped after the clock has stopped."""
+    """The time of each round in nanoseconds, fastest first. Results are dropped after the clock has stopped."""
     taken = []
     for _ in range(rounds):
         start = time.perf_counter_ns()
@@ -177,7 +178,7 @@ def main(file: str, rounds: int, at: int) -> None:
             "write": peer.write,
             "read": peer.read,
             "count": peer.count,
-            "one row": lambda: peer.row(at),
+            "one row": partial(peer.row, at),
             "scores": peer.scores,
         }
         figures = []

@@ -75,17 +75,22 @@ macro_rules! bitcode_row {
 }
 pub(crate) use bitcode_row;
 
-/// wincode's derives. They write what bincode 1 writes.
+/// wincode's derives. They write what bincode 1 writes. By default, wincode refuses sequences of more than 4 MiB.
 macro_rules! wincode_row {
     ($value:expr, $type:ty) => {{
         use $crate::harness::{Placed, Row, timed};
+        let config = wincode::config::Configuration::default().disable_preallocation_size_limit();
         let value: &$type = $value;
-        let message = wincode::serialize(value).unwrap();
-        assert!(wincode::deserialize::<$type>(&message).unwrap() == *value);
+        let message = wincode::config::serialize(value, config).unwrap();
+        let back: $type = wincode::config::deserialize(&message, config).unwrap();
+        assert!(back == *value);
+        drop(back);
         Row::new("wincode", "native", Placed::new(&message, 0))
-            .encode(move |buffer| wincode::serialize_into(buffer, value).unwrap())
-            .fresh(move || wincode::serialize(value).unwrap())
-            .decode(|bytes| timed(|| wincode::deserialize::<$type>(bytes).unwrap()))
+            .encode(move |buffer| wincode::config::serialize_into(buffer, value, config).unwrap())
+            .fresh(move || wincode::config::serialize(value, config).unwrap())
+            .decode(move |bytes| {
+                timed(|| wincode::config::deserialize::<$type, _>(bytes, config).unwrap())
+            })
     }};
 }
 pub(crate) use wincode_row;
