@@ -73,7 +73,7 @@ impl Target {
     /// The bound with its sign and unit.
     pub fn limit(&self) -> String {
         let Self { bound, unit, .. } = self;
-        let sign = if self.is_least { ">=" } else { "<=" };
+        let sign = if self.is_least { "≥" } else { "≤" };
         let aim = if self.is_aim { "aim " } else { "" };
         format!("{aim}{sign} {bound} {unit}")
     }
@@ -322,13 +322,13 @@ mod tests {
             is_aim,
         };
         for (measured, is_least, is_aim, verdict, limit) in [
-            (Some(1.2), false, false, Verdict::Met, "<= 1.2 x"),
-            (Some(1.3), false, false, Verdict::Missed, "<= 1.2 x"),
-            (Some(1.3), true, false, Verdict::Met, ">= 1.2 x"),
-            (Some(1.1), true, false, Verdict::Missed, ">= 1.2 x"),
-            (Some(1.1), false, true, Verdict::Met, "aim <= 1.2 x"),
-            (Some(1.3), false, true, Verdict::NotYet, "aim <= 1.2 x"),
-            (None, false, false, Verdict::NotMeasured, "<= 1.2 x"),
+            (Some(1.2), false, false, Verdict::Met, "≤ 1.2 x"),
+            (Some(1.3), false, false, Verdict::Missed, "≤ 1.2 x"),
+            (Some(1.3), true, false, Verdict::Met, "≥ 1.2 x"),
+            (Some(1.1), true, false, Verdict::Missed, "≥ 1.2 x"),
+            (Some(1.1), false, true, Verdict::Met, "aim ≤ 1.2 x"),
+            (Some(1.3), false, true, Verdict::NotYet, "aim ≤ 1.2 x"),
+            (None, false, false, Verdict::NotMeasured, "≤ 1.2 x"),
         ] {
             let target = target(measured, is_least, is_aim);
             assert_eq!((target.verdict(), &*target.limit()), (verdict, limit));

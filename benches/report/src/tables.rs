@@ -112,9 +112,10 @@ fn targets(results: &Results) -> String {
             Verdict::Missed => format!("**{}**", Verdict::Missed.text()),
             verdict => verdict.text().to_string(),
         };
-        let texts = [&target.case, &target.text, &target.limit()];
-        let texts = texts.map(|text| text.replace('<', "&lt;").replace('>', "&gt;"));
-        table.push(texts.into_iter().chain([measured, verdict]).collect());
+        let texts = [target.case.clone(), target.text.clone(), target.limit(), measured];
+        // Text such as `Vec<f32>` is not HTML.
+        let texts = texts.map(|text| text.replace('<', "&lt;"));
+        table.push(texts.into_iter().chain([verdict]).collect());
     }
     markdown(2, &table)
 }
