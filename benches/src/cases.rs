@@ -7,6 +7,7 @@ pub mod model;
 pub mod open;
 pub mod records;
 pub mod save;
+pub mod savedata;
 pub mod savegame;
 #[cfg(unix)]
 pub mod send;

@@ -248,6 +248,16 @@ impl Report {
         self.rows.iter().find(|row| row.peer == peer && row.form == form)?.median(column)
     }
 
+    /// The heading of a column.
+    pub fn head(&self, column: Column) -> &'static str {
+        self.heads[column as usize]
+    }
+
+    /// The length of a row's message or file, if there is such a row.
+    pub fn bytes(&self, peer: &str, form: &str) -> Option<usize> {
+        Some(self.rows.iter().find(|row| row.peer == peer && row.form == form)?.bytes)
+    }
+
     /// How many times as long a row takes as another one in the same round: the median over the rounds. In
     /// long runs, this cancels out changes in the machine's speed.
     pub fn paired(&self, row: (&str, &str), other: (&str, &str), column: Column) -> Option<f64> {

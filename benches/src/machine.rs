@@ -84,7 +84,7 @@ fn date(mut days: u64) -> String {
 }
 
 /// The measured crates.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 17] = [
     "arrow-ipc",
     "bincode",
     "bitcode",
@@ -97,8 +97,10 @@ const CRATES: [&str; 15] = [
     "rkyv",
     "rmp-serde",
     "safetensors",
+    "serde-zap",
     "serde_json",
     "tenarc",
+    "wincode",
     "zip",
 ];
 

@@ -8,6 +8,13 @@
 //! cargo run --release -p tenarc-benches -- --quick --save docs/benchmarks/results.json
 //! cargo run -p tenarc-benches -- report                 # writes the documents from those results
 //! ```
+//!
+//! Case m also measures Python, if these two commands have made an environment for it:
+//!
+//! ```text
+//! python3 -m venv target/tables
+//! target/tables/bin/pip install -r benches/python/requirements.txt
+//! ```
 
 mod bytes;
 mod cases;
@@ -23,6 +30,7 @@ mod stores;
 mod table;
 mod targets;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use harness::Effort;
@@ -30,7 +38,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 13] = [
+const CASES: [(&str, &str, &str); 14] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -43,8 +51,12 @@ const CASES: [(&str, &str, &str); 13] = [
     ("j", "send", "the 200 MB model sent over a pair of Unix sockets"),
     ("k", "tiny", "a struct of three fields"),
     ("l", "updates", "1,000 updates of a game server"),
+    ("n", "savedata", "the save data of 500 players"),
     ("m", "table", "100,000 records in a file, and parts of them"),
 ];
+
+/// The interpreter that case m runs, from the root of the repository.
+const PYTHON: &str = "target/tables/bin/python";
 
 fn main() -> ExitCode {
     let mut effort = Effort::FULL;
@@ -75,6 +87,15 @@ fn main() -> ExitCode {
     }
     if save.is_some() && cfg!(debug_assertions) {
         return fail("--save keeps what an optimised build measures: use `cargo run --release`");
+    }
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PYTHON);
+    let python = python.exists().then_some(&*python);
+    if save.is_some() && python.is_none() {
+        return fail(&format!(
+            "--save also keeps what Python measures, but there is no {PYTHON}. These commands make it:\n  \
+             python3 -m venv target/tables\n  \
+             target/tables/bin/pip install -r benches/python/requirements.txt"
+        ));
     }
     let destination = match save.map(Destination::new).transpose() {
         Ok(destination) => destination,
@@ -117,11 +138,13 @@ fn main() -> ExitCode {
             "j" => println!("(j) needs Unix sockets"),
             "k" => cases::tiny::run(effort, &mut recorder, &mut targets),
             "l" => cases::updates::run(effort, &mut recorder, &mut targets),
-            "m" => cases::table::run(effort, &mut recorder, &mut targets),
+            "n" => cases::savedata::run(effort, &mut recorder, &mut targets),
+            "m" => cases::table::run(effort, python, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }
     }
     targets.print();
+    recorder.keep_targets(targets);
     let Some(destination) = destination else { return ExitCode::SUCCESS };
     match destination.write(&recorder) {
         Ok(()) => ExitCode::SUCCESS,

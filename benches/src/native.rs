@@ -1,6 +1,29 @@
 //! The peers with their own derive macros, besides or instead of serde's. The rows are made by macros, as
 //! each peer has its own traits, some with very long bounds.
 
+/// Types with the derives of serde and of all peers here.
+macro_rules! types {
+    ($($item:item)*) => {$(
+        #[derive(
+            Clone,
+            PartialEq,
+            serde::Serialize,
+            serde::Deserialize,
+            bincode::Encode,
+            bincode::Decode,
+            bitcode::Encode,
+            bitcode::Decode,
+            wincode::SchemaRead,
+            wincode::SchemaWrite,
+            rkyv::Archive,
+            rkyv::Serialize,
+            rkyv::Deserialize,
+        )]
+        $item
+    )*};
+}
+pub(crate) use types;
+
 /// Two rows for rkyv: with validation ("native") and without ("unchecked"). Borrowed decoding is access to
 /// the archived value in place.
 macro_rules! rkyv_rows {
@@ -51,6 +74,26 @@ macro_rules! bitcode_row {
     }};
 }
 pub(crate) use bitcode_row;
+
+/// wincode's derives. They write what bincode 1 writes. By default, wincode refuses sequences of more than 4 MiB.
+macro_rules! wincode_row {
+    ($value:expr, $type:ty) => {{
+        use $crate::harness::{Placed, Row, timed};
+        let config = wincode::config::Configuration::default().disable_preallocation_size_limit();
+        let value: &$type = $value;
+        let message = wincode::config::serialize(value, config).unwrap();
+        let back: $type = wincode::config::deserialize(&message, config).unwrap();
+        assert!(back == *value);
+        drop(back);
+        Row::new("wincode", "native", Placed::new(&message, 0))
+            .encode(move |buffer| wincode::config::serialize_into(buffer, value, config).unwrap())
+            .fresh(move || wincode::config::serialize(value, config).unwrap())
+            .decode(move |bytes| {
+                timed(|| wincode::config::deserialize::<$type, _>(bytes, config).unwrap())
+            })
+    }};
+}
+pub(crate) use wincode_row;
 
 /// bincode 2's own derives, with integers of fixed width, into a slice of known length.
 macro_rules! bincode_row {

@@ -7,6 +7,7 @@ use tenarc_benches_report::results::{CaseResults, Figure, Results, RowResults, U
 
 use crate::harness::{COLUMNS, Effort, Report};
 use crate::machine;
+use crate::targets::Targets;
 
 /// Collects what the cases measure.
 pub struct Recorder(Results);
@@ -24,6 +25,7 @@ impl Recorder {
             rounds: (effort.least_rounds, effort.most_rounds),
             crates: machine::crates(),
             cases: Vec::new(),
+            targets: Vec::new(),
         })
     }
 
@@ -54,6 +56,17 @@ impl Recorder {
             floor: report.floor.to_string(),
             rows: rows.collect(),
         });
+    }
+
+    /// Adds rows that another program measured.
+    pub fn keep_rows(&mut self, name: &str, title: &str, floor: &str, rows: Vec<RowResults>) {
+        let [name, title, floor] = [name, title, floor].map(str::to_string);
+        self.0.push(CaseResults { name, title, floor, rows });
+    }
+
+    /// Adds the targets of the whole run.
+    pub fn keep_targets(&mut self, targets: Targets) {
+        self.0.targets = targets.0;
     }
 
     /// Adds the sizes of files: peer, form and length of each.

@@ -1,7 +1,6 @@
 //! Defines the charts: which peers and measurements they show.
 
-use crate::results::Results;
-
+use crate::results::{Results, Unit};
 use crate::svg::{Bars, Chart, Kind};
 
 /// A panel: its heading, and the case and column that it shows.
@@ -53,10 +52,88 @@ fn chart(
         Kind::Peer => (1, bars.values[1]),
         Kind::Floor => (2, None),
     });
+    let heads = panels.iter().map(|panel| (panel.head, Unit::Nanoseconds)).collect();
+    Ok(drawn(results, title, note, heads, bars))
+}
+
+fn drawn(
+    results: &Results,
+    title: &'static str,
+    note: &str,
+    panels: Vec<(&'static str, Unit)>,
+    rows: Vec<Bars>,
+) -> String {
     let machine = format!("{}; {}.", results.machine.describe(), results.date);
-    let heads = panels.iter().map(|panel| panel.head).collect();
     let notes = vec![format!("{note} Shorter bars are better."), machine];
-    Ok(Chart { title, panels: heads, rows: bars, notes }.draw())
+    Chart { title, panels, rows, notes }.draw()
+}
+
+/// The time of a row in one column of a case, or the bytes of its message or file. `None` if it was not measured.
+fn value(
+    results: &Results,
+    (case, column): (&str, &str),
+    (peer, form): (&str, &str),
+) -> Result<Option<u64>, String> {
+    let row = results.case(case)?.row(peer, form)?;
+    Ok(if column == "bytes" { row.bytes } else { row.figure(column).map(|figure| figure.median) })
+}
+
+/// The four public sets: self-describing formats first.
+fn sets(
+    results: &Results,
+    title: &'static str,
+    column: &str,
+    unit: Unit,
+) -> Result<String, String> {
+    const SETS: [(&str, &str); 4] =
+        [("log", "log"), ("mesh", "mesh"), ("minecraft_savedata", "savedata"), ("mk48", "updates")];
+    const ROWS: [(&str, &str, &str); 12] = [
+        ("tenarc, rows", "tenarc", "plain"),
+        ("tenarc, columns", "tenarc", "columns"),
+        ("cbor4ii", "cbor4ii", "plain"),
+        ("rmp-serde, named", "rmp-serde named", "plain"),
+        ("serde_json", "serde_json", "plain"),
+        ("postcard *", "postcard", "plain"),
+        ("bincode 1 *", "bincode 1", "plain"),
+        ("serde-zap *", "serde-zap", "plain"),
+        ("bitcode, serde *", "bitcode", "plain"),
+        ("bitcode, derive *", "bitcode", "native"),
+        ("wincode *", "wincode", "native"),
+        ("rkyv *", "rkyv", "native"),
+    ];
+    let rows = ROWS.iter().map(|&(label, peer, form)| {
+        let values = SETS.iter().map(|(_, case)| value(results, (case, column), (peer, form)));
+        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
+        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
+    });
+    let rows = rows.collect::<Result<_, String>>()?;
+    let panels = SETS.iter().map(|&(name, _)| (name, unit)).collect();
+    let note = "Derived structs. * not self-describing: only the same Rust types can read it.";
+    Ok(drawn(results, title, note, panels, rows))
+}
+
+/// Case m, in Rust and in Python.
+fn table(results: &Results) -> Result<String, String> {
+    const ROWS: [(&str, &str, &str, &str); 7] = [
+        ("tenarc, columns", "table-all", "tenarc", "columns"),
+        ("tenarc, rows", "table-all", "tenarc", "rows"),
+        ("rkyv", "table-all", "rkyv", ""),
+        ("JSON lines", "table-all", "JSON lines", ""),
+        ("tenarc, Python", "table-python", "tenarc", "columns"),
+        ("Parquet, Python", "table-python", "Parquet", "pyarrow"),
+        ("sqlite, Python", "table-python", "sqlite", "sqlite3"),
+    ];
+    const PANELS: [(&str, Unit); 3] =
+        [("write", Unit::Nanoseconds), ("read", Unit::Nanoseconds), ("bytes", Unit::Bytes)];
+    let rows = ROWS.iter().map(|&(label, case, peer, form)| {
+        let values = PANELS.iter().map(|(column, _)| value(results, (case, column), (peer, form)));
+        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
+        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
+    });
+    let rows = rows.collect::<Result<_, String>>()?;
+    let title = "100,000 records in a file";
+    let note = "Rust makes structs of all records. In Python, tenarc and Parquet keep columns, and sqlite makes tuples.";
+    Ok(drawn(results, title, note, PANELS.to_vec(), rows))
 }
 
 /// Every chart: its path from the root of the repository, and the SVG.
@@ -117,5 +194,16 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
             floor("memcpy"),
         ],
     )?;
-    Ok(vec![(path("files"), files), (path("open"), open), (path("derives"), derives)])
+    let to_vec = "The four public sets: encode into new memory";
+    let decode = "The four public sets: decode to owned values";
+    let size = "The four public sets: size of the message";
+    Ok(vec![
+        (path("files"), files),
+        (path("open"), open),
+        (path("derives"), derives),
+        (path("sets-encode"), sets(results, to_vec, "to_vec", Unit::Nanoseconds)?),
+        (path("sets-decode"), sets(results, decode, "decode", Unit::Nanoseconds)?),
+        (path("sets-size"), sets(results, size, "bytes", Unit::Bytes)?),
+        (path("table"), table(results)?),
+    ])
 }

@@ -17,6 +17,66 @@ pub struct Results {
     /// Crates and their versions, such as `rkyv 0.8.10`.
     pub crates: Vec<String>,
     pub cases: Vec<CaseResults>,
+    /// What the run should show, beside what it showed.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+}
+
+/// A bound for something measured.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Target {
+    /// The letter and the name of the case.
+    pub case: String,
+    pub text: String,
+    /// `None` if the rows it needs were not measured.
+    pub measured: Option<f64>,
+    /// `x` for ratios, or `%`, `ns`, `MB`.
+    pub unit: String,
+    pub bound: f64,
+    /// Whether the bound is the lowest allowed value instead of the highest.
+    pub is_least: bool,
+    /// Whether the bound is one to reach later.
+    pub is_aim: bool,
+}
+
+/// Whether a target is met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Met,
+    Missed,
+    NotYet,
+    NotMeasured,
+}
+
+impl Verdict {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::NotYet => "not yet",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+impl Target {
+    pub fn verdict(&self) -> Verdict {
+        let Some(measured) = self.measured else { return Verdict::NotMeasured };
+        let is_met = if self.is_least { measured >= self.bound } else { measured <= self.bound };
+        match (is_met, self.is_aim) {
+            (true, _) => Verdict::Met,
+            (false, true) => Verdict::NotYet,
+            (false, false) => Verdict::Missed,
+        }
+    }
+
+    /// The bound with its sign and unit.
+    pub fn limit(&self) -> String {
+        let Self { bound, unit, .. } = self;
+        let sign = if self.is_least { "≥" } else { "≤" };
+        let aim = if self.is_aim { "aim " } else { "" };
+        format!("{aim}{sign} {bound} {unit}")
+    }
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
@@ -180,7 +240,10 @@ impl Results {
                 rows.join(",\n"),
             )
         }).collect();
-        out += &format!("  \"cases\": [\n{}\n  ]\n}}\n", cases.join(",\n"));
+        out += &format!("  \"cases\": [\n{}\n  ],\n", cases.join(",\n"));
+        let targets: Vec<String> =
+            self.targets.iter().map(|target| format!("    {}", json(target))).collect();
+        out += &format!("  \"targets\": [\n{}\n  ]\n}}\n", targets.join(",\n"));
         out
     }
 }
@@ -210,6 +273,15 @@ mod tests {
             floor: "memcpy".to_string(),
             rows,
         };
+        let target = |measured, is_aim| Target {
+            case: "a first".to_string(),
+            text: "encode / memcpy".to_string(),
+            measured,
+            unit: "x".to_string(),
+            bound: 1.2,
+            is_least: false,
+            is_aim,
+        };
         let noisy = figure("encode", 100, Some((90, 200)));
         let results = Results {
             date: "2026-01-31".to_string(),
@@ -227,6 +299,7 @@ mod tests {
                 case("a", vec![row("floor", vec![noisy]), row("npz", vec![])]),
                 case("b", vec![row("floor", vec![figure("load", 1, Some((1, 1)))])]),
             ],
+            targets: vec![target(Some(1.25), false), target(None, true)],
         };
         let back: Results = serde_json::from_str(&results.to_json()).unwrap();
         assert_eq!(back, results);
@@ -236,5 +309,29 @@ mod tests {
             back.noise(),
             ["a, encode: one run of the floor in ten took more than 2.0 times the median"]
         );
+    }
+    #[test]
+    fn a_bound_is_met_missed_or_an_aim() {
+        let target = |measured, is_least, is_aim| Target {
+            case: String::new(),
+            text: String::new(),
+            measured,
+            unit: "x".to_string(),
+            bound: 1.2,
+            is_least,
+            is_aim,
+        };
+        for (measured, is_least, is_aim, verdict, limit) in [
+            (Some(1.2), false, false, Verdict::Met, "≤ 1.2 x"),
+            (Some(1.3), false, false, Verdict::Missed, "≤ 1.2 x"),
+            (Some(1.3), true, false, Verdict::Met, "≥ 1.2 x"),
+            (Some(1.1), true, false, Verdict::Missed, "≥ 1.2 x"),
+            (Some(1.1), false, true, Verdict::Met, "aim ≤ 1.2 x"),
+            (Some(1.3), false, true, Verdict::NotYet, "aim ≤ 1.2 x"),
+            (None, false, false, Verdict::NotMeasured, "≤ 1.2 x"),
+        ] {
+            let target = target(measured, is_least, is_aim);
+            assert_eq!((target.verdict(), &*target.limit()), (verdict, limit));
+        }
     }
 }

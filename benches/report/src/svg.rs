@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::units::time;
+use crate::results::Unit;
+use crate::units::{megabytes, time};
 
 /// The owner of a bar, which decides its colour.
 #[derive(Clone, Copy)]
@@ -15,14 +16,14 @@ pub enum Kind {
 pub struct Bars {
     pub label: String,
     pub kind: Kind,
-    /// Nanoseconds, one for each panel. `None` if the peer was not measured.
+    /// One for each panel. `None` if the peer was not measured.
     pub values: Vec<Option<u64>>,
 }
 
 pub struct Chart {
     pub title: &'static str,
-    /// The headings of the panels.
-    pub panels: Vec<&'static str>,
+    /// The headings of the panels, and the unit of their values.
+    pub panels: Vec<(&'static str, Unit)>,
     pub rows: Vec<Bars>,
     /// Lines below the chart.
     pub notes: Vec<String>,
@@ -107,7 +108,8 @@ impl Chart {
         let count = self.panels.len();
         let width = (WIDTH - 2 * MARGIN - LABELS - (count - 1) * GAP) / count;
         let left = MARGIN + LABELS + panel * (width + GAP);
-        text(out, (left, HEADS), "head", self.panels[panel]);
+        let (head, unit) = self.panels[panel];
+        text(out, (left, HEADS), "head", head);
         let longest = self.rows.iter().filter_map(|bars| bars.values[panel]).max().unwrap_or(1);
         let scale = (width - NUMBER) as f64 / longest.max(1) as f64;
         for (row, bars) in self.rows.iter().enumerate() {
@@ -125,7 +127,11 @@ impl Chart {
             .expect("a string takes everything");
             let class = if matches!(bars.kind, Kind::Tenarc) { "bold" } else { "number" };
             let number = left + length.round() as usize + 6;
-            text(out, (number, baseline(row)), class, &time(value));
+            let value = match unit {
+                Unit::Nanoseconds => time(value),
+                Unit::Bytes => megabytes(value),
+            };
+            text(out, (number, baseline(row)), class, &value);
         }
         writeln!(
             out,
@@ -160,7 +166,7 @@ mod tests {
         let row = |label: &str, kind, values| Bars { label: label.to_string(), kind, values };
         let chart = Chart {
             title: "save & load",
-            panels: vec!["save", "load"],
+            panels: vec![("save", Unit::Nanoseconds), ("load", Unit::Nanoseconds)],
             rows: vec![
                 row("tenarc", Kind::Tenarc, vec![Some(50), Some(1_500)]),
                 row("<other>", Kind::Peer, vec![Some(100), None]),

@@ -1,7 +1,7 @@
 //! Defines the tables of the documents.
 
-use crate::results::{CaseResults, Figure, Results, Unit};
-use crate::units::{milliseconds, thousands, time, times};
+use crate::results::{CaseResults, Figure, Results, RowResults, Unit, Verdict};
+use crate::units::{megabytes, milliseconds, thousands, time, times};
 
 /// The table, or the sentence, with that name.
 pub fn table(results: &Results, name: &str) -> Result<String, String> {
@@ -10,6 +10,7 @@ pub fn table(results: &Results, name: &str) -> Result<String, String> {
         "crates" => Ok(format!("{}.", results.crates.join(", "))),
         "derives" => derives(results),
         "files" => files(results),
+        "targets" => Ok(targets(results)),
         case => Ok(whole(results.case(case)?)),
     }
 }
@@ -45,46 +46,78 @@ fn run(results: &Results) -> String {
 
 /// Results with plain derives: one row for each kind of data. It says which form of each peer is used.
 fn derives(results: &Results) -> Result<String, String> {
-    const PEERS: [&str; 5] = ["tenarc", "cbor4ii", "rmp-serde named", "bincode 2", "rkyv"];
-    let plain = [Some("plain"), Some("plain"), Some("plain"), Some("native")];
-    let rows = [
-        ("11 MB of model", "model-10mb", "Tensor", plain),
-        ("10,000 × 256 floats", "records", "typed arrays", plain),
-        ("the same as columns", "records", "columns", [None; 4]),
-        ("125,000 triangles", "mesh", "plain", plain),
-        ("the same with `Rows`", "mesh", "Rows", [None; 4]),
-        ("the same as columns", "mesh", "columns", [None; 4]),
-        ("10,000 log lines", "log", "plain", plain),
-        ("the same as columns", "log", "columns", [None; 4]),
-        ("a nested save-game", "savegame", "plain", plain),
-        ("1,000 game updates", "updates", "plain", plain),
-        ("the same as columns", "updates", "columns", [None; 4]),
+    const PEERS: [(&str, &str, &str); 7] = [
+        ("tenarc, rows", "tenarc", "plain"),
+        ("tenarc, columns", "tenarc", "columns"),
+        ("cbor4ii", "cbor4ii", "plain"),
+        ("rmp-serde, named", "rmp-serde named", "plain"),
+        ("bincode 1 \\*", "bincode 1", "plain"),
+        ("bitcode \\*", "bitcode", "native"),
+        ("rkyv \\*", "rkyv", "native"),
     ];
-    let mut table =
-        vec![strings(&["", "tenarc", "cbor4ii", "rmp-serde, named", "bincode 2 \\*", "rkyv \\*"])];
-    for (label, case, form, others) in rows {
-        let case = results.case(case)?;
-        let mut cells = strings(&[label]);
-        for (peer, form) in PEERS.into_iter().zip([Some(form)].into_iter().chain(others)) {
-            let Some(form) = form else {
-                cells.push(String::new());
-                continue;
-            };
-            let row = case.row(peer, form)?;
-            let [encode, decode] = ["encode", "decode"].map(|what| {
-                row.figure(what).map_or_else(|| "–".to_string(), |it| milliseconds(it.median))
-            });
-            let both = format!("{encode} / {decode}");
-            cells.push(if peer == "tenarc" { format!("**{both}**") } else { both });
+    // With the form of tenarc's rows. A model has no columns: its arrays are in `Tensor`s.
+    const ROWS: [(&str, &str, &str); 6] = [
+        ("10,000 log lines", "log", "plain"),
+        ("125,000 triangles", "mesh", "plain"),
+        ("save data of 500 players", "savedata", "plain"),
+        ("1,000 game updates", "updates", "plain"),
+        ("10,000 × 256 floats", "records", "plain"),
+        ("a model of 11 MB", "model-10mb", "Tensor"),
+    ];
+    let table = |cell: fn(&RowResults) -> String| {
+        let heads = PEERS.map(|(head, ..)| head.to_string());
+        let mut table = vec![std::iter::once(String::new()).chain(heads).collect()];
+        for (label, case, rows) in ROWS {
+            let case = results.case(case)?;
+            let mut cells = strings(&[label]);
+            for (_, peer, form) in PEERS {
+                let form = match (peer, form) {
+                    ("tenarc", "plain") => rows,
+                    ("tenarc", _) if rows != "plain" => {
+                        cells.push(String::new());
+                        continue;
+                    }
+                    _ => form,
+                };
+                let cell = cell(case.row(peer, form)?);
+                cells.push(if peer == "tenarc" { format!("**{cell}**") } else { cell });
+            }
+            table.push(cells);
         }
-        table.push(cells);
-    }
+        Ok::<_, String>(markdown(1, &table))
+    };
+    let times = table(|row| {
+        let [encode, decode] = ["encode", "decode"].map(|what| {
+            row.figure(what).map_or_else(|| "–".to_string(), |it| milliseconds(it.median))
+        });
+        format!("{encode} / {decode}")
+    })?;
+    let sizes = table(|row| row.bytes.map_or_else(|| "–".to_string(), megabytes))?;
     Ok(format!(
-        "{}\nMilliseconds to encode / to decode to owned values. \\* not self-describing: only the same \
-         Rust types can read it.\n{}",
-        markdown(1, &table),
+        "{times}\nMilliseconds to encode / to decode to owned values. \\* not self-describing: only the same Rust \
+         types can read it.\n{}\n\n{sizes}\nThe sizes of the messages.",
         run(results)
     ))
+}
+
+/// What the run should show, and whether it did.
+fn targets(results: &Results) -> String {
+    let mut table = vec![strings(&["case", "target", "bound", "measured", ""])];
+    for target in &results.targets {
+        let measured = match target.measured {
+            Some(value) => format!("{} {}", times(value), target.unit),
+            None => String::new(),
+        };
+        let verdict = match target.verdict() {
+            Verdict::Missed => format!("**{}**", Verdict::Missed.text()),
+            verdict => verdict.text().to_string(),
+        };
+        let texts = [target.case.clone(), target.text.clone(), target.limit(), measured];
+        // Text such as `Vec<f32>` is not HTML.
+        let texts = texts.map(|text| text.replace('<', "&lt;"));
+        table.push(texts.into_iter().chain([verdict]).collect());
+    }
+    markdown(2, &table)
 }
 
 /// Results with files: one row for each operation. It says which form of each peer is used.
@@ -156,7 +189,7 @@ fn whole(case: &CaseResults) -> String {
     let columns = case.columns();
     let is_sized = case.rows.iter().any(|row| row.bytes.is_some());
     let mut head = strings(&["peer", "form"]);
-    head.extend(is_sized.then(|| "message, bytes".to_string()));
+    head.extend(is_sized.then(|| "bytes".to_string()));
     for column in &columns {
         head.extend([column.to_string(), "over floor".to_string()]);
     }

@@ -27,6 +27,11 @@ pub fn milliseconds(nanoseconds: u64) -> String {
     two_digits(nanoseconds as f64 / 1e6)
 }
 
+/// A size in megabytes.
+pub fn megabytes(bytes: u64) -> String {
+    format!("{} MB", two_digits(bytes as f64 / 1e6))
+}
+
 /// A ratio with its significant digits.
 pub fn times(ratio: f64) -> String {
     match ratio {
@@ -72,6 +77,8 @@ mod tests {
         ] {
             assert_eq!(time(nanoseconds), expected);
         }
+        assert_eq!(megabytes(30_182_620), "30 MB");
+        assert_eq!(megabytes(346_167), "0.35 MB");
         assert_eq!(milliseconds(404_123), "0.40");
         assert_eq!(milliseconds(36_700), "0.037");
         assert_eq!(milliseconds(994_000), "0.99");

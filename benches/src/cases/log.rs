@@ -1,72 +1,38 @@
 //! (d) encodes and decodes 10,000 log lines of strings and numbers.
+//!
+//! The types, the number of lines and the choice of values are those of the `log` set of
+//! rust_serialization_benchmark, so that results can be compared. The code is tenarc's own.
 
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
-use crate::native::{bincode_row, bitcode_row, rkyv_rows};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows, types, wincode_row};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-struct Address {
-    x0: u8,
-    x1: u8,
-    x2: u8,
-    x3: u8,
-}
+types! {
+    #[derive(Copy)]
+    struct Address {
+        x0: u8,
+        x1: u8,
+        x2: u8,
+        x3: u8,
+    }
 
-#[derive(
-    Clone,
-    PartialEq,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-struct Line {
-    address: Address,
-    identity: String,
-    userid: String,
-    date: String,
-    request: String,
-    code: u16,
-    size: u64,
-}
+    struct Line {
+        address: Address,
+        identity: String,
+        userid: String,
+        date: String,
+        request: String,
+        code: u16,
+        size: u64,
+    }
 
-#[derive(
-    Clone,
-    PartialEq,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-struct Log {
-    lines: Vec<Line>,
+    struct Log {
+        logs: Vec<Line>,
+    }
 }
 
 #[derive(serde::Deserialize, bincode::BorrowDecode, bitcode::Decode)]
@@ -83,7 +49,7 @@ struct LineRef<'a> {
 #[derive(serde::Deserialize, bincode::BorrowDecode, bitcode::Decode)]
 struct LogRef<'a> {
     #[serde(borrow)]
-    lines: Vec<LineRef<'a>>,
+    logs: Vec<LineRef<'a>>,
 }
 
 impl LogRef<'_> {
@@ -97,40 +63,50 @@ impl LogRef<'_> {
                 && a.code == b.code
                 && a.size == b.size
         };
-        self.lines.len() == log.lines.len()
-            && self.lines.iter().zip(&log.lines).all(|(a, b)| equal(a, b))
+        self.logs.len() == log.logs.len()
+            && self.logs.iter().zip(&log.logs).all(|(a, b)| equal(a, b))
     }
 }
 
 fn line(random: &mut Random) -> Line {
-    const USERS: [&str; 10] =
-        ["-", "alice", "bob", "carmen", "dmitri", "eleanor", "fatima", "guest", "hiroshi", "ivan"];
-    const MONTHS: [&str; 4] = ["Jan", "Apr", "Aug", "Dec"];
-    const PATHS: [&str; 6] =
-        ["/", "/favicon.ico", "/css/index.css", "/img/logo.png", "/login.php", "/api/v2/items?id="];
-    const METHODS: [&str; 4] = ["GET", "POST", "PUT", "HEAD"];
-    const CODES: [u16; 6] = [200, 200, 200, 304, 404, 500];
+    const USERS: [&str; 9] =
+        ["-", "alice", "bob", "carmen", "david", "eric", "frank", "george", "harry"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const METHODS: [&str; 5] = ["GET", "POST", "PUT", "UPDATE", "DELETE"];
+    const PATHS: [&str; 7] = [
+        "/favicon.ico",
+        "/css/index.css",
+        "/css/font-awsome.min.css",
+        "/img/logo-full.svg",
+        "/img/splash.jpg",
+        "/api/login",
+        "/api/logout",
+    ];
+    const PROTOCOLS: [&str; 4] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/3"];
     let [x0, x1, x2, x3] = (random.bits() as u32).to_le_bytes();
     Line {
         address: Address { x0, x1, x2, x3 },
         identity: "-".to_string(),
         userid: random.pick(&USERS).to_string(),
         date: format!(
-            "{:02}/{}/{}:{:02}:{:02}:{:02}",
+            "{}/{}/{}:{}:{}:{} {:+03}00",
             random.between(1, 29),
             random.pick(&MONTHS),
             random.between(1970, 2022),
             random.below(24),
             random.below(60),
             random.below(60),
+            random.below(25) as i32 - 12,
         ),
         request: format!(
-            "{} {}{} HTTP/1.1",
+            "{} {} {}",
             random.pick(&METHODS),
             random.pick(&PATHS),
-            random.below(100_000)
+            random.pick(&PROTOCOLS)
         ),
-        code: CODES[random.below(CODES.len() as u64) as usize],
+        // The public set picks one of the 63 registered codes of HTTP. All take two bytes or three.
+        code: random.between(100, 512) as u16,
         size: random.below(100_000_000),
     }
 }
@@ -142,7 +118,7 @@ fn plain<'a, C: Lender>(log: &'a Log) -> Row<'a> {
 
 pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let mut random = Random::new(4);
-    let log = &Log { lines: (0..10_000).map(|_| line(&mut random)).collect() };
+    let log = &Log { logs: (0..10_000).map(|_| line(&mut random)).collect() };
 
     let message = peers::Tenarc::to_vec(log);
     let message = message.as_slice();
@@ -176,14 +152,16 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         plain::<peers::Bincode1>(log),
         plain::<peers::Bincode2>(log),
         plain::<peers::Postcard>(log),
+        peers::zap("plain", log),
         plain::<peers::BitcodeSerde>(log),
         bincode_native,
+        wincode_row!(log, Log),
         bitcode_native,
     ];
     rows.extend(rkyv_rows!(log, Log));
 
     let report = Case {
-        title: format!("(d) log: {} lines of strings and numbers", log.lines.len()),
+        title: format!("(d) log: {} lines of strings and numbers", log.logs.len()),
         heads: MESSAGES,
         floor: "encode, to_vec: memcpy of tenarc's message; decode: clone of the value",
         rows,
@@ -191,12 +169,10 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     .run(effort);
     print_report(&report);
     recorder.keep("log", &report);
-    let columns = [Column::Encode, Column::Decode, Column::Borrow];
-    targets.plain_derives("d log", &report, &columns);
-    targets.columns(
-        "d log",
-        &report,
-        &[(Column::ToVec, "bitcode", "plain", 1.9), (Column::Decode, "bincode 1", "plain", 1.05)],
-        ("bitcode", "plain", 1.1),
-    );
+    let case = "d log";
+    targets.rows(case, &report);
+    targets.columns(case, &report, (Column::ToVec, "bitcode", "plain"), 1.9);
+    targets.aim(1.25);
+    targets.columns(case, &report, (Column::Decode, "bincode 1", "plain"), 1.05);
+    targets.columns_size(case, &report, "bitcode", 1.1);
 }

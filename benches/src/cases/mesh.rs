@@ -1,4 +1,6 @@
 //! (c) encodes and decodes a mesh of 125,000 triangles.
+//!
+//! The types and the number of triangles are those of the `mesh` set of rust_serialization_benchmark.
 
 use bytemuck::{Pod, Zeroable};
 use ndarray::ArrayView2;
@@ -7,7 +9,7 @@ use tenarc::Tensor;
 use crate::bytes;
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
-use crate::native::{bincode_row, bitcode_row, rkyv_rows};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows, wincode_row};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::recorder::Recorder;
 use crate::table::print_report;
@@ -25,6 +27,8 @@ use crate::targets::Targets;
     bincode::Decode,
     bitcode::Encode,
     bitcode::Decode,
+    wincode::SchemaRead,
+    wincode::SchemaWrite,
     rkyv::Archive,
     rkyv::Serialize,
     rkyv::Deserialize,
@@ -48,6 +52,8 @@ struct Vertex {
     bincode::Decode,
     bitcode::Encode,
     bitcode::Decode,
+    wincode::SchemaRead,
+    wincode::SchemaWrite,
     rkyv::Archive,
     rkyv::Serialize,
     rkyv::Deserialize,
@@ -69,6 +75,8 @@ struct Triangle {
     bincode::Decode,
     bitcode::Encode,
     bitcode::Decode,
+    wincode::SchemaRead,
+    wincode::SchemaWrite,
     rkyv::Archive,
     rkyv::Serialize,
     rkyv::Deserialize,
@@ -178,6 +186,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         plain::<peers::Bincode1>(mesh),
         plain::<peers::Bincode2>(mesh),
         plain::<peers::Postcard>(mesh),
+        peers::zap("plain", mesh),
         plain::<peers::BitcodeSerde>(mesh),
         expert::<peers::Cbor4ii>(cast_mesh),
         expert::<peers::Minicbor>(cast_mesh),
@@ -188,6 +197,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         expert::<peers::Postcard>(cast_mesh),
         peers::row::<peers::BitcodeSerde, _>("bytes", cast_mesh),
         bincode_row!(mesh, Mesh),
+        wincode_row!(mesh, Mesh),
         bitcode_row!(mesh, Mesh),
     ];
     rows.extend(rkyv_rows!(mesh, Mesh));
@@ -202,19 +212,19 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     .run(effort);
     print_report(&report);
     recorder.keep("mesh", &report);
-    targets.plain_derives("c mesh", &report, &[Column::Encode, Column::Decode]);
-    targets.columns(
-        "c mesh",
-        &report,
-        &[(Column::Encode, "rkyv", "native", 1.1), (Column::Decode, "rkyv", "native", 3.0)],
-        ("bincode 1", "plain", 1.01),
-    );
+    let case = "c mesh";
+    targets.rows(case, &report);
+    targets.columns(case, &report, (Column::Encode, "rkyv", "native"), 1.1);
+    targets.columns(case, &report, (Column::Decode, "rkyv", "native"), 3.0);
+    let size = |bytes: Option<usize>| bytes.map(|bytes| bytes as f64);
+    let sizes = (size(report.bytes("tenarc", "columns")), size(Some(payload.len())));
+    targets.at_most(case, "columns, size / the floats", sizes, 1.01);
     for (column, text) in [
-        (Column::Encode, "bulk helper, Encode, over memcpy into reused memory"),
-        (Column::ToVec, "bulk helper, ToVec, over memcpy into new memory"),
-        (Column::Decode, "bulk helper, Decode, over memcpy into new memory"),
+        (Column::Encode, "Rows, encode / memcpy into reused memory"),
+        (Column::ToVec, "Rows, to_vec / memcpy into new memory"),
+        (Column::Decode, "Rows, decode / memcpy into new memory"),
     ] {
         let times = (report.median("tenarc", "Rows", column), report.floor_median(column));
-        targets.at_most("c mesh", text, times, 1.1);
+        targets.at_most(case, text, times, 1.1);
     }
 }

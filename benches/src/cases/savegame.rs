@@ -9,7 +9,7 @@ mod borrowed;
 mod owned;
 
 use crate::data::Random;
-use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
+use crate::harness::{Case, Effort, MESSAGES, Placed, Row, timed};
 use crate::native::{bincode_row, rkyv_rows};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::recorder::Recorder;
@@ -190,6 +190,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         plain::<peers::Bincode1>(game),
         plain::<peers::Bincode2>(game),
         plain::<peers::Postcard>(game),
+        peers::zap("plain", game),
         plain::<peers::BitcodeSerde>(game),
         bincode_row!(game, SaveGame),
     ];
@@ -204,6 +205,5 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     .run(effort);
     print_report(&report);
     recorder.keep("savegame", &report);
-    let columns = [Column::Encode, Column::Decode, Column::Borrow];
-    targets.plain_derives("e save-game", &report, &columns);
+    targets.rows("e save-game", &report);
 }

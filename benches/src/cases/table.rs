@@ -1,9 +1,11 @@
-//! (m) 100,000 records of seven fields in a file: written, read, and asked for a count, a row and a column.
+//! (m) 100,000 records of seven fields in a file: written, read, and asked for a count, a row and a column. Beside
+//! other Rust crates, and in Python beside Parquet and sqlite.
 
 use std::fs;
 use std::hint::black_box;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ndarray::{Array1, ArrayView1, ArrayView2};
@@ -11,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::{Map, Tensor};
+use tenarc_benches_report::results::RowResults;
 
 use crate::data::Random;
 use crate::files::{Dir, Sync, replace, replace_buffered};
 use crate::harness::{Case, Column, Effort, Report, Row, timed};
 use crate::recorder::Recorder;
-use crate::table::print_report;
+use crate::table::{Table, print_report, thousands, time};
 use crate::targets::Targets;
 
 const COUNT: usize = 100_000;
@@ -302,20 +305,58 @@ fn view(effort: Effort, dir: &Dir) -> Report {
     Case { title, heads, floor: "open", rows }.run(effort)
 }
 
-pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
+/// What `benches/python/tables.py` measures with the file of columns.
+fn in_python(effort: Effort, files: &Files, python: &Path) -> Vec<RowResults> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/tables.py");
+    let output = Command::new(python)
+        .arg("-B")
+        .arg(script)
+        .arg(files.path("columns"))
+        .args([effort.least_rounds, AT].map(|number| number.to_string()))
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "Python fails");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn print_python(title: &str, rows: &[RowResults]) {
+    println!("\n{title}\n");
+    let mut head = vec!["peer", "form", "bytes"];
+    head.extend(rows[0].figures.iter().map(|figure| &*figure.what));
+    let mut table = Table::new(2, &head);
+    for row in rows {
+        let mut cells = vec![row.peer.clone(), row.form.clone()];
+        cells.push(thousands(row.bytes.unwrap_or_default()));
+        cells.extend(row.figures.iter().map(|figure| time(figure.median as f64 / 1e9)));
+        table.push(cells);
+    }
+    table.print();
+}
+
+pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targets: &mut Targets) {
     let files = Files { events: events(), dir: Dir::new() };
     files.save("columns", true);
     files.save("rows", false);
     files.save_rkyv();
     files.save_json();
 
-    let all = whole(effort, &files);
+    let len = |name: &str| fs::metadata(files.path(name)).unwrap().len();
+    let mut all = whole(effort, &files);
+    for row in &mut all.rows {
+        row.bytes = len(match (row.peer, row.form) {
+            ("JSON lines", _) => "jsonl",
+            ("rkyv", _) => "rkyv",
+            (_, form) => form,
+        }) as usize;
+    }
     print_report(&all);
     recorder.keep("table-all", &all);
     let case = "m table";
-    for (text, column, bound) in
-        [("write, over rkyv", Column::Encode, 1.5), ("read, over rkyv", Column::ToVec, 1.0)]
-    {
+    for (text, column, bound) in [
+        ("columns, write / rkyv", Column::Encode, 1.5),
+        ("columns, read / rkyv", Column::ToVec, 1.0),
+    ] {
         let times = (all.median("tenarc", "columns", column), all.median("rkyv", "", column));
         targets.at_most(case, text, times, bound);
     }
@@ -323,23 +364,24 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     print_report(&some);
     recorder.keep("table-parts", &some);
     let median = |column| some.median("tenarc", "columns", column);
-    targets.at_most_ns(case, "open and count", median(Column::Encode), 20_000.0);
-    targets.at_most_ns(case, "open and one row", median(Column::ToVec), 100_000.0);
-    targets.at_most_ns(case, "open and one column", median(Column::Decode), 2_000_000.0);
-    let len = |name: &str| fs::metadata(files.path(name)).unwrap().len();
-    let megabytes = len("columns") as f64 / 1e6;
-    println!(
-        "\nBytes: columns {}, rows {}, rkyv {}, JSON lines {}",
-        len("columns"),
-        len("rows"),
-        len("rkyv"),
-        len("jsonl")
-    );
-    targets.ratio_at_most(case, "size in MB", Some(megabytes), 31.0);
+    targets.at_most_ns(case, "columns, open and count", median(Column::Encode), 20_000.0);
+    targets.at_most_ns(case, "columns, open and one row", median(Column::ToVec), 100_000.0);
+    targets.at_most_ns(case, "columns, open and one column", median(Column::Decode), 2_000_000.0);
+    targets.at_most_mb(case, "columns, size", len("columns"), 31.0);
+
+    match python {
+        Some(python) => {
+            let rows = in_python(effort, &files, python);
+            let title = "(m) the same records in Python";
+            print_python(title, &rows);
+            recorder.keep_rows("table-python", title, "Parquet, by pyarrow", rows);
+        }
+        None => println!("\nPython is not measured: there is no {}", crate::PYTHON),
+    }
 
     let views = view(effort, &files.dir);
     print_report(&views);
     recorder.keep("table-view", &views);
     let view = views.median("tenarc", "columns", Column::Encode);
-    targets.at_most_ns(case, "open, and view one column", view, 10_000.0);
+    targets.at_most_ns(case, "columns, open, and view one column", view, 10_000.0);
 }

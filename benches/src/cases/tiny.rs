@@ -68,6 +68,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         row::<peers::Bincode1>(jobs),
         row::<peers::Bincode2>(jobs),
         row::<peers::Postcard>(jobs),
+        row::<peers::SerdeZap>(jobs),
     ];
     let report = Case {
         title: format!("(k) tiny: a struct of three fields, {COUNT} times"),
@@ -82,7 +83,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         let median = |peer| report.median(peer, "plain", column);
         targets.at_most(
             "k tiny",
-            format!("{column:?} over rmp-serde with names"),
+            format!("{} / rmp-serde with names", report.head(column)),
             (median("tenarc"), median("rmp-serde named")),
             bound,
         );
