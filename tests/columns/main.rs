@@ -8,6 +8,7 @@ mod blocks;
 mod build;
 mod hostile;
 mod kinds;
+mod large;
 mod limits;
 mod paths;
 mod rows;
