@@ -104,21 +104,16 @@ mod tests {
         }
     }
 
-    /// Also with Miri: the bytes behind the length that has started again are never read.
+    /// Also with Miri: bytes that were not written are never read.
     #[test]
     fn a_length_that_starts_again_counts_only_bytes_that_were_written() {
-        for before in [[3; 8].as_slice(), &[7; 3]] {
-            let mut buf = Vec::new();
-            let count = append_rows(&mut buf, 8, 2, |row| {
-                (0..31).for_each(|_| row.put([2; 8]));
-                before.iter().for_each(|byte| row.put([*byte]));
-                let rest = 8 - usize::from(row.len % 8);
-                (0..rest % 8).for_each(|_| row.put([5]));
-                row.put([4; 8]);
-                true
-            });
-            assert_eq!(count, 2);
-            assert!(buf.iter().all(|&byte| byte == 4), "{buf:?}");
-        }
+        let mut buf = Vec::new();
+        let count = append_rows(&mut buf, 8, 2, |row| {
+            row.put([1; 5]);
+            (0..32).for_each(|_| row.put([2; 8]));
+            row.put([4; 3]);
+            true
+        });
+        assert_eq!((count, buf), (2, [1, 1, 1, 1, 1, 4, 4, 4].repeat(2)));
     }
 }
