@@ -32,6 +32,11 @@ pub trait Overflow {
     /// everything that was written, it is that buffer. Otherwise it is an empty one.
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8>;
 
+    /// Whether the buffer contains everything that was written, so that [`Overflow::lend`] returns it.
+    fn holds_all(&self) -> bool {
+        false
+    }
+
     /// Takes back a buffer that was lent, with what the caller has appended.
     fn give_back(&mut self, buf: &mut Vec<u8>, base: &mut u64, lent: Vec<u8>) -> Result<()>;
 
@@ -210,6 +215,11 @@ impl<O: Overflow> Sink<O> {
         self.over.lend(self.buf.borrow_mut())
     }
 
+    /// Whether [`Sink::lend`] returns everything that was written.
+    pub fn holds_all(&self) -> bool {
+        self.over.holds_all()
+    }
+
     pub fn give_back(&mut self, lent: Vec<u8>) -> Result<()> {
         let (buf, base, over) = self.parts();
         over.give_back(buf, base, lent)
@@ -315,6 +325,10 @@ impl<B: BorrowMut<Vec<u8>>> Overflow for Memory<B> {
 
     fn lend(&mut self, buf: &mut Vec<u8>) -> Vec<u8> {
         std::mem::take(buf)
+    }
+
+    fn holds_all(&self) -> bool {
+        self.stash.is_none()
     }
 
     fn give_back(&mut self, buf: &mut Vec<u8>, base: &mut u64, lent: Vec<u8>) -> Result<()> {

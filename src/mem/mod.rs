@@ -13,6 +13,7 @@ mod lend;
 mod map;
 mod phantom;
 mod raw_value;
+mod rows;
 pub mod shared_bytes;
 mod stream;
 
@@ -29,6 +30,7 @@ pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
 pub use phantom::phantom;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
+pub use rows::{NewRow, append_rows};
 pub use stream::append_block;
 
 use crate::dtype::for_each_dtype;

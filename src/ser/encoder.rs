@@ -162,9 +162,7 @@ impl<O: Target> Writer<O> {
             && let Some(mut columns) = Columns::new(self.options, len).first(self, first)?
         {
             let next = columns.extend(self, &mut iter)?;
-            for item in next.into_iter().chain(iter) {
-                columns.push(self, &item)?;
-            }
+            columns.push_all(self, next.into_iter().chain(iter))?;
             return columns.finish(self);
         }
         let items = first.into_iter().chain(iter);

@@ -9,6 +9,7 @@ mod build;
 mod default;
 mod hostile;
 mod kinds;
+mod large;
 mod limits;
 mod paths;
 mod rows;

@@ -1,7 +1,7 @@
 //! [`Bytes`]: the memory of collected columns.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::mem;
 
@@ -24,6 +24,14 @@ thread_local! {
 pub struct Bytes {
     full: Vec<Vec<u8>>,
     last: Vec<u8>,
+    placed: Option<Place>,
+}
+
+/// Where the bytes are, if they are not in pieces but in the output, which is then in `last`.
+struct Place {
+    start: usize,
+    /// See [`Bytes::skip_at`].
+    skipped: Cell<Option<u64>>,
 }
 
 impl Bytes {
@@ -84,6 +92,10 @@ impl Bytes {
     #[inline(never)]
     fn make_room(&mut self, least: usize, wanted: usize) -> usize {
         let len = self.last.len();
+        if self.placed.is_some() {
+            self.last.reserve(wanted.min(PIECE).max(least));
+            return self.last.capacity() - len;
+        }
         let capacity = len.saturating_add(wanted).next_power_of_two().clamp(FIRST, PIECE);
         if capacity < PIECE {
             self.last.reserve_exact(capacity - len);
@@ -114,11 +126,45 @@ impl Bytes {
     }
 
     pub fn len(&self) -> usize {
-        self.full.iter().map(Vec::len).sum::<usize>() + self.last.len()
+        self.full.iter().map(Vec::len).sum::<usize>() + self.last().len()
+    }
+
+    fn last(&self) -> &[u8] {
+        self.last.get(self.start()..).unwrap_or_default()
+    }
+
+    /// Where the bytes begin in `last`.
+    fn start(&self) -> usize {
+        self.placed.as_ref().map_or(0, |place| place.start)
     }
 
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.full.iter().chain([&self.last]).map(Vec::as_slice)
+        self.full.iter().map(Vec::as_slice).chain([self.last()])
+    }
+
+    /// Moves the bytes to the end of `output`, and appends the next ones there.
+    pub fn place(&mut self, mut output: Vec<u8>) {
+        let start = output.len();
+        self.pieces().for_each(|piece| output.extend_from_slice(piece));
+        let placed = Some(Place { start, skipped: Cell::new(None) });
+        *self = Self { full: Vec::new(), last: output, placed };
+    }
+
+    pub fn is_placed(&self) -> bool {
+        self.placed.is_some()
+    }
+
+    /// If the bytes are in the output already: notes that they belong to this position of what is written
+    /// now, and returns `true`.
+    pub fn skip_at(&self, position: u64) -> bool {
+        self.placed.as_ref().inspect(|place| place.skipped.set(Some(position))).is_some()
+    }
+
+    /// Removes the bytes, if they are in the output. Returns the output, where they begin in it, and the
+    /// position that was passed to [`Bytes::skip_at`].
+    pub fn take_placed(&mut self) -> Option<(Vec<u8>, usize, Option<u64>)> {
+        let place = self.placed.take()?;
+        Some((std::mem::take(&mut self.last), place.start, place.skipped.get()))
     }
 
     /// The words of `N` bytes that were added.
@@ -129,7 +175,7 @@ impl Bytes {
     /// All bytes in one slice.
     pub fn joined(&self) -> Cow<'_, [u8]> {
         if self.full.is_empty() {
-            return Cow::Borrowed(&self.last);
+            return Cow::Borrowed(self.last());
         }
         let mut bytes = Vec::with_capacity(self.len());
         self.pieces().for_each(|piece| bytes.extend_from_slice(piece));
@@ -144,14 +190,16 @@ impl Bytes {
             before -= piece.len();
             keep_piece(std::mem::replace(&mut self.last, piece));
         }
-        self.last.truncate(len - before);
+        self.last.truncate(self.start() + (len - before));
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
         self.full.drain(..).for_each(keep_piece);
-        keep_piece(std::mem::take(&mut self.last));
+        if !self.is_placed() {
+            keep_piece(std::mem::take(&mut self.last));
+        }
     }
 }
 

@@ -120,6 +120,9 @@ fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Res
 }
 
 fn put<O: Target>(writer: &mut Writer<O>, bytes: &Bytes) -> Result<()> {
+    if bytes.skip_at(writer.sink.position()) {
+        return Ok(());
+    }
     bytes.pieces().try_for_each(|piece| writer.sink.put_block(piece))
 }
 

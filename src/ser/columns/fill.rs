@@ -41,6 +41,12 @@ impl Node {
                 Ok(())
             }
             (Self::Strings(_), None) if is_text::<T>() => value.serialize(Fill { node: self, at }),
+            // Most values that contain others. The call in `put_any` would cost as much as this one.
+            (Self::Struct(_) | Self::List(_) | Self::Optional(_) | Self::Enum(_), None)
+                if !is_text::<T>() =>
+            {
+                value.serialize(Fill { node: self, at })
+            }
             _ => self.put_any(value, at),
         }
     }

@@ -11,20 +11,16 @@ use serde::Serialize;
 use serde::ser::{Impossible, Serializer};
 
 use crate::handoff::name;
+use crate::mem::{self, NewRow};
 use crate::ser::delegate::{elements, fields};
 use crate::ser::pack::Kind;
 use crate::serde_model::{for_each_number, refuse};
 
 /// Rows with more bytes than this are not collected in this way.
 const MAX_WIDTH: usize = 248;
-/// A row is written to an array of this length. The position is one byte, so that no access to the array
-/// needs a check: a row that is too long ends somewhere in it, with another signature.
-const WINDOW: usize = 256 + 8;
-/// The most bytes that are added at once. They are zeroed first, so they should still be in the
-/// cache when the rows are written.
-const STEP: usize = 32 << 10;
-/// The same for the first rows.
+/// Room for the first rows. Later, there is room for as many rows again, up to `MAX_STEP` bytes.
 const FIRST_STEP: usize = 512;
+const MAX_STEP: usize = 64 << 10;
 
 /// Rows of the same form.
 pub struct Fixed {
@@ -33,7 +29,7 @@ pub struct Fixed {
     pub width: usize,
     /// The signature of the first row that was added. It stays when the rows are removed.
     signature: Option<u64>,
-    /// The rows, from `base` on, and at least [`WINDOW`] bytes behind them.
+    /// The rows, from `base` on.
     bytes: Vec<u8>,
     base: usize,
     pub rows: usize,
@@ -68,19 +64,12 @@ impl Fixed {
 
     /// Returns the vector with the rows at its end, and where they begin.
     pub fn take(&mut self) -> (Vec<u8>, usize) {
-        self.bytes.truncate(self.end());
         (std::mem::take(&mut self.bytes), std::mem::take(&mut self.base))
     }
 
     /// The bytes of all rows.
     pub fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.base..self.end()).unwrap_or_default()
-    }
-
-    /// The position behind the last row.
-    #[inline(always)]
-    fn end(&self) -> usize {
-        self.base + self.rows * self.width
+        self.bytes.get(self.base..).unwrap_or_default()
     }
 
     /// Adds rows as long as they have the form of the first one. Returns the first that has not.
@@ -93,20 +82,20 @@ impl Fixed {
         I: Iterator,
         I::Item: Serialize,
     {
+        let Some(signature) = self.signature else { return Some(next) };
         let mut next = Some(next);
-        while self.rows < max
-            && let Some(first) = next.take()
-        {
-            let start = self.end();
-            if self.bytes.len() < start + WINDOW {
-                self.grow(start, (max - self.rows) * self.width);
-            }
-            let room = self.bytes.get_mut(start..).unwrap_or_default();
-            let filled = fill(first, iter, room, self.width, max - self.rows, self.signature);
-            self.rows += filled.rows;
-            self.signature = filled.signature;
-            next = filled.next;
-            if !filled.is_full {
+        while self.rows < max && next.is_some() {
+            let step = self.step().min(max - self.rows);
+            let done = mem::append_rows(&mut self.bytes, self.width, step, |room| {
+                let Some(value) = &next else { return false };
+                let is_like = value.serialize(Row { room, signature: 0 }).ok() == Some(signature);
+                if is_like {
+                    next = iter.next();
+                }
+                is_like
+            });
+            self.rows += done;
+            if done < step {
                 break;
             }
         }
@@ -116,79 +105,25 @@ impl Fixed {
     /// Adds one row. Returns whether it has the form of the first one.
     #[inline(always)]
     pub fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> bool {
-        let start = self.end();
-        if self.bytes.len() < start + WINDOW {
-            self.grow(start, usize::MAX);
-        }
-        let Some(window) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut) else {
-            return false;
-        };
-        match value.serialize(Row { window, place: Place::default() }) {
-            Ok(end) if self.signature.is_none_or(|signature| signature == end.signature) => {
-                self.signature = Some(end.signature);
-                self.rows += 1;
-                true
-            }
-            _ => false,
-        }
+        let mut signature = None;
+        let done = mem::append_rows(&mut self.bytes, self.width, 1, |room| {
+            signature = value.serialize(Row { room, signature: 0 }).ok();
+            signature.is_some() && (self.signature.is_none() || self.signature == signature)
+        });
+        self.signature = self.signature.or(signature);
+        self.rows += done;
+        done == 1
     }
 
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, start: usize, most: usize) {
-        let more = (start - self.base).clamp(FIRST_STEP, STEP).min(most);
-        self.bytes.resize(start + more + WINDOW, 0);
+    /// The number of rows for which there should be room.
+    fn step(&self) -> usize {
+        self.bytes().len().clamp(FIRST_STEP, MAX_STEP) / self.width
     }
 
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
+        self.bytes.truncate(self.base + self.rows * self.width);
     }
-}
-
-struct Filled<T> {
-    rows: usize,
-    signature: Option<u64>,
-    /// The first row that was not added.
-    next: Option<T>,
-    /// Whether there is no more room. Otherwise `next` has another form, or there are no more rows.
-    is_full: bool,
-}
-
-/// Writes rows to `room`. All values are this function's own, so that the compiler knows that no row can
-/// change them.
-#[inline(always)]
-fn fill<I>(
-    first: I::Item,
-    iter: &mut I,
-    room: &mut [u8],
-    width: usize,
-    max: usize,
-    expected: Option<u64>,
-) -> Filled<I::Item>
-where
-    I: Iterator,
-    I::Item: Serialize,
-{
-    let mut signature = expected;
-    let mut next = Some(first);
-    let mut rows = 0;
-    while rows < max
-        && let Some(value) = next.take()
-    {
-        let Some(window) = room.get_mut(rows * width..).and_then(<[u8]>::first_chunk_mut) else {
-            return Filled { rows, signature, next: Some(value), is_full: true };
-        };
-        match value.serialize(Row { window, place: Place::default() }) {
-            Ok(end) if signature.is_none_or(|expected| expected == end.signature) => {
-                signature = Some(end.signature);
-            }
-            _ => return Filled { rows, signature, next: Some(value), is_full: false },
-        }
-        rows += 1;
-        next = iter.next();
-    }
-    let is_full = next.is_some();
-    Filled { rows, signature, next, is_full }
 }
 
 impl Form {
@@ -207,17 +142,11 @@ impl Form {
     }
 }
 
-/// Where the next number of a row goes, and the kinds and names before it.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    at: u8,
+/// Writes a row. The result is its signature, which is made of the kinds and names in it.
+struct Row<'a, 'r> {
+    room: &'a mut NewRow<'r>,
+    /// The signature of what was written before.
     signature: u64,
-}
-
-/// Writes a row.
-struct Row<'a> {
-    window: &'a mut [u8; WINDOW],
-    place: Place,
 }
 
 /// An odd number with irregular bits, for mixing.
@@ -226,30 +155,24 @@ const TUPLE: u64 = 0x100;
 const STRUCT: u64 = 0x200;
 const BOOL: u64 = 0x300;
 
-impl Row<'_> {
+impl Row<'_, '_> {
+    #[allow(clippy::unnecessary_wraps)] // As serde needs it.
     #[inline(always)]
-    fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<Place, Unlike> {
-        let at = usize::from(self.place.at);
-        match self.window.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-            Some(place) => *place = bytes,
-            None => return Err(Unlike),
-        }
-        #[allow(clippy::cast_possible_truncation)]
-        Ok(Place {
-            at: self.place.at.wrapping_add(N as u8),
-            signature: (self.place.signature ^ kind).wrapping_mul(MIX),
-        })
+    fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<u64, Unlike> {
+        self.room.put(bytes);
+        Ok((self.signature ^ kind).wrapping_mul(MIX))
     }
 
     #[inline(always)]
     fn begin(mut self, kind: u64) -> Self {
-        self.place.signature ^= kind;
+        self.signature ^= kind;
         self
     }
 
     #[inline(always)]
     fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unlike> {
-        self.place = value.serialize(Row { window: &mut *self.window, place: self.place })?;
+        self.signature =
+            value.serialize(Row { room: &mut *self.room, signature: self.signature })?;
         Ok(())
     }
 
@@ -257,16 +180,14 @@ impl Row<'_> {
     #[inline(always)]
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Unlike> {
         let address = key.as_ptr().addr() as u64;
-        self.place.signature =
-            self.place.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
+        self.signature = self.signature.wrapping_add(address) ^ (key.len() as u64) << 48;
         self.element(value)
     }
 
     #[allow(clippy::unnecessary_wraps)] // As `elements!` needs it.
     #[inline(always)]
-    fn finish(mut self) -> Result<Place, Unlike> {
-        self.place.signature = self.place.signature.rotate_left(7);
-        Ok(self.place)
+    fn finish(self) -> Result<u64, Unlike> {
+        Ok(self.signature.rotate_left(7))
     }
 }
 
@@ -355,15 +276,15 @@ macro_rules! numbers {
     )*};
 }
 
-impl Row<'_> {
+impl Row<'_, '_> {
     #[inline(always)]
-    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<Place, Unlike> {
+    fn number<const N: usize>(self, kind: Kind, bytes: [u8; N]) -> Result<u64, Unlike> {
         self.leaf(kind as u64, bytes)
     }
 }
 
-impl Serializer for Row<'_> {
-    type Ok = Place;
+impl Serializer for Row<'_, '_> {
+    type Ok = u64;
     type Error = Unlike;
     type SerializeTuple = Self;
     type SerializeTupleStruct = Self;
@@ -373,7 +294,7 @@ impl Serializer for Row<'_> {
     unlike!();
 
     #[inline(always)]
-    fn serialize_bool(self, value: bool) -> Result<Place, Unlike> {
+    fn serialize_bool(self, value: bool) -> Result<u64, Unlike> {
         self.leaf(BOOL, [value.into()])
     }
 
@@ -382,7 +303,7 @@ impl Serializer for Row<'_> {
         self,
         name: &'static str,
         value: &T,
-    ) -> Result<Place, Unlike> {
+    ) -> Result<u64, Unlike> {
         if name::is_ours(name) { Err(Unlike) } else { value.serialize(self) }
     }
 
@@ -403,13 +324,13 @@ impl Serializer for Row<'_> {
 }
 
 elements! {
-    impl[] for Row<'_>: Place, Unlike;
+    impl[] for Row<'_, '_>: u64, Unlike;
     SerializeTuple serialize_element,
     SerializeTupleStruct serialize_field
 }
 
 fields! {
-    impl[] for Row<'_>: Place, Unlike;
+    impl[] for Row<'_, '_>: u64, Unlike;
     SerializeStruct with skip
 }
 

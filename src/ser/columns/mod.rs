@@ -12,6 +12,7 @@ mod fixed;
 mod form;
 mod narrow;
 mod node;
+mod place;
 
 use serde::Serialize;
 
@@ -19,8 +20,10 @@ use self::emit::Whole;
 use self::fill::At;
 use self::fixed::Fixed;
 use self::node::Node;
+use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
+use crate::mem;
 use crate::options::{Columns as Choice, EncodeOptions};
 use crate::wire::apart::Target;
 use crate::wire::writer::Writer;
@@ -38,6 +41,8 @@ const MAX_BYTES: usize = 16 << 20;
 /// If the first row takes more bytes than this, the rows are not written as columns, because columns would
 /// save nothing.
 const LARGE_ROW: usize = 64 << 10;
+/// After this many rows of a group, it is decided whether a column is collected in the output.
+const PLACE_AT: usize = 16;
 /// Room for the heads of a group, and for what [`Fixed`] needs behind its rows.
 const ROOM: usize = 1 << 10;
 /// If the tensors of columns must be listed, fewer rows with tensors are written as rows, unless they are the whole
@@ -79,6 +84,8 @@ pub struct Columns {
     /// The number of elements that was announced.
     total: Option<usize>,
     head: Head,
+    /// The length of the output before this group, while a column is collected in it.
+    placed: Option<usize>,
 }
 
 /// Whether the head of the outer array was written.
@@ -94,7 +101,16 @@ enum Head {
 impl Columns {
     pub fn new(options: EncodeOptions, total: Option<usize>) -> Self {
         let node = Node::Empty;
-        Self { node, options, rows: 0, written: 0, check_at: 1, total, head: Head::Unwritten }
+        Self {
+            node,
+            options,
+            rows: 0,
+            written: 0,
+            check_at: 1,
+            total,
+            head: Head::Unwritten,
+            placed: None,
+        }
     }
 
     /// Adds the first element. `None` if it is so large that the sequence should be written as rows.
@@ -183,6 +199,26 @@ impl Columns {
         Ok(())
     }
 
+    /// Adds all elements that are left.
+    ///
+    /// Only here, a column may be collected in the output. Elsewhere, the value's own code could end with an
+    /// error, and nobody would give back the output.
+    #[inline(always)]
+    pub fn push_all<O: Target, I>(&mut self, writer: &mut Writer<O>, items: I) -> Result<()>
+    where
+        I: Iterator,
+        I::Item: Serialize,
+    {
+        for item in items {
+            let result = self.push(writer, &item);
+            self.checked(writer, result)?;
+            if self.rows == PLACE_AT {
+                self.place_largest(writer);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the group if it is large enough.
     #[cold]
     #[inline(never)]
@@ -242,9 +278,20 @@ impl Columns {
         {
             apart.columns_with_tensors();
         }
-        writer.sink.reserve(self.node.size())?;
+        if self.placed.is_none() {
+            writer.sink.reserve(self.node.size())?;
+        }
         head_of_group(writer, before, self.head, self.rows)?;
         emit::column(writer, &self.node, self.rows)?;
+        if let Some((placed, skipped)) = self.take_placed() {
+            let written = writer.sink.lend();
+            let skipped = skipped.and_then(|at| usize::try_from(at).ok());
+            let Some((before, behind)) = skipped.and_then(|at| written.split_at_checked(at)) else {
+                writer.sink.give_back(placed.undo())?;
+                return Err(inconsistent());
+            };
+            writer.sink.give_back(placed.join(before, behind))?;
+        }
         self.node.truncate(0);
         self.written += self.rows;
         self.rows = 0;
@@ -252,7 +299,60 @@ impl Columns {
         Ok(())
     }
 
+    /// Collects the largest column in the output from now on, if most bytes are in it. See [`place`].
+    #[cold]
+    #[inline(never)]
+    fn place_largest<O: Target>(&mut self, writer: &mut Writer<O>) {
+        let (rows, size) = (self.rows, self.node.size().max(1));
+        let Some(total) = self.total.filter(|_| writer.sink.holds_all()) else { return };
+        if self.placed.is_some() || writer.sink.apart().is_some() {
+            return;
+        }
+        let left = total.saturating_sub(self.written).clamp(rows, MAX_ROWS);
+        let then = left.min((MAX_BYTES * rows).div_ceil(size));
+        let Some(len) = self.node.largest().map(|largest| largest.len()) else { return };
+        let expected = len * then / rows.max(1);
+        if len < size / 2 || expected < place::MIN_BYTES {
+            return;
+        }
+        // Before the first group, the tag and the head of an array are written.
+        let heads = if self.head == Head::Unwritten {
+            mem::head_bytes(head::TAG, tag::COLUMNS).1 + 1
+        } else {
+            0
+        };
+        let gap = Prediction::of_largest(&mut self.node, rows, then, heads);
+        let mut output = writer.sink.lend();
+        self.placed = Some(output.len());
+        output.reserve(gap + expected + ROOM);
+        output.resize(output.len() + gap, 0);
+        if let Some(largest) = self.node.largest() {
+            largest.place(output);
+        }
+    }
+
+    fn take_placed(&mut self) -> Option<(Placed, Option<u64>)> {
+        let before = self.placed.take()?;
+        let (output, start, skipped) = self.node.largest()?.take_placed()?;
+        Some((Placed { output, before, start }, skipped))
+    }
+
+    /// If there was an error: gives back the output, if a column is collected in it.
+    fn checked<O: Target, T>(&mut self, writer: &mut Writer<O>, result: Result<T>) -> Result<T> {
+        if result.is_err()
+            && let Some((placed, _)) = self.take_placed()
+        {
+            writer.sink.give_back(placed.undo())?;
+        }
+        result
+    }
+
     pub fn finish<O: Target>(mut self, writer: &mut Writer<O>) -> Result<()> {
+        let result = self.end(writer);
+        self.checked(writer, result)
+    }
+
+    fn end<O: Target>(&mut self, writer: &mut Writer<O>) -> Result<()> {
         let left = self.total.map_or(0, |total| total.saturating_sub(self.written + self.rows));
         if left != 0 {
             return Err(Error::data(format!("{left} fewer elements than were announced")));

@@ -1,0 +1,259 @@
+//! The largest column of a group, collected where it stays.
+//!
+//! Columns are collected in pieces and copied to the output when their group ends. If most bytes belong to one
+//! column, such as one of embeddings, that column is collected in the output itself instead, behind a gap for
+//! all that is written before it. How large the gap must be is known only when the group ends. It is predicted
+//! from the first rows, as if all rows were like these. If that was wrong, the column is moved by the
+//! difference, which is still less work than a copy from other memory.
+
+use super::bytes::Bytes;
+use super::narrow::narrowed;
+use super::node::{Lengths, Node};
+use crate::mem;
+use crate::ser::pack::Kind;
+
+/// Smaller columns are not placed in the output.
+pub const MIN_BYTES: usize = 1 << 20;
+/// The length of the head of an array with fewer than 24 items, as all columns and row numbers have.
+const SHORT: usize = 1;
+/// The length of the tag of a typed array.
+const TYPED: usize = 2;
+
+impl Node {
+    /// The memory of the largest column whose bytes are written as they were collected.
+    pub fn largest(&mut self) -> Option<&mut Bytes> {
+        fn of<'a>(nodes: impl Iterator<Item = &'a mut Node>) -> Option<&'a mut Bytes> {
+            nodes.filter_map(Node::largest).max_by_key(|bytes| (bytes.is_placed(), bytes.len()))
+        }
+        match self {
+            Self::Strings(strings) => Some(&mut strings.bytes),
+            Self::Tensors(tensors) => Some(&mut tensors.bytes),
+            Self::List(list) => match &mut list.node {
+                Self::Misfit(node) => node.elements(),
+                node => node.elements(),
+            },
+            Self::Misfit(node) => node.largest(),
+            Self::Optional(optional) | Self::Present(optional) => optional.node.largest(),
+            Self::Tuple(tuple) => of(tuple.nodes.iter_mut()),
+            Self::Struct(columns) => of(columns.fields.iter_mut().map(|field| &mut field.node)),
+            _ => None,
+        }
+    }
+
+    /// The same in the elements of lists. Numbers outside of lists may be written in another order.
+    fn elements(&mut self) -> Option<&mut Bytes> {
+        match self {
+            Self::Numbers(numbers) => is_never_narrowed(numbers.kind).then_some(&mut numbers.bytes),
+            node => node.largest(),
+        }
+    }
+}
+
+fn is_never_narrowed(kind: Kind) -> bool {
+    matches!(kind, Kind::F32 | Kind::F64 | Kind::U8 | Kind::I8)
+}
+
+/// Predicts how many bytes are written before the payload of a column.
+pub struct Prediction {
+    /// Where the column's memory is.
+    of: *const Bytes,
+    /// How many rows were collected, and how many are expected.
+    now: usize,
+    then: usize,
+    size: usize,
+}
+
+impl Prediction {
+    /// How many bytes a group of `then` rows takes up to the payload of its largest column, if all rows are like
+    /// the `now` rows in `node`. Before them, `heads` bytes are written.
+    pub fn of_largest(node: &mut Node, now: usize, then: usize, heads: usize) -> usize {
+        let of = node.largest().map_or(std::ptr::null(), |bytes| std::ptr::from_ref(bytes));
+        let mut prediction = Self { of, now, then, size: heads };
+        prediction.head(then);
+        prediction.add(node);
+        prediction.size
+    }
+
+    /// Adds what is written for this column, up to the payload. Returns whether the payload comes in it.
+    /// `super::emit` writes what is counted here. The sizes of columns that are rare before a large one are
+    /// estimates.
+    fn add(&mut self, node: &Node) -> bool {
+        match node {
+            Node::Numbers(numbers) => {
+                let narrow = narrowed(numbers.kind, &numbers.bytes).map(|(_, bytes)| bytes);
+                self.size += TYPED;
+                narrow.is_none() && self.is_payload(&numbers.bytes)
+                    || self.bytes(narrow.as_ref().unwrap_or(&numbers.bytes).len())
+            }
+            Node::Strings(strings) => {
+                self.kind(if strings.is_text { "text" } else { "bytes" });
+                self.lengths(&strings.lengths);
+                self.is_payload(&strings.bytes) || self.bytes(strings.bytes.len())
+            }
+            Node::Tensors(tensors) => {
+                // The tag, the array, the shape and the tag of the typed array.
+                self.size += TYPED + SHORT + SHORT + TYPED;
+                self.head(self.scaled(tensors.rows));
+                tensors.meta.shape.iter().for_each(|&len| self.head(len));
+                self.is_payload(&tensors.bytes) || self.bytes(tensors.bytes.len())
+            }
+            Node::List(list) => {
+                self.kind("list");
+                self.lengths(&list.lengths);
+                self.add(&list.node)
+            }
+            Node::Bools(bits) => {
+                self.kind("bool");
+                self.bits(bits)
+            }
+            Node::Optional(optional) => {
+                self.kind("option");
+                self.bits(&optional.bits);
+                self.add(&optional.node)
+            }
+            Node::Tuple(tuple) => {
+                self.kind("tuple");
+                self.head(tuple.nodes.len());
+                tuple.nodes.iter().any(|node| self.add(node))
+            }
+            Node::Struct(columns) => {
+                self.head(columns.fields.len());
+                columns.fields.iter().any(|field| {
+                    self.head(field.key.len());
+                    self.size += field.key.len();
+                    self.add(&field.node)
+                })
+            }
+            node => self.bytes(node.size()),
+        }
+    }
+
+    fn scaled(&self, count: usize) -> usize {
+        count.saturating_mul(self.then) / self.now.max(1)
+    }
+
+    /// The head of an item with this argument.
+    fn head(&mut self, argument: usize) {
+        self.size += mem::head_bytes(0, argument as u64).1;
+    }
+
+    fn kind(&mut self, name: &str) {
+        self.size += SHORT;
+        self.head(name.len());
+        self.size += name.len();
+    }
+
+    /// Whether this is the column. Then its head is the last that counts.
+    fn is_payload(&mut self, bytes: &Bytes) -> bool {
+        let is_it = std::ptr::eq(self.of, bytes);
+        if is_it {
+            self.head(self.scaled(bytes.len()));
+        }
+        is_it
+    }
+
+    /// A string that has `len` bytes now.
+    fn bytes(&mut self, len: usize) -> bool {
+        let len = self.scaled(len);
+        self.head(len);
+        self.size += len;
+        false
+    }
+
+    fn bits(&mut self, bits: &Bytes) -> bool {
+        let len = self.scaled(bits.len()).div_ceil(8);
+        self.head(len);
+        self.size += len;
+        false
+    }
+
+    fn lengths(&mut self, lengths: &Lengths) {
+        let first = lengths.iter().next().unwrap_or(0);
+        if lengths.iter().all(|len| len == first) {
+            return self.head(first as usize);
+        }
+        let narrow = narrowed(Kind::U32, &lengths.0).map(|(_, bytes)| bytes);
+        self.size += TYPED;
+        self.bytes(narrow.as_ref().unwrap_or(&lengths.0).len());
+    }
+}
+
+/// A part of the output, with a column at its end.
+pub struct Placed {
+    pub output: Vec<u8>,
+    /// The length of what was written before this group.
+    pub before: usize,
+    /// Where the column begins.
+    pub start: usize,
+}
+
+impl Placed {
+    /// Puts in what is written before the column and behind it.
+    pub fn join(self, before: &[u8], behind: &[u8]) -> Vec<u8> {
+        let Self { mut output, before: at, start } = self;
+        let (wanted, len) = (at + before.len(), output.len());
+        if wanted > start {
+            output.resize(len + (wanted - start), 0);
+        }
+        output.copy_within(start..len, wanted);
+        output.truncate(wanted + (len - start));
+        if let Some(gap) = output.get_mut(at..wanted) {
+            gap.copy_from_slice(before);
+        }
+        output.extend_from_slice(behind);
+        output
+    }
+
+    /// The output as it was before this group.
+    pub fn undo(mut self) -> Vec<u8> {
+        self.output.truncate(self.before);
+        self.output
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+    use crate::io::sink::{Memory, Sink};
+    use crate::options::EncodeOptions;
+    use crate::ser::columns::emit;
+    use crate::ser::columns::fill::At;
+    use crate::wire::head;
+    use crate::wire::writer::Writer;
+
+    fn node<T: Serialize>(row: &T, rows: usize) -> Node {
+        let mut node = Node::Empty;
+        for _ in 0..rows {
+            node.put(row, At { level: 0, options: &EncodeOptions::default() }).unwrap();
+        }
+        node
+    }
+
+    #[track_caller]
+    fn check<T: Serialize>(row: &T) {
+        for (now, then) in [(1, 1), (16, 16), (16, 23), (16, 24), (16, 5000), (17, 65536)] {
+            let mut many = node(row, then);
+            many.largest().unwrap().place(Vec::new());
+            let mut bytes = Vec::new();
+            let mut writer =
+                Writer::new(Sink::new(&mut bytes, Memory::growing()), EncodeOptions::default());
+            writer.sink.head(head::UNSIGNED, then as u64).unwrap();
+            emit::column(&mut writer, &many, then).unwrap();
+            let (.., written) = many.largest().unwrap().take_placed().unwrap();
+            let predicted = Prediction::of_largest(&mut node(row, now), now, then, 0);
+            assert_eq!(Some(predicted as u64), written, "{now} rows, then {then}");
+        }
+    }
+
+    #[test]
+    fn predicts_the_bytes_before_a_column_if_rows_are_alike() {
+        let floats = vec![1.5f32; 40];
+        check(&(1u64, "label", &floats));
+        check(&(70_000, (0.5, "label"), Some(true), &floats, "behind"));
+        check(&(Some(300u16), false, -1i8, "*".repeat(300), vec![1u8, 2], floats));
+        check(&(1i16, "text".repeat(30)));
+        check(&(vec![vec![1.0; 3]; 2], -300_000, vec![vec!["text"; 9]; 8]));
+    }
+}
