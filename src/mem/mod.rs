@@ -12,6 +12,7 @@ mod huge;
 mod lend;
 mod map;
 mod phantom;
+mod prefetch;
 mod raw_value;
 pub mod shared_bytes;
 mod stream;
@@ -28,6 +29,7 @@ pub use huge::{LARGE, prefer_large_pages};
 pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
 pub use phantom::phantom;
+pub use prefetch::prefetch;
 pub use raw_value::{RawValue, boxed_raw_value, raw_value};
 pub use stream::append_block;
 

@@ -70,10 +70,15 @@ impl<'de, R: Read<'de>> Reader<R> {
         item: TensorItem,
         part: Range<usize>,
     ) -> Result<(TensorMeta, Bytes<'de, 'static>)> {
-        if let Payload::Buffer { number, len } = item.payload
-            && self.lend_buffer(number)?.is_none()
-        {
-            return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+        if let Payload::Buffer { number, len } = item.payload {
+            let Some(bytes) = self.lend_buffer(number)? else {
+                return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+            };
+            // As in `payload_bytes`, but only the part may be copied.
+            let buffers = self.src.buffers();
+            let cost = buffers.map_or(0, |buffers| buffers.cost(number, part.len() as u64));
+            self.charge(cost)?;
+            return Ok((item.meta, Bytes::Borrowed(bytes.get(part).unwrap_or_default())));
         }
         let (meta, bytes) = self.payload_bytes(item)?;
         Ok((
