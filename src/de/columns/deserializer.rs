@@ -26,7 +26,9 @@ macro_rules! integers {
                     return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
                 }
                 // Most integers are written in fewer bytes than their type has.
-                if let Some(Ok(value)) = numbers.small_integer(self.row).map(<$type>::try_from) {
+                if size_of::<$type>() > 1
+                    && let Some(Ok(value)) = numbers.small_integer(self.row).map(<$type>::try_from)
+                {
                     return visitor.$visit(value);
                 }
             }
@@ -252,20 +254,17 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if let Kind::Structs(structs) = &mut self.column.kind {
-            let value = if structs.match_visitor::<V>(fields) {
-                let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
-                // The value is made where it is returned, because a copy of it would wait until it is written.
-                let mut value = visitor.visit_seq(&mut fields);
-                if value.is_err() || fields.left() > 0 {
-                    value = value.and_then(|value| Self::close(value, fields.left(), "a map"));
-                    value = value.map_err(|error| error.at(self.column.at));
-                }
-                return value;
-            } else {
-                Self::fields(structs, self.row, self.allowance, visitor)
-            };
-            return value.map_err(|error| error.at(self.column.at));
+        if let Kind::Structs(structs) = &mut self.column.kind
+            && structs.match_visitor::<V>(fields)
+        {
+            let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
+            // The value is made where it is returned, because a copy of it would wait until it is written.
+            let mut value = visitor.visit_seq(&mut fields);
+            if value.is_err() || fields.left() > 0 {
+                value = value.and_then(|value| Self::close(value, fields.left(), "a map"));
+                value = value.map_err(|error| error.at(self.column.at));
+            }
+            return value;
         }
         self.other_struct(name, fields, visitor)
     }

@@ -310,7 +310,7 @@ impl<'de> Row<'_, 'de> {
     }
 
     /// Reads the fields of a struct.
-    #[inline(always)]
+    #[inline]
     pub(super) fn fields<V: Visitor<'de>>(
         structs: &mut Structs<'de>,
         row: usize,

@@ -105,7 +105,7 @@ impl<'de> Column<'de> {
         match &mut self.kind {
             // Cuts were checked to be between characters.
             Kind::Texts(cuts, TextData::Borrowed(text)) => {
-                Some(text.get(cuts.range(row)).unwrap_or_default())
+                Some(text.get(cuts.range_here(row)).unwrap_or_default())
             }
             _ => None,
         }

@@ -165,6 +165,12 @@ impl<'de> Cuts<'de> {
     /// The content of a row. It is a call that takes and returns registers only.
     #[inline(never)]
     pub fn range(&mut self, row: usize) -> Range<usize> {
+        self.range_here(row)
+    }
+
+    /// Like [`range`](Self::range), for callers that are such calls themselves.
+    #[inline(always)]
+    pub fn range_here(&mut self, row: usize) -> Range<usize> {
         if self.row != row {
             self.move_to(row);
         }
