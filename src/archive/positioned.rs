@@ -4,7 +4,7 @@ use super::loaded::Loaded;
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::buffers::{Buffers, Contents, ReadBuffer, read_past};
+use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
 use crate::io::checksum::{Hasher, STEP};
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Seen, no_such, wrong_checksum};
@@ -32,7 +32,7 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     }
 }
 
-impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
+impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
     fn places(&self) -> &[(u64, u64)] {
         &self.loaded.header.layout.buffers
     }
@@ -44,7 +44,19 @@ impl<'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'_, S> {
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {
-        Contents::Read(self)
+        // A checksum is computed while its buffer is copied. Without checksums, a buffer in memory need not be copied.
+        let verifies = self.options.checksums && self.loaded.header.checked;
+        if verifies || self.source.contents().is_none() {
+            return Contents::Read(self);
+        }
+        Contents::Lent(self)
+    }
+}
+
+impl<'de, 'a: 'de, S: ReadAt + ?Sized> Lend<'de> for Positioned<'a, S> {
+    fn lend(&mut self, number: u64) -> Result<&'de [u8]> {
+        let (start, len) = self.loaded.buffer(number, self.options)?;
+        source::borrowed(self.source, start, source::in_memory(len, start)?)
     }
 }
 

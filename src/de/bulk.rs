@@ -19,18 +19,21 @@ use serde::forward_to_deserialize_any;
 use crate::dtype::DType;
 
 /// The types of serde's visitors for `Vec<u8>` and so on. `None` if none was found.
-struct Visitors([Option<TypeId>; 10]);
+struct Visitors {
+    numbers: [Option<TypeId>; 10],
+    bools: Option<TypeId>,
+}
 
 macro_rules! visitors {
     ($($dtype:ident $type:ty, $at:literal;)*) => {
         impl Visitors {
             fn learn() -> Self {
-                Self([$(visitor_of::<Vec<$type>>(),)*])
+                Self { numbers: [$(visitor_of::<Vec<$type>>(),)*], bools: visitor_of::<Vec<bool>>() }
             }
 
             fn of(&self, dtype: &DType) -> Option<TypeId> {
                 match dtype {
-                    $(DType::$dtype => self.0.get($at).copied().flatten(),)*
+                    $(DType::$dtype => self.numbers.get($at).copied().flatten(),)*
                     _ => None,
                 }
             }
@@ -55,9 +58,20 @@ visitors! {
 /// elements and does nothing else.
 #[inline]
 pub fn is_vec_of<'de, V: Visitor<'de>>(dtype: &DType) -> bool {
+    visitors().of(dtype) == Some(typeid::of::<V>())
+}
+
+/// Whether `V` is serde's visitor for a `Vec<bool>`.
+#[inline]
+pub fn is_vec_of_bools<'de, V: Visitor<'de>>() -> bool {
+    visitors().bools == Some(typeid::of::<V>())
+}
+
+#[inline]
+fn visitors() -> &'static Visitors {
     static VISITORS: OnceLock<Visitors> = OnceLock::new();
 
-    VISITORS.get_or_init(Visitors::learn).of(dtype) == Some(typeid::of::<V>())
+    VISITORS.get_or_init(Visitors::learn)
 }
 
 fn visitor_of<'de, T: Deserialize<'de>>() -> Option<TypeId> {
@@ -108,9 +122,10 @@ mod tests {
     #[test]
     fn learns_a_visitor_for_each_number_type() {
         let visitors = Visitors::learn();
-        for (at, id) in visitors.0.iter().enumerate() {
+        for (at, id) in visitors.numbers.iter().enumerate() {
             assert!(id.is_some(), "{at}");
-            assert!(!visitors.0[..at].contains(id), "{at}");
+            assert!(!visitors.numbers[..at].contains(id), "{at}");
         }
+        assert!(visitors.bools.is_some() && !visitors.numbers.contains(&visitors.bools));
     }
 }

@@ -49,19 +49,23 @@ impl<'de, R: Read<'de>> Reader<R> {
             Payload::Numbers(elements) => Bytes::Owned(elements.to_le_bytes()),
             Payload::Buffer { number, len } => match self.lend_buffer(number)? {
                 Some(bytes) => {
-                    // The caller may copy the borrowed bytes, so they are charged like a copy.
-                    // `Buffers::cost` does not charge for the first use of a buffer, since that many
-                    // bytes of input exist.
-                    let buffers = self.src.buffers();
-                    let cost = buffers.map_or(Ok(0), |buffers| buffers.cost(number, len as u64));
-                    let cost = cost.map_err(|error| error.at(self.offset()))?;
-                    self.charge(cost)?;
+                    // The caller may copy the borrowed bytes.
+                    self.charge_copy(number, len)?;
                     Bytes::Borrowed(bytes)
                 }
                 None => Bytes::Owned(self.fill_buffer::<u8>(number, len)?),
             },
         };
         Ok((item.meta, bytes))
+    }
+
+    /// Charges for a copy of `len` bytes of a buffer. The first copy of a buffer may be free, since that many bytes of
+    /// input exist.
+    fn charge_copy(&mut self, number: u64, len: usize) -> Result<()> {
+        let at = self.offset();
+        let Some(buffers) = self.src.buffers() else { return Ok(()) };
+        let cost = buffers.cost(number, len as u64).map_err(|error| error.at(at))?;
+        self.charge(cost)
     }
 
     /// Part of the payload as little-endian bytes, borrowed from the input if possible. The caller must call
@@ -71,10 +75,13 @@ impl<'de, R: Read<'de>> Reader<R> {
         item: TensorItem,
         part: Range<usize>,
     ) -> Result<(TensorMeta, Bytes<'de, 'static>)> {
-        if let Payload::Buffer { number, len } = item.payload
-            && self.lend_buffer(number)?.is_none()
-        {
-            return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+        if let Payload::Buffer { number, len } = item.payload {
+            let Some(bytes) = self.lend_buffer(number)? else {
+                return Ok((item.meta, Bytes::Owned(self.fill_part::<u8>(number, len, part)?)));
+            };
+            // As in `payload_bytes`, but only the part may be copied.
+            self.charge_copy(number, part.len())?;
+            return Ok((item.meta, Bytes::Borrowed(bytes.get(part).unwrap_or_default())));
         }
         let (meta, bytes) = self.payload_bytes(item)?;
         Ok((
@@ -178,9 +185,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         let at = self.offset();
         let size = size_of::<A>();
         let taken = part.len();
-        let Some(buffers) = self.src.buffers() else { return Ok(Vec::new()) };
-        let cost = buffers.cost(number, taken as u64).map_err(|error| error.at(at))?;
-        self.charge(cost)?;
+        self.charge_copy(number, taken)?;
         if !taken.is_multiple_of(size) {
             return Err(partial(taken).at(at));
         }

@@ -375,8 +375,14 @@ class Resolver:
             taken = self._taken[number] = self.buffers.payload(number, self.owned)
         elif self.owned and copy:
             self._repeated += taken.nbytes
-            if self._repeated > self.limits.max_alloc:
-                raise Fault(Limit, f"copies of buffers need more than the limit of {self.limits.max_alloc} bytes")
+            # What a header announces need not be there, so that only buffers count that were read.
+            limit = self.limits.repeated(sum(payload.nbytes for payload in self._taken.values()))
+            if self._repeated > limit:
+                raise Fault(
+                    Limit,
+                    "several references lead to the same buffer, and their copies take more than "
+                    f"{limit} bytes; Limits(max_alloc=...) sets another limit",
+                )
             taken = taken.copy()
         return taken
 

@@ -9,6 +9,8 @@ from .errors import Unsupported
 MAX_DEPTH = 1000
 MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 
+DEFAULT_ALLOC = 16 << 30
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -22,12 +24,19 @@ class Limits:
     #: The most dimensions of a tensor.
     max_rank: int = 64
     #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
-    #: further copies of a tensor that is referred to several times.
-    max_alloc: int = 16 << 30
+    #: further copies of a tensor that is referred to several times. With the default, such copies may take at most
+    #: 64 MiB and 64 times the length of the buffers.
+    max_alloc: int = DEFAULT_ALLOC
 
     def __post_init__(self) -> None:
         if self.max_depth > MAX_DEPTH:
             raise Unsupported(f"expected max_depth of at most {MAX_DEPTH}, found {self.max_depth}")
+
+    def repeated(self, length: int) -> int:
+        """How many bytes further copies of buffers may take, if the buffers have `length` bytes."""
+        if self.max_alloc != DEFAULT_ALLOC:
+            return self.max_alloc
+        return min(self.max_alloc, (64 << 20) + 64 * length)
 
 
 DEFAULT_LIMITS = Limits()

@@ -121,7 +121,7 @@ impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
         let Some(field) = self.fields.next() else { return Ok(None) };
         match seed.deserialize(Row::new(&mut field.column, self.row, self.allowance)) {
             Ok(value) => Ok(Some(value)),
-            Err(error) => Err(error.at(field.column.at).in_field(&*field.name)),
+            Err(error) => Err(in_field(error, field)),
         }
     }
 
@@ -129,6 +129,13 @@ impl<'de> de::SeqAccess<'de> for &mut InOrder<'_, 'de> {
     fn size_hint(&self) -> Option<usize> {
         Some(self.fields.len())
     }
+}
+
+/// Adds the field to an error. This is a call of its own, so that little code is inlined for each field.
+#[cold]
+#[inline(never)]
+fn in_field(error: Error, field: &Field<'_>) -> Error {
+    error.at(field.column.at).in_field(&*field.name)
 }
 
 /// The fields of a row of structs.
@@ -174,7 +181,7 @@ impl<'de> de::MapAccess<'de> for &mut Fields<'_, 'de> {
         let row = field.inner(self.row);
         match seed.deserialize(Row::new(&mut field.column, row, self.allowance)) {
             Ok(value) => Ok(value),
-            Err(error) => Err(error.at(field.column.at).in_field(&*field.name)),
+            Err(error) => Err(in_field(error, field)),
         }
     }
 

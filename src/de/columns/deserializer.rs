@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::{Content, InOrder, Key, Variant, variant_of};
-use super::row::{Row, or_item, visit_text, with_integers};
+use super::row::{Row, or_item, with_integers};
 use super::with_item;
 use crate::de::access::UnitVariant;
 use crate::error::{Error, Result};
@@ -21,10 +21,16 @@ macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $kind:ident, $other:ident;)*) => {$(
         #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            if let Kind::Numbers(numbers) = &self.column.kind
-                && numbers.kind == NumberType::$kind
-            {
-                return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
+            if let Kind::Numbers(numbers) = &self.column.kind {
+                if numbers.kind == NumberType::$kind {
+                    return visitor.$visit(<$type>::from_le_bytes(numbers.word(self.row)));
+                }
+                // Most integers are written in fewer bytes than their type has.
+                if size_of::<$type>() > 1
+                    && let Some(Ok(value)) = numbers.small_integer(self.row).map(<$type>::try_from)
+                {
+                    return visitor.$visit(value);
+                }
             }
             self.$other(visitor)
         }
@@ -127,13 +133,13 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
 
     #[inline(always)]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match &mut self.column.kind {
-            Kind::Texts(cuts, texts) => visit_text(cuts, texts, self.row, visitor),
-            _ => self.other_str(visitor),
+        match self.column.borrowed_text(self.row) {
+            Some(text) => visitor.visit_borrowed_str(text),
+            None => self.other_str(visitor),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.deserialize_str(visitor)
     }
@@ -209,12 +215,11 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        if let Kind::Lists(_) | Kind::Tuples(_) = &self.column.kind {
-            return self.seq(visitor);
-        }
-        self.other_seq(visitor)
+        let Kind::Lists(lists) = &mut self.column.kind else { return self.other_seq(visitor) };
+        let (cuts, elements) = &mut **lists;
+        Self::list(elements, cuts.range(self.row), self.allowance, self.column.at, visitor)
     }
 
     #[inline]
@@ -249,15 +254,17 @@ impl<'de> de::Deserializer<'de> for Row<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if let Kind::Structs(structs) = &mut self.column.kind {
-            let value = if structs.match_visitor::<V>(fields) {
-                let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
-                let value = visitor.visit_seq(&mut fields);
-                value.and_then(|value| Self::close(value, fields.left(), "a map"))
-            } else {
-                Self::fields(structs, self.row, self.allowance, visitor)
-            };
-            return value.map_err(|error| error.at(self.column.at));
+        if let Kind::Structs(structs) = &mut self.column.kind
+            && structs.match_visitor::<V>(fields)
+        {
+            let mut fields = InOrder::new(&mut structs.fields, self.row, self.allowance);
+            // The value is made where it is returned, because a copy of it would wait until it is written.
+            let mut value = visitor.visit_seq(&mut fields);
+            if value.is_err() || fields.left() > 0 {
+                value = value.and_then(|value| Self::close(value, fields.left(), "a map"));
+                value = value.map_err(|error| error.at(self.column.at));
+            }
+            return value;
         }
         self.other_struct(name, fields, visitor)
     }

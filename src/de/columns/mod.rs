@@ -8,6 +8,7 @@ mod packed;
 mod place;
 mod row;
 mod tensors;
+mod vectors;
 
 use std::ops::Range;
 

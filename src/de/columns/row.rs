@@ -2,15 +2,15 @@
 //! options or items, and convert numbers.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::de::{self, Unexpected, Visitor};
 
 use super::access::{Entries, Fields, ListItems, OneEntry, TupleItems, variant_of};
+use super::vectors::vec_of_rows;
 use super::with_item;
-use crate::de::bulk;
 use crate::de::items::visit_bytes;
 use crate::dtype::DType;
-use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::serde_model::{Narrowing, invalid, visit_numbers, wrong_number};
 use crate::wire::columns::{Allowance, Column, Cuts, Kind, Structs, TextData};
@@ -44,16 +44,11 @@ impl<'c, 'de> Row<'c, 'de> {
 
     /// The row that an optional value holds. If it holds none, the row of the column of options.
     #[inline(always)]
-    pub(super) fn inner(self) -> Self {
-        if matches!(self.column.kind, Kind::Optional(_)) { self.inner_of_some() } else { self }
-    }
-
-    fn inner_of_some(self) -> Self {
-        let Self { mut column, mut row, allowance, somes } = self;
-        while let Some(inner) = column.some(row) {
-            (column, row) = (column.inside(), inner);
+    pub(super) fn inner(mut self) -> Self {
+        while let Some(inner) = self.column.some(self.row) {
+            (self.column, self.row) = (self.column.inside(), inner);
         }
-        Self { column, row, allowance, somes }
+        self
     }
 
     /// An error for a row of a kind that the visitor does not expect.
@@ -102,19 +97,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let result = match &mut column.kind {
             Kind::Lists(lists) => {
                 let (cuts, column) = &mut **lists;
-                let range = cuts.range(row);
-                if let Kind::Numbers(numbers) = &column.kind
-                    && bulk::is_vec_of::<V>(&numbers.kind.dtype())
-                    && let Some(bytes) = numbers.run(range.start, range.len())
-                {
-                    allowance.charge(bytes.as_slice().len() as u64)?;
-                    let made = Elements::copied_from_le(&numbers.kind.dtype(), bytes.as_slice())?;
-                    let made = made.into_vec_as();
-                    return made.ok_or_else(|| Error::data("expected a vector of numbers").at(at));
-                }
-                let mut elements = ListItems::new(column, range, allowance);
-                let value = visitor.visit_seq(&mut elements);
-                value.and_then(|value| Self::close(value, elements.left(), "an array"))
+                return Self::list(column, cuts.range(row), allowance, at, visitor);
             }
             Kind::Tuples(columns) => {
                 let mut items = TupleItems::new(columns, row, allowance);
@@ -124,6 +107,38 @@ impl<'c, 'de> Row<'c, 'de> {
             _ => return Err(Self { column, row, allowance, somes: 0 }.wrong(&visitor)),
         };
         result.map_err(|error| error.at(at))
+    }
+
+    /// Reads a row of a column of lists, which starts at `at`: these rows of the column of their elements.
+    #[inline(always)]
+    pub(super) fn list<V: Visitor<'de>>(
+        column: &mut Column<'de>,
+        rows: Range<usize>,
+        allowance: &Allowance,
+        at: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
+        match vec_of_rows::<V>(column, rows.clone(), allowance) {
+            Some(Ok(vec)) => Ok(vec),
+            Some(Err(error)) => Err(error.at(at)),
+            None => Self::elements(column, rows, allowance, at, visitor),
+        }
+    }
+
+    fn elements<V: Visitor<'de>>(
+        column: &mut Column<'de>,
+        rows: Range<usize>,
+        allowance: &Allowance,
+        at: u64,
+        visitor: V,
+    ) -> Result<V::Value> {
+        let mut elements = ListItems::new(column, rows, allowance);
+        let mut value = visitor.visit_seq(&mut elements);
+        if value.is_err() || elements.left() > 0 {
+            value = value.and_then(|value| Self::close(value, elements.left(), "an array"));
+            value = value.map_err(|error| error.at(at));
+        }
+        value
     }
 
     /// Reads a row that is a map.
@@ -181,7 +196,7 @@ fn more(left: usize, what: &str) -> Error {
 }
 
 #[inline]
-pub(super) fn visit_text<'de, V: Visitor<'de>>(
+fn visit_text<'de, V: Visitor<'de>>(
     cuts: &mut Cuts<'de>,
     texts: &TextData<'de>,
     row: usize,
@@ -295,7 +310,7 @@ impl<'de> Row<'_, 'de> {
     }
 
     /// Reads the fields of a struct.
-    #[inline(always)]
+    #[inline]
     pub(super) fn fields<V: Visitor<'de>>(
         structs: &mut Structs<'de>,
         row: usize,

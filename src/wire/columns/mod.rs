@@ -67,7 +67,7 @@ pub struct Maps<'de> {
     pub values: Column<'de>,
 }
 
-impl Column<'_> {
+impl<'de> Column<'de> {
     /// What a row is called in error messages. The names are those of items: see
     /// [`head::name`](super::head::name).
     pub fn name(&self) -> &'static str {
@@ -96,6 +96,19 @@ impl Column<'_> {
             },
             Kind::Items(items) => items.reads_as_none(row),
             _ => false,
+        }
+    }
+
+    /// The text of a row, if these are texts that borrow from the input. It is a call that takes and returns registers
+    /// only. So little code is inlined for each field of a struct.
+    #[inline(never)]
+    pub fn borrowed_text(&mut self, row: usize) -> Option<&'de str> {
+        match &mut self.kind {
+            // Cuts were checked to be between characters.
+            Kind::Texts(cuts, TextData::Borrowed(text)) => {
+                Some(text.get(cuts.range_here(row)).unwrap_or_default())
+            }
+            _ => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Columns of numbers.
 
+use std::ops::Range;
+
 use super::Data;
 use crate::dtype::DType;
 use crate::io::source::Bytes;
@@ -91,6 +93,18 @@ impl<'de> Numbers<'de> {
         Some(self.data.part(from..from + rows * size))
     }
 
+    /// The bytes of several rows, if the numbers have this type and there is nothing in between. They are about to be
+    /// copied, and so those of later rows will be.
+    #[inline(never)]
+    pub fn next_run(&self, kind: NumberType, rows: Range<usize>) -> Option<&[u8]> {
+        let size = kind.size();
+        if self.kind != kind || self.stride != size {
+            return None;
+        }
+        let run = self.start + rows.start * size..self.start + rows.end * size;
+        Some(self.data.next_part(run))
+    }
+
     /// The distance from row to row in bytes.
     pub fn stride(&self) -> usize {
         self.stride
@@ -109,6 +123,12 @@ impl<'de> Numbers<'de> {
     /// `len` bytes of the data.
     pub fn data_at(&self, start: usize, len: usize) -> Bytes<'de, '_> {
         self.data.part(start..start + len)
+    }
+
+    /// Like [`integer`](Self::integer), as a call: it takes and returns registers only.
+    #[inline(never)]
+    pub fn small_integer(&self, row: usize) -> Option<i64> {
+        self.integer(row)
     }
 
     /// The number of a row as an integer, unless it is a float or does not fit.

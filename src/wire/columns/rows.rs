@@ -47,8 +47,11 @@ impl Bits<'_> {
             (byte & !(u8::MAX << (row % 8))).count_ones() as usize
         };
         let whole = bytes.get(first..last).unwrap_or_default();
-        let whole: usize = whole.iter().map(|byte| byte.count_ones() as usize).sum();
-        whole + before(rows.end) - before(rows.start)
+        // Eight bytes at once, as most of them are.
+        let (words, rest) = whole.as_chunks::<8>();
+        let words = words.iter().map(|word| u64::from_ne_bytes(*word).count_ones() as usize);
+        let rest = rest.iter().map(|byte| byte.count_ones() as usize);
+        words.sum::<usize>() + rest.sum::<usize>() + before(rows.end) - before(rows.start)
     }
 }
 
@@ -85,32 +88,55 @@ impl Lengths<'_> {
         }
     }
 
-    /// The sum of the lengths of `rows` rows. `None` if it is too large.
-    pub fn total(&self, rows: usize) -> Option<usize> {
-        match self {
-            Self::Same(len) => len.checked_mul(rows),
-            Self::Each(8, data) => (0..rows).try_fold(0usize, |sum, row| {
-                let len = u64::from_le_bytes(word(data.as_slice(), row));
-                sum.checked_add(usize::try_from(len).ok()?)
-            }),
-            // So many lengths of at most 4 bytes have a sum of at most 8 bytes, and are added without checks.
-            Self::Each(size, data) if u32::try_from(rows).is_ok() => {
-                let bytes = data.as_slice();
-                let bytes = bytes.get(..rows * size).unwrap_or(bytes);
-                let sum: u64 = match size {
-                    1 => bytes.iter().map(|&len| u64::from(len)).sum(),
-                    2 => words(bytes).map(|len| u64::from(u16::from_le_bytes(len))).sum(),
-                    _ => words(bytes).map(|len| u64::from(u32::from_le_bytes(len))).sum(),
-                };
-                usize::try_from(sum).ok()
+    /// The sum of the lengths of these rows. `None` if it is too large.
+    pub fn sum(&self, rows: Range<usize>) -> Option<usize> {
+        let (size, data) = match self {
+            Self::Same(len) => return len.checked_mul(rows.len()),
+            Self::Each(size, data) => (*size, data),
+        };
+        let bytes = data.as_slice().get(rows.start * size..rows.end * size).unwrap_or_default();
+        match size {
+            1 => sum_of_bytes(bytes),
+            2 => sum_of_pairs(bytes.as_chunks().0),
+            4 => sum_of_fours(bytes.as_chunks().0),
+            _ => {
+                let mut lens = bytes.as_chunks().0.iter().map(|len| u64::from_le_bytes(*len));
+                let sum = lens.try_fold(0, u64::checked_add);
+                sum.and_then(|sum| usize::try_from(sum).ok())
             }
-            Self::Each(..) => (0..rows).try_fold(0usize, |sum, row| sum.checked_add(self.get(row))),
         }
     }
 }
 
-fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
-    bytes.as_chunks().0.iter().copied()
+/// Adds pieces of bytes whose sum fits in 16 bits, so that the processor adds eight of them at once.
+fn sum_of_bytes(bytes: &[u8]) -> Option<usize> {
+    let sum = |piece: &[u8]| piece.iter().map(|&len| u16::from(len)).sum::<u16>();
+    bytes.chunks(256).try_fold(0usize, |all, piece| all.checked_add(sum(piece).into()))
+}
+
+/// Like [`sum_of_bytes`], for lengths of two bytes.
+fn sum_of_pairs(lens: &[[u8; 2]]) -> Option<usize> {
+    let sum = |piece: &[[u8; 2]]| {
+        piece.iter().map(|len| u32::from(u16::from_le_bytes(*len))).sum::<u32>()
+    };
+    let mut pieces = lens.chunks(1 << 12);
+    pieces.try_fold(0usize, |all, piece| all.checked_add(usize::try_from(sum(piece)).ok()?))
+}
+
+/// Like [`sum_of_bytes`], for lengths of four bytes.
+fn sum_of_fours(lens: &[[u8; 4]]) -> Option<usize> {
+    let sum = |piece: &[[u8; 4]]| {
+        piece.iter().map(|len| u64::from(u32::from_le_bytes(*len))).sum::<u64>()
+    };
+    let mut pieces = lens.chunks(1 << 12);
+    pieces.try_fold(0usize, |all, piece| all.checked_add(usize::try_from(sum(piece)).ok()?))
+}
+
+/// How many of these bytes are `code`. They are counted in pieces whose count fits in a byte, so that the processor
+/// compares and counts 16 of them at once.
+fn count_of(code: u8, bytes: &[u8]) -> usize {
+    let count = |piece: &[u8]| piece.iter().map(|&other| u8::from(other == code)).sum::<u8>();
+    bytes.chunks(240).map(|piece| usize::from(count(piece))).sum()
 }
 
 #[inline(always)]
@@ -136,9 +162,15 @@ impl<'de> Cuts<'de> {
         &self.lengths
     }
 
-    /// The content of a row.
-    #[inline(always)]
+    /// The content of a row. It is a call that takes and returns registers only.
+    #[inline(never)]
     pub fn range(&mut self, row: usize) -> Range<usize> {
+        self.range_here(row)
+    }
+
+    /// Like [`range`](Self::range), for callers that are such calls themselves.
+    #[inline(always)]
+    pub fn range_here(&mut self, row: usize) -> Range<usize> {
         if self.row != row {
             self.move_to(row);
         }
@@ -250,9 +282,8 @@ impl<'de> Enum<'de> {
     pub fn count(&self, rows: Range<usize>) -> Result<Vec<usize>, usize> {
         if !self.wide && self.names.len() <= FEW_VARIANTS {
             let codes = self.codes.as_slice().get(rows.clone()).unwrap_or_default();
-            let count =
-                |code: u8| codes.iter().map(|&other| usize::from(other == code)).sum::<usize>();
-            let counts: Vec<usize> = (0..).zip(&self.names).map(|(code, _)| count(code)).collect();
+            let count = |(code, _)| count_of(code, codes);
+            let counts: Vec<usize> = (0..).zip(&self.names).map(count).collect();
             if counts.iter().sum::<usize>() == rows.len() {
                 return Ok(counts);
             }
@@ -373,5 +404,50 @@ impl<'de> Items<'de> {
     pub fn reads_as_none(&mut self, row: usize) -> bool {
         let (item, _) = self.at(row);
         encoded::reads_as_none(item.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(size: usize, lens: &[u64]) -> Lengths<'static> {
+        let bytes = lens.iter().flat_map(|len| len.to_le_bytes()[..size].to_vec()).collect();
+        Lengths::Each(size, Data::from(Bytes::Owned(bytes)))
+    }
+
+    #[test]
+    fn sums_are_the_sums_of_the_lengths() {
+        for size in [1, 2, 4, 8] {
+            let max = u64::MAX >> (64 - 8 * size.min(4));
+            // More than one piece, except under Miri, which takes minutes for it.
+            let count = if cfg!(miri) { 600 } else { 10_000 };
+            let lens: Vec<u64> = (0..count).map(|row| max - row % 5).collect();
+            let count = lens.len();
+            let all = lengths(size, &lens);
+            for rows in [0..0, 3..4, 0..257, 255..count - 1, 0..count] {
+                let sum: u64 = lens[rows.clone()].iter().sum();
+                assert_eq!(all.sum(rows.clone()), usize::try_from(sum).ok(), "{size} {rows:?}");
+            }
+        }
+        assert_eq!(lengths(8, &[u64::MAX, 1]).sum(0..2), None);
+        assert_eq!(Lengths::Same(usize::MAX).sum(0..2), None);
+    }
+
+    #[test]
+    fn counts_are_the_numbers_of_bits_and_codes() {
+        let bytes: Vec<u8> = (0..2_000u32).map(|at| (at * at / 7 % 3) as u8).collect();
+        for range in [0..0, 0..7, 5..1_000, 0..2_000] {
+            for code in 0..4 {
+                let count = bytes[range.clone()].iter().filter(|&&other| other == code).count();
+                assert_eq!(count_of(code, &bytes[range.clone()]), count, "{code} {range:?}");
+            }
+            let bits = Bits(Data::from(Bytes::Owned(bytes.clone())));
+            let rows = range.start * 8 + 3..range.end * 8;
+            let rows = if rows.is_empty() { 0..0 } else { rows };
+            let count = rows.clone().filter(|&row| bits.get(row)).count();
+            assert_eq!(bits.count(rows.clone()), count, "{rows:?}");
+        }
+        assert_eq!(count_of(1, &[1; 1_000]), 1_000);
     }
 }
