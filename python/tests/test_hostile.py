@@ -82,6 +82,12 @@ def test_copies_of_one_buffer_are_bounded(tmp_path):
     assert len(tenarc.load(tmp_path / "a")) == 100
     with tenarc.open(tmp_path / "a", limits=limits) as archive:
         assert len(archive.view()) == 100
+    # By default, 64 MiB and 64 times the buffer, as in Rust.
+    tenarc.save(tmp_path / "b", [array] * 131, dedup=True)
+    for read in (tenarc.load, lambda path: tenarc.Reader(path.open("rb")).load()):
+        with pytest.raises(tenarc.Limit, match="several references lead to the same buffer"):
+            read(tmp_path / "b")
+    assert len(tenarc.load(tmp_path / "b", limits=tenarc.Limits(max_alloc=1 << 30))) == 131
 
 
 def test_limits_are_the_callers():

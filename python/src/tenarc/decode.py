@@ -111,6 +111,8 @@ class Resolver:
         self.limits = limits
         self.columns = ColumnReader(self)
         self._taken: dict[int, Payload] = {}
+        # The bytes of the buffers that were read, and of their further copies.
+        self._read = 0
         self._repeated = 0
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
@@ -373,10 +375,11 @@ class Resolver:
         taken = self._taken.get(number)
         if taken is None:
             taken = self._taken[number] = self.buffers.payload(number, self.owned)
+            self._read += taken.nbytes
         elif self.owned and copy:
             self._repeated += taken.nbytes
             # What a header announces need not be there, so that only buffers count that were read.
-            limit = self.limits.repeated(sum(payload.nbytes for payload in self._taken.values()))
+            limit = self.limits.repeated(self._read)
             if self._repeated > limit:
                 raise Fault(
                     Limit,
