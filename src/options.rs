@@ -204,7 +204,8 @@ impl Limits {
     /// and so is each header.
     ///
     /// By default, such further copies may take at most 64 MiB and 64 times the length of the input, also if the input is
-    /// in memory. So a small file cannot fill the memory by many references to one tensor.
+    /// in memory. So a small file cannot fill the memory by many references to one tensor. Shared tensors
+    /// take no memory and are not bounded. Views are, because a value that is asked for as a view may be a copy.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);

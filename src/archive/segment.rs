@@ -500,7 +500,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             let (start, len) = self.loaded.buffer(number, self.options)?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
-        let (arena, seen) = (self.arena, Seen::new(self.options.limits));
+        // A view of an owned type is a copy.
+        let seen = match share {
+            Some(_) => Seen::uncopied(),
+            None => Seen::new(self.options.limits),
+        };
+        let arena = self.arena;
         let mut buffers = Lending { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }

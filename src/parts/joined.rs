@@ -240,8 +240,12 @@ impl<B: AsRef<[u8]>> Parts<B> {
     /// # Errors
     /// The same errors as [`view`](Self::view), and if there is no value at `path`.
     pub fn view_at<'a, T: Deserialize<'a>>(&'a self, path: &str) -> Result<T> {
+        self.decode(path, Loan::copied(self.info.options, Some(&self.arena)))
+    }
+
+    fn decode<'a, T: Deserialize<'a>>(&'a self, path: &str, loan: Loan<'a, '_>) -> Result<T> {
         let PartsInfo { metadata, parsed, options, .. } = &self.info;
-        decode(metadata, parsed, &self.buffers, path, None, Some(&self.arena), *options)
+        decode(metadata, parsed, &self.buffers, path, loan, *options)
     }
 
     /// Decodes the value. Each [`SharedTensor`](crate::tensor::SharedTensor) in it keeps a clone of its buffer.
@@ -259,9 +263,8 @@ impl<B: AsRef<[u8]>> Parts<B> {
             let buffer = usize::try_from(number).ok().and_then(|at| self.buffers.get(at))?;
             Some(SharedBytes::from_owner(buffer.clone()))
         };
-        let PartsInfo { metadata, parsed, options, .. } = &self.info;
-        let arena = Some(&self.arena);
-        decode(metadata, parsed, &self.buffers, "", Some(&share), arena, *options)
+        let (share, arena) = (Some(&share as _), Some(&self.arena));
+        self.decode("", Loan { share, arena, seen: Seen::uncopied() })
     }
 
     /// Makes the buffers shareable without copying them. Use this to call [`load_shared`](Self::load_shared) with
@@ -391,14 +394,27 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
     Ok(metadata)
 }
 
+/// How buffers are lent to the decoder: see [`Lending`].
+pub struct Loan<'a, 'h> {
+    pub share: Option<&'h dyn Fn(u64) -> Option<SharedBytes>>,
+    pub arena: Option<&'a Arena>,
+    pub seen: Seen,
+}
+
+impl<'a> Loan<'a, '_> {
+    /// For a value that may copy what it reads.
+    pub fn copied(options: DecodeOptions, arena: Option<&'a Arena>) -> Self {
+        Self { share: None, arena, seen: Seen::new(options.limits) }
+    }
+}
+
 /// Decodes the value at `path`. The buffers must have been checked against the metadata.
 pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
     metadata: &'a [u8],
     parsed: &Parsed,
     buffers: &'a [B],
     path: &str,
-    share: Option<&dyn Fn(u64) -> Option<SharedBytes>>,
-    arena: Option<&'a Arena>,
+    loan: Loan<'a, '_>,
     options: DecodeOptions,
 ) -> Result<T> {
     let header = &parsed.header;
@@ -412,8 +428,8 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         }
         Err(parsed.wrong(metadata, at, bytes, options.limits))
     };
-    let mut lending =
-        Lending { header, content: &content, share, arena, seen: Seen::new(options.limits) };
+    let Loan { share, arena, seen } = loan;
+    let mut lending = Lending { header, content: &content, share, arena, seen };
     let item = parsed.item(metadata);
     let found = locate(item, header, path, options.limits)?;
     let (Found::Item(range) | Found::InColumns(range, _)) = &found;

@@ -92,7 +92,7 @@ pub fn from_parts_with<'de, T: Deserialize<'de>, B: AsRef<[u8]>>(
     let parsed = Parsed::new(metadata, options.limits)?;
     parsed.check_references(metadata, options.limits)?;
     parsed.check(metadata, buffers.iter().map(AsRef::as_ref), options)?;
-    joined::decode(metadata, &parsed, buffers, "", None, None, options)
+    joined::decode(metadata, &parsed, buffers, "", joined::Loan::copied(options, None), options)
 }
 
 struct Copies {

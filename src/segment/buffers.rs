@@ -28,12 +28,19 @@ pub struct Seen {
     before: Vec<bool>,
     /// How many bytes buffers had that were read again.
     repeated: u64,
-    limits: Limits,
+    /// `None` if nothing is copied.
+    limits: Option<Limits>,
 }
 
 impl Seen {
+    /// For a value that may copy what it reads.
     pub fn new(limits: Limits) -> Self {
-        Self { before: Vec::new(), repeated: 0, limits }
+        Self { before: Vec::new(), repeated: 0, limits: Some(limits) }
+    }
+
+    /// For shared tensors, which take no memory for what they read again.
+    pub fn uncopied() -> Self {
+        Self { before: Vec::new(), repeated: 0, limits: None }
     }
 
     /// What it costs to read `len` bytes of a buffer. The input has `input` bytes so far.
@@ -50,8 +57,9 @@ impl Seen {
             return Ok(0);
         }
         self.repeated = self.repeated.saturating_add(len);
-        let limit = self.limits.repeated(input);
-        if self.repeated > limit {
+        if let Some(limit) = self.limits.map(|limits| limits.repeated(input))
+            && self.repeated > limit
+        {
             return Err(Error::limit(format!(
                 "several references lead to the same buffer, and their copies take more than {limit} bytes; \
                  Limits::with_max_alloc sets another limit"

@@ -184,6 +184,8 @@ fn copies_of_one_buffer_are_bounded_by_the_length_of_the_archive() {
     let options = DecodeOptions::default().with_limits(limits);
     let archive = Archive::new(&bytes[..]).unwrap().with_options(options);
     assert_eq!(archive.load::<Many>().unwrap().len(), 131);
+    let views: Vec<Tensor<ArrayView1<'_, u8>>> = archive.only().unwrap().view().unwrap();
+    assert_eq!(views.len(), 131);
     let mut stream = IArchive::with_options(&bytes[..], options).unwrap();
     assert_eq!(stream.load::<Many>().unwrap().len(), 131);
     // A tensor that is read for itself is copied once.
