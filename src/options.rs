@@ -2,14 +2,14 @@
 
 /// Which sequences of structs, tuples and enums are written as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Columns {
+pub(crate) enum ColumnChoice {
     None,
     All,
-    /// Those whose tensors are still listed by a path of their own, or as a column of many rows.
+    /// Only sequences whose tensors are all still listed, each alone or as part of a column.
     Listed,
 }
 
-impl Columns {
+impl ColumnChoice {
     pub(crate) fn all_if(on: bool) -> Self {
         if on { Self::All } else { Self::None }
     }
@@ -29,7 +29,7 @@ impl Columns {
 #[derive(Clone, Copy, Debug)]
 pub struct EncodeOptions {
     pub(crate) typed_arrays: bool,
-    pub(crate) columns: Columns,
+    pub(crate) columns: ColumnChoice,
     /// Whether the whole value is written as columns also if it has few elements, because it may be part of a table.
     pub(crate) tables: bool,
     pub(crate) max_depth: usize,
@@ -38,7 +38,7 @@ pub struct EncodeOptions {
 impl Default for EncodeOptions {
     fn default() -> Self {
         let max_depth = Limits::DEFAULT_DEPTH;
-        Self { typed_arrays: false, columns: Columns::None, tables: false, max_depth }
+        Self { typed_arrays: false, columns: ColumnChoice::None, tables: false, max_depth }
     }
 }
 
@@ -74,13 +74,13 @@ impl EncodeOptions {
     /// ```
     #[must_use]
     pub fn with_columns(mut self, on: bool) -> Self {
-        self.columns = Columns::all_if(on);
+        self.columns = ColumnChoice::all_if(on);
         self
     }
 
     /// The choice that [`with_columns`](Self::with_columns) sets to all or none.
     #[must_use]
-    pub(crate) fn with_choice_of_columns(mut self, columns: Columns) -> Self {
+    pub(crate) fn with_choice_of_columns(mut self, columns: ColumnChoice) -> Self {
         self.columns = columns;
         self
     }
@@ -203,8 +203,8 @@ impl Limits {
     /// file has that many bytes. Further copies of a tensor to which several fields refer are counted,
     /// and so is each header.
     ///
-    /// By default, such further copies may take at most 64 MiB and 64 times the length of the input, also if the input is
-    /// in memory. So a small file cannot fill the memory by many references to one tensor. Shared tensors
+    /// By default, such further copies may take at most 64 MiB plus 64 times the length of the input, also if the input is
+    /// in memory. On a stream, what was read so far counts as the input. So a small file cannot fill the memory by many references to one tensor. Shared tensors
     /// take no memory and are not bounded. Views are, because a value that is asked for as a view may be a copy.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
@@ -228,7 +228,7 @@ impl Limits {
         self.max_alloc
     }
 
-    /// How many bytes the copies of buffers may take to which several fields refer, all but the first copy of each. The
+    /// The most bytes that repeated copies of buffers may take. The first copy of each buffer does not count. The
     /// input has `input` bytes.
     pub(crate) fn repeated(&self, input: u64) -> u64 {
         const FACTOR: u64 = 64;

@@ -50,8 +50,8 @@ pub struct Outlined<'m> {
     pub kind: &'static str,
     /// The dtype and the shape of each row, if these are the same in all groups that have the column.
     pub tensor: Option<(DType, Vec<usize>)>,
-    /// The buffer, if it is in one group there, and the tensor is one whole buffer.
-    buffer: Option<u64>,
+    /// The buffer and its length, if the column is in one group, and its payload is one whole buffer.
+    buffer: Option<(u64, usize)>,
     /// In how many groups the column is.
     groups: usize,
     /// How many columns that are stored as tensors it consists of, in all groups.
@@ -77,7 +77,8 @@ impl Fields {
 struct Form {
     kind: &'static str,
     tensor: Option<(DType, Vec<usize>)>,
-    buffer: Option<u64>,
+    /// The buffer that it is, and its length.
+    buffer: Option<(u64, usize)>,
     /// How many columns that are stored as tensors it consists of.
     tensors: usize,
 }
@@ -168,9 +169,10 @@ impl<'m> Outline<'m> {
         column.tensor.as_ref().filter(|_| column.groups == self.filled)
     }
 
-    /// The number of the buffer that a column is, if it is one whole buffer.
-    pub fn buffer(&self, column: &Outlined<'_>) -> Option<u64> {
-        column.buffer.filter(|_| self.filled == 1)
+    /// The number of the buffer that a column is, if it is one whole buffer, with as many bytes as the tensor `meta`.
+    fn buffer(&self, column: &Outlined<'_>, meta: &TensorMeta) -> Option<u64> {
+        let (number, len) = column.buffer.filter(|_| self.filled == 1)?;
+        (meta.byte_len() == Some(len)).then_some(number)
     }
 
     /// Dtype, shape and order of a column as a tensor.
@@ -185,10 +187,11 @@ impl<'m> Outline<'m> {
     /// A column with what is known about it.
     pub fn whole(&self, number: usize) -> Whole {
         let column = self.columns.get(number);
+        let meta = column.and_then(|column| self.meta(column));
         Whole {
             names: self.names(number).into_iter().map(str::to_owned).collect(),
-            meta: column.and_then(|column| self.meta(column)),
-            buffer: column.and_then(|column| self.buffer(column)),
+            buffer: column.zip(meta.as_ref()).and_then(|(column, meta)| self.buffer(column, meta)),
+            meta,
         }
     }
 
@@ -416,7 +419,7 @@ impl<'m> Outline<'m> {
                     Kind::Bytes => return Ok(Form::other("rows")),
                 };
                 let buffer = match item.payload {
-                    Payload::Buffer { number, .. } => Some(number),
+                    Payload::Buffer { number, len } => Some((number, len)),
                     _ => None,
                 };
                 let tensors = usize::from(item.kind == Kind::Tensor);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::format;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
-use crate::options::Columns;
+use crate::options::ColumnChoice;
 use crate::tensor::TensorInfo;
 
 /// The user's function for [`SaveOptions::with_out_of_band`].
@@ -161,11 +161,11 @@ impl SaveOptions {
         self.sync
     }
 
-    pub(crate) fn columns(&self) -> Columns {
+    pub(crate) fn columns(&self) -> ColumnChoice {
         match self.columns {
-            Some(on) => Columns::all_if(on),
-            None if self.chooser.is_some() => Columns::None,
-            None => Columns::Listed,
+            Some(on) => ColumnChoice::all_if(on),
+            None if self.chooser.is_some() => ColumnChoice::None,
+            None => ColumnChoice::Listed,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::io::checksum::{self, Hasher, Identity};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
-use crate::options::{Columns, EncodeOptions, Limits};
+use crate::options::{ColumnChoice, EncodeOptions, Limits};
 use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target};
 use crate::wire::writer::Writer;
@@ -39,7 +39,7 @@ pub struct Plan {
     no_sequences: bool,
     /// The answers of the user's function, in the order in which it was called.
     answers: Vec<bool>,
-    columns: Columns,
+    columns: ColumnChoice,
     /// The paths of the sequences that are not written as columns, because their tensors would not be listed.
     rows: HashSet<String>,
 }
@@ -96,13 +96,13 @@ impl Plan {
                 continue;
             }
             result?;
-            if columns == Columns::Listed && tensors_in_columns {
+            if columns == ColumnChoice::Listed && tensors_in_columns {
                 let known = rows.len();
                 rows.extend(hidden(&metadata, &lengths)?);
                 if rows.len() > known {
                     layouts += 1;
                     if layouts > MAX_LAYOUTS {
-                        columns = Columns::None;
+                        columns = ColumnChoice::None;
                     }
                     mixed.clear();
                     continue;
@@ -185,7 +185,7 @@ fn unfinished() -> Error {
 fn walk<T: Serialize + ?Sized>(
     value: &T,
     expected: Option<&[u8]>,
-    columns: Columns,
+    columns: ColumnChoice,
     apart: &mut dyn Apart,
 ) -> (Vec<u8>, Result<()>) {
     const COMPARED: usize = 4 << 10;
@@ -374,7 +374,7 @@ impl<'a> Rows<'a> {
 /// The paths of the sequences that are columns in this metadata and whose tensors are not all listed.
 fn hidden(metadata: &[u8], lengths: &[u64]) -> Result<Vec<String>> {
     // The metadata comes from the encoder, which has checked the depth. Nothing is read into memory.
-    let limits = Limits::default().with_max_depth(usize::MAX);
+    let limits = Limits::default().with_max_depth(usize::MAX).with_max_rank(usize::MAX);
     let buffers: Vec<_> = lengths.iter().map(|&len| (0, len)).collect();
     path::hidden_in_columns(metadata, &buffers, limits)
 }

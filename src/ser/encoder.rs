@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::meta::TensorMeta;
+use crate::options::ColumnChoice;
 use crate::serde_model::{Capture, PutBlocks, blocks};
 use crate::value;
 use crate::wire::apart::{Apart, Target};
@@ -79,7 +80,7 @@ impl<O: Target> Writer<O> {
 
     /// Writes a value in which sequences of records are columns.
     fn with_columns<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let before = std::mem::replace(&mut self.options.columns, crate::options::Columns::All);
+        let before = std::mem::replace(&mut self.options.columns, ColumnChoice::All);
         let result = value.serialize(&mut *self);
         self.options.columns = before;
         result

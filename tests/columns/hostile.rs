@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tenarc::error::Category;
-use tenarc::{DynTensor, Tensor, Value};
+use tenarc::{Archive, DynTensor, Tensor, Value};
 use tenarc_test_support::alloc::{Counting, refusing_above};
-use tenarc_test_support::builder::{array, bytes, head, map, own, raw_text, tag, text, unsigned};
+use tenarc_test_support::builder::{
+    Seg, archive, array, bytes, head, map, numbers_ref, own, raw_text, tag, tensor_ref, text,
+    unsigned,
+};
 use tenarc_test_support::{everywhere, hex, refuse};
 
 use crate::build::{Style, Writer, columns, f32s, kind, null, one, tensor, texts, u8s, u16s, u64s};
@@ -559,5 +562,31 @@ fn every_flipped_bit_is_no_danger() {
             }
             damaged[at] = document[at];
         }
+    }
+}
+
+#[test]
+fn buffers_of_another_length_than_their_column() {
+    let list = |len: u64, number| kind("list", &[unsigned(len), numbers_ref("u8", number)]);
+    let cases: [(u64, Vec<u8>, &[u8]); 6] = [
+        (3, numbers_ref("f32", 0), &[1; 4]),
+        (3, numbers_ref("f32", 0), &[1; 16]),
+        (3, tensor_ref("u8", &[3, 2], 0), &[1; 7]),
+        (2, list(1 << 39, 0), &[1; 8]),
+        (2, list(1 << 62, 0), &[1; 8]),
+        (2, list(u64::MAX, 0), &[1; 8]),
+    ];
+    for (rows, column, buffer) in cases {
+        let metadata = map(&[("log", one(rows, map(&[("x", column)])))]);
+        let bytes = archive(&Seg::new(metadata, &[buffer]));
+        let file = Archive::new(&bytes[..]).unwrap();
+        // Reading beyond the buffer would read what follows it in the file.
+        let errors = refusing_above(1 << 20, || {
+            let part = file.slice::<DynTensor>("log.x", (0..2,)).map(drop);
+            let column = file.slice::<DynTensor>("log.x", (.., 0..1)).map(drop);
+            let all = file.get::<Tensor<DynTensor>>("log.x").map(drop);
+            [part, column, all].map(|result| result.unwrap_err().to_string())
+        });
+        assert!(errors.iter().all(|error| error.contains("log.x")), "{errors:?}");
     }
 }

@@ -16,6 +16,20 @@ fn options() -> EncodeOptions {
     EncodeOptions::default().with_columns(true)
 }
 
+/// Rows of it do not fit into one column.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Either {
+    Number(u32),
+    Text(String),
+}
+
+impl Either {
+    fn of(row: u32) -> Self {
+        if row.is_multiple_of(2) { Self::Number(row) } else { Self::Text("*".repeat(150)) }
+    }
+}
+
 #[derive(Serialize)]
 struct Row<A, B, C> {
     before: A,
@@ -54,6 +68,10 @@ fn memory_gets_the_same_bytes_as_a_stream() {
     check(ROWS, |row| (row, floats(row), row));
     check(ROWS, |row| ("*".repeat(row as usize / 9), floats(row), row));
     check(ROWS, |row| ((row > 400).then_some(row), floats(row), row));
+    // beside another column of more than a MiB, of numbers or of items,
+    check(20_000, |row| ([f64::from(row); 16], "*".repeat(200), row));
+    check(20_000, |row| ("*".repeat(200), floats(row), [f64::from(row); 16]));
+    check(20_000, |row| (Either::of(row), "*".repeat(200), row));
     // or shorter.
     check(ROWS, |row| ("*".repeat((ROWS - row) as usize / 9), floats(row), row));
     check(ROWS, |row| (vec![1.0; if row < 20 { 100 } else { 0 }], floats(row), [row; 3]));

@@ -25,7 +25,7 @@ class Limits:
     max_rank: int = 64
     #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
     #: further copies of a tensor that is referred to several times. With the default, such copies may take at most
-    #: 64 MiB and 64 times the length of the buffers.
+    #: 64 MiB plus 64 times the length of the buffers that were read.
     max_alloc: int = DEFAULT_ALLOC
 
     def __post_init__(self) -> None:

@@ -191,19 +191,24 @@ impl<'de> ColumnOfGroups<'de> {
     fn tensors_of(&self, rows: &[&Value]) -> Result<Option<Tensors<'de>>> {
         let Some((Value::Tensor(first), _)) = rows.split_first() else { return Ok(None) };
         let meta = first.meta();
+        // For a dtype of unknown width, the shape does not say how long a row is.
+        let len = first.le_bytes().len();
         let mut data = Vec::new();
         for row in rows {
             match row {
-                Value::Tensor(tensor) if meta.order == Order::C && tensor.meta() == meta => {
-                    let bytes = tensor.le_bytes();
-                    self.allowance.charge(bytes.len() as u64)?;
-                    data.extend_from_slice(&bytes);
+                Value::Tensor(tensor)
+                    if meta.order == Order::C
+                        && tensor.meta() == meta
+                        && tensor.le_bytes().len() == len =>
+                {
+                    self.allowance.charge(len as u64)?;
+                    data.extend_from_slice(&tensor.le_bytes());
                 }
                 _ => return Ok(None),
             }
         }
         let TensorMeta { dtype, shape, .. } = meta;
-        let (len, data) = (first.le_bytes().len(), Data::Owned(Rc::new(data)));
+        let data = Data::Owned(Rc::new(data));
         Ok(Some(Tensors { dtype, shape, len, data, shared: None }))
     }
 

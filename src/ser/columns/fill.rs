@@ -204,7 +204,8 @@ fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
 impl Items {
     fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
         let sink = Sink::new(&mut self.bytes, Memory::growing());
-        value.serialize(&mut Writer::new(sink, *options))?;
+        // What begins an item is not the whole value.
+        value.serialize(&mut Writer::new(sink, options.with_tables(false)))?;
         self.ends.push(self.bytes.len());
         Ok(())
     }

@@ -24,7 +24,7 @@ use self::place::{Placed, Prediction};
 use crate::error::{Error, Result};
 use crate::io::sink::{Memory, Sink};
 use crate::mem;
-use crate::options::{Columns as Choice, EncodeOptions};
+use crate::options::{ColumnChoice, EncodeOptions};
 use crate::wire::apart::Target;
 use crate::wire::writer::Writer;
 use crate::wire::{head, tag};
@@ -46,7 +46,7 @@ const PLACE_AT: usize = 16;
 /// Room for the heads of a group, and for what [`Fixed`] needs behind its rows.
 const ROOM: usize = 1 << 10;
 /// If the tensors of columns must be listed, fewer rows with tensors are written as rows, unless they are the whole
-/// value.
+/// value. So is an unknown number of rows.
 const FEW_ROWS: usize = 256;
 /// Longer tensors are not copied into columns.
 const SMALL_TENSOR: usize = 16 << 10;
@@ -54,9 +54,9 @@ const SMALL_TENSOR: usize = 16 << 10;
 /// Whether a sequence of this length, which comes next, may be written as columns.
 #[inline(always)]
 pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
-    writer.options.columns != Choice::None
+    writer.options.columns != ColumnChoice::None
         && (len.is_none_or(|len| len >= MIN_ROWS) || len != Some(0) && is_table(writer))
-        && (writer.options.columns == Choice::All || is_chosen(writer))
+        && (writer.options.columns == ColumnChoice::All || is_chosen(writer))
 }
 
 #[inline(never)]
@@ -120,11 +120,10 @@ impl Columns {
         value: &T,
     ) -> Result<Option<Self>> {
         let result = self.node.put(value, At { level: 0, options: &self.options });
-        let is_short = self.options.columns == Choice::Listed
-            && self.total.is_some_and(|total| total < FEW_ROWS)
+        let may_be_short = self.options.columns == ColumnChoice::Listed
+            && self.total.is_none_or(|total| total < FEW_ROWS)
             && !is_table(writer);
-        let largest = if is_short { 0 } else { SMALL_TENSOR };
-        if self.node.has_tensor_over(largest) {
+        if self.node.has_tensor(|len| may_be_short || len > SMALL_TENSOR) {
             return Ok(None);
         }
         match result {
@@ -278,19 +277,12 @@ impl Columns {
         {
             apart.columns_with_tensors();
         }
-        if self.placed.is_none() {
+        if self.placed.is_some() {
+            self.end_placed(writer, before)?;
+        } else {
             writer.sink.reserve(self.node.size())?;
-        }
-        head_of_group(writer, before, self.head, self.rows)?;
-        emit::column(writer, &self.node, self.rows)?;
-        if let Some((placed, skipped)) = self.take_placed() {
-            let written = writer.sink.lend();
-            let skipped = skipped.and_then(|at| usize::try_from(at).ok());
-            let Some((before, behind)) = skipped.and_then(|at| written.split_at_checked(at)) else {
-                writer.sink.give_back(placed.undo())?;
-                return Err(inconsistent());
-            };
-            writer.sink.give_back(placed.join(before, behind))?;
+            head_of_group(writer, before, self.head, self.rows)?;
+            emit::column(writer, &self.node, self.rows)?;
         }
         self.node.truncate(0);
         self.written += self.rows;
@@ -323,12 +315,36 @@ impl Columns {
         };
         let gap = Prediction::of_largest(&mut self.node, rows, then, heads);
         let mut output = writer.sink.lend();
+        if output.try_reserve(gap + expected + ROOM).is_err() {
+            // The group may end up smaller than expected. If not, the error comes at its end.
+            let _ = writer.sink.give_back(output);
+            return;
+        }
         self.placed = Some(output.len());
-        output.reserve(gap + expected + ROOM);
         output.resize(output.len() + gap, 0);
         if let Some(largest) = self.node.largest() {
             largest.place(output);
         }
+    }
+
+    /// Writes the rows of a group one of whose columns is in the output already. The rest is written elsewhere, and
+    /// moved to its place.
+    fn end_placed<O: Target>(&mut self, writer: &mut Writer<O>, before: Head) -> Result<()> {
+        let mut rest = Writer::new(Sink::new(Vec::new(), Memory::growing()), writer.options);
+        rest.depth = writer.depth;
+        head_of_group(&mut rest, before, self.head, self.rows)?;
+        emit::column(&mut rest, &self.node, self.rows)?;
+        if before == Head::Unwritten {
+            writer.enter(2)?;
+        }
+        let (written, ..) = rest.sink.into_parts();
+        let Some((placed, skipped)) = self.take_placed() else { return Err(inconsistent()) };
+        let skipped = skipped.and_then(|at| usize::try_from(at).ok());
+        let Some((before, behind)) = skipped.and_then(|at| written.split_at_checked(at)) else {
+            writer.sink.give_back(placed.undo())?;
+            return Err(inconsistent());
+        };
+        writer.sink.give_back(placed.join(before, behind))
     }
 
     fn take_placed(&mut self) -> Option<(Placed, Option<u64>)> {

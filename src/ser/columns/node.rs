@@ -355,9 +355,9 @@ impl Node {
         }
     }
 
-    /// Whether a tensor of more than `len` bytes came.
-    pub fn has_tensor_over(&self, len: usize) -> bool {
-        self.any(&|node| matches!(node, Self::Tensors(tensors) if tensors.len > len))
+    /// Whether there are tensors whose length in bytes `is` holds for.
+    pub fn has_tensor(&self, is: impl Fn(usize) -> bool) -> bool {
+        self.any(&|node| matches!(node, Self::Tensors(tensors) if is(tensors.len)))
     }
 
     /// Whether there are tensors, or items in which tensors may be.

@@ -9,7 +9,7 @@ use crate::mem;
 /// Parts that are shorter than this are not worth the instructions.
 const MIN_PREFETCH: usize = 256;
 
-/// How far before they are used bytes are loaded into the cache.
+/// How many bytes ahead of the current row the cache is filled.
 const AHEAD: usize = 4096;
 
 /// The bytes of a payload, which several columns may share.

@@ -99,8 +99,8 @@ impl<'de> Column<'de> {
         }
     }
 
-    /// The text of a row, if these are texts that borrow from the input. It is a call that takes and returns registers
-    /// only. So little code is inlined for each field of a struct.
+    /// The text of a row, if these are texts that borrow from the input. Not inlined: arguments and result fit
+    /// in registers, and each field of a struct takes little code.
     #[inline(never)]
     pub fn borrowed_text(&mut self, row: usize) -> Option<&'de str> {
         match &mut self.kind {

@@ -125,7 +125,7 @@ impl<'de> Numbers<'de> {
         self.data.part(start..start + len)
     }
 
-    /// Like [`integer`](Self::integer), as a call: it takes and returns registers only.
+    /// Like [`integer`](Self::integer), but not inlined: arguments and result fit in registers.
     #[inline(never)]
     pub fn small_integer(&self, row: usize) -> Option<i64> {
         self.integer(row)

@@ -162,7 +162,7 @@ impl<'de> Cuts<'de> {
         &self.lengths
     }
 
-    /// The content of a row. It is a call that takes and returns registers only.
+    /// The content of a row. Not inlined: arguments and result fit in registers.
     #[inline(never)]
     pub fn range(&mut self, row: usize) -> Range<usize> {
         self.range_here(row)
