@@ -84,9 +84,11 @@ def test_copies_of_one_buffer_are_bounded(tmp_path):
         assert len(archive.view()) == 100
     # By default, 64 MiB and 64 times the buffer, as in Rust.
     tenarc.save(tmp_path / "b", [array] * 131, dedup=True)
-    for read in (tenarc.load, lambda path: tenarc.Reader(path.open("rb")).load()):
-        with pytest.raises(tenarc.Limit, match="several references lead to the same buffer"):
-            read(tmp_path / "b")
+    with pytest.raises(tenarc.Limit, match="several references lead to the same buffer"):
+        tenarc.load(tmp_path / "b")
+    stream = io.BytesIO((tmp_path / "b").read_bytes())
+    with pytest.raises(tenarc.Limit, match="several references lead to the same buffer"):
+        tenarc.Reader(stream).load()
     assert len(tenarc.load(tmp_path / "b", limits=tenarc.Limits(max_alloc=1 << 30))) == 131
 
 
