@@ -439,7 +439,7 @@ mod tests {
         let bytes: Vec<u8> = (0..2_000u32).map(|at| (at * at / 7 % 3) as u8).collect();
         for range in [0..0, 0..7, 5..1_000, 0..2_000] {
             for code in 0..4 {
-                let count = bytes[range.clone()].iter().filter(|&&other| other == code).count();
+                let count = range.clone().filter(|&at| bytes[at] == code).count();
                 assert_eq!(count_of(code, &bytes[range.clone()]), count, "{code} {range:?}");
             }
             let bits = Bits(Data::from(Bytes::Owned(bytes.clone())));
