@@ -39,6 +39,8 @@ use crate::wire::walk::{Event as Found, Walk};
 
 /// The tag for `Some` around a value that would otherwise be read as `None`, such as `Some(())`.
 pub const SOME: u64 = tag::SOME;
+/// The tag around a sequence that is stored as columns: an array of groups (`SPEC.md`, section 3.1).
+pub const COLUMNS: u64 = tag::COLUMNS;
 
 /// An item, or the end of an array or map.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,9 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Form, Item, Items, Key, Payload, SOME};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME};
 use tenarc::io::ReadAt;
-use tenarc::tensor::Deferred;
+use tenarc::tensor::{Deferred, TensorInfo};
 use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
@@ -71,7 +71,10 @@ impl<'a> Exported<'a> {
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { found, losses, .. } = walk;
+        let Walk { mut found, mut losses, .. } = walk;
+        for columns in std::mem::take(&mut found.columns) {
+            columns.add_to(segment, &mut found, &mut losses)?;
+        }
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
         let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
@@ -93,6 +96,16 @@ impl<'a> Exported<'a> {
             let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }
+        for Field { name, info, at } in found.fields {
+            once(&name, &(at..at))?;
+            let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
+            let (dtype, shape, order) = (info.dtype().clone(), info.shape().to_vec(), info.order());
+            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+                put(&segment.dyn_tensor(info.path())?.le_bytes())
+            };
+            let deferred = Deferred::from_blocks(dtype, &shape, order, read);
+            tensors.push((name, deferred.with_byte_len(len)));
+        }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
             once(&name, &range)?;
@@ -108,6 +121,69 @@ struct Found {
     tensors: Vec<(String, Payload, Range<usize>)>,
     texts: Vec<(String, Range<usize>)>,
     metadata: Option<Range<usize>>,
+    columns: Vec<Columns>,
+    fields: Vec<Field>,
+}
+
+/// A sequence that is stored as columns.
+struct Columns {
+    /// The path of the sequence, as a JSON Pointer, and as it is in names.
+    pointer: String,
+    name: String,
+    at: usize,
+}
+
+/// A column that is a tensor.
+struct Field {
+    name: String,
+    info: TensorInfo,
+    at: usize,
+}
+
+impl Columns {
+    /// Adds the columns that are tensors. The others are lost.
+    fn add_to<S: ReadAt + ?Sized>(
+        self,
+        segment: &Segment<'_, S>,
+        found: &mut Found,
+        losses: &mut Losses,
+    ) -> Result<()> {
+        let Self { pointer, name: sequence, at } = self;
+        let columns = segment.table(&pointer)?.columns()?;
+        if columns.is_empty() {
+            losses.add(&sequence, "its rows have no fields that are tensors: it is left out");
+        }
+        for column in columns {
+            // Its fields follow it.
+            if column.kind() == "structs" {
+                continue;
+            }
+            let below = column.path();
+            let steps: Vec<_> = match below.strip_prefix('/') {
+                Some(steps) => {
+                    let steps = steps.split('/');
+                    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+                }
+                None => below.split('.').map(str::to_owned).collect(),
+            };
+            let below = steps.join(".");
+            let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
+            if column.dtype().is_some() {
+                // The name is the path, unless it could mean something else.
+                let written = || {
+                    pointer.clone() + &steps.iter().map(|step| escaped(step)).collect::<String>()
+                };
+                let info = segment.info(&name).or_else(|_| segment.info(&written()))?;
+                found.fields.push(Field { name, info, at });
+            } else {
+                losses.add(
+                    &name,
+                    &format!("a column of {} is no tensor: it is left out", column.kind()),
+                );
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A walk over a value's items.
@@ -187,6 +263,14 @@ impl<'m> Walk<'m> {
                 }
                 Ok(())
             }
+            Event::Tag(COLUMNS) => {
+                let pointer = self.steps.iter().map(|step| escaped(step)).collect();
+                let name = self.name()?;
+                self.next()?;
+                self.items.leave()?;
+                self.found.columns.push(Columns { pointer, name, at: range.start });
+                Ok(())
+            }
             Event::Tag(tag) => {
                 if tag != SOME {
                     self.lose(&format!("tag {tag} around it is left out"));
@@ -262,6 +346,11 @@ impl<'m> Walk<'m> {
         }
         Ok(())
     }
+}
+
+/// A step of a JSON Pointer (RFC 6901, section 3).
+fn escaped(step: &str) -> String {
+    format!("/{}", step.replace('~', "~0").replace('/', "~1"))
 }
 
 /// What a leaf is, for those that are told of what is lost.

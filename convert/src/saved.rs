@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Item, Items};
+use tenarc::inspect::{COLUMNS, Event, Item, Items};
 use tenarc::io::ReadAt;
 use tenarc::value::Numbers;
 use tenarc::{DType, Error, Result, Value};
@@ -80,6 +80,8 @@ pub fn unpacked(numbers: &Numbers) -> Option<Vec<Value>> {
 pub enum Saved {
     /// Where it stands in the metadata.
     Leaf(Range<usize>),
+    /// A leaf of rows that are stored as columns.
+    Known(Value),
     Array(Vec<Saved>),
     Map(Vec<(Value, Saved)>),
     Tag(u64, Box<Saved>),
@@ -88,14 +90,30 @@ pub enum Saved {
 impl Saved {
     /// What a segment holds, without its tensors.
     pub fn of<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Self> {
-        Walk { items: segment.inspect()?, bytes: segment.metadata()? }.item()
+        let fetch = |range| segment.decode(range);
+        Walk { items: segment.inspect()?, bytes: segment.metadata()?, fetch: &fetch }.item()
+    }
+
+    /// A value that was read, for example the rows of columns.
+    fn known(value: Value) -> Self {
+        match value {
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::known).collect()),
+            Value::Map(entries) => {
+                let entries = entries.into_iter().map(|(key, value)| (key, Self::known(value)));
+                Self::Map(entries.collect())
+            }
+            Value::Tag(tag, inner) if !matches!(tag, BIGNUM | NEGATIVE_BIGNUM) => {
+                Self::Tag(tag, Box::new(Self::known(*inner)))
+            }
+            leaf => Self::Known(leaf),
+        }
     }
 }
 
 impl Tree for Saved {
     fn node(&self) -> Node<'_, Self> {
         match self {
-            Self::Leaf(_) => Node::Leaf,
+            Self::Leaf(_) | Self::Known(_) => Node::Leaf,
             Self::Array(items) => Node::Array(items),
             Self::Map(entries) => Node::Map(entries),
             Self::Tag(tag, inner) => Node::Tag(*tag, inner),
@@ -105,17 +123,19 @@ impl Tree for Saved {
     fn with_leaf<R>(&self, fetch: &Fetch<'_>, f: impl FnOnce(&Value) -> Result<R>) -> Result<R> {
         match self {
             Self::Leaf(range) => f(&fetch(range.clone())?),
+            Self::Known(value) => f(value),
             _ => f(&Value::Null),
         }
     }
 }
 
-struct Walk<'m> {
+struct Walk<'m, 'f> {
     items: Items<'m>,
     bytes: &'m [u8],
+    fetch: &'f Fetch<'f>,
 }
 
-impl<'m> Walk<'m> {
+impl<'m> Walk<'m, '_> {
     fn next(&mut self) -> Result<Item<'m>> {
         self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
     }
@@ -145,6 +165,12 @@ impl<'m> Walk<'m> {
                         key => entries.push((self.key(key.range)?, self.item()?)),
                     }
                 }
+            }
+            Event::Tag(COLUMNS) => {
+                // They are read as the rows that they stand for.
+                self.next()?;
+                let end = self.items.leave()?.range.end;
+                Ok(Saved::known((self.fetch)(item.range.start..end)?))
             }
             Event::Tag(tag) => Ok(Saved::Tag(tag, Box::new(self.item()?))),
             _ => Ok(Saved::Leaf(item.range)),

@@ -5,7 +5,7 @@ mod tests;
 
 use std::ops::Range;
 
-use tenarc::inspect::{self, Event, Item, Items};
+use tenarc::inspect::{self, COLUMNS, Event, Item, Items};
 use tenarc::tensor::Order;
 use tenarc::{DType, Value};
 
@@ -14,9 +14,6 @@ use crate::failure::{Failure, Result};
 
 /// Byte strings of at least this many bytes count as payloads: an archive stores them in buffers.
 const LARGE: usize = 2048;
-
-/// The tag of columns: section 3.1 of the specification.
-const COLUMNS: u64 = 0x5443_4f4c;
 
 /// Parses one item. `buffers` has the offset and length of each buffer that the item may refer to.
 ///

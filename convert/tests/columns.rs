@@ -1,0 +1,94 @@
+//! Sequences that an archive stores as columns become the rows that they stand for, or one tensor for each column.
+
+use ndarray::{Array1, Array2};
+use serde::Serialize;
+use tenarc::{Archive, OArchive, Tensor};
+use tenarc_convert::{json, safetensors};
+
+#[derive(Serialize)]
+struct Row {
+    id: u32,
+    label: String,
+    #[serde(rename = "a.b")]
+    dotted: f32,
+    inner: Inner,
+    score: Option<f64>,
+    embedding: Tensor<Array1<f32>>,
+}
+
+#[derive(Serialize)]
+struct Inner {
+    size: u16,
+}
+
+#[derive(Serialize)]
+struct Run {
+    name: String,
+    weight: Tensor<Array2<f32>>,
+    #[serde(rename = "a/log")]
+    log: Vec<Row>,
+    ids: Vec<(u8, u8)>,
+}
+
+fn row(id: u16) -> Row {
+    let number = f32::from(id);
+    Row {
+        id: id.into(),
+        label: format!("row {id}"),
+        dotted: number,
+        inner: Inner { size: id },
+        score: (id % 2 == 0).then_some(0.5),
+        embedding: Array1::from_elem(3, number).into(),
+    }
+}
+
+fn archive() -> Archive<Vec<u8>> {
+    let run = Run {
+        name: "run".into(),
+        weight: Array2::eye(2).into(),
+        log: (0..300).map(row).collect(),
+        ids: vec![(1, 2); 20],
+    };
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&run).unwrap();
+    Archive::new(out.finish().unwrap()).unwrap()
+}
+
+#[test]
+fn columns_are_tensors_in_safetensors() {
+    let archive = archive();
+    let segment = archive.only().unwrap();
+    let export = safetensors::Export::new(&segment).unwrap();
+    let losses = format!("{:?}", export.losses().listed());
+    for lost in ["name", "a/log.label", "a/log.score", "ids"] {
+        assert!(losses.contains(lost), "{lost} in {losses}");
+    }
+    assert!(!losses.contains("tag"), "{losses}");
+    let mut bytes = Vec::new();
+    let options = safetensors::Options::default().with_losses(true);
+    export.to_writer(&mut bytes, &options).unwrap();
+    let file = safetensors::SafeTensors::new(bytes).unwrap();
+    let names: Vec<_> = file.tensors().iter().map(|tensor| tensor.path().to_owned()).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let embeddings: Array2<f32> = file.tensor("a/log.embedding").unwrap();
+    assert_eq!((embeddings.dim(), embeddings[[299, 2]]), ((300, 3), 299.0));
+    let dotted: Array1<f32> = file.tensor("a/log.a.b").unwrap();
+    assert_eq!(dotted[7], 7.0);
+    let sizes: Array1<u16> = file.tensor("a/log.inner.size").unwrap();
+    assert_eq!(sizes[299], 299);
+}
+
+#[test]
+fn columns_are_rows_in_json() {
+    let archive = archive();
+    let mut out = Vec::new();
+    let options = json::Options::default().with_losses(true);
+    json::from_segment(&archive.only().unwrap(), &mut out, &options).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let rows = value["a/log"].as_array().unwrap();
+    assert_eq!(rows.len(), 300);
+    assert_eq!(rows[7]["label"], "row 7");
+    assert_eq!(rows[7]["inner"]["size"], 7);
+    assert!(rows[7]["score"].is_null());
+    assert_eq!(value["ids"][19], serde_json::json!([1, 2]));
+}
