@@ -178,7 +178,7 @@ impl Columns {
             } else {
                 losses.add(
                     &name,
-                    &format!("a column of {} is no tensor: it is left out", column.kind()),
+                    format!("a column of {} is no tensor: it is left out", column.kind()),
                 );
             }
         }
