@@ -20,6 +20,8 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 
+pub use crate::steps::{escape_step, unescape_step};
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;

@@ -4,6 +4,45 @@ use std::borrow::Cow;
 
 use crate::error::Error;
 
+/// Escapes a key for a JSON Pointer: `~` becomes `~0`, and `/` becomes `~1` (RFC 6901, section 3, and `SPEC.md`,
+/// section 5.10). A JSON Pointer has a slash before each step, which this does not add.
+///
+/// ```
+/// use tenarc::inspect::escape_step;
+///
+/// let bytes = tenarc::to_vec(&serde_json::json!({ "log": { "a/b.c": 7 } }))?;
+/// let path = format!("/log/{}", escape_step("a/b.c"));
+/// assert_eq!(path, "/log/a~1b.c");
+/// let range = tenarc::inspect::find(&bytes, &path, Default::default())?;
+/// assert_eq!(tenarc::from_slice::<u8>(&bytes[range])?, 7);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub fn escape_step(step: &str) -> Cow<'_, str> {
+    if step.contains(['~', '/']) {
+        // In this order, no tilde that was just written is escaped again.
+        step.replace('~', "~0").replace('/', "~1").into()
+    } else {
+        step.into()
+    }
+}
+
+/// The key that a step of a JSON Pointer stands for: the reverse of [`escape_step`] (RFC 6901, section 4).
+///
+/// ```
+/// use tenarc::inspect::unescape_step;
+///
+/// let keys: Vec<_> = "log/a~1b.c/~01".split('/').map(unescape_step).collect();
+/// assert_eq!(keys, ["log", "a/b.c", "~1"]);
+/// ```
+pub fn unescape_step(step: &str) -> Cow<'_, str> {
+    if step.contains('~') {
+        // In this order, `~01` becomes `~1`, as the RFC demands, and not a slash.
+        step.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        step.into()
+    }
+}
+
 /// The part of the path that is still to be followed.
 #[derive(Clone, Copy, Debug)]
 pub enum Steps<'a> {
@@ -51,12 +90,7 @@ impl<'a> Steps<'a> {
                 let rest = path.strip_prefix('/').unwrap_or(path);
                 let (step, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
                 let written = step.len();
-                let step = if step.contains('~') {
-                    step.replace("~1", "/").replace("~0", "~").into()
-                } else {
-                    step.into()
-                };
-                Next::Pointer { step, written, rest }
+                Next::Pointer { step: unescape_step(step), written, rest }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tenarc::archive::{Segment, Table};
-use tenarc::inspect::{Event, Items};
+use tenarc::inspect::{Event, Items, escape_step};
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor, Value};
 
@@ -262,7 +262,7 @@ fn joined(sequence: &str, column: &str) -> (String, String) {
     let steps = |path: &str| match path {
         "" => String::new(),
         path if path.starts_with('/') => path.to_owned(),
-        path => format!("/{}", path.replace('~', "~0").replace('/', "~1").replace('.', "/")),
+        path => format!("/{}", escape_step(path).replace('.', "/")),
     };
     let pointer = steps(sequence) + &steps(column);
     let dotted = match sequence {

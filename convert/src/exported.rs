@@ -7,7 +7,9 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::archive::Segment;
-use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME};
+use tenarc::inspect::{
+    COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, escape_step, unescape_step,
+};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, TensorInfo};
 use tenarc::{DynTensor, Error, Result, Tensor};
@@ -162,7 +164,7 @@ impl Columns {
             let steps: Vec<_> = match below.strip_prefix('/') {
                 Some(steps) => {
                     let steps = steps.split('/');
-                    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+                    steps.map(|step| unescape_step(step).into_owned()).collect()
                 }
                 None => below.split('.').map(str::to_owned).collect(),
             };
@@ -350,7 +352,7 @@ impl<'m> Walk<'m> {
 
 /// A step of a JSON Pointer (RFC 6901, section 3).
 fn escaped(step: &str) -> String {
-    format!("/{}", step.replace('~', "~0").replace('/', "~1"))
+    format!("/{}", escape_step(step))
 }
 
 /// What a leaf is, for those that are told of what is lost.

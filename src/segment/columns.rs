@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
 
 use super::header::Header;
-use super::spelling::escaped;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::buffers::Lengths;
@@ -16,7 +15,7 @@ use crate::io::source::Read;
 use crate::meta::{Order, TensorMeta};
 use crate::options::Limits;
 use crate::shape::Shape;
-use crate::steps::{Steps, leads_to_several};
+use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;
 use crate::wire::columns::Names;
 use crate::wire::head;
@@ -253,7 +252,7 @@ impl<'m> Outline<'m> {
     pub fn path(&self, number: usize) -> String {
         let names = self.names(number);
         if self.is_ambiguous(number) {
-            return names.iter().flat_map(|name| ["/".into(), escaped(name)]).collect();
+            return names.iter().flat_map(|name| ["/".into(), escape_step(name)]).collect();
         }
         names.join(".")
     }

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::spelling::{escaped, key};
+use super::spelling::key;
 use crate::error::{Error, Result};
 use crate::io::source::SliceRead;
 use crate::near::{MAX_NAMES, did_you_mean, edits};
 use crate::options::Limits;
-use crate::steps::{Next, Steps, leads_to_several};
+use crate::steps::{Next, Steps, escape_step, leads_to_several};
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::{Left, Reader};
 use crate::wire::tag;
@@ -132,7 +132,7 @@ impl NearestStep {
             let behind = self.path_len - rest;
             let key = match next {
                 Next::Dotted(_) => key.to_owned(),
-                Next::Pointer { .. } => format!("/{}", escaped(key)),
+                Next::Pointer { .. } => format!("/{}", escape_step(key)),
             };
             self.found = Some(Candidate { start, edits, key, behind });
         }

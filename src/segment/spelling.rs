@@ -9,6 +9,7 @@ use crate::diag;
 use crate::error::Result;
 use crate::io::source::{Read, SliceRead};
 use crate::options::Limits;
+use crate::steps::escape_step;
 use crate::wire::head;
 use crate::wire::reader::Reader;
 use crate::wire::strings::Text;
@@ -105,18 +106,9 @@ impl Form {
             }
             Self::Pointer => {
                 put("/");
-                put(&escaped(component));
+                put(&escape_step(component));
             }
         }
-    }
-}
-
-/// Escapes a component for a JSON Pointer (RFC 6901, section 3).
-pub fn escaped(component: &str) -> Cow<'_, str> {
-    if component.contains(['~', '/']) {
-        component.replace('~', "~0").replace('/', "~1").into()
-    } else {
-        component.into()
     }
 }
 

@@ -1,9 +1,11 @@
 //! Finds elements and entries of a [`Value`] by position, key or JSON Pointer.
 
+use std::borrow::Cow;
 use std::ops;
 
 use self::sealed::Positions;
 use super::Value;
+use crate::steps::unescape_step;
 
 /// An index into a [`Value`]: a `usize` for arrays, a text for maps.
 ///
@@ -213,9 +215,9 @@ impl Value {
 }
 
 /// The steps of a JSON Pointer. `None` if the text is not a JSON Pointer.
-fn steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
+fn steps(pointer: &str) -> Option<impl Iterator<Item = Cow<'_, str>>> {
     // The text before the first slash must be empty.
     let mut pieces = pointer.split('/');
     pieces.next().filter(|before| before.is_empty())?;
-    Some(pieces.map(|step| step.replace("~1", "/").replace("~0", "~")))
+    Some(pieces.map(unescape_step))
 }

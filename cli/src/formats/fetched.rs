@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 use tenarc::archive::SaveOptions;
+use tenarc::inspect::unescape_step;
 use tenarc::io::ReadAt;
 use tenarc::parts::Split;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor};
@@ -72,11 +73,11 @@ impl Structure {
         let names: HashSet<String> = names.map(|tensor| tensor.path().to_owned()).collect();
         Self::with(value, move |tensor| {
             // The path of an ambiguous name is a JSON Pointer.
-            let step = |path: &str| path.replace("~1", "/").replace("~0", "~");
             let pointer = tensor.path().strip_prefix('/');
             names.contains(tensor.path())
                 || pointer.is_some_and(|path| {
-                    names.contains(&step(path)) || names.contains(&step(&path.replace('/', ".")))
+                    names.contains(&*unescape_step(path))
+                        || names.contains(&*unescape_step(&path.replace('/', ".")))
                 })
         })
     }

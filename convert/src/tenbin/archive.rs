@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use tenarc::archive::{SaveOptions, Segment};
-use tenarc::inspect::{Event, Form, SOME};
+use tenarc::inspect::{Event, Form, SOME, escape_step};
 use tenarc::io::{AtomicFile, ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order, TensorMeta};
 use tenarc::{Error, OArchive, Result, Tensor};
@@ -269,7 +269,7 @@ fn plan<S: ReadAt + ?Sized>(
     // A map has keys that name tensors; a sequence has numbers, which name tensors or pairs.
     let named = segment.get::<Sequence>("").is_err();
     for key in &keys {
-        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("/{}", escape_step(key));
         let found = meta(segment, &pointer).map(|meta| (String::new(), pointer.clone(), meta));
         let found = found.or_else(|| pair(segment, &pointer).filter(|_| !named));
         let Some((name, path, mut meta)) = found else {

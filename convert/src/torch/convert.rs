@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use tenarc::archive::SaveOptions;
+use tenarc::inspect::escape_step;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result};
 
@@ -88,10 +89,7 @@ fn check<S: ReadAt>(file: &TorchFile<S>, archive: &Archive<&File>) -> Result<()>
     for info in file.tensors() {
         let name = info.path();
         // As it is, or as a JSON Pointer where it could mean something else.
-        let pointer = |dot: &str| {
-            let escaped = name.replace('~', "~0").replace('/', "~1");
-            format!("/{}", escaped.replace('.', dot))
-        };
+        let pointer = |dot: &str| format!("/{}", escape_step(name).replace('.', dot));
         let meta = [name.to_owned(), pointer("."), pointer("/")];
         let meta = meta.iter().find_map(|path| found.get(path.as_str()));
         if meta != Some(&info.meta()) {

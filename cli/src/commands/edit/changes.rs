@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use tenarc::error::Category;
+use tenarc::inspect::escape_step;
 use tenarc::{DType, Value};
 use tenarc_convert::json;
 
@@ -159,7 +160,7 @@ impl Changes {
     /// Whether a value is set or renamed inside the value at a path.
     fn changes_in(&self, steps: &[String], path: &str) -> bool {
         let pointer: String =
-            steps.iter().flat_map(|step| ["/".to_owned(), pointed(step)]).collect();
+            steps.iter().flat_map(|step| ["/".into(), escape_step(step)]).collect();
         let is_inside = |to: &String| {
             let dotted = to.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
             dotted
@@ -190,11 +191,6 @@ impl Changes {
         }
         Ok(())
     }
-}
-
-/// A step as a JSON Pointer has it.
-fn pointed(step: &str) -> String {
-    step.replace('~', "~0").replace('/', "~1")
 }
 
 /// Splits each argument at its first `=`.

@@ -1,7 +1,9 @@
 //! Operations on a value in memory: drop, cast, rename, set.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use tenarc::inspect::unescape_step;
 use tenarc::{DType, Value};
 
 use crate::document::Section;
@@ -107,8 +109,7 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
         places(value, path, &mut Vec::new(), &mut found, &mut near);
         return (found, near);
     };
-    let steps = pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-    let steps: Vec<String> = steps.collect();
+    let steps: Vec<_> = pointer.split('/').map(unescape_step).collect();
     by_steps(value, &steps, &mut Vec::new(), &mut found, &mut near);
     (found, near)
 }
@@ -116,7 +117,7 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
 /// Like [`places`], for the steps of a JSON Pointer: only the last step may be missing in the value.
 fn by_steps(
     value: &Written<'_>,
-    steps: &[String],
+    steps: &[Cow<'_, str>],
     here: &mut Place,
     found: &mut Vec<Place>,
     near: &mut Vec<(Place, String)>,
@@ -126,7 +127,7 @@ fn by_steps(
         return;
     };
     if matches!(value, Written::Map(_)) && rest.is_empty() {
-        near.push((here.clone(), step.clone()));
+        near.push((here.clone(), step.clone().into_owned()));
     }
     for (at, (_, child)) in
         children(value).into_iter().enumerate().filter(|(_, (key, _))| key == step)
