@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -11,7 +12,7 @@ use tenarc::inspect::{
     COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, escape_step, unescape_step,
 };
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Deferred, TensorInfo};
+use tenarc::tensor::{Deferred, Order, TensorMeta};
 use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
@@ -73,9 +74,10 @@ impl<'a> Exported<'a> {
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { mut found, mut losses, .. } = walk;
-        for columns in std::mem::take(&mut found.columns) {
-            columns.add_to(segment, &mut found, &mut losses)?;
+        let Walk { found, mut losses, .. } = walk;
+        let mut fields = Vec::new();
+        for columns in found.columns {
+            columns.add_to(segment, &mut fields, &mut losses)?;
         }
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
@@ -98,15 +100,9 @@ impl<'a> Exported<'a> {
             let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }
-        for Field { name, info, at } in found.fields {
+        for Field { name, tensor, at } in fields {
             once(&name, &(at..at))?;
-            let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
-            let (dtype, shape, order) = (info.dtype().clone(), info.shape().to_vec(), info.order());
-            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
-                put(&segment.dyn_tensor(info.path())?.le_bytes())
-            };
-            let deferred = Deferred::from_blocks(dtype, &shape, order, read);
-            tensors.push((name, deferred.with_byte_len(len)));
+            tensors.push((name, tensor));
         }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
@@ -124,7 +120,6 @@ struct Found {
     texts: Vec<(String, Range<usize>)>,
     metadata: Option<Range<usize>>,
     columns: Vec<Columns>,
-    fields: Vec<Field>,
 }
 
 /// A sequence that is stored as columns.
@@ -136,22 +131,24 @@ struct Columns {
 }
 
 /// A column that is a tensor.
-struct Field {
+struct Field<'a> {
     name: String,
-    info: TensorInfo,
+    tensor: Deferred<'a>,
     at: usize,
 }
 
 impl Columns {
-    /// Adds the columns that are tensors. The others are lost.
-    fn add_to<S: ReadAt + ?Sized>(
+    /// Adds the columns that are tensors to `fields`. The others are lost.
+    fn add_to<'a, S: ReadAt + ?Sized>(
         self,
-        segment: &Segment<'_, S>,
-        found: &mut Found,
+        segment: &Segment<'a, S>,
+        fields: &mut Vec<Field<'a>>,
         losses: &mut Losses,
     ) -> Result<()> {
         let Self { pointer, name: sequence, at } = self;
-        let columns = segment.table(&pointer)?.columns()?;
+        // All columns of the sequence share these two.
+        let (table, sequence) = (Rc::new(segment.table(&pointer)?), Rc::<str>::from(sequence));
+        let columns = table.columns()?;
         if columns.is_empty() {
             losses.add(&sequence, "its rows have no fields that are tensors: it is left out");
         }
@@ -160,29 +157,37 @@ impl Columns {
             if column.kind() == "structs" {
                 continue;
             }
-            let below = column.path();
-            let steps: Vec<_> = match below.strip_prefix('/') {
-                Some(steps) => {
-                    let steps = steps.split('/');
-                    steps.map(|step| unescape_step(step).into_owned()).collect()
-                }
-                None => below.split('.').map(str::to_owned).collect(),
+            let below = match column.path().strip_prefix('/') {
+                Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
+                None => column.path().to_owned(),
             };
-            let below = steps.join(".");
             let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
-            if column.dtype().is_some() {
-                // The name is the path, unless it could mean something else.
-                let written = || {
-                    pointer.clone() + &steps.iter().map(|step| escaped(step)).collect::<String>()
-                };
-                let info = segment.info(&name).or_else(|_| segment.info(&written()))?;
-                found.fields.push(Field { name, info, at });
-            } else {
-                losses.add(
-                    &name,
-                    format!("a column of {} is no tensor: it is left out", column.kind()),
+            let (Some(dtype), Some(dims)) = (column.dtype(), column.row_shape()) else {
+                let kind = column.kind();
+                losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
+                continue;
+            };
+            let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
+            let shape = [&[rows][..], dims].concat();
+            let meta = TensorMeta::new(dtype.clone(), &*shape, Order::C);
+            if meta.byte_len().is_none() {
+                let what = format!(
+                    "a column of {dtype}{shape:?} has no known length in bytes: it is left out"
                 );
+                losses.add(&name, what);
+                continue;
             }
+            let (table, sequence) = (table.clone(), sequence.clone());
+            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+                let Tensor(tensor): Tensor<DynTensor> =
+                    table.column(column.path()).map_err(|error| match &*sequence {
+                        "" => error,
+                        sequence => error.in_field(sequence),
+                    })?;
+                put(&tensor.le_bytes())
+            };
+            let tensor = Deferred::from_blocks(meta.dtype, &shape, meta.order, read);
+            fields.push(Field { name, tensor, at });
         }
         Ok(())
     }
@@ -266,7 +271,8 @@ impl<'m> Walk<'m> {
                 Ok(())
             }
             Event::Tag(COLUMNS) => {
-                let pointer = self.steps.iter().map(|step| escaped(step)).collect();
+                let steps = self.steps.iter();
+                let pointer = steps.flat_map(|step| ["/".into(), escape_step(step)]).collect();
                 let name = self.name()?;
                 self.next()?;
                 self.items.leave()?;
@@ -348,11 +354,6 @@ impl<'m> Walk<'m> {
         }
         Ok(())
     }
-}
-
-/// A step of a JSON Pointer (RFC 6901, section 3).
-fn escaped(step: &str) -> String {
-    format!("/{}", escape_step(step))
 }
 
 /// What a leaf is, for those that are told of what is lost.
