@@ -251,6 +251,15 @@ impl<R: io::Read> IArchive<R> {
         self.lasting(next)
     }
 
+    /// Like [`advance`](Self::advance), for an iterator. `None` also after an error that was returned before and makes
+    /// further reading impossible: otherwise, the iterator would not end.
+    fn advance_in_iterator(&mut self) -> Option<Result<Box<Next>>> {
+        if self.fault.is_some() || self.reading {
+            return None;
+        }
+        self.advance().transpose()
+    }
+
     fn read_header(&mut self) -> Result<Option<Box<Next>>> {
         loop {
             match self.read_record()? {
@@ -489,14 +498,8 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for Records<'_, R, T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
-        if self.archive.fault.is_some() || self.archive.reading {
-            return None;
-        }
-        match self.archive.advance() {
-            Ok(Some(next)) => Some(self.archive.value(&next, PhantomData)),
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-        }
+        let next = self.archive.advance_in_iterator()?;
+        Some(next.and_then(|next| self.archive.value(&next, PhantomData)))
     }
 }
 
@@ -522,12 +525,8 @@ impl<R: io::Read, T: DeserializeOwned> Iterator for NamedRows<'_, '_, R, T> {
             if let Some(row) = self.ready.next() {
                 return Some(Ok(row));
             }
-            if self.archive.fault.is_some() || self.archive.reading {
-                return None;
-            }
-            let next = match self.archive.advance() {
-                Ok(Some(next)) => next,
-                Ok(None) => return None,
+            let next = match self.archive.advance_in_iterator()? {
+                Ok(next) => next,
                 Err(error) => return Some(Err(error)),
             };
             if next.header.name.as_deref() == Some(self.name) {
