@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
 
+use super::form::{self, Fields, Form};
 use super::header::Header;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -17,12 +18,7 @@ use crate::options::Limits;
 use crate::shape::Shape;
 use crate::steps::{Steps, escape_step, leads_to_several};
 use crate::tensor::TensorInfo;
-use crate::wire::columns::Names;
-use crate::wire::head;
-use crate::wire::reader::{Item, Left, Reader};
-use crate::wire::tag;
-use crate::wire::tensor::{Kind, Payload};
-use crate::wire::walk::{Event, Walk};
+use crate::wire::reader::Reader;
 
 /// The columns of a sequence, or of several that are read as one.
 #[derive(Default)]
@@ -54,31 +50,6 @@ pub struct Outlined<'m> {
     /// In how many groups the column is.
     groups: usize,
     /// How many columns that are stored as tensors it consists of, in all groups.
-    tensors: usize,
-}
-
-/// What the fields of a column belong to, if a path can name them.
-#[derive(Clone, Copy)]
-struct Fields {
-    /// The column that they are fields of. `None` if they are fields of the rows.
-    parent: Option<usize>,
-    /// Whether they are in a column of optional values, so that they are no tensors.
-    are_optional: bool,
-}
-
-impl Fields {
-    fn of(self, number: usize) -> Self {
-        Self { parent: Some(number), ..self }
-    }
-}
-
-/// What is known about a column of a group.
-struct Form {
-    kind: &'static str,
-    tensor: Option<(DType, Vec<usize>)>,
-    /// The buffer that it is, and its length.
-    buffer: Option<(u64, usize)>,
-    /// How many columns that are stored as tensors it consists of.
     tensors: usize,
 }
 
@@ -157,7 +128,8 @@ impl<'m> Outline<'m> {
                 wire.skip()?;
             } else {
                 self.filled += 1;
-                self.column(wire, Some(Fields { parent: None, are_optional: false }))?;
+                let form = form::column(wire, Some(Fields::of_rows(self)))?;
+                self.tensors += form.all_tensors;
             }
         }
         Ok(())
@@ -333,7 +305,7 @@ impl<'m> Outline<'m> {
     }
 
     /// Adds a field of a group. Returns its number.
-    fn field(&mut self, parent: Option<usize>, name: Cow<'m, str>) -> usize {
+    pub(super) fn field(&mut self, parent: Option<usize>, name: Cow<'m, str>) -> usize {
         let next = self.columns.len();
         *self.numbers.entry((parent, name)).or_insert_with_key(|(parent, name)| {
             let (parent, name) = (*parent, name.clone());
@@ -352,8 +324,8 @@ impl<'m> Outline<'m> {
     }
 
     /// Takes over what is known about a column of another group.
-    fn merge(&mut self, number: usize, fields: Fields, mut form: Form) {
-        if fields.are_optional {
+    pub(super) fn merge(&mut self, number: usize, mut form: Form, is_optional: bool) {
+        if is_optional {
             (form.tensor, form.buffer) = (None, None);
         }
         let Some(column) = self.columns.get_mut(number) else { return };
@@ -371,248 +343,11 @@ impl<'m> Outline<'m> {
         column.groups += 1;
         column.tensors += form.tensors;
     }
-
-    /// Reads a column.
-    fn column<R: Read<'m>>(
-        &mut self,
-        wire: &mut Reader<R>,
-        fields: Option<Fields>,
-    ) -> Result<Form> {
-        let at = wire.offset();
-        match wire.item()? {
-            Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
-                let mut left = Left::of(head);
-                while wire.more(&mut left)? {
-                    let name = name(wire)?;
-                    match fields {
-                        Some(fields) => {
-                            let number = self.field(fields.parent, name);
-                            let form = self.column(wire, Some(fields.of(number)))?;
-                            self.merge(number, fields, form);
-                        }
-                        None => drop(self.column(wire, None)?),
-                    }
-                }
-                Ok(Form::other("structs"))
-            }),
-            Item::Head(head) if head.major() == head::ARRAY => {
-                let mut left = Left::of(head);
-                if !wire.more(&mut left)? {
-                    return Err(Error::data("expected a column, found an empty array").at(at));
-                }
-                let kind = name(wire)?;
-                wire.within(1, |wire| {
-                    let form = self.named(&kind, wire, fields, &mut left)?;
-                    while wire.more(&mut left)? {
-                        wire.skip()?;
-                    }
-                    Ok(form)
-                })
-            }
-            Item::Tag(tag) if tag::is_array(tag) => {
-                let item = wire.tensor(tag)?;
-                wire.skip_payload(&item)?;
-                let (kind, dims) = match item.kind {
-                    Kind::Numbers => ("numbers", Vec::new()),
-                    Kind::Tensor => ("tensors", item.meta.shape.iter().skip(1).copied().collect()),
-                    Kind::Bytes => return Ok(Form::other("rows")),
-                };
-                let buffer = match item.payload {
-                    Payload::Buffer { number, len } => Some((number, len)),
-                    _ => None,
-                };
-                let tensors = usize::from(item.kind == Kind::Tensor);
-                self.tensors += tensors;
-                Ok(Form { kind, tensor: Some((item.meta.dtype, dims)), buffer, tensors })
-            }
-            _ => Err(Error::data("expected a column").at(at)),
-        }
-    }
-
-    /// Reads what follows the name of the kind of a column.
-    fn named<R: Read<'m>>(
-        &mut self,
-        kind: &str,
-        wire: &mut Reader<R>,
-        fields: Option<Fields>,
-        left: &mut Left,
-    ) -> Result<Form> {
-        let mut more = |wire: &mut Reader<R>| -> Result<()> {
-            let at = wire.offset();
-            if wire.more(left)? {
-                return Ok(());
-            }
-            Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
-        };
-        Ok(match kind {
-            "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
-            "text" => Form::other("texts"),
-            "bytes" => Form::other("bytes"),
-            "unit" => Form::other("unit"),
-            "map" => {
-                more(wire)?;
-                wire.skip()?;
-                for _ in ["keys", "values"] {
-                    more(wire)?;
-                    self.column(wire, None)?;
-                }
-                Form::other("maps")
-            }
-            "enum" => {
-                for _ in ["codes", "names"] {
-                    more(wire)?;
-                    wire.skip()?;
-                }
-                if wire.more(left)? {
-                    self.variants(wire)?;
-                }
-                Form::other("enums")
-            }
-            "option" | "present" => {
-                more(wire)?;
-                wire.skip()?;
-                more(wire)?;
-                self.column(wire, fields.map(|fields| Fields { are_optional: true, ..fields }))?;
-                Form::other("optional values")
-            }
-            "list" => {
-                more(wire)?;
-                let len = match wire.peek_head()? {
-                    Some((head, _)) if head.major() == head::UNSIGNED => {
-                        usize::try_from(head.arg).ok()
-                    }
-                    _ => None,
-                };
-                wire.skip()?;
-                more(wire)?;
-                let Form { tensor, buffer, tensors, .. } = self.column(wire, None)?;
-                let (tensor, buffer) = match (tensor, len) {
-                    (Some((dtype, mut dims)), Some(len)) => {
-                        dims.insert(0, len);
-                        (Some((dtype, dims)), buffer)
-                    }
-                    _ => (None, None),
-                };
-                Form { kind: "sequences", tensor, buffer, tensors }
-            }
-            "tuple" => {
-                more(wire)?;
-                let head = wire.head()?;
-                let mut left = Left::of(head);
-                let (mut forms, mut tensors) = (Vec::new(), 0);
-                wire.within(1, |wire| {
-                    while wire.more(&mut left)? {
-                        let form = self.column(wire, None)?;
-                        forms.push(form.tensor);
-                        tensors += form.tensors;
-                    }
-                    Ok(())
-                })?;
-                Form { kind: "tuples", tensor: same(&forms), buffer: None, tensors }
-            }
-            "interleaved" => {
-                more(wire)?;
-                let names = wire.interleaved_names(0)?;
-                more(wire)?;
-                let Form { tensor, buffer, .. } = self.column(wire, None)?;
-                let dtype = tensor.map(|(dtype, _)| dtype);
-                // Only a tuple of numbers is all of the buffer.
-                let form = self.interleaved(&names, dtype.as_ref(), fields);
-                Form { buffer: buffer.filter(|_| form.tensor.is_some()), ..form }
-            }
-            "rows" => {
-                more(wire)?;
-                self.tensors += wire.within(1, tensors_in)?;
-                Form::other("rows")
-            }
-            _ => Form::other("rows"),
-        })
-    }
-
-    /// Reads the columns of the variants of an enum.
-    fn variants<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
-        let mut left = Left::of(wire.head()?);
-        wire.within(1, |wire| {
-            while wire.more(&mut left)? {
-                match wire.peek_head()? {
-                    Some((head, _)) if head.initial == head::NULL => wire.skip()?,
-                    _ => drop(self.column(wire, None)?),
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// The form of a column of interleaved rows.
-    fn interleaved(
-        &mut self,
-        names: &Names<'m>,
-        dtype: Option<&DType>,
-        fields: Option<Fields>,
-    ) -> Form {
-        match names {
-            Names::Number => {
-                let tensor = dtype.map(|dtype| (dtype.clone(), Vec::new()));
-                Form { tensor, ..Form::other("numbers") }
-            }
-            Names::Tuple(items) => {
-                let forms: Vec<_> =
-                    items.iter().map(|names| self.interleaved(names, dtype, None).tensor).collect();
-                Form { tensor: same(&forms), ..Form::other("tuples") }
-            }
-            Names::Struct(entries) => {
-                if let Some(fields) = fields {
-                    for (name, names) in entries {
-                        let number = self.field(fields.parent, name.clone());
-                        let form = self.interleaved(names, dtype, Some(fields.of(number)));
-                        self.merge(number, fields, form);
-                    }
-                }
-                Form::other("structs")
-            }
-        }
-    }
 }
 
 /// How many names an error shows, and how much of each.
 const SHOWN: usize = 12;
 const SHOWN_LEN: usize = 64;
-
-impl Form {
-    fn other(kind: &'static str) -> Self {
-        Self { kind, tensor: None, buffer: None, tensors: 0 }
-    }
-}
-
-/// The form of tuples with columns of these forms.
-fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
-    let (first, others) = forms.split_first()?;
-    let (dtype, dims) = first.as_ref()?;
-    let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
-    others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
-}
-
-/// Passes over an item. Returns how many tensors are in it.
-fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
-    let mut walk = Walk::with_known_tags();
-    let mut tensors = 0;
-    while let Some(event) = walk.next(wire)? {
-        match event {
-            Event::Tag(tag::COLUMNS) => {
-                let mut inner = Outline::default();
-                walk.take(wire).within(2, |wire| inner.add_groups(wire))?;
-                tensors += inner.tensors;
-            }
-            Event::Tag(tag) if tag::is_leaf(tag) => {
-                tensors += usize::from(tag::is_array(tag));
-                walk.take(wire).within(1, Reader::skip)?;
-            }
-            Event::Leaf(head) => wire.skip_rest(head)?,
-            _ => {}
-        }
-    }
-    Ok(tensors)
-}
 
 /// The row that the next step names, and what is left of the path.
 fn row_of(steps: Steps<'_>) -> Option<(u64, Steps<'_>)> {
@@ -620,14 +355,4 @@ fn row_of(steps: Steps<'_>) -> Option<(u64, Steps<'_>)> {
         (Some(row), Some(rest)) => Some((row, rest)),
         _ => None,
     }
-}
-
-fn name<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
-    let at = wire.offset();
-    let head = wire.head()?;
-    if head.major() != head::TEXT {
-        let found = head::name(head.initial);
-        return Err(Error::data(format!("expected a name in columns, found {found}")).at(at));
-    }
-    Ok(wire.text(head)?.into_cow())
 }

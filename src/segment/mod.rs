@@ -6,6 +6,7 @@
 pub mod buffers;
 pub mod columns;
 pub mod find;
+mod form;
 pub mod format;
 pub mod header;
 pub mod locate;

@@ -1,0 +1,311 @@
+//! Reads what the metadata say about a column, without its content (`SPEC.md`, sections 3.1 and 5.10).
+
+use std::borrow::Cow;
+
+use super::columns::Outline;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::source::Read;
+use crate::wire::columns::Names;
+use crate::wire::head;
+use crate::wire::reader::{Item, Left, Reader};
+use crate::wire::tag;
+use crate::wire::tensor::{Kind, Payload};
+use crate::wire::walk::{Event, Walk};
+
+/// What is known about a column of a group.
+pub struct Form {
+    pub kind: &'static str,
+    /// The dtype and the shape of each row, if the column is a tensor.
+    pub tensor: Option<(DType, Vec<usize>)>,
+    /// The buffer that it is, and its length.
+    pub buffer: Option<(u64, usize)>,
+    /// How many columns that are stored as tensors it consists of.
+    pub tensors: usize,
+    /// How many columns that are stored as tensors there are in it at any depth, and how many tensors there are in rows
+    /// that are stored as items.
+    pub all_tensors: usize,
+}
+
+impl Form {
+    fn other(kind: &'static str) -> Self {
+        Self { kind, tensor: None, buffer: None, tensors: 0, all_tensors: 0 }
+    }
+}
+
+/// Where the fields of a column are added, if a path can name them.
+pub struct Fields<'o, 'm> {
+    outline: &'o mut Outline<'m>,
+    /// The column that they are fields of. `None` if they are fields of the rows.
+    parent: Option<usize>,
+    /// Whether they are in a column of optional values, so that they are no tensors.
+    are_optional: bool,
+}
+
+impl<'o, 'm> Fields<'o, 'm> {
+    /// The fields of the rows.
+    pub fn of_rows(outline: &'o mut Outline<'m>) -> Self {
+        Self { outline, parent: None, are_optional: false }
+    }
+
+    /// Adds a field. `read` returns its form, and adds the fields in it.
+    fn add(
+        &mut self,
+        name: Cow<'m, str>,
+        read: impl FnOnce(Fields<'_, 'm>) -> Result<Form>,
+    ) -> Result<usize> {
+        let number = self.outline.field(self.parent, name);
+        let are_optional = self.are_optional;
+        let form = read(Fields { outline: self.outline, parent: Some(number), are_optional })?;
+        let tensors = form.all_tensors;
+        self.outline.merge(number, form, are_optional);
+        Ok(tensors)
+    }
+}
+
+/// Reads a column. Adds its fields to `fields`. Without `fields`, only its form is of interest.
+pub fn column<'m, R: Read<'m>>(
+    wire: &mut Reader<R>,
+    mut fields: Option<Fields<'_, 'm>>,
+) -> Result<Form> {
+    let at = wire.offset();
+    match wire.item()? {
+        Item::Head(head) if head.major() == head::MAP => wire.within(1, |wire| {
+            let mut left = Left::of(head);
+            let mut all_tensors = 0;
+            while wire.more(&mut left)? {
+                let name = name(wire)?;
+                all_tensors += match &mut fields {
+                    Some(fields) => fields.add(name, |fields| column(wire, Some(fields)))?,
+                    None => column(wire, None)?.all_tensors,
+                };
+            }
+            Ok(Form { all_tensors, ..Form::other("structs") })
+        }),
+        Item::Head(head) if head.major() == head::ARRAY => {
+            let mut left = Left::of(head);
+            if !wire.more(&mut left)? {
+                return Err(Error::data("expected a column, found an empty array").at(at));
+            }
+            let kind = name(wire)?;
+            wire.within(1, |wire| {
+                let form = named(&kind, wire, fields, &mut left)?;
+                while wire.more(&mut left)? {
+                    wire.skip()?;
+                }
+                Ok(form)
+            })
+        }
+        Item::Tag(tag) if tag::is_array(tag) => {
+            let item = wire.tensor(tag)?;
+            wire.skip_payload(&item)?;
+            let (kind, dims) = match item.kind {
+                Kind::Numbers => ("numbers", Vec::new()),
+                Kind::Tensor => ("tensors", item.meta.shape.iter().skip(1).copied().collect()),
+                Kind::Bytes => return Ok(Form::other("rows")),
+            };
+            let buffer = match item.payload {
+                Payload::Buffer { number, len } => Some((number, len)),
+                _ => None,
+            };
+            let tensors = usize::from(item.kind == Kind::Tensor);
+            let tensor = Some((item.meta.dtype, dims));
+            Ok(Form { kind, tensor, buffer, tensors, all_tensors: tensors })
+        }
+        _ => Err(Error::data("expected a column").at(at)),
+    }
+}
+
+/// Reads what follows the name of the kind of a column.
+fn named<'m, R: Read<'m>>(
+    kind: &str,
+    wire: &mut Reader<R>,
+    fields: Option<Fields<'_, 'm>>,
+    left: &mut Left,
+) -> Result<Form> {
+    let mut more = |wire: &mut Reader<R>| -> Result<()> {
+        let at = wire.offset();
+        if wire.more(left)? {
+            return Ok(());
+        }
+        Err(Error::data(format!("a column of kind {kind:?} is too short")).at(at))
+    };
+    Ok(match kind {
+        "bool" => Form { tensor: Some((DType::Bool, Vec::new())), ..Form::other("booleans") },
+        "text" => Form::other("texts"),
+        "bytes" => Form::other("bytes"),
+        "unit" => Form::other("unit"),
+        "map" => {
+            more(wire)?;
+            wire.skip()?;
+            let mut all_tensors = 0;
+            for _ in ["keys", "values"] {
+                more(wire)?;
+                all_tensors += column(wire, None)?.all_tensors;
+            }
+            Form { all_tensors, ..Form::other("maps") }
+        }
+        "enum" => {
+            for _ in ["codes", "names"] {
+                more(wire)?;
+                wire.skip()?;
+            }
+            let all_tensors = if wire.more(left)? { tensors_in_variants(wire)? } else { 0 };
+            Form { all_tensors, ..Form::other("enums") }
+        }
+        "option" | "present" => {
+            more(wire)?;
+            wire.skip()?;
+            more(wire)?;
+            let fields = fields.map(|fields| Fields { are_optional: true, ..fields });
+            let all_tensors = column(wire, fields)?.all_tensors;
+            Form { all_tensors, ..Form::other("optional values") }
+        }
+        "list" => {
+            more(wire)?;
+            let len = match wire.peek_head()? {
+                Some((head, _)) if head.major() == head::UNSIGNED => usize::try_from(head.arg).ok(),
+                _ => None,
+            };
+            wire.skip()?;
+            more(wire)?;
+            let form = column(wire, None)?;
+            let (tensor, buffer) = match (form.tensor, len) {
+                (Some((dtype, mut dims)), Some(len)) => {
+                    dims.insert(0, len);
+                    (Some((dtype, dims)), form.buffer)
+                }
+                _ => (None, None),
+            };
+            Form { kind: "sequences", tensor, buffer, ..form }
+        }
+        "tuple" => {
+            more(wire)?;
+            let head = wire.head()?;
+            let mut left = Left::of(head);
+            let mut items = Vec::new();
+            let mut form = Form::other("tuples");
+            wire.within(1, |wire| {
+                while wire.more(&mut left)? {
+                    let item = column(wire, None)?;
+                    form.tensors += item.tensors;
+                    form.all_tensors += item.all_tensors;
+                    items.push(item.tensor);
+                }
+                Ok(())
+            })?;
+            Form { tensor: same(&items), ..form }
+        }
+        "interleaved" => {
+            more(wire)?;
+            let names = wire.interleaved_names(0)?;
+            more(wire)?;
+            let Form { tensor, buffer, all_tensors, .. } = column(wire, None)?;
+            let dtype = tensor.map(|(dtype, _)| dtype);
+            let form = interleaved(&names, dtype.as_ref(), fields)?;
+            // Only a tuple of numbers is all of the buffer.
+            let buffer = buffer.filter(|_| form.tensor.is_some());
+            Form { buffer, all_tensors, ..form }
+        }
+        "rows" => {
+            more(wire)?;
+            let all_tensors = wire.within(1, tensors_in)?;
+            Form { all_tensors, ..Form::other("rows") }
+        }
+        _ => Form::other("rows"),
+    })
+}
+
+/// The form of a column of interleaved rows.
+fn interleaved<'m>(
+    names: &Names<'m>,
+    dtype: Option<&DType>,
+    fields: Option<Fields<'_, 'm>>,
+) -> Result<Form> {
+    Ok(match names {
+        Names::Number => {
+            let tensor = dtype.map(|dtype| (dtype.clone(), Vec::new()));
+            Form { tensor, ..Form::other("numbers") }
+        }
+        Names::Tuple(items) => {
+            let form = |names| Ok(interleaved(names, dtype, None)?.tensor);
+            let forms = items.iter().map(form).collect::<Result<Vec<_>>>()?;
+            Form { tensor: same(&forms), ..Form::other("tuples") }
+        }
+        Names::Struct(entries) => {
+            if let Some(mut fields) = fields {
+                for (name, names) in entries {
+                    fields.add(name.clone(), |fields| interleaved(names, dtype, Some(fields)))?;
+                }
+            }
+            Form::other("structs")
+        }
+    })
+}
+
+/// The form of tuples with columns of these forms.
+fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
+    let (first, others) = forms.split_first()?;
+    let (dtype, dims) = first.as_ref()?;
+    let dims: Vec<usize> = std::iter::once(forms.len()).chain(dims.iter().copied()).collect();
+    others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
+}
+
+/// Passes over the columns of the variants of an enum. Returns how many tensors are in them.
+fn tensors_in_variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+    let mut left = Left::of(wire.head()?);
+    let mut tensors = 0;
+    wire.within(1, |wire| {
+        while wire.more(&mut left)? {
+            match wire.peek_head()? {
+                Some((head, _)) if head.initial == head::NULL => wire.skip()?,
+                _ => tensors += column(wire, None)?.all_tensors,
+            }
+        }
+        Ok(tensors)
+    })
+}
+
+/// Passes over an item. Returns how many tensors are in it.
+fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+    let mut walk = Walk::with_known_tags();
+    let mut tensors = 0;
+    while let Some(event) = walk.next(wire)? {
+        match event {
+            Event::Tag(tag::COLUMNS) => {
+                tensors += walk.take(wire).within(2, tensors_in_groups)?;
+            }
+            Event::Tag(tag) if tag::is_leaf(tag) => {
+                tensors += usize::from(tag::is_array(tag));
+                walk.take(wire).within(1, Reader::skip)?;
+            }
+            Event::Leaf(head) => wire.skip_rest(head)?,
+            _ => {}
+        }
+    }
+    Ok(tensors)
+}
+
+/// Passes over the groups of columns. Returns how many tensors are in them.
+fn tensors_in_groups<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
+    let mut left = wire.groups()?;
+    let mut tensors = 0;
+    while let Some(rows) = wire.group_rows(&mut left)? {
+        if rows == 0 {
+            wire.skip()?;
+        } else {
+            tensors += column(wire, None)?.all_tensors;
+        }
+    }
+    Ok(tensors)
+}
+
+fn name<'de, R: Read<'de>>(wire: &mut Reader<R>) -> Result<Cow<'de, str>> {
+    let at = wire.offset();
+    let head = wire.head()?;
+    if head.major() != head::TEXT {
+        let found = head::name(head.initial);
+        return Err(Error::data(format!("expected a name in columns, found {found}")).at(at));
+    }
+    Ok(wire.text(head)?.into_cow())
+}
