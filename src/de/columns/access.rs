@@ -265,7 +265,7 @@ fn step(column: &mut Column<'_>, mut row: usize) -> String {
         Kind::Items(items) => Some(key_text(items.at(row).0.as_slice())),
         _ => None,
     };
-    digits.unwrap_or_else(|| format!("<{}>", column.name()))
+    digits.unwrap_or_else(|| format!("<{}>", column.kind.name()))
 }
 
 /// The content of a variant.

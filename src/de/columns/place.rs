@@ -21,7 +21,8 @@ use crate::steps::Steps;
 use crate::tensor::ToTensor as _;
 use crate::value::{self, Value};
 use crate::wire::columns::{
-    Allowance, Column, Data, Gathered, Items, Kind, Marks, Optional, Structs, Tensors, gather,
+    Allowance, Column, ColumnTensor, Data, Items, Kind, Marks, Optional, Structs, Tensors,
+    tensor_of_groups,
 };
 use crate::wire::reader::Reader;
 
@@ -217,7 +218,8 @@ impl<'de> ColumnOfGroups<'de> {
     }
 
     fn tensor<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        let Gathered { dtype, mut dims, bytes, shared } = gather(&self.groups, &self.allowance)?;
+        let ColumnTensor { dtype, mut dims, bytes, shared } =
+            tensor_of_groups(&self.groups, &self.allowance)?;
         dims.insert(0, self.rows());
         let meta = TensorMeta { dtype, shape: Shape::from(&*dims), order: Order::C };
         show(meta, true, shared.map_or(Held::Nothing, Held::Shared), bytes, visitor)
@@ -232,7 +234,7 @@ impl<'de> ColumnOfGroups<'de> {
         if !self.groups.iter().all(|(_, column)| numbers(column)) {
             return None;
         }
-        let all = gather(&self.groups, &self.allowance).ok()?;
+        let all = tensor_of_groups(&self.groups, &self.allowance).ok()?;
         let bytes = all.bytes.as_slice();
         let charged = self.allowance.charge(bytes.len() as u64);
         let made = charged.and_then(|()| Elements::copied_from_le(&all.dtype, bytes));

@@ -57,7 +57,7 @@ impl<'c, 'de> Row<'c, 'de> {
         let error = match &self.column.kind {
             Kind::Numbers(numbers) => wrong_number(numbers.number(self.row), expected),
             Kind::Bools(bits) => invalid(Unexpected::Bool(bits.get(self.row)), expected),
-            _ => invalid(Unexpected::Other(self.column.name()), expected),
+            _ => invalid(Unexpected::Other(self.column.kind.name()), expected),
         };
         error.at(self.column.at)
     }

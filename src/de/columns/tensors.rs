@@ -41,7 +41,7 @@ impl<'de> Row<'_, 'de> {
                 // they are read like a plain array.
                 if let Kind::Numbers(numbers) = &column.kind
                     && numbers.kind.is_float()
-                    && let Some(bytes) = numbers.run(range.start, range.len())
+                    && let Some(bytes) = numbers.run(range.clone())
                 {
                     let shape = Shape::from([range.len()]);
                     let meta = TensorMeta { dtype: numbers.kind.dtype(), shape, order: Order::C };
@@ -132,7 +132,7 @@ fn number(column: &mut Column<'_>, row: usize) -> Result<Number> {
         _ => None,
     };
     number.ok_or_else(|| {
-        let found = column.name();
+        let found = column.kind.name();
         Error::data(format!("expected a number of at most 64 bits, found {found}")).at(column.at)
     })
 }

@@ -10,7 +10,6 @@
 mod allowance;
 mod blocks;
 mod data;
-mod gather;
 mod heads;
 mod interleaved;
 mod numbers;
@@ -19,16 +18,17 @@ mod parse;
 mod range;
 mod rows;
 mod structs;
+mod tensor;
 
 pub use self::allowance::{Allowance, Scope};
 pub use self::data::{Data, TextData};
-pub use self::gather::{Gathered, gather};
 pub use self::interleaved::Names;
 pub use self::numbers::{NumberType, Numbers};
 pub use self::packed::{BLOCK, Known, MAX_NODES, Node, Packed, nodes};
 pub use self::parse::Start;
 pub use self::rows::{Bits, Cuts, Enum, Items, Lengths, Marks, Optional, Tensors};
 pub use self::structs::{Field, Structs, is_derived};
+pub use self::tensor::{ColumnTensor, tensor_of_groups};
 
 /// Rows, and the column with their content.
 pub struct Group<'de> {
@@ -67,24 +67,26 @@ pub struct Maps<'de> {
     pub values: Column<'de>,
 }
 
-impl<'de> Column<'de> {
+impl Kind<'_> {
     /// What a row is called in error messages. The names are those of items: see
     /// [`head::name`](super::head::name).
     pub fn name(&self) -> &'static str {
-        match &self.kind {
-            Kind::Numbers(_) => "number",
-            Kind::Tensors(_) => "tensor",
-            Kind::Structs(_) | Kind::Maps(_) => "map",
-            Kind::Unit | Kind::Optional(_) => "null",
-            Kind::Bools(_) => "boolean",
-            Kind::Texts(..) => "text string",
-            Kind::Bytes(..) => "byte string",
-            Kind::Lists(_) | Kind::Tuples(_) => "array",
-            Kind::Enums(_) => "enum",
-            Kind::Items(_) => "item",
+        match self {
+            Self::Numbers(_) => "number",
+            Self::Tensors(_) => "tensor",
+            Self::Structs(_) | Self::Maps(_) => "map",
+            Self::Unit | Self::Optional(_) => "null",
+            Self::Bools(_) => "boolean",
+            Self::Texts(..) => "text string",
+            Self::Bytes(..) => "byte string",
+            Self::Lists(_) | Self::Tuples(_) => "array",
+            Self::Enums(_) => "enum",
+            Self::Items(_) => "item",
         }
     }
+}
 
+impl<'de> Column<'de> {
     /// Whether a row is encoded as null, or begins with the tag `TSOM`: then "some" of this row has the tag
     /// (`SPEC.md`, section 1.1).
     pub fn needs_some(&mut self, row: usize) -> bool {

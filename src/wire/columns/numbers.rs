@@ -84,25 +84,26 @@ impl<'de> Numbers<'de> {
     }
 
     /// The bytes of several rows, if there is nothing in between.
-    pub fn run(&self, start: usize, rows: usize) -> Option<Bytes<'de, '_>> {
-        let size = self.kind.size();
-        if self.stride != size {
-            return None;
-        }
-        let from = self.start + start * size;
-        Some(self.data.part(from..from + rows * size))
+    pub fn run(&self, rows: Range<usize>) -> Option<Bytes<'de, '_>> {
+        Some(self.data.part(self.place_of_run(rows)?))
     }
 
     /// The bytes of several rows, if the numbers have this type and there is nothing in between. They are about to be
     /// copied, and so those of later rows will be.
     #[inline(never)]
     pub fn next_run(&self, kind: NumberType, rows: Range<usize>) -> Option<&[u8]> {
-        let size = kind.size();
-        if self.kind != kind || self.stride != size {
+        if self.kind != kind {
             return None;
         }
-        let run = self.start + rows.start * size..self.start + rows.end * size;
-        Some(self.data.next_part(run))
+        Some(self.data.next_part(self.place_of_run(rows)?))
+    }
+
+    /// Where the bytes of several rows are in the data, if there is nothing in between.
+    #[inline(always)]
+    fn place_of_run(&self, rows: Range<usize>) -> Option<Range<usize>> {
+        let size = self.kind.size();
+        let place = |row| self.start + row * size;
+        (self.stride == size).then(|| place(rows.start)..place(rows.end))
     }
 
     /// The distance from row to row in bytes.

@@ -7,7 +7,7 @@ use crate::io::source::Bytes;
 use crate::mem::shared_bytes::SharedBytes;
 
 /// All rows of a column as the elements of a tensor of order C. The first dimension counts the rows.
-pub struct Gathered<'de, 'c> {
+pub struct ColumnTensor<'de, 'c> {
     pub dtype: DType,
     /// The dimensions after the first.
     pub dims: Vec<usize>,
@@ -22,19 +22,21 @@ impl<'de> Column<'de> {
     ///
     /// # Errors
     /// If the rows are not numbers, or not of one dtype and shape.
-    pub fn gathered(&self, rows: usize) -> Result<Gathered<'de, '_>> {
-        self.gather_all(rows).map_err(|error| error.at(self.at))
+    pub fn as_tensor(&self, rows: usize) -> Result<ColumnTensor<'de, '_>> {
+        self.kind.as_tensor(rows).map_err(|error| error.at(self.at))
     }
+}
 
-    fn gather_all(&self, rows: usize) -> Result<Gathered<'de, '_>> {
-        let plain = |dtype, bytes| Gathered { dtype, dims: Vec::new(), bytes, shared: None };
-        Ok(match &self.kind {
+impl<'de> Kind<'de> {
+    fn as_tensor(&self, rows: usize) -> Result<ColumnTensor<'de, '_>> {
+        let plain = |dtype, bytes| ColumnTensor { dtype, dims: Vec::new(), bytes, shared: None };
+        Ok(match self {
             Kind::Numbers(numbers) => plain(numbers.kind.dtype(), numbers.all(rows)),
             Kind::Bools(bits) => {
                 let bytes = (0..rows).map(|row| u8::from(bits.get(row))).collect();
                 plain(DType::Bool, Bytes::Owned(bytes))
             }
-            Kind::Tensors(tensors) => Gathered {
+            Kind::Tensors(tensors) => ColumnTensor {
                 dtype: tensors.dtype.clone(),
                 dims: tensors.shape.to_vec(),
                 bytes: tensors.data.part(0..rows * tensors.len),
@@ -43,7 +45,7 @@ impl<'de> Column<'de> {
             Kind::Lists(lists) => {
                 let (cuts, column) = &**lists;
                 let len = same_len(cuts, rows)?;
-                let mut inner = column.gathered(rows * len)?;
+                let mut inner = column.as_tensor(rows * len)?;
                 inner.dims.insert(0, len);
                 inner
             }
@@ -74,15 +76,15 @@ fn same_len(cuts: &Cuts<'_>, rows: usize) -> Result<usize> {
     }
 }
 
-fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Gathered<'de, 'c>> {
+fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<ColumnTensor<'de, 'c>> {
     let mut leaves = Vec::new();
     if let Some(dims) = interleaved(columns, &mut leaves)
         && let Some((first, others)) = leaves.split_first()
         && let Some(bytes) = first.together(others, rows)
     {
-        return Ok(Gathered { dtype: first.kind.dtype(), dims, bytes, shared: None });
+        return Ok(ColumnTensor { dtype: first.kind.dtype(), dims, bytes, shared: None });
     }
-    let parts = columns.iter().map(|column| column.gathered(rows)).collect::<Result<Vec<_>>>()?;
+    let parts = columns.iter().map(|column| column.as_tensor(rows)).collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else {
         return Err(Error::data("the column is no tensor: its tuples are empty"));
     };
@@ -102,7 +104,7 @@ fn tuples<'de, 'c>(columns: &'c [Column<'de>], rows: usize) -> Result<Gathered<'
         }
     }
     dims.insert(0, columns.len());
-    Ok(Gathered { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
+    Ok(ColumnTensor { dtype, dims, bytes: Bytes::Owned(bytes), shared: None })
 }
 
 /// The numbers in nested tuples, in order, and the dimensions of the tuples. `None` if there is anything else, or
@@ -134,7 +136,7 @@ fn interleaved<'c, 'de>(
 impl<'de> Numbers<'de> {
     /// The numbers of all rows without gaps.
     fn all(&self, rows: usize) -> Bytes<'de, '_> {
-        self.run(0, rows).unwrap_or_else(|| Bytes::Owned(self.gathered(self.kind.size(), rows)))
+        self.run(0..rows).unwrap_or_else(|| Bytes::Owned(self.picked(self.kind.size(), rows)))
     }
 
     /// The numbers of all rows of several columns, if they follow each other in each row: those of this column,
@@ -154,11 +156,11 @@ impl<'de> Numbers<'de> {
         if len == stride {
             return Some(self.data_at(self.start(), rows * stride));
         }
-        Some(Bytes::Owned(self.gathered(len, rows)))
+        Some(Bytes::Owned(self.picked(len, rows)))
     }
 
     /// `len` bytes from the number of each row on.
-    fn gathered(&self, len: usize, rows: usize) -> Vec<u8> {
+    fn picked(&self, len: usize, rows: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len * rows);
         for row in 0..rows {
             let start = self.start() + row * self.stride();
@@ -172,19 +174,19 @@ impl<'de> Numbers<'de> {
 ///
 /// # Errors
 /// If the rows of all groups are not numbers of one dtype and shape, or memory runs out.
-pub fn gather<'de, 'c>(
+pub fn tensor_of_groups<'de, 'c>(
     groups: &'c [(usize, Column<'de>)],
     allowance: &Allowance,
-) -> Result<Gathered<'de, 'c>> {
+) -> Result<ColumnTensor<'de, 'c>> {
     let Some(((rows, column), others)) = groups.split_first() else {
         return Err(Error::data("the column is no tensor: there are no rows, and so no dtype"));
     };
-    let mut all = column.gathered(*rows)?;
+    let mut all = column.as_tensor(*rows)?;
     if others.is_empty() {
         return Ok(all);
     }
     let mut bytes = Vec::new();
-    let mut add = |part: &Gathered<'_, '_>| -> Result<()> {
+    let mut add = |part: &ColumnTensor<'_, '_>| -> Result<()> {
         let len = part.bytes.as_slice().len();
         allowance.charge(len as u64)?;
         crate::io::source::reserve(&mut bytes, len)?;
@@ -193,7 +195,7 @@ pub fn gather<'de, 'c>(
     };
     add(&all)?;
     for (rows, column) in others {
-        let part = column.gathered(*rows)?;
+        let part = column.as_tensor(*rows)?;
         if (&part.dtype, &part.dims) != (&all.dtype, &all.dims) {
             let (dtype, dims, found, shape) = (&all.dtype, &all.dims, &part.dtype, &part.dims);
             let what = format!(
