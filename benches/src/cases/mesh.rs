@@ -9,80 +9,34 @@ use tenarc::Tensor;
 use crate::bytes;
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
-use crate::native::{bincode_row, bitcode_row, rkyv_rows, wincode_row};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows, types, wincode_row};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
 
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Pod,
-    Zeroable,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    wincode::SchemaRead,
-    wincode::SchemaWrite,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-#[repr(C)]
-struct Vertex {
-    x: f32,
-    y: f32,
-    z: f32,
-}
+types! {
+    #[derive(Copy, Pod, Zeroable)]
+    #[repr(C)]
+    struct Vertex {
+        x: f32,
+        y: f32,
+        z: f32,
+    }
 
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Pod,
-    Zeroable,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    wincode::SchemaRead,
-    wincode::SchemaWrite,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-#[repr(C)]
-struct Triangle {
-    v0: Vertex,
-    v1: Vertex,
-    v2: Vertex,
-    normal: Vertex,
-}
+    #[derive(Copy, Pod, Zeroable)]
+    #[repr(C)]
+    struct Triangle {
+        v0: Vertex,
+        v1: Vertex,
+        v2: Vertex,
+        normal: Vertex,
+    }
 
-/// With plain derives.
-#[derive(
-    PartialEq,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    wincode::SchemaRead,
-    wincode::SchemaWrite,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-struct Mesh {
-    triangles: Vec<Triangle>,
+    /// With plain derives.
+    struct Mesh {
+        triangles: Vec<Triangle>,
+    }
 }
 
 /// The triangles as one tensor with a row for each, by tenarc's `Rows`.

@@ -6,7 +6,7 @@ use tenarc::Tensor;
 use crate::bytes;
 use crate::data::Random;
 use crate::harness::{Case, Column, Effort, MESSAGES, Placed, Row, timed};
-use crate::native::{bincode_row, bitcode_row, rkyv_rows, wincode_row};
+use crate::native::{bincode_row, bitcode_row, rkyv_rows, types, wincode_row};
 use crate::peers::{self, Codec, Lender, borrowed};
 use crate::recorder::Recorder;
 use crate::table::print_report;
@@ -15,26 +15,13 @@ use crate::targets::Targets;
 const COUNT: usize = 10_000;
 const FLOATS: usize = 256;
 
-/// With plain derives.
-#[derive(
-    Clone,
-    PartialEq,
-    serde::Serialize,
-    serde::Deserialize,
-    bincode::Encode,
-    bincode::Decode,
-    bitcode::Encode,
-    bitcode::Decode,
-    wincode::SchemaRead,
-    wincode::SchemaWrite,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub struct Record {
-    id: u64,
-    label: String,
-    embedding: Vec<f32>,
+types! {
+    /// With plain derives.
+    pub struct Record {
+        id: u64,
+        label: String,
+        embedding: Vec<f32>,
+    }
 }
 
 /// The embedding as a tensor.
