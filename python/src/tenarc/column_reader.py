@@ -380,8 +380,8 @@ class ColumnReader:
         if self._resolver.tables:
             return
         self._memory += count * (_CONTAINER + _ENTRY * length)
-        if self._memory > self._resolver.limits.max_alloc:
-            message = f"rows of columns need more than the limit of {self._resolver.limits.max_alloc} bytes"
+        if self._memory > self._resolver.limits.alloc_budget:
+            message = f"rows of columns need more than the limit of {self._resolver.limits.alloc_budget} bytes"
             raise Fault(Limit, message)
 
 

@@ -24,19 +24,24 @@ class Limits:
     #: The most dimensions of a tensor.
     max_rank: int = 64
     #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
-    #: further copies of a tensor that is referred to several times. With the default, such copies may take at most
-    #: 64 MiB plus 64 times the length of the buffers that were read.
-    max_alloc: int = DEFAULT_ALLOC
+    #: further copies of a tensor that is referred to several times. `None` is the default: 16 GiB, and for such
+    #: copies 64 MiB plus 64 times the length of the buffers that were read.
+    max_alloc: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_depth > MAX_DEPTH:
             raise Unsupported(f"expected max_depth of at most {MAX_DEPTH}, found {self.max_depth}")
 
+    @property
+    def alloc_budget(self) -> int:
+        """`max_alloc` as a number."""
+        return DEFAULT_ALLOC if self.max_alloc is None else self.max_alloc
+
     def repeated(self, length: int) -> int:
         """How many bytes further copies of buffers may take, if the buffers have `length` bytes."""
-        if self.max_alloc != DEFAULT_ALLOC:
-            return self.max_alloc
-        return min(self.max_alloc, (64 << 20) + 64 * length)
+        if self.max_alloc is None:
+            return min(DEFAULT_ALLOC, (64 << 20) + 64 * length)
+        return self.max_alloc
 
 
 DEFAULT_LIMITS = Limits()

@@ -398,6 +398,6 @@ def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:
     if total > before - at:
         raise Torn(f"expected a record of {total} bytes, found {before - at}", offset=at)
     # A sparse file can be larger than the memory.
-    if total > limits.max_alloc:
-        raise Limit(f"a record of {total} bytes, more than the limit of {limits.max_alloc}", offset=at)
+    if total > limits.alloc_budget:
+        raise Limit(f"a record of {total} bytes, more than the limit of {limits.alloc_budget}", offset=at)
     return start[:total] if total <= len(start) else source.read(at, total)

@@ -200,8 +200,8 @@ class Walk:
         width = {24: 1, 25: 2, 26: 4, 27: 8}.get(item[2] & 31, 0)
         item += self.input.take(width, "record")
         _, total = record_length(item, at)
-        if total > self.limits.max_alloc:
-            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.max_alloc}", offset=at)
+        if total > self.limits.alloc_budget:
+            raise Limit(f"a record of {total} bytes, more than the limit of {self.limits.alloc_budget}", offset=at)
         item += self.input.take(total - len(item), "record")
         kind, fields = opened(item, at)
         if kind == HEADER:
@@ -222,8 +222,9 @@ class Walk:
         header, metadata_at, seed, at = self._next
         body = Body(header, metadata_at, self.limits)
         if header.lengths:
-            if keep and header.body_length() > self.limits.max_alloc:
-                text = f"buffers of {header.body_length()} bytes, more than the limit of {self.limits.max_alloc}"
+            limit = self.limits.alloc_budget
+            if keep and header.body_length() > limit:
+                text = f"buffers of {header.body_length()} bytes, more than the limit of {limit}"
                 raise Limit(text, offset=at)
             payloads = body.payloads if keep else None
             read_body(self.input, header, seed, payloads)
