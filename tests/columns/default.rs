@@ -6,6 +6,7 @@ use ndarray::{Array1, Array2};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
+use tenarc::inspect::{COLUMNS, Event};
 use tenarc::tensor::DynTensor;
 use tenarc::{Archive, OArchive, Tensor, Value};
 
@@ -89,6 +90,13 @@ fn stays_rows<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(val
     found.sort();
     plain.sort();
     assert_eq!(found, plain);
+}
+
+/// Whether any sequence of the only value is stored as columns.
+fn has_columns(bytes: &[u8]) -> bool {
+    let archive = Archive::new(bytes).unwrap();
+    let segment = archive.only().unwrap();
+    segment.inspect().unwrap().any(|item| matches!(item.unwrap().event, Event::Tag(COLUMNS)))
 }
 
 #[track_caller]
@@ -223,6 +231,8 @@ fn many_levels_of_rows_that_hide_tensors_end_as_rows() {
     let archive = Archive::new(&bytes).unwrap();
     assert_eq!(archive.load::<Tree>().unwrap(), tree);
     assert_eq!(archive.tensors().unwrap().len(), 12);
+    assert!(!has_columns(&bytes));
+    assert!(has_columns(&to_bytes(&tree, SaveOptions::default().with_columns(true))));
 }
 
 #[test]
