@@ -123,23 +123,25 @@ struct Found {
 }
 
 /// A sequence that is stored as columns.
-struct Columns {
+pub struct Columns {
     /// The path of the sequence, as a JSON Pointer, and as it is in names.
-    pointer: String,
-    name: String,
-    at: usize,
+    pub pointer: String,
+    pub name: String,
+    /// Where it is in the metadata.
+    pub at: usize,
 }
 
 /// A column that is a tensor.
-struct Field<'a> {
-    name: String,
-    tensor: Deferred<'a>,
-    at: usize,
+pub struct Field<'a> {
+    pub name: String,
+    pub tensor: Deferred<'a>,
+    /// Where the sequence is in the metadata.
+    pub at: usize,
 }
 
 impl Columns {
     /// Adds the columns that are tensors to `fields`. The others are lost.
-    fn add_to<'a, S: ReadAt + ?Sized>(
+    pub fn add_to<'a, S: ReadAt + ?Sized>(
         self,
         segment: &Segment<'a, S>,
         fields: &mut Vec<Field<'a>>,

@@ -3,9 +3,12 @@
 // The numbers are written as they are.
 #![allow(clippy::float_cmp)]
 
+use std::io::Cursor;
+
 use ndarray::{Array1, Array2};
 use serde::Serialize;
 use tenarc::{Archive, OArchive, Tensor};
+use tenarc_convert::npy::{self, ConvertOptions, Npz, NpzWriter};
 use tenarc_convert::{json, safetensors};
 
 #[derive(Serialize)]
@@ -79,6 +82,37 @@ fn columns_are_tensors_in_safetensors() {
     assert_eq!(dotted[7], 7.0);
     let sizes: Array1<u16> = file.tensor("a/log.inner.size").unwrap();
     assert_eq!(sizes[299], 299);
+}
+
+#[test]
+fn columns_are_arrays_in_npz() {
+    let archive = archive();
+    let segment = archive.only().unwrap();
+    let write = |options: &ConvertOptions| -> tenarc::Result<_> {
+        let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+        let losses = npy::from_segment(&segment, &mut out, options)?;
+        Ok((out.finish()?.into_inner(), losses))
+    };
+    // They are inside of the sequence.
+    let options = ConvertOptions::default().with_losses(true);
+    let error = write(&options).unwrap_err().to_string();
+    assert!(error.contains("`a/log.id` is inside of a nested value"), "{error}");
+    let (bytes, losses) = write(&options.with_flattened(true)).unwrap();
+    let losses: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        losses,
+        [
+            "`name`: a text",
+            "`a/log.label`: a column of texts is no tensor: it is left out",
+            "`a/log.score`: a column of optional values is no tensor: it is left out",
+            "`ids`: its rows have no fields that are tensors: it is left out",
+        ]
+    );
+    let file = Npz::new(bytes).unwrap();
+    let names: Vec<_> = file.names().collect();
+    assert_eq!(names, ["weight", "a/log.id", "a/log.a.b", "a/log.inner.size", "a/log.embedding"]);
+    let embeddings: Array2<f32> = file.tensor("a/log.embedding").unwrap();
+    assert_eq!((embeddings.dim(), embeddings[[299, 2]]), ((300, 3), 299.0));
 }
 
 #[test]

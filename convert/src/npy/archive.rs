@@ -2,19 +2,21 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
-use tenarc::tensor::Deferred;
-use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
+use tenarc::tensor::{Deferred, ToTensor as _};
+use tenarc::{DType, DynTensor, Error, OArchive, Result, Tensor};
 
 use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
 use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
+use crate::exported::Field;
 use crate::{Losses, made};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
@@ -105,6 +107,13 @@ fn deferred<'a, S: ReadAt>(
     Ok((tensors, lost))
 }
 
+/// What is written as an array.
+enum Content<'a> {
+    /// The tensor at this range of the metadata.
+    Item(Range<usize>),
+    Column(Deferred<'a>),
+}
+
 struct Named<'a, 'b>(&'b [(&'a str, Tensor<Deferred<'a>>)]);
 
 impl Serialize for Named<'_, '_> {
@@ -133,32 +142,46 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
 ) -> Result<Losses> {
     let mut named = Vec::new();
     let mut lost = Losses::default();
-    // Both are in the order of the metadata, which so is walked over twice, however many there are.
-    let mut infos = segment.tensors()?.into_iter();
+    let mut add = |name: String, dtype: &DType, nested, content, lost: &mut Losses| {
+        if let Err(error) = dtype::descr_of(dtype) {
+            lost.add(&name, error.message());
+        } else if nested && !options.flattened {
+            let name = name.escape_debug();
+            return Err(Error::data(format!(
+                "`{name}` is inside of a nested value, which npz has not; ask for \
+                 ConvertOptions::with_flattened to save it under this path"
+            )));
+        } else {
+            named.push((name, content));
+        }
+        Ok(())
+    };
     for leaf in tree::leaves(segment)? {
         match leaf {
-            Leaf::Tensor { name, range, nested } => {
-                let info = infos.next().ok_or_else(|| Error::data("no tensor").in_field(&*name))?;
-                if let Err(error) = dtype::descr_of(info.dtype()) {
-                    lost.add(&name, error.message());
-                } else if nested && !options.flattened {
-                    let name = name.escape_debug();
-                    return Err(Error::data(format!(
-                        "`{name}` is inside of a nested value, which npz has not; ask for \
-                         ConvertOptions::with_flattened to save it under this path"
-                    )));
-                } else {
-                    named.push((name, range));
+            Leaf::Tensor { name, dtype, range, nested } => {
+                add(name, &dtype, nested, Content::Item(range), &mut lost)?;
+            }
+            Leaf::Columns(columns) => {
+                let mut fields = Vec::new();
+                columns.add_to(segment, &mut fields, &mut lost)?;
+                for Field { name, tensor, .. } in fields {
+                    let dtype = tensor.meta().dtype;
+                    add(name, &dtype, true, Content::Column(tensor), &mut lost)?;
                 }
             }
             Leaf::Other { name, kind } => lost.add(&name, kind),
         }
     }
     lost.check(options.losses)?;
-    for (name, range) in named {
-        let tensor: Tensor<DynTensor> =
-            segment.decode(range).map_err(|error| error.in_field(&*name))?;
-        out.add(&name, &tensor.0)?;
+    for (name, content) in named {
+        match content {
+            Content::Item(range) => {
+                let Tensor(tensor): Tensor<DynTensor> =
+                    segment.decode(range).map_err(|error| error.in_field(&*name))?;
+                out.add(&name, &tensor)?;
+            }
+            Content::Column(tensor) => drop(out.add(&name, &tensor)?),
+        }
     }
     Ok(lost)
 }

@@ -4,20 +4,25 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Form, Item, Items, Key};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, escape_step};
 use tenarc::io::ReadAt;
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
+
+use crate::exported::Columns;
 
 /// Something without keys inside of a map.
 pub enum Leaf {
     Tensor {
         /// The key, or the path, its steps joined by dots.
         name: String,
+        dtype: DType,
         /// Where it stands in the metadata.
         range: Range<usize>,
         /// Whether it is named by more than one key, or by none that is a text.
         nested: bool,
     },
+    /// A sequence that is stored as columns. The name of each column is that of the sequence, a dot, and the path in it.
+    Columns(Columns),
     Other {
         name: String,
         kind: &'static str,
@@ -29,6 +34,7 @@ pub fn leaves<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Vec<Leaf>>
     let mut walk = Walk {
         items: segment.inspect()?,
         name: String::new(),
+        pointer: String::new(),
         depth: 0,
         flat: true,
         found: Vec::new(),
@@ -42,6 +48,8 @@ pub fn leaves<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Vec<Leaf>>
 struct Walk<'a> {
     items: Items<'a>,
     name: String,
+    /// The same as a JSON Pointer.
+    pointer: String,
     depth: usize,
     /// Whether the outermost value is a map, and its keys so far are texts.
     flat: bool,
@@ -55,13 +63,20 @@ impl<'a> Walk<'a> {
     }
 
     fn item(&mut self, mut item: Item<'a>) -> Result<()> {
-        while let Event::Tag(_) = item.event {
+        while let Event::Tag(tag) = item.event {
+            if tag == COLUMNS {
+                self.next()?;
+                self.items.leave()?;
+                let (pointer, name) = (self.pointer.clone(), self.name.clone());
+                self.found.push(Leaf::Columns(Columns { pointer, name, at: item.range.start }));
+                return Ok(());
+            }
             item = self.next()?;
         }
         match item.event {
             Event::Array | Event::Map => self.container(),
             Event::Payload(payload) if payload.form == Form::Bytes => self.other("bytes"),
-            Event::Payload(_) => self.tensor(item.range),
+            Event::Payload(payload) => self.tensor(payload.meta.dtype, item.range),
             Event::Bytes => self.other("bytes"),
             Event::Text => self.other("a text"),
             Event::Integer => self.other("an integer"),
@@ -70,7 +85,7 @@ impl<'a> Walk<'a> {
     }
 
     fn container(&mut self) -> Result<()> {
-        let name_len = self.name.len();
+        let (name_len, pointer_len) = (self.name.len(), self.pointer.len());
         let mut index = 0u64;
         loop {
             let item = self.next()?;
@@ -88,10 +103,13 @@ impl<'a> Walk<'a> {
                 self.name.push('.');
             }
             self.name.push_str(&step);
+            self.pointer.push('/');
+            self.pointer.push_str(&escape_step(&step));
             self.depth += 1;
             self.item(item)?;
             self.depth -= 1;
             self.name.truncate(name_len);
+            self.pointer.truncate(pointer_len);
         }
         // What is empty would vanish.
         if index == 0 && self.depth > 0 {
@@ -101,7 +119,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A tensor, which stands at this range of the metadata.
-    fn tensor(&mut self, range: Range<usize>) -> Result<()> {
+    fn tensor(&mut self, dtype: DType, range: Range<usize>) -> Result<()> {
         if self.depth == 0 {
             return Err(Error::data("a tensor without a name; write it as npy, or in a map"));
         }
@@ -110,7 +128,7 @@ impl<'a> Walk<'a> {
             let name = name.escape_debug();
             return Err(Error::data(format!("two tensors would be named `{name}`")));
         }
-        self.found.push(Leaf::Tensor { name, range, nested: self.depth > 1 || !self.flat });
+        self.found.push(Leaf::Tensor { name, dtype, range, nested: self.depth > 1 || !self.flat });
         Ok(())
     }
 
