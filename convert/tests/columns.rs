@@ -9,7 +9,7 @@ use ndarray::{Array1, Array2};
 use serde::Serialize;
 use tenarc::{Archive, OArchive, Tensor};
 use tenarc_convert::npy::{self, ConvertOptions, Npz, NpzWriter};
-use tenarc_convert::{json, safetensors};
+use tenarc_convert::{json, safetensors, tenbin};
 
 #[derive(Serialize)]
 struct Row {
@@ -113,6 +113,17 @@ fn columns_are_arrays_in_npz() {
     assert_eq!(names, ["weight", "a/log.id", "a/log.a.b", "a/log.inner.size", "a/log.embedding"]);
     let embeddings: Array2<f32> = file.tensor("a/log.embedding").unwrap();
     assert_eq!((embeddings.dim(), embeddings[[299, 2]]), ((300, 3), 299.0));
+}
+
+#[test]
+fn columns_are_lost_in_tenbin() {
+    let archive = archive();
+    let options = tenbin::Options::default().with_losses(true);
+    let mut out = Vec::new();
+    let losses = tenbin::from_segment(&archive.only().unwrap(), &mut out, &options).unwrap();
+    let lost: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
+    assert_eq!(lost, ["name", "a/log", "ids"]);
+    assert_eq!(tenbin::decode_buffer(&out).unwrap().len(), 1);
 }
 
 #[test]
