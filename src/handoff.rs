@@ -8,6 +8,7 @@
 //! Names from a document are never compared with these names.
 
 use crate::elements::Elements;
+use crate::error::Error;
 use crate::mem::Lent;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;
@@ -22,6 +23,13 @@ pub mod name {
     pub const TAGGED: &str = "$tenarc::Tagged";
     pub const SIMPLE: &str = "$tenarc::Simple";
     pub const RAW: &str = "$tenarc::value::RawValue";
+    /// Part of a segment, as it is stored: see [`Slot::Pieces`](super::Slot::Pieces).
+    pub const STORED: &str = "$tenarc::archive::Stored";
+    /// A byte string and a text that are not in memory, as blocks of bytes.
+    pub const BYTES: &str = "$tenarc::Bytes";
+    pub const TEXT: &str = "$tenarc::Text";
+    /// In place of a block that could not be fetched: why not.
+    pub const FAILED: &str = "$tenarc::Failed";
     /// Anything in which sequences are written as columns.
     pub const COLUMNS: &str = "$tenarc::columns";
     pub const VALUE: &str = "$tenarc::Value";
@@ -46,6 +54,15 @@ pub enum Slot {
     Number(u64),
     /// For the serializer: the newtype contains the bytes of one encoded item.
     Raw,
+    /// For the serializer: the newtype is one encoded item in pieces. The number is how many levels of nesting
+    /// the item can take.
+    Stored { levels: usize },
+    /// For the content of the newtype: it must write one encoded item in pieces, as a sequence. Each is a byte
+    /// string, or a newtype with the name of a tensor, numbers, bytes or text and [`Slot::Outgoing`], which stands
+    /// for a whole item inside.
+    Pieces,
+    /// For the serializer that is asked to write a block of bytes: there is none, because of this error.
+    Failed(Error),
     /// For the visitor: the metadata of a tensor, and whether the document states its dtype. `held`
     /// says where the elements are.
     Incoming { meta: TensorMeta, stated: bool, held: Held },

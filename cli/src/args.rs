@@ -311,14 +311,16 @@ pub struct Cat {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 With --max-size, each shard is an archive that holds all of the value's metadata, with undefined in place of \
-the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them.")]
+the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them. \
+A sequence that is stored as columns is not divided: it counts as one tensor with the size of all its columns.")]
 pub struct Split {
     /// The file to read, or - for standard input
     pub input: PathBuf,
     /// The directory to write to; it is created if it does not exist
     #[arg(long, short, value_name = "DIRECTORY", default_value = ".")]
     pub directory: PathBuf,
-    /// Spread the tensors of one value over archives with at most this many bytes of tensors: 500M, 2GiB.
+    /// Spread the tensors of one value over archives with at most this many bytes of tensors: 500M, 2GiB. A tensor
+    /// that is larger has an archive of its own.
     /// Without this option, each value becomes one archive
     #[arg(long, short, value_name = "SIZE", value_parser = crate::commands::split::size)]
     pub max_size: Option<u64>,

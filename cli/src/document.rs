@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
@@ -14,7 +15,7 @@ use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
 use crate::formats::{self, Format};
 use crate::input::{Input, Source};
-use crate::node::{self, Node};
+use crate::node::{self, Kind, Node};
 use crate::output::say;
 use crate::paths::{self, Listed, Named};
 use crate::progress::Progress;
@@ -269,6 +270,13 @@ impl Document {
     }
 }
 
+/// Bytes of a value that are stored in one piece: see [`Section::blobs`].
+pub struct Blob {
+    /// The number of its buffer. `None` if it is in the metadata.
+    pub buffer: Option<usize>,
+    pub len: u64,
+}
+
 /// One value of a document.
 pub struct Section<'a> {
     pub number: u64,
@@ -430,6 +438,45 @@ impl<'a> Section<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// The payloads in a part of the value: the number of the buffer, if it is in one, and the length in bytes.
+    /// Columns are what they have in buffers, and their item in the metadata.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn blobs(&self, node: &Node) -> Result<Vec<Blob>> {
+        let mut found = Vec::new();
+        self.add_blobs(node, &mut found)?;
+        Ok(found)
+    }
+
+    fn add_blobs(&self, node: &Node, found: &mut Vec<Blob>) -> Result<()> {
+        match &node.kind {
+            Kind::Leaf => {}
+            Kind::Payload(payload) => {
+                found.push(Blob { buffer: payload.buffer, len: payload.byte_len });
+            }
+            Kind::Columns(_) => {
+                found.push(Blob { buffer: None, len: node.range.len() as u64 });
+                let buffers = self.segment().map(Segment::buffers).unwrap_or_default();
+                for item in Items::new(self.item(&node.range)).with_buffers(buffers) {
+                    let Event::Payload(payload) = item?.event else { continue };
+                    if let Some(number) = payload.buffer {
+                        let buffer = usize::try_from(number).ok();
+                        found.push(Blob { buffer, len: payload.byte_len });
+                    }
+                }
+            }
+            Kind::Array(items) => {
+                items.iter().try_for_each(|item| self.add_blobs(item, found))?;
+            }
+            Kind::Map(entries) => {
+                entries.iter().try_for_each(|(_, value)| self.add_blobs(value, found))?;
+            }
+            Kind::Tag(_, inner) => self.add_blobs(inner, found)?,
+        }
+        Ok(())
     }
 
     /// The encoded item of a node.

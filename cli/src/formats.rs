@@ -151,21 +151,29 @@ fn only(
     sections: Sections<'_, '_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<()>,
 ) -> Result<()> {
+    let section = single(sections)?;
+    match section.segment() {
+        Some(segment) => write(segment),
+        None => stored(&section, write),
+    }
+}
+
+/// Takes the one value that a format can hold.
+fn single<'s>(sections: Sections<'_, 's>) -> Result<Section<'s>> {
     let several = || Failure::new("the output format holds one value: choose it with --segment");
     let section = sections.next().ok_or_else(several)??;
     if sections.next().is_some() {
         return Err(several());
     }
-    stored(&section, write)
+    Ok(section)
 }
 
-/// Calls `write` with a value as a segment of an archive. A value of another format, or with columns, is first
-/// written to a temporary archive as rows.
+/// Calls `write` with a value as a segment of an archive without columns. A value of another format, or with columns,
+/// is first written to a temporary archive as rows. So all rows of a table need not be in memory.
 fn stored<T>(
     section: &Section<'_>,
     write: impl FnOnce(&Segment<'_, Source>) -> Result<T>,
 ) -> Result<T> {
-    // The converters do not know columns.
     if let Some(segment) = section.segment().filter(|_| !section.root.holds_columns()) {
         return write(segment);
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use tenarc::archive::{Segment, Table};
-use tenarc::inspect::{Event, Items, escape_step};
+use tenarc::archive::Table;
+use tenarc::inspect::escape_step;
 use tenarc::tensor::Order;
-use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc::{DynTensor, Tensor, Value};
 
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Of, Result};
@@ -152,40 +152,6 @@ impl<'a> Section<'a> {
         Ok(segment.table(&columns.path)?)
     }
 
-    /// Columns as one item without references to buffers. `None` if they hold elements of a dtype that has no such
-    /// form.
-    ///
-    /// # Errors
-    /// If the columns are damaged.
-    pub fn inlined(&self, node: &Node) -> Result<Option<Vec<u8>>> {
-        let item = self.item(&node.range);
-        let buffers = self.segment().map(Segment::buffers).unwrap_or_default();
-        let (mut whole, mut copied, mut follows_text) = (Vec::new(), 0, false);
-        for part in Items::new(item).with_buffers(buffers) {
-            let part = part?;
-            match part.event {
-                // A text begins a column: it is the kind.
-                Event::Text => {
-                    let kind = item.get(part.range).unwrap_or_default();
-                    follows_text = tenarc::from_slice::<Value>(kind)?.as_str() == Some("text");
-                }
-                Event::Payload(payload) if payload.buffer.is_some() => {
-                    let payload = Payload::try_from(payload)?;
-                    let kind = Kind::Payload(Box::new(payload.clone()));
-                    let bytes = self.payload_bytes(&Node { range: 0..0, kind })?;
-                    whole.extend_from_slice(item.get(copied..part.range.start).unwrap_or_default());
-                    copied = part.range.end;
-                    if !append(&mut whole, payload, bytes, follows_text)? {
-                        return Ok(None);
-                    }
-                }
-                _ => {}
-            }
-        }
-        whole.extend_from_slice(item.get(copied..).unwrap_or_default());
-        Ok(Some(whole))
-    }
-
     /// The columns with a name.
     ///
     /// # Errors
@@ -218,43 +184,6 @@ impl<'a> Section<'a> {
         }
         Ok(columns.fields.get_or_init(|| fields))
     }
-}
-
-/// Appends what was in a buffer to an item. Returns `false` if there is no such form for the dtype.
-fn append(item: &mut Vec<u8>, payload: Payload, bytes: Vec<u8>, is_text: bool) -> Result<bool> {
-    let Payload { form, dtype, shape, order, .. } = payload;
-    match form {
-        Form::Tensor => {
-            let tensor = DynTensor::new(dtype, &shape, order, bytes)?;
-            tenarc::append_to(item, &Tensor(tensor))?;
-        }
-        Form::Bytes if is_text => {
-            let text = String::from_utf8(bytes);
-            let text = text.map_err(|_| Failure::Damage("a text is not UTF-8".into()))?;
-            tenarc::append_to(item, &text)?;
-        }
-        Form::Bytes => tenarc::append_to(item, &Value::Bytes(bytes))?,
-        Form::Numbers => {
-            // RFC 8746, section 2.1.
-            let tag = match dtype {
-                DType::U8 => 64,
-                DType::U16 => 69,
-                DType::U32 => 70,
-                DType::U64 => 71,
-                DType::I8 => 72,
-                DType::I16 => 77,
-                DType::I32 => 78,
-                DType::I64 => 79,
-                DType::F16 => 84,
-                DType::F32 => 85,
-                DType::F64 => 86,
-                _ => return Ok(false),
-            };
-            item.extend([0xd8, tag]);
-            tenarc::append_to(item, &Value::Bytes(bytes))?;
-        }
-    }
-    Ok(true)
 }
 
 /// The path of a column, with dots and as a JSON Pointer.

@@ -1,6 +1,7 @@
 //! Values to be written to another file, unchanged or changed. A tensor is read only when it is written.
 
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
+use tenarc::archive::Segment;
 use tenarc::tensor::Deferred;
 use tenarc::value::{Numbers, RawValue};
 use tenarc::{DType, DynTensor, Value};
@@ -8,6 +9,7 @@ use tenarc::{DType, DynTensor, Value};
 use crate::document::Section;
 use crate::elements::Cast;
 use crate::failure::{Failure, Result};
+use crate::input::Source;
 use crate::node::{Form, Key, Kind, Node, Payload};
 
 /// A value to be written.
@@ -85,6 +87,17 @@ fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer)
 }
 
+/// Serializes an item of a segment as it is stored: columns stay columns, and what is in buffers is never in memory
+/// as a whole.
+fn stored<S: Serializer>(
+    segment: &Segment<'_, Source>,
+    node: &Node,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let stored = segment.stored(node.range.clone());
+    stored.map_err(|error| S::Error::custom(Failure::from(error)))?.serialize(serializer)
+}
+
 fn same<S: Serializer>(
     section: &Section<'_>,
     node: &Node,
@@ -95,8 +108,8 @@ fn same<S: Serializer>(
     match &node.kind {
         Kind::Leaf => leaf(section.item(&node.range), serializer),
         Kind::Columns(columns) => {
-            if !plain && let Some(item) = section.inlined(node).map_err(S::Error::custom)? {
-                return leaf(&item, serializer);
+            if let Some(segment) = section.segment().filter(|_| !plain) {
+                return stored(segment, node, serializer);
             }
             let table = section.table(columns).map_err(S::Error::custom)?;
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
@@ -131,7 +144,10 @@ fn same<S: Serializer>(
         Kind::Tag(_, inner) if !inner.holds_payload() => {
             leaf(section.item(&node.range), serializer)
         }
-        Kind::Tag(..) => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+        Kind::Tag(..) => match section.segment() {
+            Some(segment) if !plain => stored(segment, node, serializer),
+            _ => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+        },
         Kind::Payload(payload) if payload.form == Form::Tensor => {
             let tensor = Deferred::from_blocks(
                 payload.dtype.clone(),
@@ -145,7 +161,10 @@ fn same<S: Serializer>(
             let len = usize::try_from(payload.byte_len).map_err(S::Error::custom)?;
             tenarc::tensor::serialize(&tensor.with_byte_len(len), serializer)
         }
-        Kind::Payload(_) => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+        Kind::Payload(payload) => match section.segment() {
+            Some(segment) if payload.buffer.is_some() => stored(segment, node, serializer),
+            _ => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+        },
     }
 }
 

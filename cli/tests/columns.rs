@@ -403,8 +403,9 @@ fn splits_merges_and_joins_archives_with_columns() {
     assert_eq!(run(&dir, &["show", "both", "-s", "0", "log.3.id"]).good(), "\"run\"\n3\n");
     let big = (a_run(), ramp(&[100]), ramp(&[200]));
     save(&dir, "big", true, &[("big", big)]);
+    // The table is larger than 500 bytes, and the last tensor.
     let split = run(&dir, &["split", "big", "--max-size", "500", "-d", "."]);
-    assert_eq!(split.good().lines().count(), 2);
+    assert_eq!(split.good().lines().count(), 3);
     let shards: Vec<&str> = split.out().lines().collect();
     let merged = run(&dir, &[&["merge", "-o", "merged"], &shards[..]].concat());
     assert_eq!(merged.good(), "");
@@ -418,9 +419,9 @@ fn splits_merges_and_joins_archives_with_columns() {
 }
 
 #[test]
-fn converts_columns_as_rows() {
+fn converts_columns_as_rows_to_formats_with_rows() {
     let dir = saved();
-    for to in ["cbor", "json", "msgpack", "safetensors", "arrow"] {
+    for to in ["cbor", "json", "msgpack", "ten"] {
         let of = |prefix: &str| {
             let args = [
                 "convert",

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::rc::Rc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -12,7 +11,7 @@ use tenarc::inspect::{
     COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, escape_step, unescape_step,
 };
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Deferred, Order, TensorMeta};
+use tenarc::tensor::{Deferred, TensorInfo};
 use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
@@ -74,10 +73,9 @@ impl<'a> Exported<'a> {
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { found, mut losses, .. } = walk;
-        let mut fields = Vec::new();
-        for columns in found.columns {
-            columns.add_to(segment, &mut fields, &mut losses)?;
+        let Walk { mut found, mut losses, .. } = walk;
+        for columns in std::mem::take(&mut found.columns) {
+            columns.add_to(segment, &mut found, &mut losses)?;
         }
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
@@ -100,9 +98,15 @@ impl<'a> Exported<'a> {
             let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }
-        for Field { name, tensor, at } in fields {
+        for Field { name, info, at } in found.fields {
             once(&name, &(at..at))?;
-            tensors.push((name, tensor));
+            let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
+            let (dtype, shape, order) = (info.dtype().clone(), info.shape().to_vec(), info.order());
+            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+                put(&segment.dyn_tensor(info.path())?.le_bytes())
+            };
+            let deferred = Deferred::from_blocks(dtype, &shape, order, read);
+            tensors.push((name, deferred.with_byte_len(len)));
         }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
@@ -120,79 +124,99 @@ struct Found {
     texts: Vec<(String, Range<usize>)>,
     metadata: Option<Range<usize>>,
     columns: Vec<Columns>,
+    fields: Vec<Field>,
 }
 
 /// A sequence that is stored as columns.
-pub struct Columns {
+struct Columns {
     /// The path of the sequence, as a JSON Pointer, and as it is in names.
-    pub pointer: String,
-    pub name: String,
-    /// Where it is in the metadata.
-    pub at: usize,
+    pointer: String,
+    name: String,
+    at: usize,
 }
 
 /// A column that is a tensor.
-pub struct Field<'a> {
-    pub name: String,
-    pub tensor: Deferred<'a>,
-    /// Where the sequence is in the metadata.
-    pub at: usize,
+struct Field {
+    name: String,
+    info: TensorInfo,
+    at: usize,
 }
 
 impl Columns {
-    /// Adds the columns that are tensors to `fields`. The others are lost.
-    pub fn add_to<'a, S: ReadAt + ?Sized>(
+    /// Adds the columns that are tensors. The others are lost.
+    fn add_to<S: ReadAt + ?Sized>(
         self,
-        segment: &Segment<'a, S>,
-        fields: &mut Vec<Field<'a>>,
+        segment: &Segment<'_, S>,
+        found: &mut Found,
         losses: &mut Losses,
     ) -> Result<()> {
-        let Self { pointer, name: sequence, at } = self;
-        // All columns of the sequence share these two.
-        let (table, sequence) = (Rc::new(segment.table(&pointer)?), Rc::<str>::from(sequence));
-        let columns = table.columns()?;
-        if columns.is_empty() {
-            losses.add(&sequence, "its rows have no fields that are tensors: it is left out");
-        }
-        for column in columns {
-            // Its fields follow it.
-            if column.kind() == "structs" {
-                continue;
-            }
-            let below = match column.path().strip_prefix('/') {
-                Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
-                None => column.path().to_owned(),
-            };
-            let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
-            let (Some(dtype), Some(dims)) = (column.dtype(), column.row_shape()) else {
-                let kind = column.kind();
-                losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
-                continue;
-            };
-            let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
-            let shape = [&[rows][..], dims].concat();
-            let meta = TensorMeta::new(dtype.clone(), &*shape, Order::C);
-            if meta.byte_len().is_none() {
-                let what = format!(
-                    "a column of {dtype}{shape:?} has no known length in bytes: it is left out"
-                );
-                losses.add(&name, what);
-                continue;
-            }
-            let (table, sequence) = (table.clone(), sequence.clone());
-            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
-                let Tensor(tensor): Tensor<DynTensor> =
-                    table.column(column.path()).map_err(|error| match &*sequence {
-                        "" => error,
-                        sequence => error.in_field(sequence),
-                    })?;
-                put(&tensor.le_bytes())
-            };
-            let tensor = Deferred::from_blocks(meta.dtype, &shape, meta.order, read);
-            fields.push(Field { name, tensor, at });
-        }
+        let columns = tensor_columns(segment, &self.pointer, &self.name, losses)?;
+        let fields = columns.into_iter().map(|TensorColumn { name, info, .. }| {
+            let at = self.at;
+            Field { name, info, at }
+        });
+        found.fields.extend(fields);
         Ok(())
     }
+}
+
+/// A column that is a tensor.
+pub struct TensorColumn {
+    /// The path of the sequence and that of the column in it, joined by a dot.
+    pub name: String,
+    pub info: TensorInfo,
+    /// Whether it is a field of a field of the rows.
+    pub nested: bool,
+}
+
+/// The columns of a sequence that are tensors. The others are lost.
+///
+/// `pointer` is the path of the sequence as a JSON Pointer, and `sequence` what it is called in names.
+pub fn tensor_columns<S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    pointer: &str,
+    sequence: &str,
+    losses: &mut Losses,
+) -> Result<Vec<TensorColumn>> {
+    let columns = segment.table(pointer)?.columns()?;
+    if columns.is_empty() {
+        losses.add(sequence, "its rows have no fields that are tensors: it is left out");
+    }
+    let mut found = Vec::new();
+    // The columns around this one, from the outermost to the innermost.
+    let mut around: Vec<&str> = Vec::new();
+    for column in &columns {
+        let below = column.path();
+        let is_in = |outer: &str| {
+            below.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '/']))
+        };
+        while around.pop_if(|outer| !is_in(outer)).is_some() {}
+        // Its fields follow it.
+        if column.kind() == "structs" {
+            around.push(below);
+            continue;
+        }
+        let steps: Vec<_> = match below.strip_prefix('/') {
+            Some(steps) => {
+                let steps = steps.split('/');
+                steps.map(|step| unescape_step(step).into_owned()).collect()
+            }
+            None => below.split('.').map(str::to_owned).collect(),
+        };
+        let below = steps.join(".");
+        let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
+        if column.dtype().is_some() {
+            // The name is the path, unless it could mean something else.
+            let written =
+                || pointer.to_owned() + &steps.iter().map(|step| escaped(step)).collect::<String>();
+            let info = segment.info(&name).or_else(|_| segment.info(&written()))?;
+            found.push(TensorColumn { name, info, nested: !around.is_empty() });
+        } else {
+            let kind = column.kind();
+            losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
+        }
+    }
+    Ok(found)
 }
 
 /// A walk over a value's items.
@@ -273,8 +297,7 @@ impl<'m> Walk<'m> {
                 Ok(())
             }
             Event::Tag(COLUMNS) => {
-                let steps = self.steps.iter();
-                let pointer = steps.flat_map(|step| ["/".into(), escape_step(step)]).collect();
+                let pointer = self.steps.iter().map(|step| escaped(step)).collect();
                 let name = self.name()?;
                 self.next()?;
                 self.items.leave()?;
@@ -356,6 +379,11 @@ impl<'m> Walk<'m> {
         }
         Ok(())
     }
+}
+
+/// A step of a JSON Pointer, with its slash.
+pub fn escaped(step: &str) -> String {
+    format!("/{}", escape_step(step))
 }
 
 /// What a leaf is, for those that are told of what is lost.

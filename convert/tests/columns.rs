@@ -127,6 +127,27 @@ fn columns_are_lost_in_tenbin() {
 }
 
 #[test]
+fn the_columns_of_a_table_are_arrays_of_their_names() {
+    #[derive(Serialize)]
+    struct Plain {
+        id: u32,
+        #[serde(rename = "x.y")]
+        dotted: f32,
+    }
+    let rows: Vec<Plain> = (0..3).map(|id| Plain { id, dotted: 0.5 }).collect();
+    let mut out = OArchive::new(Vec::new()).unwrap();
+    out.save(&rows).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let mut out = npy::NpzWriter::new(Cursor::new(Vec::new())).unwrap();
+    let losses =
+        npy::from_segment(&archive.only().unwrap(), &mut out, &npy::ConvertOptions::default());
+    assert!(losses.unwrap().is_empty());
+    let npz = npy::Npz::new(out.finish().unwrap().into_inner()).unwrap();
+    assert_eq!(npz.names().collect::<Vec<_>>(), ["id", "x.y"]);
+    assert_eq!(npz.tensor::<Array1<u32>>("id").unwrap().to_vec(), [0, 1, 2]);
+}
+
+#[test]
 fn columns_are_rows_in_json() {
     let archive = archive();
     let mut out = Vec::new();

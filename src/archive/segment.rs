@@ -383,7 +383,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
 
     /// The offset in the archive of this range of the metadata, and its bytes.
     pub(super) fn item(&self, range: Range<usize>) -> Result<(u64, &[u8])> {
-        let base = self.header().metadata_offset() + range.start as u64;
+        let base = self.header().metadata_offset().saturating_add(range.start as u64);
         Ok((base, self.metadata()?.get(range).unwrap_or_default()))
     }
 

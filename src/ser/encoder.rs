@@ -8,9 +8,11 @@ use serde::ser::{self, SerializeSeq as _, Serializer as _};
 use super::columns::{self, Columns};
 use super::compound::{Compound, Sequence};
 use super::pack::{Grab, Kind, Packing, is_bool, is_never_none, is_number, plain};
+use super::stored::Pieces;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::io::source::reserve;
 use crate::meta::TensorMeta;
 use crate::options::ColumnChoice;
 use crate::serde_model::{Capture, PutBlocks, blocks};
@@ -29,7 +31,11 @@ impl<O: Target> Writer<O> {
     }
 
     /// Writes one of this crate's own types: see [`handoff`].
-    fn ours<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<()> {
+    pub(super) fn ours<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<()> {
         match (name, handoff::take()) {
             (name::TENSOR, Slot::Outgoing(meta, len)) => self.tensor(&meta, len, value),
             // Something between the tensor and this serializer has buffered the value, so its content
@@ -74,6 +80,25 @@ impl<O: Target> Writer<O> {
                 }
                 self.sink.put_slice(item)
             })),
+            (name::STORED, Slot::Stored { levels }) => {
+                self.room(levels)?;
+                handoff::offer(Slot::Pieces, || value.serialize(Pieces(self)))
+            }
+            (name::BYTES | name::TEXT, Slot::Outgoing(meta, len)) => {
+                let takes = |apart: &mut dyn Apart, written: &[u8]| {
+                    apart.takes_block(written, &meta.dtype, len)
+                };
+                if let Some(apart) = self.sink.apart_if(takes) {
+                    let number = buffer(apart, len, value)?;
+                    self.room(2)?;
+                    return self.sink.bytes_reference(number);
+                }
+                if name == name::TEXT {
+                    return self.sink.text(&text(len, value)?);
+                }
+                self.sink.head(head::BYTES, len as u64)?;
+                self.blocks(len, value)
+            }
             _ => value.serialize(self),
         }
     }
@@ -239,6 +264,17 @@ fn buffer<T: Serialize + ?Sized>(apart: &mut dyn Apart, len: usize, payload: &T)
         blocks(len, payload, |block| apart.put(block))?;
     }
     apart.end()
+}
+
+/// Gathers a text from its blocks. They may be cut anywhere, so only the whole can be checked.
+fn text<T: Serialize + ?Sized>(len: usize, payload: &T) -> Result<String> {
+    let mut bytes = Vec::new();
+    blocks(len, payload, |block| {
+        reserve(&mut bytes, block.len())?;
+        bytes.extend_from_slice(block);
+        Ok(())
+    })?;
+    String::from_utf8(bytes).map_err(|_| Error::data("a text is not UTF-8"))
 }
 
 #[cold]

@@ -5,6 +5,7 @@ mod compound;
 mod delegate;
 mod encoder;
 mod pack;
+mod stored;
 
 use std::io;
 

@@ -1,12 +1,14 @@
 //! A serializer that only accepts bytes, and a macro for serializers that reject most types.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Serialize;
-use serde::ser::{self, Serializer};
+use serde::ser::{self, Error as _, SerializeSeq as _, Serializer};
+use serde_bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::handoff::{self, Slot};
+use crate::handoff::{self, Slot, name};
 use crate::io::sink::{Overflow, Sink};
 
 /// Defines serializer methods that always return `$error`.
@@ -33,17 +35,22 @@ macro_rules! refuse {
         refuse!(@@ $error; serialize_bytes(&[u8]));
     };
     (@ $error:expr, wrappers) => {
-        #[inline]
-        fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Self::Error> {
-            Err($error)
-        }
-
+        refuse!(@ $error, newtype_struct);
+        refuse!(@ $error, other_wrappers);
+    };
+    (@ $error:expr, newtype_struct) => {
         #[inline]
         fn serialize_newtype_struct<T: Serialize + ?Sized>(
             self,
             _: &'static str,
             _: &T,
         ) -> Result<Self::Ok, Self::Error> {
+            Err($error)
+        }
+    };
+    (@ $error:expr, other_wrappers) => {
+        #[inline]
+        fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<Self::Ok, Self::Error> {
             Err($error)
         }
 
@@ -211,7 +218,55 @@ impl Serializer for CaptureBlock<'_> {
         (self.0)(bytes)
     }
 
-    refuse!(not_bytes(); bool scalars numbers wrappers seq compounds);
+    /// Fails as the content of the newtype did: see [`serialize_blocks`].
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        _: &T,
+    ) -> Result<()> {
+        match (name, handoff::take()) {
+            (name::FAILED, Slot::Failed(error)) => Err(error),
+            _ => Err(not_bytes()),
+        }
+    }
+
+    refuse!(not_bytes(); bool scalars numbers other_wrappers seq compounds);
+}
+
+/// Serializes the blocks that `write` passes on. The serializer is one of this crate that asked for blocks. So it
+/// fails with the error of `write`, and not with the text of it only, as other serializers would.
+pub fn serialize_blocks<S: Serializer>(
+    serializer: S,
+    write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+) -> Result<S::Ok, S::Error> {
+    let mut seq = serializer.serialize_seq(None)?;
+    let mut refused = None;
+    let written = write(&mut |block| {
+        seq.serialize_element(Bytes::new(block)).map_err(|error| {
+            refused = Some(error);
+            Error::data("block was not written")
+        })
+    });
+    match (refused, written) {
+        (Some(error), _) => return Err(error),
+        (None, Err(error)) => seq.serialize_element(&Failed(Cell::new(Some(error))))?,
+        (None, Ok(())) => {}
+    }
+    seq.end()
+}
+
+/// In place of a block: the error because of which there is none.
+struct Failed(Cell<Option<Error>>);
+
+impl Serialize for Failed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(error) = self.0.take() else {
+            return Err(S::Error::custom("a block was not written"));
+        };
+        handoff::offer(Slot::Failed(error), || {
+            serializer.serialize_newtype_struct(name::FAILED, &())
+        })
+    }
 }
 
 /// Calls `put` for each block of the payload. An error if the blocks are not exactly `len` bytes.

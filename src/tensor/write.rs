@@ -7,6 +7,7 @@ use super::{Order, TensorMeta, ToTensor};
 use crate::elements::Elements;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::serde_model::serialize_blocks;
 use crate::shape::Shape;
 use crate::wire::items::ArrayHead;
 use crate::wire::writer::writes_in_place;
@@ -88,19 +89,7 @@ impl Payload<'_> {
         if let Some(bytes) = self.0.as_le_bytes() {
             return serializer.serialize_bytes(bytes);
         }
-        let mut seq = serializer.serialize_seq(None)?;
-        let mut failed = None;
-        let written = self.0.write_blocks(&mut |block| {
-            seq.serialize_element(Bytes::new(block)).map_err(|error| {
-                failed = Some(error);
-                Error::data("block was not written")
-            })
-        });
-        match (failed, written) {
-            (Some(error), _) => Err(error),
-            (None, Err(error)) => Err(S::Error::custom(error)),
-            (None, Ok(())) => seq.end(),
-        }
+        serialize_blocks(serializer, |put| self.0.write_blocks(put))
     }
 
     /// For other binary formats: a struct with a fixed number of fields.

@@ -21,6 +21,7 @@ mod packed;
 mod random;
 mod slices;
 mod sparse;
+mod stored;
 mod streams;
 mod suggestions;
 mod support;

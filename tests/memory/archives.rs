@@ -170,3 +170,35 @@ fn a_stream_holds_shared_buffers_until_their_last_use() {
     // One such buffer is 4 MiB; it grows in steps, as a stream's lengths are claims.
     assert!(beside < 9 * MIB, "{beside} bytes beside the value");
 }
+
+/// Columns that are saved again as they are stored are copied block by block.
+#[test]
+fn stored_columns_are_never_in_memory_as_a_whole() {
+    #[derive(Serialize)]
+    struct Row {
+        values: Vec<f32>,
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = file("columns");
+    let rows: Vec<Row> = (0..32).map(|seed| Row { values: numbers(MIB, seed) }).collect();
+    tenarc::archive::save_with(&path, &rows, options()).unwrap();
+    drop(rows);
+    let archive = Archive::open(&path).unwrap();
+    let segment = archive.only().unwrap();
+    let whole = 0..segment.metadata().unwrap().len();
+    for dedup in [false, true] {
+        let copy = file("copy");
+        let (saved, most) = peak_of(|| {
+            let stored = segment.stored(whole.clone())?;
+            let options = options().with_dedup(dedup);
+            tenarc::archive::save_with(&copy, &("again", stored), options)
+        });
+        saved.unwrap();
+        assert!(most < ALLOWED, "{most} bytes, dedup: {dedup}");
+        let copied = Archive::open(&copy).unwrap();
+        let lengths = copied.only().unwrap().buffers().iter().map(|(_, len)| *len).sum::<u64>();
+        assert_eq!(lengths, 32 * MIB as u64);
+        std::fs::remove_file(&copy).unwrap();
+    }
+    std::fs::remove_file(&path).unwrap();
+}

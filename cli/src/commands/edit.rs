@@ -70,11 +70,10 @@ fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
     Ok((tied, args.align.or(alignment).unwrap_or(256)))
 }
 
-/// Whether two paths refer to the same buffer.
+/// Whether a buffer is referred to twice.
 fn is_tied(section: &Section<'_>) -> Result<bool> {
-    let payloads = section.payloads()?;
-    let mut buffers: Vec<usize> =
-        payloads.iter().filter_map(|named| named.payload.buffer).collect();
+    let blobs = section.blobs(&section.root)?;
+    let mut buffers: Vec<usize> = blobs.iter().filter_map(|blob| blob.buffer).collect();
     let count = buffers.len();
     buffers.sort_unstable();
     buffers.dedup();

@@ -1,6 +1,6 @@
 //! `split`: writes each value to an archive of its own, or the tensors of one value to several.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
         }
         Some(max) => {
             let section = document.only(chosen)?;
-            let shards = Shards::new(&section, max);
+            let shards = Shards::new(&section, max)?;
             for at in 0..shards.count {
                 let file = shard(&args.directory, &stem, at, shards.count);
                 let mut to = ArchiveTarget::new(&target(&file, args, &section))?;
@@ -82,70 +82,74 @@ fn shard(directory: &Path, stem: &str, at: usize, count: usize) -> PathBuf {
     directory.join(format!("{stem}-{:05}-of-{count:05}.tenarc", at + 1))
 }
 
-/// Which shard each tensor goes to.
+/// Which shard each unit goes to. A unit is a tensor, a sequence that is stored as columns, or a tag with tensors
+/// inside. Columns hold the elements of all rows together, and the meaning of a tag may depend on all of its content.
 struct Shards {
-    /// The number of the shard, by the position of the tensor in the metadata.
+    /// The number of the shard, by the position of the unit in the metadata.
     places: HashMap<usize, usize>,
     count: usize,
 }
 
 impl Shards {
-    /// Fills one shard after the other, in the order of the tensors. Tensors that share a buffer go to the
-    /// same shard.
-    fn new(section: &Section<'_>, max: u64) -> Self {
+    /// Fills one shard after the other, in the order of the units. Units that share a buffer go to the same shard.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    fn new(section: &Section<'_>, max: u64) -> Result<Self> {
         let mut shards = Self { places: HashMap::new(), count: 1 };
         let (mut filled, mut buffers) = (0u64, HashMap::new());
-        visit(&section.root, &mut |node| {
-            let Kind::Payload(payload) = &node.kind else { return };
-            let shared = payload.buffer.and_then(|buffer| buffers.get(&buffer).copied());
+        let mut units = Vec::new();
+        find_units(&section.root, &mut units);
+        for unit in units {
+            let blobs = section.blobs(unit)?;
+            let shared = blobs.iter().find_map(|blob| buffers.get(&blob.buffer?).copied());
+            let (mut len, mut own) = (0u64, HashSet::new());
+            for blob in &blobs {
+                let is_new = blob
+                    .buffer
+                    .is_none_or(|buffer| !buffers.contains_key(&buffer) && own.insert(buffer));
+                len = len.saturating_add(if is_new { blob.len } else { 0 });
+            }
             let place = shared.unwrap_or_else(|| {
-                if filled > 0 && filled.saturating_add(payload.byte_len) > max {
+                if filled > 0 && filled.saturating_add(len) > max {
                     filled = 0;
                     shards.count += 1;
                 }
-                filled = filled.saturating_add(payload.byte_len);
                 shards.count - 1
             });
-            if let Some(buffer) = payload.buffer {
-                buffers.insert(buffer, place);
+            if place == shards.count - 1 {
+                filled = filled.saturating_add(len);
             }
-            shards.places.insert(node.range.start, place);
-        });
-        shards
+            buffers.extend(own.into_iter().map(|buffer| (buffer, place)));
+            shards.places.insert(unit.range.start, place);
+        }
+        Ok(shards)
     }
 
-    /// The value as shard number `at` holds it: all metadata, and the tensors of this shard.
+    /// The value as shard number `at` holds it: all metadata, and the units of this shard.
     fn value<'a>(&self, section: &'a Section<'a>, node: &'a Node, at: usize) -> Written<'a> {
-        match &node.kind {
-            Kind::Leaf => Written::Same(section, node),
-            Kind::Payload(_) if self.places.get(&node.range.start) == Some(&at) => {
-                Written::Same(section, node)
-            }
-            Kind::Payload(_) => Written::Value(Value::Simple(ELSEWHERE)),
-            Kind::Array(items) => {
+        match (&node.kind, self.places.get(&node.range.start)) {
+            (Kind::Array(items), _) => {
                 Written::Array(items.iter().map(|item| self.value(section, item, at)).collect())
             }
-            Kind::Map(entries) => {
+            (Kind::Map(entries), _) => {
                 let entry =
                     |(key, value)| (WrittenKey::of(section, key), self.value(section, value, at));
                 Written::Map(entries.iter().map(|(key, value)| entry((key, value))).collect())
             }
-            // A tag's meaning may depend on all of its content, so it is not split: the first shard gets it.
-            // Nor are columns, which have the elements of all rows in common.
-            Kind::Tag(..) | Kind::Columns(_) if at == 0 || !node.holds_payload() => {
-                Written::Same(section, node)
-            }
-            Kind::Tag(..) | Kind::Columns(_) => Written::Value(Value::Simple(ELSEWHERE)),
+            (_, Some(place)) if *place != at => Written::Value(Value::Simple(ELSEWHERE)),
+            _ => Written::Same(section, node),
         }
     }
 }
 
-fn visit(node: &Node, each: &mut dyn FnMut(&Node)) {
-    each(node);
+fn find_units<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
     match &node.kind {
-        Kind::Array(items) => items.iter().for_each(|item| visit(item, each)),
-        Kind::Map(entries) => entries.iter().for_each(|(_, value)| visit(value, each)),
-        Kind::Leaf | Kind::Payload(_) | Kind::Tag(..) | Kind::Columns(_) => {}
+        Kind::Array(items) => items.iter().for_each(|item| find_units(item, found)),
+        Kind::Map(entries) => entries.iter().for_each(|(_, value)| find_units(value, found)),
+        Kind::Payload(_) | Kind::Columns(_) => found.push(node),
+        Kind::Tag(..) if node.holds_payload() => found.push(node),
+        Kind::Leaf | Kind::Tag(..) => {}
     }
 }
 

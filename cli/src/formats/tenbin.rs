@@ -7,7 +7,7 @@ use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use super::{Codec, Format, Lossy, Sections, single, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -34,7 +34,8 @@ impl Codec for Tenbin {
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         let options = Options::default().with_losses(lossy.0);
-        only(sections, |segment| {
+        // A sequence of pairs of a name and a tensor may be stored as columns.
+        stored(&single(sections)?, |segment| {
             write_stream(target, &mut |writer| {
                 tell(&tenbin::from_segment(segment, writer, &options)?);
                 Ok(())

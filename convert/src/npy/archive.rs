@@ -1,5 +1,6 @@
 //! npz files to archives, and back.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::ops::Range;
@@ -8,7 +9,7 @@ use std::path::Path;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
-use tenarc::tensor::{Deferred, ToTensor as _};
+use tenarc::tensor::Deferred;
 use tenarc::{DType, DynTensor, Error, OArchive, Result, Tensor};
 
 use super::dtype;
@@ -16,7 +17,7 @@ use super::file::NpyFile;
 use super::npz::Npz;
 use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
-use crate::exported::Field;
+use crate::exported::{TensorColumn, tensor_columns};
 use crate::{Losses, made};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
@@ -107,13 +108,6 @@ fn deferred<'a, S: ReadAt>(
     Ok((tensors, lost))
 }
 
-/// What is written as an array.
-enum Content<'a> {
-    /// The tensor at this range of the metadata.
-    Item(Range<usize>),
-    Column(Deferred<'a>),
-}
-
 struct Named<'a, 'b>(&'b [(&'a str, Tensor<Deferred<'a>>)]);
 
 impl Serialize for Named<'_, '_> {
@@ -127,7 +121,8 @@ impl Serialize for Named<'_, '_> {
 }
 
 /// Writes the tensors of a saved value as arrays: a map or struct of tensors under their keys, tensors
-/// inside of it under their paths if `options` allow that. One tensor at a time is in memory.
+/// inside of it under their paths if `options` allow that. A sequence that is stored as columns has a tensor for
+/// each column of numbers, booleans or tensors. One tensor at a time is in memory.
 ///
 /// Says what was left out.
 ///
@@ -141,8 +136,9 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     options: &ConvertOptions,
 ) -> Result<Losses> {
     let mut named = Vec::new();
+    let mut taken = HashSet::new();
     let mut lost = Losses::default();
-    let mut add = |name: String, dtype: &DType, nested, content, lost: &mut Losses| {
+    let mut add = |name: String, dtype: &DType, nested, place, lost: &mut Losses| {
         if let Err(error) = dtype::descr_of(dtype) {
             lost.add(&name, error.message());
         } else if nested && !options.flattened {
@@ -151,39 +147,47 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
                 "`{name}` is inside of a nested value, which npz has not; ask for \
                  ConvertOptions::with_flattened to save it under this path"
             )));
+        } else if !taken.insert(name.clone()) {
+            let name = name.escape_debug();
+            return Err(Error::data(format!("two tensors would be named `{name}`")));
         } else {
-            named.push((name, content));
+            named.push((name, place));
         }
         Ok(())
     };
     for leaf in tree::leaves(segment)? {
         match leaf {
             Leaf::Tensor { name, dtype, range, nested } => {
-                add(name, &dtype, nested, Content::Item(range), &mut lost)?;
+                add(name, &dtype, nested, Place::Item(range), &mut lost)?;
             }
-            Leaf::Columns(columns) => {
-                let mut fields = Vec::new();
-                columns.add_to(segment, &mut fields, &mut lost)?;
-                for Field { name, tensor, .. } in fields {
-                    let dtype = tensor.meta().dtype;
-                    add(name, &dtype, true, Content::Column(tensor), &mut lost)?;
+            Leaf::Columns { name: sequence, pointer } => {
+                for column in tensor_columns(segment, &pointer, &sequence, &mut lost)? {
+                    let TensorColumn { name, info, nested } = column;
+                    let nested = nested || !sequence.is_empty();
+                    let place = Place::Column(info.path().to_owned());
+                    add(name, info.dtype(), nested, place, &mut lost)?;
                 }
             }
             Leaf::Other { name, kind } => lost.add(&name, kind),
         }
     }
     lost.check(options.losses)?;
-    for (name, content) in named {
-        match content {
-            Content::Item(range) => {
-                let Tensor(tensor): Tensor<DynTensor> =
-                    segment.decode(range).map_err(|error| error.in_field(&*name))?;
-                out.add(&name, &tensor)?;
-            }
-            Content::Column(tensor) => drop(out.add(&name, &tensor)?),
-        }
+    for (name, place) in named {
+        let tensor = match place {
+            Place::Item(range) => segment.decode(range).map(Tensor::into_inner),
+            Place::Column(path) => segment.dyn_tensor(&path),
+        };
+        out.add(&name, &tensor.map_err(|error| error.in_field(&*name))?)?;
     }
     Ok(lost)
+}
+
+/// Where a tensor of a segment is.
+enum Place {
+    /// At this range of the metadata.
+    Item(Range<usize>),
+    /// It is the column at this path.
+    Column(String),
 }
 
 /// Converts an npz file to an archive of one map. The archive is read again and verified before it takes

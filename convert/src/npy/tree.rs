@@ -1,14 +1,13 @@
 //! What stands where in a saved value, for formats that are flat.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, escape_step};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key};
 use tenarc::io::ReadAt;
 use tenarc::{DType, Error, Result};
 
-use crate::exported::Columns;
+use crate::exported::escaped;
 
 /// Something without keys inside of a map.
 pub enum Leaf {
@@ -21,8 +20,12 @@ pub enum Leaf {
         /// Whether it is named by more than one key, or by none that is a text.
         nested: bool,
     },
-    /// A sequence that is stored as columns. The name of each column is that of the sequence, a dot, and the path in it.
-    Columns(Columns),
+    /// A sequence that is stored as columns.
+    Columns {
+        name: String,
+        /// Its path, as a JSON Pointer.
+        pointer: String,
+    },
     Other {
         name: String,
         kind: &'static str,
@@ -38,7 +41,6 @@ pub fn leaves<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Vec<Leaf>>
         depth: 0,
         flat: true,
         found: Vec::new(),
-        names: HashSet::new(),
     };
     let item = walk.next()?;
     walk.item(item)?;
@@ -48,13 +50,11 @@ pub fn leaves<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Vec<Leaf>>
 struct Walk<'a> {
     items: Items<'a>,
     name: String,
-    /// The same as a JSON Pointer.
     pointer: String,
     depth: usize,
     /// Whether the outermost value is a map, and its keys so far are texts.
     flat: bool,
     found: Vec<Leaf>,
-    names: HashSet<String>,
 }
 
 impl<'a> Walk<'a> {
@@ -64,14 +64,13 @@ impl<'a> Walk<'a> {
 
     fn item(&mut self, mut item: Item<'a>) -> Result<()> {
         while let Event::Tag(tag) = item.event {
-            if tag == COLUMNS {
-                self.next()?;
+            item = self.next()?;
+            if tag == COLUMNS && item.event == Event::Array {
                 self.items.leave()?;
-                let (pointer, name) = (self.pointer.clone(), self.name.clone());
-                self.found.push(Leaf::Columns(Columns { pointer, name, at: item.range.start }));
+                let (name, pointer) = (self.name.clone(), self.pointer.clone());
+                self.found.push(Leaf::Columns { name, pointer });
                 return Ok(());
             }
-            item = self.next()?;
         }
         match item.event {
             Event::Array | Event::Map => self.container(),
@@ -103,8 +102,7 @@ impl<'a> Walk<'a> {
                 self.name.push('.');
             }
             self.name.push_str(&step);
-            self.pointer.push('/');
-            self.pointer.push_str(&escape_step(&step));
+            self.pointer.push_str(&escaped(&step));
             self.depth += 1;
             self.item(item)?;
             self.depth -= 1;
@@ -123,12 +121,8 @@ impl<'a> Walk<'a> {
         if self.depth == 0 {
             return Err(Error::data("a tensor without a name; write it as npy, or in a map"));
         }
-        let name = self.name.clone();
-        if !self.names.insert(name.clone()) {
-            let name = name.escape_debug();
-            return Err(Error::data(format!("two tensors would be named `{name}`")));
-        }
-        self.found.push(Leaf::Tensor { name, dtype, range, nested: self.depth > 1 || !self.flat });
+        let (name, nested) = (self.name.clone(), self.depth > 1 || !self.flat);
+        self.found.push(Leaf::Tensor { name, dtype, range, nested });
         Ok(())
     }
 
