@@ -1,5 +1,7 @@
 //! The options for writing and reading values.
 
+use std::num::NonZeroUsize;
+
 /// Which sequences of structs, tuples and enums are written as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnChoice {
@@ -105,11 +107,13 @@ impl EncodeOptions {
 pub struct DecodeOptions {
     pub(crate) limits: Limits,
     pub(crate) checksums: bool,
+    /// The number of threads that read a large tensor.
+    pub(crate) threads: NonZeroUsize,
 }
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self { limits: Limits::default(), checksums: true }
+        Self { limits: Limits::default(), checksums: true, threads: NonZeroUsize::MIN }
     }
 }
 
@@ -121,15 +125,28 @@ impl DecodeOptions {
         self
     }
 
-    /// Whether to verify the checksums of tensors when an archive is loaded into owned arrays. On by
-    /// default.
+    /// Whether to verify the checksums of tensors when an archive is loaded into owned arrays, or a slice of a tensor
+    /// is. On by default.
     ///
     /// Checksums of headers are always verified. Tensors that are viewed are only verified by
+    /// [`Segment::verify_at`](crate::archive::Segment::verify_at) and
     /// [`Archive::verify`](crate::Archive::verify). For [`Parts`](crate::parts::Parts), the checksums
     /// of tensors are verified when the parts are put together.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
         self.checksums = on;
+        self
+    }
+
+    /// Sets how many threads read one tensor of an archive. One by default.
+    ///
+    /// With more, tensors of 4 MiB or more are read and verified in pieces by several threads, which end before the
+    /// function returns. This pays for large tensors on machines whose memory is faster than one core. Smaller tensors,
+    /// and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread alone. Values and
+    /// errors are the same with any number.
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = threads;
         self
     }
 }

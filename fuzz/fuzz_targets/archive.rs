@@ -60,7 +60,7 @@ fn record(out: &mut Vec<u8>, content: &[u8]) -> u64 {
 /// Builds an archive of one segment, as in section 5 of the specification.
 fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
     let mut out = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec();
-    let mut content = b"\xdaTSEG\x86\x01\xf6\x10\x67xxh3-64".to_vec();
+    let mut content = b"\xdaTSEG\x87\x01\xf6\x10\x67xxh3-64\x1a\x00\x01\x00\x00".to_vec();
     head(&mut content, 4, lengths.len());
     lengths.iter().for_each(|&len| head(&mut content, 0, len));
     content.extend(metadata);

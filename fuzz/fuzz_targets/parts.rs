@@ -43,9 +43,9 @@ fn seal(out: &mut Vec<u8>, start: usize, seed: u64) -> u64 {
 
 /// Builds the metadata of parts, as in section 6 of the specification.
 fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
-    let mut content = b"\xdaTSEG\x86\x01\xf6".to_vec();
+    let mut content = b"\xdaTSEG\x87\x01\xf6".to_vec();
     head(&mut content, 0, alignment);
-    content.extend(b"\x67xxh3-64");
+    content.extend(b"\x67xxh3-64\x1a\x00\x01\x00\x00");
     head(&mut content, 4, buffers.len());
     buffers.iter().for_each(|buffer| head(&mut content, 0, buffer.len()));
     content.extend(item);

@@ -1,13 +1,14 @@
 //! Reads the body of a segment from a stream.
 
+use std::convert::Infallible;
 use std::io;
 
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
-use crate::io::checksum::Hasher;
+use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::Seen;
+use crate::segment::buffers::{Seen, Stored};
 use crate::segment::header::Header;
 use crate::segment::path;
 use crate::wire::tensor::Payload;
@@ -88,12 +89,35 @@ pub struct Body<'a, R> {
     budget: u64,
     /// The buffer that is being read by the decoder.
     current: Option<Source>,
-    hashes: Vec<(u64, u64)>,
+    computed: Vec<Computed>,
     seen: Seen,
 }
 
+/// The hash of a chunk that was read. The stored hashes come after the body.
+pub struct Computed {
+    pub buffer: u64,
+    pub chunk: u64,
+    pub hash: u64,
+}
+
+impl Computed {
+    /// Compares the hash with the stored one.
+    pub fn check(&self, header: &Header, stored: &Hashes) -> Result<()> {
+        Stored::new(header, self.buffer, stored)?.check(self.chunk, self.hash)
+    }
+
+    /// Hashes the next bytes of a buffer.
+    pub fn add(to: &mut Vec<Self>, hasher: &mut ChunkHasher, buffer: u64, bytes: &[u8]) {
+        let added = hasher.update(bytes, |chunk, hash| {
+            to.push(Self { buffer, chunk, hash });
+            Ok::<_, Infallible>(())
+        });
+        let Ok(()) = added;
+    }
+}
+
 enum Source {
-    Stream { number: u64, left: u64, hasher: Option<Box<Hasher>> },
+    Stream { number: u64, left: u64, hasher: Option<Box<ChunkHasher>> },
     Kept { number: usize, position: usize, last: bool },
 }
 
@@ -134,11 +158,11 @@ impl<'a, R: io::Read> Body<'a, R> {
         uses: Vec<u64>,
         options: DecodeOptions,
     ) -> Self {
-        let (kept, hashes) = (Kept::new(header.count()), Vec::new());
+        let (kept, computed) = (Kept::new(header.count()), Vec::new());
         let checksums = options.checksums && header.checked;
         let budget = options.limits.alloc_budget(false);
         let (current, seen) = (None, Seen::new(options.limits));
-        Self { read, header, uses, checksums, next: 0, kept, budget, current, hashes, seen }
+        Self { read, header, uses, checksums, next: 0, kept, budget, current, computed, seen }
     }
 
     /// Skips to the start of buffer `number`.
@@ -162,20 +186,19 @@ impl<'a, R: io::Read> Body<'a, R> {
         })?;
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
         if self.checksums {
-            let mut hasher = Hasher::new();
-            hasher.update(&bytes);
-            self.hashes.push((number, hasher.finish()));
+            let mut hasher = ChunkHasher::new(self.header.chunk_len, len);
+            Computed::add(&mut self.computed, &mut hasher, number, &bytes);
         }
         self.kept.put(self.next, bytes);
         self.next += 1;
         Ok(())
     }
 
-    /// Skips the rest of the body. Returns number and checksum of each buffer that was read.
-    pub fn finish(mut self) -> Result<Vec<(u64, u64)>> {
+    /// Skips the rest of the body. Returns the hashes of the chunks that were read.
+    pub fn finish(mut self) -> Result<Vec<Computed>> {
         let left = self.header.layout.body_end.saturating_sub(self.read.offset());
         discard(self.read, left)?;
-        Ok(std::mem::take(&mut self.hashes))
+        Ok(std::mem::take(&mut self.computed))
     }
 }
 
@@ -219,7 +242,8 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
             self.go_to(wanted)?;
             self.next += 1;
             let (_, left) = self.header.buffer(number).unwrap_or_default();
-            let hasher = self.checksums.then(|| Box::new(Hasher::new()));
+            let hasher = ChunkHasher::new(self.header.chunk_len, left);
+            let hasher = self.checksums.then(|| Box::new(hasher));
             self.current = Some(Source::Stream { number, left, hasher });
             return Ok(());
         }
@@ -234,12 +258,12 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
         match &mut self.current {
-            Some(Source::Stream { left, hasher, .. }) => {
+            Some(Source::Stream { number, left, hasher }) => {
                 // Small steps: the bytes are still in the cache when they are hashed.
                 for step in out.chunks_mut(STEP) {
                     self.read.read_exact(step, "a tensor").map_err(cut)?;
                     if let Some(hasher) = hasher {
-                        hasher.update(step);
+                        Computed::add(&mut self.computed, hasher, *number, step);
                     }
                     *left = left.saturating_sub(step.len() as u64);
                 }
@@ -257,15 +281,9 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        match self.current.take() {
-            Some(Source::Stream { number, left: 0, hasher: Some(hasher) }) => {
-                self.hashes.push((number, hasher.finish()));
-            }
-            Some(Source::Kept { number, last: true, .. }) => {
-                let freed = self.kept.take(number).map_or(0, |bytes| bytes.len() as u64);
-                self.budget += freed;
-            }
-            _ => {}
+        if let Some(Source::Kept { number, last: true, .. }) = self.current.take() {
+            let freed = self.kept.take(number).map_or(0, |bytes| bytes.len() as u64);
+            self.budget += freed;
         }
         Ok(())
     }
@@ -276,6 +294,7 @@ mod tests {
     use std::cell::Cell;
 
     use crate::archive::{IArchive, OArchive};
+    use crate::io::chunks::{ChunkLen, Hashes};
     use crate::segment::format::Items;
     use crate::segment::header::Content;
     use crate::wire::{head, tag};
@@ -305,6 +324,7 @@ mod tests {
             name: None,
             alignment: 8,
             checked: false,
+            chunk_len: ChunkLen::default(),
             lengths: &[1; COUNT as usize],
             metadata: &metadata,
         };
@@ -315,7 +335,7 @@ mod tests {
                 out.put(&[u8::try_from(number % 251).unwrap()])?;
                 out.end()?;
             }
-            Ok(Vec::new())
+            Ok(Hashes::default())
         })
         .unwrap();
         let bytes = out.finish().unwrap();

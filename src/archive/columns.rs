@@ -1,6 +1,5 @@
 //! Reads values in the columns of a segment (`SPEC.md`, section 5.10).
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
@@ -63,10 +62,9 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         // The tensor is not in one piece.
         let Tensor(all): Tensor<DynTensor> = self.decode_in(range, target)?;
         let part = Part::new(&all.meta(), slices)?;
-        let (start, len) = part.bytes;
         let bytes = all.le_bytes();
-        let run = bytes.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-        let (meta, bytes) = part.cut(Cow::Borrowed(run));
+        let runs = part.read(&bytes);
+        let (meta, bytes) = part.cut(runs);
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
     }
 }

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
+use super::ranges::Ranges;
 use super::segment::Segment;
 use super::source;
 use super::write::{OArchive, check_name};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::{Hasher, STEP};
-use crate::segment::buffers::wrong_checksum;
-use crate::segment::header::Content;
+use crate::io::checksum::STEP;
+use crate::segment::header::{Content, Header};
 use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
@@ -38,42 +38,34 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// # Errors
     /// - There is no buffer with this number, or it cannot be read.
     /// - `each` returned an error.
-    /// - After the last block: the checksum does not match. What was passed to `each` was damaged.
+    /// - A checksum does not match. Blocks of the damaged chunk may have been passed to `each` before.
     pub fn read_buffer(
         &self,
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let (start, len) = self.loaded.buffer(number as u64, self.options)?;
-        // A segment that was saved without checksums may be incomplete here. It has no list of checksums to read.
-        let complete = self.missing_bytes() == 0;
-        let hashes =
-            if self.options.checksums && complete { self.loaded.hashes(self.source)? } else { &[] };
-        let stored = hashes.get(number);
-        let mut content = Hasher::new();
+        let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
         let (mut at, end) = (start, start + len);
         while at < end {
             let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
-            if stored.is_some() {
-                content.update(&block);
+            if let Some(checker) = &mut checker {
+                checker.update(&block)?;
             }
             each(&block)?;
             at += block.len() as u64;
         }
-        let computed = content.finish();
-        match stored {
-            Some(&stored) if stored != computed => {
-                Err(wrong_checksum(number as u64, computed, stored, start))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Fills `out` with the bytes of a buffer, counted from zero, starting `start` bytes into the buffer. The checksum
-    /// is not verified, because it covers the whole buffer.
+    /// Fills `out` with the bytes of a buffer, counted from zero, starting `start` bytes into the buffer.
+    ///
+    /// The checksums of all chunks with these bytes are verified. For this, the rest of the first and of the last
+    /// chunk is read too. [`DecodeOptions::with_checksums`](crate::de::DecodeOptions::with_checksums)`(false)` reads only
+    /// these bytes.
     ///
     /// # Errors
-    /// - There is no buffer with this number, or it cannot be read.
+    /// - There is no buffer with this number, or it cannot be read or is damaged.
     /// - The buffer ends before `out` is full.
     pub fn read_buffer_part(&self, number: usize, start: u64, out: &mut [u8]) -> Result<()> {
         let (at, len) = self.loaded.buffer(number as u64, self.options)?;
@@ -84,7 +76,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             ))
             .at(at));
         }
-        source::read_exact(self.source, out, at + start)
+        Ranges::new(self, number as u64)?.read(start, out)
     }
 }
 
@@ -122,17 +114,17 @@ impl<W: Write> OArchive<W> {
         self.check()?;
         let header = segment.header();
         let lengths: Vec<u64> = segment.buffers().iter().map(|&(_, len)| len).collect();
-        let (alignment, checked) = (header.alignment, header.checked);
+        let Header { alignment, checked, chunk_len, .. } = *header;
         let metadata = segment.metadata()?;
         let hashes = segment.loaded.hashes(segment.source)?;
-        let content = Content { name, alignment, checked, lengths: &lengths, metadata };
+        let content = Content { name, alignment, checked, chunk_len, lengths: &lengths, metadata };
         self.whole_segment(&content, |out: &mut dyn Output| {
             for (number, &len) in lengths.iter().enumerate() {
                 out.begin(number as u64, len)?;
                 segment.read_buffer(number, |block| out.put(block))?;
                 out.end()?;
             }
-            Ok::<_, Error>(hashes.to_vec())
+            Ok::<_, Error>(hashes.clone())
         })
     }
 }

@@ -19,7 +19,7 @@ const MAX_LEVELS: usize = 11;
 
 /// The length of the shortest segment: its header has null for the name and for the checksum algorithm, no
 /// buffers, and one byte of metadata.
-const MIN_SEGMENT: u8 = 24;
+const MIN_SEGMENT: u8 = 29;
 
 /// Whether this many segments fit before `offset`.
 fn have_room(segments: u64, offset: u64) -> bool {

@@ -7,10 +7,12 @@ use super::directory::Entry;
 use super::source;
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::no_such;
+use crate::segment::buffers::{Checker, Stored, no_such};
 use crate::segment::format::{self, RecordKind};
 use crate::segment::header::Header;
+use crate::segment::path;
 
 /// The verified header of a segment. Keeps the checksums of the buffers after they were first read.
 #[derive(Debug)]
@@ -20,7 +22,9 @@ pub struct Loaded {
     record: Option<Vec<u8>>,
     /// The end of the archive, or of the part of it that may be read.
     archive_end: u64,
-    hashes: OnceLock<Vec<u64>>,
+    hashes: OnceLock<Hashes>,
+    /// The largest trailer that is read into memory: a sparse file can claim any length.
+    limit: u64,
 }
 
 impl Loaded {
@@ -32,7 +36,8 @@ impl Loaded {
         end: u64,
         limits: Limits,
     ) -> Result<Self> {
-        let record = source::record(source, offset, end, limits.alloc_budget(false))?;
+        let limit = limits.alloc_budget(false);
+        let record = source::record(source, offset, end, limit)?;
         let opened = format::open_record(&record, offset)?;
         if opened.kind != RecordKind::Segment {
             return Err(Error::data("expected a segment, found another record").at(offset));
@@ -42,7 +47,7 @@ impl Loaded {
             Cow::Borrowed(_) => None,
             Cow::Owned(record) => Some(record),
         };
-        Ok(Self { header, record, archive_end: end, hashes: OnceLock::new() })
+        Ok(Self { header, record, archive_end: end, hashes: OnceLock::new(), limit })
     }
 
     /// The number of bytes of the segment after the end of the archive.
@@ -107,20 +112,68 @@ impl Loaded {
         }
     }
 
-    /// The checksums of the buffers, verified against the header. Empty if the segment has no checksums.
-    pub fn hashes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<&[u64]> {
+    /// The checksums of the buffers, verified against the header. There are none if the segment has no checksums.
+    pub fn hashes<S: ReadAt + ?Sized>(&self, source: &S) -> Result<&Hashes> {
         if let Some(hashes) = self.hashes.get() {
             return Ok(hashes);
         }
         let layout = &self.header.layout;
-        if layout.trailer_len() == 0 {
-            return Ok(&[]);
+        let len = layout.trailer_len();
+        if len == 0 {
+            return Ok(self.hashes.get_or_init(Hashes::default));
         }
         if self.missing_bytes() > 0 {
             return Err(self.cut_error());
         }
-        let trailer = source::bytes(source, layout.body_end, layout.trailer_len())?;
-        let hashes = self.header.open_trailer(&trailer)?;
+        let at = layout.body_end;
+        if len > self.limit {
+            let limit = self.limit;
+            let what = format!("the checksums of a segment have {len} bytes, the limit is {limit}");
+            return Err(Error::limit(what).at(at));
+        }
+        let trailer = source::bytes(source, at, len)?;
+        let hashes = self.header.open_trailer(&trailer, at)?;
         Ok(self.hashes.get_or_init(|| hashes))
+    }
+
+    /// Whether `options` ask to verify the buffers, and these have checksums.
+    pub fn verifies(&self, options: DecodeOptions) -> bool {
+        options.checksums && self.header.checked
+    }
+
+    /// The checksums of a buffer. `None` if they are not verified.
+    pub fn stored<S: ReadAt + ?Sized>(
+        &self,
+        source: &S,
+        number: u64,
+        options: DecodeOptions,
+    ) -> Result<Option<Stored<'_>>> {
+        if !self.verifies(options) {
+            return Ok(None);
+        }
+        Stored::new(&self.header, number, self.hashes(source)?).map(Some)
+    }
+
+    /// What compares the bytes of a buffer with its checksums. `None` if they are not verified.
+    pub fn checker<S: ReadAt + ?Sized>(
+        &self,
+        source: &S,
+        number: u64,
+        options: DecodeOptions,
+    ) -> Result<Option<Checker<'_>>> {
+        Ok(self.stored(source, number, options)?.map(Checker::new))
+    }
+
+    /// Adds the path of the first tensor in a buffer to an error.
+    #[cold]
+    pub fn in_tensor<S: ReadAt + ?Sized>(&self, source: &S, number: u64, error: Error) -> Error {
+        let tensors = self
+            .metadata(source)
+            .and_then(|metadata| path::in_buffers(metadata, &self.header, Limits::default()));
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        match tensors.ok().and_then(|tensors| tensors.into_iter().nth(number)?) {
+            Some(tensor) => super::segment::under(error, tensor.path()),
+            None => error,
+        }
     }
 }

@@ -122,6 +122,14 @@ impl Map {
         self.only()?.load_shared()
     }
 
+    /// Reads the tensors in the only value at `path` ahead; see [`Segment::prefetch`](super::Segment::prefetch).
+    ///
+    /// # Errors
+    /// If the archive does not hold exactly one value, or there is no value at `path`.
+    pub fn prefetch(&self, path: &str) -> Result<()> {
+        self.only()?.prefetch(path)
+    }
+
     /// The tensor at `path`, which keeps the file mapped; see [`Segment::share`](super::Segment::share).
     ///
     /// # Errors

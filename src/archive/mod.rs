@@ -5,14 +5,17 @@
 //! complete. An archive is *torn* if it does not end with an end mark, for example after a crash.
 
 mod body;
+mod chunked;
 mod columns;
 mod copy;
+mod digest;
 mod directory;
 mod file;
 mod loaded;
 mod map;
 mod message;
 mod positioned;
+mod ranges;
 mod recover;
 mod salvage;
 mod scan;
@@ -33,6 +36,7 @@ use serde::de::DeserializeOwned;
 
 use file::Opened;
 
+pub use digest::Digest;
 pub use file::Archive;
 pub use map::Map;
 pub use recover::{Recovered, recover, recover_to};

@@ -1,13 +1,14 @@
 //! The buffers of a segment whose source can be read at any position.
 
+use super::chunked;
 use super::loaded::Loaded;
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
-use crate::io::checksum::{Hasher, STEP};
+use crate::io::checksum::STEP;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Seen, no_such, wrong_checksum};
+use crate::segment::buffers::{Checker, Seen};
 
 /// Reads each buffer when the decoder needs it.
 pub struct Positioned<'a, S: ?Sized> {
@@ -16,14 +17,28 @@ pub struct Positioned<'a, S: ?Sized> {
     options: DecodeOptions,
     seen: Seen,
     /// The buffer that is being read.
-    current: Option<Current>,
+    current: Option<Current<'a>>,
 }
 
-struct Current {
-    number: u64,
-    start: u64,
+/// The buffer that is being read.
+struct Current<'a> {
+    /// The offset of the next byte.
     position: u64,
-    hasher: Option<Hasher>,
+    checker: Option<Checker<'a>>,
+}
+
+impl Current<'_> {
+    /// Reads the next bytes, which are not whole chunks.
+    fn read_part<S: ReadAt + ?Sized>(&mut self, source: &S, out: &mut [u8]) -> Result<()> {
+        for step in out.chunks_mut(STEP) {
+            source::read_exact(source, step, self.position)?;
+            if let Some(checker) = &mut self.checker {
+                checker.update(step)?;
+            }
+            self.position += step.len() as u64;
+        }
+        Ok(())
+    }
 }
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
@@ -45,8 +60,7 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
 
     fn contents(&mut self) -> Contents<'_, 'de> {
         // A checksum is computed while its buffer is copied. Without checksums, a buffer in memory need not be copied.
-        let verifies = self.options.checksums && self.loaded.header.checked;
-        if verifies || self.source.contents().is_none() {
+        if self.loaded.verifies(self.options) || self.source.contents().is_none() {
             return Contents::Read(self);
         }
         Contents::Lent(self)
@@ -66,48 +80,76 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
-        let (start, _) = self.loaded.buffer(number, self.options)?;
-        let checksums = self.options.checksums && self.loaded.header.checked;
-        let hasher = checksums.then(Hasher::new);
-        self.current = Some(Current { number, start, position: start, hasher });
+        let (position, _) = self.loaded.buffer(number, self.options)?;
+        let checker = self.loaded.checker(self.source, number, self.options)?;
+        self.current = Some(Current { position, checker });
         Ok(())
     }
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
-        source::read_exact(self.source, out, current.position)?;
-        current.position += out.len() as u64;
-        if let Some(hasher) = &mut current.hasher {
-            hasher.update(out);
+        // The rest of a chunk, then whole chunks, then the start of the last one.
+        let len = out.len() as u64;
+        let (first, whole) = match &mut current.checker {
+            Some(checker) => {
+                let first = checker.of_current(len);
+                (first, checker.whole_chunks(len - first))
+            }
+            None => (0, len),
+        };
+        let (first, rest) = out.split_at_mut(usize::try_from(first).unwrap_or(usize::MAX));
+        let (whole, last) = rest.split_at_mut(usize::try_from(whole).unwrap_or(usize::MAX));
+        current.read_part(self.source, first)?;
+        let Current { position, checker } = current;
+        let stored = checker.as_ref().map(Checker::next_chunk);
+        if stored.is_none() || !whole.is_empty() {
+            chunked::read(self.source, *position, stored, whole, self.options)?;
         }
-        Ok(())
+        if let Some(checker) = checker {
+            checker.pass_chunks(whole.len() as u64);
+        }
+        *position += whole.len() as u64;
+        current.read_part(self.source, last)
     }
 
     fn skip(&mut self, len: u64) -> Result<()> {
-        match &mut self.current {
-            Some(current) if current.hasher.is_none() => {
-                // The bytes are not needed, not even for the checksum.
-                current.position += len;
-                Ok(())
-            }
-            Some(_) if len > 0 => {
-                let scratch = usize::try_from(len).unwrap_or(STEP).min(STEP);
-                read_past(self, len, &mut vec![0; scratch])
-            }
-            _ => Ok(()),
+        let Some(Current { checker: Some(checker), .. }) = &self.current else {
+            // The bytes are not needed, not even for a checksum.
+            self.jump(len);
+            return Ok(());
+        };
+        // The rest of a chunk of which bytes were used is read. So is the start of a chunk of which bytes may be used.
+        let of_current = checker.of_current(len);
+        self.pass(of_current)?;
+        let mut left = len - of_current;
+        if let Some(Current { checker: Some(checker), .. }) = &mut self.current {
+            let whole = checker.pass_chunks(left);
+            left -= whole;
+            self.jump(whole);
         }
+        self.pass(left)
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(Current { number, start, hasher: Some(hasher), .. }) = self.current.take() else {
-            return Ok(());
-        };
-        let computed = hasher.finish();
-        let stored = self.loaded.hashes(self.source)?;
-        match usize::try_from(number).ok().and_then(|index| stored.get(index)) {
-            Some(&stored) if stored == computed => Ok(()),
-            Some(&stored) => Err(wrong_checksum(number, computed, stored, start)),
-            None => Err(no_such(number)),
+        self.current = None;
+        Ok(())
+    }
+}
+
+impl<S: ReadAt + ?Sized> Positioned<'_, S> {
+    /// Goes on `len` bytes further, without reading.
+    fn jump(&mut self, len: u64) {
+        if let Some(current) = &mut self.current {
+            current.position += len;
         }
+    }
+
+    /// Reads `len` bytes, only for their checksums.
+    fn pass(&mut self, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let scratch = usize::try_from(len).unwrap_or(STEP).min(STEP);
+        read_past(self, len, &mut vec![0; scratch])
     }
 }

@@ -136,13 +136,12 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
     let vouched = scan(file, len, |_| Ok(()))?.vouched.unwrap_or_default();
     // A crash can lose any part of what follows the last end mark, so all of it is verified.
     let (mut last, mut damaged, mut behind) = (None, 0, 0);
-    let mut step = vec![0; STEP];
     scan(file, len, |segment| {
         let offset = segment.header.offset;
         if offset < vouched {
             return Ok(());
         }
-        match verify::body(file, segment, &mut step, &mut |_| ()) {
+        match verify::body(file, segment, &mut |_| ()) {
             Ok(()) => {
                 last = Some(offset);
                 damaged += std::mem::take(&mut behind);
@@ -157,7 +156,7 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
         if offset < vouched || Some(offset) <= last {
             return Ok(());
         }
-        verify::body(file, segment, &mut step, &mut |_| ())
+        verify::body(file, segment, &mut |_| ())
     })?;
     // An intact tail of the end mark at this very place is not a sign of lost segments: only a later end
     // mark is.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::loaded::Loaded;
 use super::segment::Segment;
 use super::write::OArchive;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::Hasher;
+use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::SliceRead;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::format::Items;
@@ -108,23 +108,27 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             name: self.segment.name(),
             alignment: header.alignment,
             checked: header.checked,
+            chunk_len: header.chunk_len,
             lengths: &lengths,
             metadata: &metadata,
         };
         out.whole_segment(&content, |out: &mut dyn Output| {
-            let mut hashes = Vec::new();
+            let mut hashes = Hashes::default();
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
-                let mut sum = Hasher::new();
+                let mut chunks = ChunkHasher::new(header.chunk_len, len);
                 let old = usize::try_from(old).unwrap_or(usize::MAX);
                 self.segment.read_buffer(old, |block| {
-                    sum.update(block);
+                    if header.checked {
+                        chunks.update(block, |_, hash| {
+                            hashes.push(hash);
+                            Ok::<_, Error>(())
+                        })?;
+                    }
                     out.put(block)
                 })?;
                 out.end()?;
-                if header.checked {
-                    hashes.push(sum.finish());
-                }
+                hashes.end_buffer();
             }
             Ok(hashes)
         })?;

@@ -1,6 +1,6 @@
 //! One saved value in an archive that can be read at any position.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -12,19 +12,22 @@ use serde::de::{Deserialize, DeserializeOwned};
 
 use super::loaded::Loaded;
 use super::positioned::Positioned;
+use super::ranges::Ranges;
 use super::slice::Part;
 use super::source;
 use super::table::Table;
+use super::verify;
 use crate::error::{Error, Result};
 use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::buffers::Buffers;
-use crate::io::checksum::{self, Hasher, STEP};
-use crate::mem::Arena;
+use crate::io::checksum::STEP;
 use crate::mem::shared_bytes::SharedBytes;
+use crate::mem::{self, Arena};
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
-use crate::segment::buffers::{Lending, Seen, wrong_checksum};
+use crate::segment::buffers::{Lending, Seen};
+use crate::segment::columns::{Target, Whole};
 use crate::segment::decode;
 use crate::segment::find;
 use crate::segment::header::Header;
@@ -159,10 +162,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         &self,
         paths: &[P],
         threads: NonZeroUsize,
-    ) -> Result<Vec<DynTensor>>
-    where
-        S: Sync,
-    {
+    ) -> Result<Vec<DynTensor>> {
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::with_capacity(paths.len()));
         std::thread::scope(|scope| {
@@ -191,8 +191,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// `slice("weight", (10..20, ..))`.
     ///
     /// For `s![10..20, 3]` of a row-major matrix, rows 10 to 19 are read as one block, and column 3 is taken from
-    /// them. Of a column-major matrix, all of column 3 is read. The checksum is not verified, because it covers the
-    /// whole tensor.
+    /// them. Of a column-major matrix, all of column 3 is read.
+    ///
+    /// The checksums of all chunks with bytes of the slice are verified. For this, the rest of these chunks is read
+    /// too: of one run of bytes, less than two chunks more. [`DecodeOptions::with_checksums`]`(false)` reads only
+    /// the slice.
     ///
     /// # Errors
     /// - There is no tensor at `path`, it cannot be read, or the type cannot hold its dtype or the shape of the slice.
@@ -219,13 +222,9 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let (base, item) = self.item(range)?;
         let (found, inline) = path::tensor_at(item, base, self.header(), self.options.limits)?;
         let part = Part::new(&found.meta, slices)?;
-        let (start, len) = part.bytes;
         let bytes = match found.payload {
             Payload::Buffer { number, .. } => return self.part_of_buffer(part, number),
-            Payload::Block { big_endian: false, .. } => {
-                let bytes = inline.get(start..).and_then(|rest| rest.get(..len));
-                Cow::Borrowed(bytes.unwrap_or_default())
-            }
+            Payload::Block { big_endian: false, .. } => part.read(inline),
             _ => {
                 return Err(Error::data(
                     "the tensor is stored in a form that cannot be read in part; load it as a whole",
@@ -242,11 +241,89 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         part: Part,
         number: u64,
     ) -> Result<T> {
-        let (start, len) = part.bytes;
-        let (at, _) = self.loaded.buffer(number, self.options)?;
-        let bytes = source::bytes(self.source, at + start as u64, len as u64)?;
+        let mut ranges = Ranges::new(self, number)?;
+        if let (None, Some(meta)) = (self.source.contents(), part.unchanged()) {
+            // Directly into the memory of the elements.
+            let mut at = 0;
+            let tensor = DynTensor::read_with(meta.clone(), usize::MAX, |out| {
+                ranges.read_runs(&part, at, out)?;
+                at += out.len();
+                Ok(())
+            });
+            return tensor?.into_tensor();
+        }
+        let bytes = ranges.runs(&part)?;
         let (meta, bytes) = part.cut(bytes);
         T::from_tensor(RawTensor::of_bytes(meta, &bytes))
+    }
+
+    /// Verifies the checksums of the tensors, numbers and byte strings in the value at `path`, without keeping them.
+    /// The path `""` is the whole value. So a [view](Self::view_at) can be verified before it is used.
+    ///
+    /// ```
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// let mut out = OArchive::new(Vec::new())?;
+    /// out.save(&[Tensor(vec![0.5f32; 1000]), Tensor(vec![1.5; 1000])])?;
+    /// let mut bytes = out.finish()?;
+    /// let at = Archive::new(&bytes[..])?.only()?.buffers()[1].0;
+    /// bytes[usize::try_from(at).unwrap()] ^= 1;
+    ///
+    /// let archive = Archive::new(&bytes[..])?;
+    /// archive.only()?.verify_at("0")?;
+    /// assert!(archive.only()?.verify_at("1").is_err());
+    /// # Ok::<(), tenarc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such value, it was saved without checksums, it cannot be read, or it is damaged. The error of a
+    /// damaged tensor names its path, the chunk, and the bytes of the chunk.
+    pub fn verify_at(&self, path: &str) -> Result<()> {
+        let header = self.header();
+        if header.count() > 0 && !header.checked {
+            let what = "the segment was saved without checksums";
+            return Err(Error::data(what).at(header.offset));
+        }
+        let options = self.options.with_checksums(true);
+        self.numbers_at(path)?.into_iter().try_for_each(|number| {
+            verify::buffer(self.source, &self.loaded, number, options, &mut |_| ())
+        })
+    }
+
+    /// The numbers of the buffers that the value at `path` refers to.
+    fn numbers_at(&self, path: &str) -> Result<BTreeSet<u64>> {
+        let range = match self.locate(path)? {
+            Found::InColumns(_, Target::Column(Whole { buffer: Some(number), .. })) => {
+                return Ok(BTreeSet::from([number]));
+            }
+            Found::Item(range) | Found::InColumns(range, _) => range,
+        };
+        let item = self.metadata()?.get(range).unwrap_or_default();
+        let mut numbers = BTreeSet::new();
+        path::references(item, self.header(), self.options.limits, &mut |_, item| {
+            if let Payload::Buffer { number, .. } = item.payload {
+                numbers.insert(number);
+            }
+        })?;
+        Ok(numbers)
+    }
+
+    /// Asks the operating system to read the tensors, numbers and byte strings in the value at `path` from the drive,
+    /// and returns at once. The path `""` is the whole value. The archive must be a [`Map`](crate::Map).
+    ///
+    /// A mapped file is read page by page when its bytes are used for the first time, which is much slower than the
+    /// drive. After this call the drive reads ahead at its own speed. If the bytes are in memory already, or the system
+    /// does not support it, nothing happens.
+    ///
+    /// # Errors
+    /// If the archive is not in memory, or there is no such value.
+    pub fn prefetch(&self, path: &str) -> Result<()> {
+        let contents = self.contents()?;
+        for number in self.numbers_at(path)? {
+            let (start, len) = self.loaded.buffer(number, self.options)?;
+            mem::read_ahead(source::slice(contents, start, source::in_memory(len, start)?)?);
+        }
+        Ok(())
     }
 
     /// Lists all tensors with their paths, in the order of the value's fields. Tensors inside map keys have no
@@ -303,21 +380,19 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     pub fn to_parts(&self) -> Result<Parts> {
         let header = self.header();
         let hashes = self.loaded.hashes(self.source)?;
-        let checked = self.options.checksums && header.checked;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         let mut buffers = Vec::with_capacity(header.count());
         for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
             let mut buffer = Buffer::zeroed(source::in_memory(len, start)?, alignment)?;
-            let mut content = Hasher::new();
+            let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
             let mut at = start;
             for step in buffer.chunks_mut(STEP) {
                 source::read_exact(self.source, step, at)?;
-                if checked {
-                    content.update(step);
+                if let Some(checker) = &mut checker {
+                    checker.update(step)?;
                 }
                 at += step.len() as u64;
             }
-            check(number, hashes, checked, || content.finish(), start)?;
             buffers.push(buffer);
         }
         Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
@@ -332,11 +407,14 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let header = self.header();
         let contents = self.contents()?;
         let hashes = self.loaded.hashes(self.source)?;
-        let checked = self.options.checksums && header.checked;
         let mut buffers = Vec::with_capacity(header.count());
         for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
             let buffer = source::slice(contents, start, source::in_memory(len, start)?)?;
-            check(number, hashes, checked, || checksum::of(buffer, 0), start)?;
+            if let Some(mut checker) =
+                self.loaded.checker(self.source, number as u64, self.options)?
+            {
+                checker.update(buffer)?;
+            }
             buffers.push(buffer);
         }
         Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
@@ -509,22 +587,6 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let mut buffers = Lending { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }
-}
-
-/// Checks a buffer against its checksum, if `checked` is set.
-fn check(
-    number: usize,
-    hashes: &[u64],
-    checked: bool,
-    computed: impl FnOnce() -> u64,
-    at: u64,
-) -> Result<()> {
-    let Some(&stored) = hashes.get(number).filter(|_| checked) else { return Ok(()) };
-    let computed = computed();
-    if computed == stored {
-        return Ok(());
-    }
-    Err(wrong_checksum(number as u64, computed, stored, at))
 }
 
 /// Puts `path` in front of the path in an error.

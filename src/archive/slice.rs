@@ -7,25 +7,38 @@ use crate::meta::{Order, TensorMeta};
 use crate::strided::{Axis, starts};
 use crate::tensor::{AxisSlice, Slices};
 
-/// The part of a tensor's payload to read for a slice: one run of bytes that contains all selected elements.
+/// Rows from this length on are read one by one if a slice takes every second row, or fewer. Shorter rows are read
+/// together with those between them.
+const MIN_ROW: usize = 4096;
+
+/// Runs of bytes of equal length at equal distances.
+#[derive(Clone, Copy, Default)]
+struct Runs {
+    /// The start of the first run.
+    start: usize,
+    distance: usize,
+    count: usize,
+    len: usize,
+}
+
+/// The part of a tensor's payload to read for a slice: runs of bytes that contain all selected elements.
 ///
-/// The run is limited by the leading axes that select a single index, and by the first axis after them. The other
+/// They are limited by the leading axes that select a single index, and by the first axis after them. The other
 /// axes are applied in memory.
 pub struct Part {
-    /// Start and length of the run in the payload.
-    pub bytes: (usize, usize),
+    runs: Runs,
     /// Dtype, shape and order of the slice.
     meta: TensorMeta,
     /// The number of bytes of one element.
     width: usize,
-    /// The position of the slice's first element in the run.
+    /// The position of the slice's first element in the runs, one behind the other.
     first: usize,
     /// What is selected along each axis of the tensor, slowest axis first. Strides are in bytes.
     axes: Vec<Axis>,
 }
 
 impl Part {
-    /// The run of bytes for a slice of a tensor.
+    /// The bytes for a slice of a tensor.
     pub fn new(tensor: &TensorMeta, slices: &Slices) -> Result<Self> {
         let TensorMeta { dtype, shape: dims, order } = tensor;
         let width = match dtype.bits() {
@@ -57,7 +70,7 @@ impl Part {
         let shape: Vec<usize> = shape.collect();
         let meta = TensorMeta::new(dtype.clone(), shape, *order);
         if meta.element_count() == Some(0) {
-            return Ok(Self { bytes: (0, 0), meta, width, first: 0, axes: Vec::new() });
+            return Ok(Self { runs: Runs::default(), meta, width, first: 0, axes: Vec::new() });
         }
 
         // From here on, the slowest axis comes first. No axis is empty.
@@ -67,46 +80,102 @@ impl Part {
             taken.reverse();
         }
         let mut stride = dims.iter().product::<usize>() * width;
-        let (mut start, mut len, mut first) = (0, stride, 0);
+        let mut runs = Runs { start: 0, distance: stride, count: 1, len: stride };
+        let mut first = 0;
         let mut leading = true;
         let mut axes = Vec::with_capacity(dims.len());
         for (dim, taken) in dims.into_iter().zip(taken) {
             stride /= dim;
-            if leading {
-                start += taken.from * stride;
-                len = (taken.to - taken.from) * stride;
-                // The next axis limits the run too only if this one selects a single index.
-                leading = taken.to - taken.from == 1;
+            if !leading {
+                first += taken.first() * stride;
+                axes.push(taken.axis(stride));
+                continue;
             }
-            first += taken.first() * stride;
-            axes.push(taken.axis(stride));
+            // The next axis limits the runs too only if this one selects a single index.
+            leading = taken.to - taken.from == 1;
+            let count = taken.count();
+            if count > 1 && taken.step.unsigned_abs() > 1 && stride >= MIN_ROW {
+                // Only the selected rows are read.
+                let lowest = if taken.step > 0 { taken.from } else { taken.last() };
+                runs.start += lowest * stride;
+                runs = Runs {
+                    distance: taken.step.unsigned_abs() * stride,
+                    count,
+                    len: stride,
+                    ..runs
+                };
+                let (from, stride) = match taken.step {
+                    1.. => (0, stride.cast_signed()),
+                    _ => ((count - 1) * stride, -stride.cast_signed()),
+                };
+                first += from;
+                axes.push(Axis { count, stride });
+            } else {
+                runs.start += taken.from * stride;
+                runs.len = (taken.to - taken.from) * stride;
+                first += (taken.first() - taken.from) * stride;
+                axes.push(taken.axis(stride));
+            }
         }
-        Ok(Self { bytes: (start, len), meta, width, first: first - start, axes })
+        Ok(Self { runs, meta, width, first, axes })
     }
 
-    /// Takes the slice from the bytes of the run. The result has the same memory order as the tensor.
-    pub fn cut(self, run: Cow<'_, [u8]>) -> (TensorMeta, Cow<'_, [u8]>) {
-        let Self { meta, width, first, axes, .. } = self;
-        let len = meta.byte_len().unwrap_or(0);
-        let (mut outer, mut piece) = (&axes[..], width);
-        // Adjacent elements are copied together.
+    /// The number of bytes that [`read`](Self::read) gives.
+    pub fn len(&self) -> usize {
+        self.runs.count * self.runs.len
+    }
+
+    /// The start and length of each run in the payload, ascending.
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let Runs { start, distance, count, len } = self.runs;
+        (0..count).map(move |at| (start + at * distance, len))
+    }
+
+    /// The bytes of the runs from a payload in memory, one behind the other.
+    pub fn read<'b>(&self, payload: &'b [u8]) -> Cow<'b, [u8]> {
+        let run = |(start, len): (usize, usize)| {
+            payload.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default()
+        };
+        let mut runs = self.runs();
+        match (self.runs.count, runs.next()) {
+            (1, Some(only)) => Cow::Borrowed(run(only)),
+            _ => Cow::Owned(self.runs().flat_map(run).copied().collect()),
+        }
+    }
+
+    /// Dtype, shape and order of the slice, if its elements are all bytes of the runs in the same order.
+    pub fn unchanged(&self) -> Option<&TensorMeta> {
+        let (outer, _) = self.pieces();
+        (outer.is_empty() && self.meta.byte_len() == Some(self.len())).then_some(&self.meta)
+    }
+
+    /// The axes along which pieces are copied, and the length of a piece. Adjacent elements are copied together.
+    fn pieces(&self) -> (&[Axis], usize) {
+        let (mut outer, mut piece) = (&self.axes[..], self.width);
         while let Some((last, others)) = outer.split_last()
             && (last.count == 1 || last.stride == piece.cast_signed())
         {
             piece *= last.count;
             outer = others;
         }
+        (outer, piece)
+    }
+
+    /// Takes the slice from the bytes of the runs. The result has the same memory order as the tensor.
+    pub fn cut(self, run: Cow<'_, [u8]>) -> (TensorMeta, Cow<'_, [u8]>) {
+        let (outer, piece) = self.pieces();
+        let len = self.meta.byte_len().unwrap_or(0);
         if outer.is_empty() && run.len() == len {
-            return (meta, run);
+            return (self.meta, run);
         }
         let mut bytes = Vec::with_capacity(len);
         if len > 0 {
-            for at in starts(first, outer) {
+            for at in starts(self.first, outer) {
                 let piece = run.get(at..).and_then(|rest| rest.get(..piece));
                 bytes.extend_from_slice(piece.unwrap_or_default());
             }
         }
-        (meta, Cow::Owned(bytes))
+        (self.meta, Cow::Owned(bytes))
     }
 }
 
@@ -151,6 +220,12 @@ impl Taken {
     /// The first selected index. The range must not be empty.
     fn first(&self) -> usize {
         if self.step > 0 { self.from } else { self.to - 1 }
+    }
+
+    /// The last selected index. The range must not be empty.
+    fn last(&self) -> usize {
+        let between = (self.count() - 1) * self.step.unsigned_abs();
+        if self.step > 0 { self.from + between } else { self.to - 1 - between }
     }
 
     fn axis(&self, stride: usize) -> Axis {

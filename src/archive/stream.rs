@@ -7,15 +7,14 @@ use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
-use super::body::{Body, cut, discard, last_uses, received, skip_to_body, take};
+use super::body::{Body, Computed, cut, discard, last_uses, received, skip_to_body, take};
 use super::directory::{Directory, Entry};
 use crate::error::{Category, Error, Result};
-use crate::io::checksum::Hasher;
+use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{IoRead, Source as _};
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
-use crate::segment::buffers::wrong_checksum;
 use crate::segment::decode;
 use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, RecordKind, TAIL};
 use crate::segment::header::Header;
@@ -399,7 +398,7 @@ impl<R: io::Read> IArchive<R> {
     }
 
     /// Reads the buffers and the trailer of a segment. Returns the buffers and their stored checksums.
-    fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Vec<u64>)> {
+    fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Hashes)> {
         let checksums = self.options.checksums && header.checked;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
@@ -407,21 +406,18 @@ impl<R: io::Read> IArchive<R> {
         for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
             let gap = start.saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
+            let mut hasher = ChunkHasher::new(header.chunk_len, len);
             let len = super::source::in_memory(len, start)?;
-            let mut hasher = Hasher::new();
             let mut buffer = Buffer::empty(alignment);
             let proven = received(&self.read);
             buffer.fill_up(len, proven, |step| {
                 self.read.read_exact(step, "a tensor").map_err(cut)?;
                 if checksums {
-                    hasher.update(step);
+                    Computed::add(&mut computed, &mut hasher, number as u64, step);
                 }
                 Ok(step.len())
             })?;
             buffers.push(buffer);
-            if checksums {
-                computed.push((number as u64, hasher.finish()));
-            }
         }
         let hashes = self.end_segment(header, &computed)?;
         Ok((buffers, hashes))
@@ -438,21 +434,17 @@ impl<R: io::Read> IArchive<R> {
         self.lasting(passed)
     }
 
-    /// Reads the trailer, verifies the buffers whose hashes are given, and returns all stored checksums.
-    fn end_segment(&mut self, header: &Header, hashes: &[(u64, u64)]) -> Result<Vec<u64>> {
+    /// Reads the trailer, compares the hashes of the chunks that were read, and returns all stored checksums.
+    fn end_segment(&mut self, header: &Header, computed: &[Computed]) -> Result<Hashes> {
         let layout = &header.layout;
-        let mut stored = Vec::new();
+        let mut stored = Hashes::default();
         if layout.trailer_len() > 0 {
-            let len = super::source::in_memory(layout.trailer_len(), self.read.offset())?;
+            let at = self.read.offset();
+            let len = super::source::in_memory(layout.trailer_len(), at)?;
             let trailer = take(&mut self.read, len, "checksums")?;
-            stored = header.open_trailer(&trailer)?;
-            for &(number, computed) in hashes {
-                let stored = usize::try_from(number).ok().and_then(|at| stored.get(at).copied());
-                let (start, _) = header.buffer(number).unwrap_or_default();
-                if stored != Some(computed) {
-                    let stored = stored.unwrap_or_default();
-                    return Err(wrong_checksum(number, computed, stored, start));
-                }
+            stored = header.open_trailer(&trailer, at)?;
+            for found in computed {
+                found.check(header, &stored)?;
             }
         }
         let entry = Entry { offset: header.offset, name: header.name.clone() };

@@ -124,7 +124,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads one row. Only the columns that the type has fields for are read.
     ///
-    /// Checksums of columns are not verified, because each covers the rows of a whole group.
+    /// Checksums of columns are not verified, because that would read a chunk of each column.
     ///
     /// # Errors
     /// If there is no such row, it cannot be read, or it does not fit the type.
@@ -140,8 +140,8 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
 
     /// Loads the rows in a range. Only the columns that the type has fields for are read, and of them only these rows.
     ///
-    /// Checksums of columns are not verified, because each covers the rows of a whole group. [`iter`](Self::iter)
-    /// verifies them.
+    /// Checksums of columns are not verified, because that would read whole chunks of each column.
+    /// [`iter`](Self::iter) verifies them.
     ///
     /// # Errors
     /// If the range exceeds the table, a row cannot be read, or it does not fit the type.

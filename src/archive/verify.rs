@@ -1,13 +1,12 @@
 //! Verifies every byte of an archive.
 
+use super::chunked;
 use super::loaded::Loaded;
 use super::scan::{self, scan};
 use super::source;
-use crate::error::{Error, Result};
+use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::{Hasher, STEP};
-use crate::options::Limits;
-use crate::segment::buffers::wrong_checksum;
+use crate::options::{DecodeOptions, Limits};
 use crate::segment::path;
 use crate::wire::tensor::Payload;
 
@@ -17,11 +16,10 @@ pub fn verify<S: ReadAt + ?Sized>(
     limits: Limits,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
-    let mut step = vec![0; STEP];
     let scan = scan(source, len, |segment| {
         segment.hashes(source)?;
         references(source, segment, limits)?;
-        body(source, segment, &mut step, &mut |at| progress(at, len))
+        body(source, segment, &mut |at| progress(at, len))
     })?;
     match scan.fault {
         None if scan.is_finished() => {}
@@ -53,11 +51,10 @@ fn references<S: ReadAt + ?Sized>(source: &S, segment: &Loaded, limits: Limits) 
     }
 }
 
-/// Checks the padding and the checksums of the buffers. Reads blocks of the length of `step`.
+/// Checks the padding and the checksums of the buffers.
 pub fn body<S: ReadAt + ?Sized>(
     source: &S,
     segment: &Loaded,
-    step: &mut [u8],
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let layout = &segment.header.layout;
@@ -70,32 +67,36 @@ pub fn body<S: ReadAt + ?Sized>(
         let what = "wrong padding before the body";
         return Err(Error::damaged(what).at(layout.header_end + at as u64));
     }
-    let stored = segment.hashes(source)?;
+    // Without checksums, the list of them is empty, but it must be intact too.
+    segment.hashes(source)?;
     let mut position = layout.body_start;
-    for (number, &(start, len)) in layout.buffers.iter().enumerate() {
+    for (number, &(start, len)) in (0..).zip(&layout.buffers) {
         let gap = source::bytes(source, position, start - position)?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let what = format!("the padding before buffer {number} is not zero");
             return Err(Error::damaged(what).at(position + at as u64));
         }
-        position = start;
-        let mut hasher = Hasher::new();
-        while position < start + len {
-            let left = usize::try_from(start + len - position).unwrap_or(usize::MAX);
-            let part = step.len().min(left);
-            let part = step.get_mut(..part).unwrap_or_default();
-            source::read_exact(source, part, position)?;
-            hasher.update(part);
-            position += part.len() as u64;
-            progress(position);
-        }
-        let computed = hasher.finish();
-        match stored.get(number) {
-            Some(&stored) if stored != computed => {
-                return Err(wrong_checksum(number as u64, computed, stored, start));
-            }
-            _ => {}
-        }
+        buffer(source, segment, number, DecodeOptions::default(), progress)?;
+        position = start + len;
     }
     Ok(())
+}
+
+/// Checks the checksums of a buffer, if it has any. Calls `progress` with the offsets up to which it was read.
+pub fn buffer<S: ReadAt + ?Sized>(
+    source: &S,
+    segment: &Loaded,
+    number: u64,
+    options: DecodeOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let place = segment.buffer(number, options)?;
+    let stored = segment.stored(source, number, options)?;
+    chunked::verify(source, place, stored, options, progress).map_err(|error| {
+        if error.category() == Category::Damaged {
+            segment.in_tensor(source, number, error)
+        } else {
+            error
+        }
+    })
 }

@@ -11,6 +11,7 @@ use super::scan::{self, Committed};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt as _;
 use crate::io::atomic::{AtomicFile, SyncLevel};
+use crate::io::chunks::Hashes;
 use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
@@ -190,7 +191,7 @@ impl<W: Write> OArchive<W> {
     pub(super) fn whole_segment(
         &mut self,
         content: &Content<'_>,
-        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u64>>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Hashes>,
     ) -> Result<&mut Self> {
         let start = self.position();
         let (count, filled) = (self.directory.count(), self.directory.is_nearly_full());
@@ -212,21 +213,22 @@ impl<W: Write> OArchive<W> {
     fn write_segment(
         &mut self,
         content: &Content<'_>,
-        emit: impl FnOnce(&mut dyn Output) -> Result<Vec<u64>>,
+        emit: impl FnOnce(&mut dyn Output) -> Result<Hashes>,
     ) -> Result<()> {
         let offset = self.position();
         let (record, hash) = content.record(offset)?;
         for piece in &record {
             self.sink.put_block(piece)?;
         }
-        let Content { name, alignment, checked, lengths, .. } = *content;
+        let Content { name, alignment, checked, chunk_len, lengths, .. } = *content;
         if !lengths.is_empty() {
             let lengths = lengths.iter().copied();
-            let layout = Layout::new(self.position(), alignment, lengths, checked)
+            let check = checked.then_some(chunk_len);
+            let layout = Layout::new(self.position(), alignment, lengths, check)
                 .ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
             self.sink.put_slice(&layout.before_body()?)?;
             let hashes = emit(&mut Padded { sink: &mut self.sink, alignment })?;
-            self.sink.put_block(&format::trailer(&hashes, hash)?)?;
+            self.sink.put_block(&format::trailer(hashes.all(), hash)?)?;
         }
         let entry = Entry { offset, name: name.map(Into::into) };
         let position = self.position();

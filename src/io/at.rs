@@ -14,8 +14,8 @@ use crate::mem::shared_bytes::SharedBytes;
 /// The source of an [`Archive`](crate::Archive): a file, bytes in memory, or anything else that can be
 /// read at a position, such as an object store.
 ///
-/// Reads take `&self`, so several threads can read at the same time.
-pub trait ReadAt {
+/// Reads take `&self`, and several threads read at the same time.
+pub trait ReadAt: Sync {
     /// Reads up to `out.len()` bytes, starting `offset` bytes from the start of the source. Returns the
     /// number of bytes read. For a non-empty `out`, this is zero only at the end of the source.
     ///
@@ -127,7 +127,7 @@ by_deref! {
     [] Vec<u8>;
     [T: ReadAt + ?Sized] &T;
     [T: ReadAt + ?Sized] Box<T>;
-    [T: ReadAt + ?Sized] Arc<T>;
+    [T: ReadAt + Send + ?Sized] Arc<T>;
 }
 
 impl ReadAt for SharedBytes {
@@ -230,16 +230,16 @@ pub fn open_file(path: &Path) -> Result<(File, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
     /// Returns one byte per call, and is interrupted before each.
-    struct Slow(Vec<u8>, Cell<bool>);
+    struct Slow(Vec<u8>, AtomicBool);
 
     impl ReadAt for Slow {
         fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-            if self.1.replace(!self.1.get()) {
+            if self.1.fetch_not(Ordering::Relaxed) {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let first = out.len().min(1);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn pieces_are_whole_however_little_each_read_gives() {
-        let slow = Slow((0..100).collect(), Cell::new(true));
+        let slow = Slow((0..100).collect(), AtomicBool::new(true));
         assert_eq!(first_bytes(&slow, 60).unwrap(), (0..60).collect::<Vec<u8>>());
         assert_eq!(first_bytes(&slow, 200).unwrap(), slow.0);
     }

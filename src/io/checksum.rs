@@ -48,11 +48,11 @@ impl Hasher {
     }
 }
 
-/// A 128-bit hash that identifies contents within this process.
+/// A 128-bit hash that identifies contents: with a random seed within this process, without a seed in digests.
 pub struct Identity(XxHash3_128);
 
 impl Identity {
-    /// `seed` must be random, so that nobody can prepare two contents with the same hash.
+    /// With a random seed, nobody can prepare two contents with the same hash.
     pub fn new(seed: u64) -> Self {
         Self(XxHash3_128::with_seed(seed))
     }

@@ -4,6 +4,7 @@ pub(crate) mod at;
 pub(crate) mod atomic;
 pub(crate) mod buffers;
 pub(crate) mod checksum;
+pub(crate) mod chunks;
 pub(crate) mod item_read;
 pub(crate) mod lock;
 pub(crate) mod segment_read;

@@ -1,4 +1,4 @@
-//! Large memory pages for large allocations.
+//! Advice to the operating system about large pieces of memory.
 
 /// For allocations of this size or more, allocators usually get fresh pages from the operating
 /// system. These are zero already.
@@ -25,4 +25,27 @@ pub fn prefer_large_pages(memory: &mut [u8]) {
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = memory;
+}
+
+/// Asks the operating system to read these bytes from their file now, if they are mapped from one. Returns before they
+/// are there. On systems without this feature the function does nothing.
+pub fn read_ahead(bytes: &[u8]) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        // Pages have this length or a multiple of it. The advice must start at the start of a page.
+        // SAFETY: `sysconf` has no preconditions.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let before = bytes.as_ptr() as usize % page;
+        // SAFETY: the pages belong to one mapping, or one allocation, which is borrowed. The advice changes neither
+        // their contents nor their protection, and the system accepts it for any memory.
+        unsafe {
+            libc::madvise(
+                bytes.as_ptr().wrapping_sub(before).cast_mut().cast(),
+                before + bytes.len(),
+                libc::MADV_WILLNEED,
+            )
+        };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = bytes;
 }

@@ -26,7 +26,7 @@ pub use append::{
     MAX_HEAD, append, append_head, append_heads, append_run, append_word, append_words, head_bytes,
 };
 pub use arena::Arena;
-pub use huge::{LARGE, prefer_large_pages};
+pub use huge::{LARGE, prefer_large_pages, read_ahead};
 pub use lend::{Lent, LentRef};
 pub use map::MappedFile;
 pub use phantom::phantom;

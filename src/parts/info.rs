@@ -1,10 +1,11 @@
 //! Reads from the metadata of parts what the buffers will be.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use super::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::io::checksum;
+use crate::io::chunks::{ChunkHasher, Hashes, of_chunks};
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::format::{self, RecordKind};
 use crate::segment::header::{Content, Header};
@@ -14,8 +15,8 @@ use crate::tensor::TensorInfo;
 /// The decoded metadata of parts.
 pub struct Parsed {
     pub header: Header,
-    /// The checksum of each buffer; empty if they have none.
-    pub hashes: Vec<u64>,
+    /// The checksums of the buffers; none if they have none.
+    pub hashes: Hashes,
 }
 
 impl Parsed {
@@ -49,13 +50,12 @@ impl Parsed {
             return Err(Error::damaged(what).at(0));
         }
         let hashes = if header.count() == 0 {
-            Vec::new()
+            Hashes::default()
         } else {
-            let count = if header.checked { header.count() } else { 0 };
             let trailer = header.layout.trailer_len();
             let behind = usize::try_from(trailer).ok().and_then(|trailer| rest.get(..trailer));
             let behind = behind.ok_or_else(|| short(lengths.total + trailer))?;
-            format::open_trailer(behind, count, header.hash, lengths.total)?
+            header.open_trailer(behind, lengths.total)?
         };
         let parsed = Self { header, hashes };
         let expected = parsed.metadata_len();
@@ -114,19 +114,35 @@ impl Parsed {
             return Err(Error::data(what));
         }
         for (number, bytes) in buffers.enumerate() {
-            let len = self.len_of(number);
-            let computed = if len != bytes.len() as u64 {
-                None
-            } else if options.checksums && self.header.checked {
-                Some(checksum::of(bytes, 0))
-            } else {
-                continue;
-            };
-            if computed.is_none() || computed != self.hashes.get(number).copied() {
+            let mut comparison = self.comparison(number);
+            let verifies = options.checksums && self.header.checked;
+            let right_length = bytes.len() as u64 == self.len_of(number);
+            if verifies && right_length {
+                comparison.update(bytes);
+            }
+            if !right_length || verifies && !comparison.is_equal() {
                 return Err(self.wrong(metadata, number, bytes, options.limits));
             }
         }
         Ok(())
+    }
+
+    /// What compares the bytes of a buffer, which arrive in pieces, with its checksums.
+    pub fn comparison(&self, number: usize) -> Comparison<'_> {
+        let hasher = ChunkHasher::new(self.header.chunk_len, self.len_of(number));
+        let stored = self.hashes.of(number).unwrap_or_default().iter();
+        Comparison { hasher, stored, differs: false }
+    }
+
+    /// The checksums of a buffer with this content.
+    fn hashes_of(&self, bytes: &[u8]) -> Vec<u64> {
+        let mut hashes = Vec::new();
+        let mut chunks = ChunkHasher::new(self.header.chunk_len, bytes.len() as u64);
+        let Ok(()) = chunks.update(bytes, |_, hash| {
+            hashes.push(hash);
+            Ok::<_, Infallible>(())
+        });
+        hashes
     }
 
     pub fn len_of(&self, number: usize) -> u64 {
@@ -137,11 +153,11 @@ impl Parsed {
     #[cold]
     pub fn wrong(&self, metadata: &[u8], number: usize, bytes: &[u8], limits: Limits) -> Error {
         let named = self.named(metadata, number, limits);
-        let computed = checksum::of(bytes, 0);
-        let other = (0..self.hashes.len()).find(|&other| {
+        let computed = self.hashes_of(bytes);
+        let other = (0..self.header.count()).find(|&other| {
             other != number
                 && self.len_of(other) == bytes.len() as u64
-                && self.hashes.get(other) == Some(&computed)
+                && self.hashes.of(other) == Some(&computed)
         });
         if let Some(other) = other {
             let other = self.named(metadata, other, limits);
@@ -151,7 +167,8 @@ impl Parsed {
         if expected != found as u64 {
             return Error::data(format!("expected {expected} bytes of {named}, found {found}"));
         }
-        let stored = self.hashes.get(number).copied().unwrap_or_default();
+        let computed = of_chunks(&computed);
+        let stored = self.hashes.of_buffer(number).unwrap_or_default();
         Error::damaged(format!(
             "wrong checksum of {named}: computed {computed:016x}, stored in the metadata {stored:016x}; the \
              buffer was changed, or belongs to other metadata"
@@ -172,6 +189,29 @@ impl Parsed {
     }
 }
 
+/// Compares the bytes of a buffer, which arrive in pieces, with the stored hashes of its chunks.
+pub struct Comparison<'a> {
+    hasher: ChunkHasher,
+    stored: std::slice::Iter<'a, u64>,
+    differs: bool,
+}
+
+impl Comparison<'_> {
+    pub fn update(&mut self, bytes: &[u8]) {
+        let Self { hasher, stored, differs } = self;
+        let compared = hasher.update(bytes, |_, hash| {
+            *differs |= stored.next() != Some(&hash);
+            Ok::<_, Infallible>(())
+        });
+        let Ok(()) = compared;
+    }
+
+    /// Whether all bytes came and have the stored hashes.
+    pub fn is_equal(&self) -> bool {
+        !self.differs && self.hasher.left() == 0
+    }
+}
+
 #[cold]
 fn unreferred(number: usize) -> Error {
     Error::damaged(format!("nothing refers to buffer {number}")).at(0)
@@ -179,11 +219,11 @@ fn unreferred(number: usize) -> Error {
 
 /// Encodes the metadata that is sent: the header record of a segment at offset 0, and directly after it the
 /// trailer with the checksums of the buffers.
-pub fn assemble(content: &Content<'_>, hashes: &[u64]) -> Result<Vec<u8>> {
+pub fn assemble(content: &Content<'_>, hashes: &Hashes) -> Result<Vec<u8>> {
     let (record, hash) = content.record(0)?;
     let mut metadata = record.concat();
     if !content.lengths.is_empty() {
-        metadata.extend(format::trailer(hashes, hash)?);
+        metadata.extend(format::trailer(hashes.all(), hash)?);
     }
     Ok(metadata)
 }
@@ -250,7 +290,7 @@ impl PartsInfo {
         let mut buffers = Vec::with_capacity(tensors.len());
         for (number, tensor) in tensors.into_iter().enumerate() {
             let tensor = tensor.ok_or_else(|| unreferred(number))?;
-            let checksum = hashes.get(number).copied();
+            let checksum = hashes.of_buffer(number);
             buffers.push(BufferInfo { tensor, alignment: header.alignment, checksum });
         }
         Ok(Self { metadata, parsed, options, buffers })
@@ -327,7 +367,8 @@ impl BufferInfo {
         usize::try_from(self.alignment).unwrap_or(1)
     }
 
-    /// The XXH3-64 checksum of the content, if the sender computed it.
+    /// The checksum of the content, if the sender computed it: its XXH3-64 hash, or if it has several chunks, the hash
+    /// of their hashes (`SPEC.md`, section 5.2).
     pub fn checksum(&self) -> Option<u64> {
         self.checksum
     }

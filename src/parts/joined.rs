@@ -9,7 +9,8 @@ use serde::de::{Deserialize, DeserializeOwned};
 use super::buffer::Buffer;
 use super::info::{BufferInfo, Parsed, PartsInfo, assemble};
 use crate::error::{Error, Result};
-use crate::io::checksum::{Hasher, WRITE_STEP};
+use crate::io::checksum::WRITE_STEP;
+use crate::io::chunks::Hashes;
 use crate::io::sink::{MAX_SLICE, write_slices};
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
@@ -152,13 +153,14 @@ impl<B: AsRef<[u8]>> Parts<B> {
     /// The header of a segment with the content of these parts.
     pub(crate) fn content<'a>(&'a self, name: Option<&'a str>, lengths: &'a [u64]) -> Content<'a> {
         let PartsInfo { metadata, parsed, .. } = &self.info;
-        let Header { alignment, checked, .. } = parsed.header;
-        Content { name, alignment, checked, lengths, metadata: parsed.item(metadata) }
+        let Header { alignment, checked, chunk_len, .. } = parsed.header;
+        let metadata = parsed.item(metadata);
+        Content { name, alignment, checked, chunk_len, lengths, metadata }
     }
 
     /// Writes the buffers to `out` and returns their checksums. Buffers are verified on the way: shared memory may
     /// have changed.
-    pub(crate) fn emit(&self, out: &mut dyn Output) -> Result<Vec<u64>> {
+    pub(crate) fn emit(&self, out: &mut dyn Output) -> Result<Hashes> {
         let PartsInfo { metadata, parsed, options, .. } = &self.info;
         for (number, buffer) in self.buffers.iter().enumerate() {
             let bytes = buffer.as_ref();
@@ -167,16 +169,15 @@ impl<B: AsRef<[u8]>> Parts<B> {
                 return Err(wrong());
             }
             out.begin(number as u64, bytes.len() as u64)?;
-            let mut hasher = Hasher::new();
+            let mut comparison = parsed.comparison(number);
             for step in bytes.chunks(WRITE_STEP) {
                 if parsed.header.checked {
-                    hasher.update(step);
+                    comparison.update(step);
                 }
                 out.put(step)?;
             }
             out.end()?;
-            let stored = parsed.hashes.get(number);
-            if stored.is_some_and(|&stored| stored != hasher.finish()) {
+            if parsed.header.checked && !comparison.is_equal() {
                 return Err(wrong());
             }
         }
@@ -187,14 +188,14 @@ impl<B: AsRef<[u8]>> Parts<B> {
     pub(crate) fn of_segment(
         header: &Header,
         metadata: &[u8],
-        hashes: &[u64],
+        hashes: &Hashes,
         buffers: Vec<B>,
         options: DecodeOptions,
     ) -> Result<Self> {
         let lengths: Vec<u64> = header.layout.buffers.iter().map(|&(_, len)| len).collect();
         let name = header.name.as_deref();
-        let Header { alignment, checked, .. } = *header;
-        let content = Content { name, alignment, checked, lengths: &lengths, metadata };
+        let Header { alignment, checked, chunk_len, .. } = *header;
+        let content = Content { name, alignment, checked, chunk_len, lengths: &lengths, metadata };
         let info = PartsInfo::with_options(assemble(&content, hashes)?, options);
         // An error should have offsets and a category that fit the archive.
         let info = info.map_err(|error| {
@@ -333,17 +334,22 @@ impl Parts<Buffer> {
         let mut received = info.metadata.len();
         for (number, buffer) in info.buffers().iter().enumerate() {
             let len = usize::try_from(buffer.byte_len()).unwrap_or(usize::MAX);
-            let mut hasher = Hasher::new();
+            let verifies = options.checksums && info.parsed.header.checked;
+            let mut comparison = info.parsed.comparison(number);
             let at = received as u64;
-            let memory = Buffer::read(reader, len, received, worth_it(buffer), &mut hasher)
+            let each = |bytes: &[u8]| {
+                if verifies {
+                    comparison.update(bytes);
+                }
+            };
+            let memory = Buffer::read(reader, len, received, worth_it(buffer), each)
                 .map_err(|error| error.at(at).in_field(buffer.path()))?;
             if memory.len() < len {
                 let found = memory.len();
                 let what = format!("only {found} of the {len} bytes of buffer {number} are there");
                 return Err(Error::torn(what).at(at).in_field(buffer.path()));
             }
-            let wrong = buffer.checksum().is_some_and(|stored| stored != hasher.finish());
-            if wrong && options.checksums {
+            if verifies && !comparison.is_equal() {
                 let error = info.parsed.wrong(&info.metadata, number, &memory, options.limits);
                 return Err(error.at(at));
             }
@@ -372,9 +378,8 @@ fn read_metadata(reader: &mut dyn io::Read, budget: u64) -> Result<Vec<u8>> {
             let what = format!("the metadata has {len} bytes, the limit is {budget}");
             return Err(Error::limit(what).at(0));
         }
-        let hasher = &mut Hasher::new();
         let more = usize::try_from(len).unwrap_or(usize::MAX) - metadata.len();
-        let found = Buffer::read(reader, more, metadata.len(), 1, hasher)?;
+        let found = Buffer::read(reader, more, metadata.len(), 1, |_| ())?;
         metadata.extend_from_slice(&found);
         if found.len() == more {
             return Ok(());

@@ -14,6 +14,7 @@ pub use joined::Parts;
 pub use split::{Piece, Split};
 
 use crate::error::Result;
+use crate::io::chunks::Hashes;
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
 use crate::segment::walk::{Output, Plan};
@@ -56,7 +57,7 @@ pub fn to_parts_with<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> 
     let alignment = usize::try_from(options.alignment).unwrap_or(1);
     let mut copies = Copies { alignment, buffers: Vec::with_capacity(plan.lengths.len()) };
     let hashes = if plan.lengths.is_empty() {
-        Vec::new()
+        Hashes::default()
     } else {
         plan.emit(value, &options, options.checksums, &mut copies)?
     };

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::info::{BufferInfo, PartsInfo, assemble};
 use crate::error::{Error, Result};
+use crate::io::chunks::Hashes;
 use crate::io::sink::{Sink, Stage};
 use crate::options::DecodeOptions;
 use crate::segment::options::SaveOptions;
@@ -97,7 +98,7 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
         let hashes = if options.checksums && !plan.lengths.is_empty() {
             plan.emit(value, &options, true, &mut Nowhere)?
         } else {
-            Vec::new()
+            Hashes::default()
         };
         let info = info(&plan, &options, &hashes)?;
         Ok(Self { value, options, plan, info })
@@ -160,7 +161,7 @@ impl<'a, T: Serialize + ?Sized> Split<'a, T> {
 }
 
 /// The description of the parts of a value, with their metadata.
-pub fn info(plan: &Plan, options: &SaveOptions, hashes: &[u64]) -> Result<PartsInfo> {
+pub fn info(plan: &Plan, options: &SaveOptions, hashes: &Hashes) -> Result<PartsInfo> {
     let content = plan.content(None, options);
     PartsInfo::with_options(assemble(&content, hashes)?, DecodeOptions::default())
 }

@@ -4,17 +4,100 @@ use super::header::Header;
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, Lend};
 use crate::io::checksum::LEN;
+use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
 use crate::mem::Arena;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::options::Limits;
 
-#[cold]
-pub fn wrong_checksum(number: u64, computed: u64, stored: u64, at: u64) -> Error {
-    Error::damaged(format!(
-        "checksum of buffer {number} is {computed:0width$x}, the archive says {stored:0width$x}",
-        width = 2 * LEN
-    ))
-    .at(at)
+/// The stored hashes of a buffer's chunks.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    number: u64,
+    /// Offset and length of the buffer.
+    buffer: (u64, u64),
+    chunk_len: ChunkLen,
+    hashes: &'a [u64],
+}
+
+impl<'a> Stored<'a> {
+    /// For a buffer of this header, all of whose hashes are given.
+    pub fn new(header: &Header, number: u64, hashes: &'a Hashes) -> Result<Self> {
+        let buffer = header.buffer(number).ok_or_else(|| no_such(number))?;
+        let hashes = usize::try_from(number).ok().and_then(|number| hashes.of(number));
+        let hashes = hashes.unwrap_or_default();
+        Ok(Self { number, buffer, chunk_len: header.chunk_len, hashes })
+    }
+
+    /// The length of the chunks. The last one of the buffer may be shorter.
+    pub fn chunk_len(&self) -> u64 {
+        self.chunk_len.get()
+    }
+
+    /// Compares the hash of a chunk with the stored one.
+    pub fn check(&self, index: u64, computed: u64) -> Result<()> {
+        let stored = usize::try_from(index).ok().and_then(|at| self.hashes.get(at).copied());
+        if stored == Some(computed) {
+            return Ok(());
+        }
+        Err(self.wrong(index, computed, stored.unwrap_or_default()))
+    }
+
+    #[cold]
+    fn wrong(&self, index: u64, computed: u64, stored: u64) -> Error {
+        let Self { number, buffer: (start, len), chunk_len, .. } = *self;
+        let from = index.saturating_mul(chunk_len.get());
+        let to = len.min(from.saturating_add(chunk_len.get()));
+        let what = match chunk_len.count(len) {
+            0 | 1 => format!("buffer {number}"),
+            _ => format!("chunk {index} of buffer {number}, which is its bytes {from}..{to},"),
+        };
+        Error::damaged(format!(
+            "checksum of {what} is {computed:0width$x}, the archive says {stored:0width$x}",
+            width = 2 * LEN
+        ))
+        .at(start.saturating_add(from))
+    }
+}
+
+/// Compares the bytes of a buffer, which arrive in pieces, with the hashes of its chunks.
+pub struct Checker<'a> {
+    stored: Stored<'a>,
+    hasher: ChunkHasher,
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(stored: Stored<'a>) -> Self {
+        Self { stored, hasher: ChunkHasher::new(stored.chunk_len, stored.buffer.1) }
+    }
+
+    /// Takes the next bytes of the buffer.
+    ///
+    /// # Errors
+    /// If they complete a chunk that does not have the stored hash.
+    pub fn update(&mut self, bytes: &[u8]) -> Result<()> {
+        let stored = self.stored;
+        self.hasher.update(bytes, |index, computed| stored.check(index, computed))
+    }
+
+    /// See [`ChunkHasher::of_current`].
+    pub fn of_current(&self, len: u64) -> u64 {
+        self.hasher.of_current(len)
+    }
+
+    /// See [`ChunkHasher::whole_chunks`].
+    pub fn whole_chunks(&self, len: u64) -> u64 {
+        self.hasher.whole_chunks(len)
+    }
+
+    /// The stored hashes, and the number of the next chunk. The current one must not have been begun.
+    pub fn next_chunk(&self) -> (Stored<'a>, u64) {
+        (self.stored, self.hasher.index())
+    }
+
+    /// See [`ChunkHasher::pass_chunks`].
+    pub fn pass_chunks(&mut self, len: u64) -> u64 {
+        self.hasher.pass_chunks(len)
+    }
 }
 
 #[cold]

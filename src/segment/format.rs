@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::io::checksum;
+use crate::io::chunks::ChunkLen;
 use crate::io::sink::{Memory, Sink};
 use crate::io::source::SliceRead;
 use crate::options::Limits;
@@ -255,23 +256,27 @@ pub struct Layout {
     pub header_end: u64,
     pub body_start: u64,
     pub body_end: u64,
+    /// The number of chunks that have hashes.
+    pub chunks: u64,
     /// The end of the segment.
     pub end: u64,
 }
 
 impl Layout {
-    /// Computes the layout. Returns `None` if the segment would end at or after offset 2^63.
+    /// Computes the layout. `check` is the length of the chunks that have hashes. Returns `None` if the segment would
+    /// end at or after offset 2^63.
     pub fn new(
         header_end: u64,
         alignment: u64,
         lengths: impl ExactSizeIterator<Item = u64>,
-        checked: bool,
+        check: Option<ChunkLen>,
     ) -> Option<Self> {
         let mut buffers = Vec::with_capacity(lengths.len());
-        let mut end = 0;
+        let (mut end, mut chunks) = (0, 0u64);
         for len in lengths {
             let start = align_up(end, alignment)?;
             end = start.checked_add(len)?;
+            chunks += check.map_or(0, |chunk| chunk.count(len));
             buffers.push((start, len));
         }
         if buffers.is_empty() {
@@ -280,6 +285,7 @@ impl Layout {
                 header_end,
                 body_start: header_end,
                 body_end: header_end,
+                chunks,
                 end: header_end,
             });
         }
@@ -289,14 +295,15 @@ impl Layout {
         for (start, _) in &mut buffers {
             *start += body_start;
         }
-        let hashes = if checked { buffers.len() as u64 * checksum::LEN as u64 } else { 0 };
+        // The chunks are at least 64 KiB long, so this cannot overflow.
+        let hashes = chunks * checksum::LEN as u64;
         let hashes_len = HASHES_TAG.len() as u64 + head_len(hashes) + hashes;
         let end = body_end.checked_add(hashes_len)?.checked_add(HASH_ITEM as u64)?;
         i64::try_from(end).ok()?;
-        Some(Self { buffers, header_end, body_start, body_end, end })
+        Some(Self { buffers, header_end, body_start, body_end, chunks, end })
     }
 
-    /// Length of the trailer after the body: the buffers' hashes and the hash over them. 0 without buffers.
+    /// Length of the trailer after the body: the hashes of the chunks and the hash over them. 0 without buffers.
     pub fn trailer_len(&self) -> u64 {
         self.end - self.body_end
     }
@@ -314,32 +321,39 @@ impl Layout {
 /// The tag of a typed array of big-endian u64 (RFC 8746, section 2.1).
 const HASHES_TAG: [u8; 2] = [0xd8, 67];
 
-/// The head of the array of buffer hashes, whose content has `len` bytes.
+/// The head of the array of hashes, whose content has `len` bytes.
 fn hashes_head(len: u64) -> Result<Vec<u8>> {
     let mut items = Items::new();
     items.raw(&HASHES_TAG)?.head(head::BYTES, len)?;
     Ok(items.into_bytes())
 }
 
-/// The bytes after the body: the hashes of the buffers, and a hash over them. That last hash uses the
+/// The array of the hashes of the chunks.
+pub fn hashes_item(hashes: &[u64]) -> Result<Vec<u8>> {
+    let mut item = hashes_head(hashes.len() as u64 * checksum::LEN as u64)?;
+    item.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
+    Ok(item)
+}
+
+/// The bytes after the body: the hashes of the buffers' chunks, and a hash over them. That last hash uses the
 /// header's hash as its seed, so that the trailer cannot belong to another header.
 pub fn trailer(hashes: &[u64], header_hash: u64) -> Result<Vec<u8>> {
-    let mut trailer = hashes_head(hashes.len() as u64 * checksum::LEN as u64)?;
-    trailer.extend(hashes.iter().flat_map(|hash| hash.to_be_bytes()));
+    let mut trailer = hashes_item(hashes)?;
     let hash = checksum::of(&trailer, header_hash);
     trailer.extend_from_slice(&hash_item(hash));
     Ok(trailer)
 }
 
-/// Verifies a trailer at offset `at` and returns the buffers' hashes.
-pub fn open_trailer(trailer: &[u8], count: usize, header_hash: u64, at: u64) -> Result<Vec<u64>> {
+/// Verifies a trailer at offset `at` and returns its hashes, of which there must be `count`.
+pub fn open_trailer(trailer: &[u8], count: u64, header_hash: u64, at: u64) -> Result<Vec<u64>> {
     let broken =
         || Error::damaged("the checksums of the buffers do not belong to the header").at(at);
     let (array, stored) = trailer.split_last_chunk::<HASH_ITEM>().ok_or_else(broken)?;
     if *stored != hash_item(checksum::of(array, header_hash)) {
         return Err(broken());
     }
-    let content = count * checksum::LEN;
+    let content = count.checked_mul(checksum::LEN as u64);
+    let content = content.and_then(|len| usize::try_from(len).ok()).ok_or_else(broken)?;
     let head = array.len().checked_sub(content).ok_or_else(broken)?;
     if array.get(..head) != Some(&hashes_head(content as u64)?) {
         return Err(broken());
@@ -399,17 +413,21 @@ mod tests {
 
     #[test]
     fn bodies_start_aligned_wherever_the_header_ends() {
+        let chunk = ChunkLen::default();
         for alignment in [8, 256, 65_536] {
             let step = if cfg!(miri) { 97 } else { 1 };
             for header_end in (12..300).chain(65_500..65_600).step_by(step) {
                 for len in [1, 23, 24, 255, 256, 65_535, 65_536, 1 << 32] {
                     let lengths = [len, 3];
                     let layout =
-                        Layout::new(header_end, alignment, lengths.into_iter(), true).unwrap();
+                        Layout::new(header_end, alignment, lengths.into_iter(), Some(chunk))
+                            .unwrap();
                     assert!(layout.buffers.iter().all(|(start, _)| start % alignment == 0));
                     let before = layout.before_body().unwrap().len() as u64;
                     assert_eq!(header_end + before, layout.body_start);
-                    let trailer = trailer(&[0, 0], 0).unwrap().len() as u64;
+                    assert_eq!(layout.chunks, chunk.count(len) + 1);
+                    let hashes = vec![0; usize::try_from(layout.chunks).unwrap()];
+                    let trailer = trailer(&hashes, 0).unwrap().len() as u64;
                     assert_eq!(layout.body_end + trailer, layout.end);
                 }
             }
@@ -419,7 +437,8 @@ mod tests {
     #[test]
     fn lengths_that_overflow_have_no_layout() {
         for lengths in [[u64::MAX, 1], [1, u64::MAX], [u64::MAX / 2, u64::MAX / 2]] {
-            assert!(Layout::new(12, 256, lengths.into_iter(), true).is_none());
+            let check = Some(ChunkLen::default());
+            assert!(Layout::new(12, 256, lengths.into_iter(), check).is_none());
         }
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::format::{self, Items, Layout, Record, RecordKind};
 use crate::error::{Error, Result};
 use crate::io::checksum;
+use crate::io::chunks::{ChunkLen, Hashes};
 use crate::io::source::SliceRead;
 use crate::wire::head;
 use crate::wire::reader::Reader;
@@ -17,6 +18,8 @@ pub struct Header {
     pub name: Option<Box<str>>,
     /// Whether the buffers have checksums.
     pub checked: bool,
+    /// The length of the chunks that have checksums.
+    pub chunk_len: ChunkLen,
     pub alignment: u64,
     pub layout: Layout,
     /// The range of the metadata, relative to the start of the segment.
@@ -30,6 +33,7 @@ pub struct Content<'a> {
     pub name: Option<&'a str>,
     pub alignment: u64,
     pub checked: bool,
+    pub chunk_len: ChunkLen,
     /// The length of each buffer in bytes.
     pub lengths: &'a [u64],
     pub metadata: &'a [u8],
@@ -45,12 +49,14 @@ impl<'a> Content<'a> {
         Ok(([start.into(), before.into(), self.metadata.into(), hash_item.into()], hash))
     }
 
-    fn before_metadata(&self) -> Result<Vec<u8>> {
-        let Self { name, alignment, checked, lengths, .. } = *self;
+    /// The content of the record up to the metadata.
+    pub fn before_metadata(&self) -> Result<Vec<u8>> {
+        let Self { name, alignment, checked, chunk_len, lengths, .. } = *self;
         let mut items = Items::new();
         items.head(head::TAG, RecordKind::Segment.tag())?;
-        items.head(head::ARRAY, 6)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
+        items.head(head::ARRAY, 7)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
         items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
+        items.head(head::UNSIGNED, chunk_len.get())?;
         items.head(head::ARRAY, lengths.len() as u64)?;
         for &len in lengths {
             items.head(head::UNSIGNED, len)?;
@@ -68,9 +74,9 @@ impl Header {
 
     fn fields(record: &mut Record<'_>, record_len: u64, offset: u64) -> Result<Self> {
         let wire = &mut record.wire;
-        if record.fields != 5 {
+        if record.fields != 6 {
             let found = record.fields + 1;
-            return Err(Error::data(format!("expected a header of 6 items, found {found}")).at(0));
+            return Err(Error::data(format!("expected a header of 7 items, found {found}")).at(0));
         }
         let name = name(wire)?;
         let at = wire.offset();
@@ -95,6 +101,10 @@ impl Header {
                 return Err(Error::new(crate::error::Category::Version, what).at(at));
             }
         };
+        let at = wire.offset();
+        let chunk_len = unsigned(wire, "the length of a chunk")?;
+        let chunk_len = ChunkLen::new(chunk_len)
+            .ok_or_else(|| Error::data(ChunkLen::expected(chunk_len)).at(at))?;
         let at = wire.offset();
         let head = wire.head()?;
         let left = wire.bytes_left();
@@ -123,8 +133,9 @@ impl Header {
         }
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
+        let check = checked.then_some(chunk_len);
         let layout =
-            Layout::new(header_end, alignment, lengths.into_iter(), checked).ok_or_else(|| {
+            Layout::new(header_end, alignment, lengths.into_iter(), check).ok_or_else(|| {
                 Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
             })?;
         let content = usize::try_from(record.content).unwrap_or(usize::MAX);
@@ -134,6 +145,7 @@ impl Header {
             offset,
             name,
             checked,
+            chunk_len,
             alignment,
             layout,
             metadata: content + start..content + end,
@@ -156,10 +168,14 @@ impl Header {
         self.layout.buffers.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Verifies the trailer and returns the checksums of the buffers; an empty vector if they have none.
-    pub fn open_trailer(&self, trailer: &[u8]) -> Result<Vec<u64>> {
-        let count = if self.checked { self.count() } else { 0 };
-        format::open_trailer(trailer, count, self.hash, self.layout.body_end)
+    /// Verifies the trailer, which is at offset `at`, and returns the checksums of the buffers, if they have any.
+    pub fn open_trailer(&self, trailer: &[u8], at: u64) -> Result<Hashes> {
+        let all = format::open_trailer(trailer, self.layout.chunks, self.hash, at)?;
+        if !self.checked {
+            return Ok(Hashes::default());
+        }
+        let lengths = self.layout.buffers.iter().map(|&(_, len)| len);
+        Ok(Hashes::new(all, lengths, self.chunk_len))
     }
 
     /// Offset of the metadata in the archive.

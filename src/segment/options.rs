@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::format;
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
+use crate::io::chunks::ChunkLen;
 use crate::options::ColumnChoice;
 use crate::tensor::TensorInfo;
 
@@ -27,6 +28,8 @@ pub struct SaveOptions {
     pub(crate) inline_below: usize,
     pub(crate) chooser: Option<Chooser>,
     pub(crate) checksums: bool,
+    /// If it is not valid, the number given.
+    chunk_len: std::result::Result<ChunkLen, u64>,
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
     pub(crate) sync: SyncLevel,
@@ -39,6 +42,7 @@ impl Default for SaveOptions {
             inline_below: 2048,
             chooser: None,
             checksums: true,
+            chunk_len: Ok(ChunkLen::default()),
             dedup: false,
             columns: None,
             sync: SyncLevel::Full,
@@ -52,6 +56,7 @@ impl fmt::Debug for SaveOptions {
             .field("alignment", &self.alignment)
             .field("inline_below", &self.inline_below)
             .field("checksums", &self.checksums)
+            .field("chunk_len", &self.chunk_len.map(ChunkLen::get))
             .field("dedup", &self.dedup)
             .field("columns", &self.columns)
             .field("sync", &self.sync)
@@ -115,10 +120,23 @@ impl SaveOptions {
         self
     }
 
-    /// Whether each buffer gets a checksum; on by default. Headers always have one.
+    /// Whether buffers get checksums, one for each chunk; on by default. Headers always have one.
     #[must_use]
     pub fn with_checksums(mut self, on: bool) -> Self {
         self.checksums = on;
+        self
+    }
+
+    /// Sets the length in bytes of the chunks into which buffers are split for their checksums; 1 MiB by default.
+    ///
+    /// A slice of a tensor is verified by reading the chunks that it touches. With shorter chunks, small slices read
+    /// less, and damage is found more precisely. Each chunk takes 8 bytes in the archive.
+    ///
+    /// The length must be a power of two from 64 KiB to 1 GiB. Any other number is an error in the function that
+    /// takes the options.
+    #[must_use]
+    pub fn with_chunk_len(mut self, bytes: u64) -> Self {
+        self.chunk_len = ChunkLen::new(bytes).ok_or(bytes);
         self
     }
 
@@ -169,7 +187,15 @@ impl SaveOptions {
         }
     }
 
+    /// The length of chunks. [`check`](Self::check) must have been called.
+    pub(crate) fn chunk_len(&self) -> ChunkLen {
+        self.chunk_len.unwrap_or_default()
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
+        if let Err(found) = self.chunk_len {
+            return Err(Error::limit(ChunkLen::expected(found)));
+        }
         let range = format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT;
         if self.alignment.is_power_of_two() && range.contains(&self.alignment) {
             return Ok(());

@@ -456,6 +456,7 @@ pub fn entries(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::chunks::ChunkLen;
     use crate::options::DecodeOptions;
     use crate::parts::PartsInfo;
     use crate::segment::format::Items;
@@ -470,8 +471,14 @@ mod tests {
         }
         items.raw(&crate::to_vec(&crate::Tensor(vec![1u8])).unwrap()).unwrap();
         let metadata = items.into_bytes();
-        let content =
-            Content { name: None, alignment: 8, checked: false, lengths: &[], metadata: &metadata };
+        let content = Content {
+            name: None,
+            alignment: 8,
+            checked: false,
+            chunk_len: ChunkLen::default(),
+            lengths: &[],
+            metadata: &metadata,
+        };
         let parts = content.record(0).unwrap().0.concat();
         let tensors = |max_depth| {
             let limits = Limits::default().with_max_depth(max_depth);

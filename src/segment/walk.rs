@@ -18,7 +18,8 @@ use super::path;
 use super::trail::Trail;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::io::checksum::{self, Hasher, Identity};
+use crate::io::checksum::{self, Identity};
+use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
@@ -131,20 +132,20 @@ impl Plan {
             name,
             alignment: options.alignment,
             checked: options.checksums,
+            chunk_len: options.chunk_len(),
             lengths: &self.lengths,
             metadata: &self.metadata,
         }
     }
 
-    /// Runs the second pass, which writes the buffers to `out`. Returns the checksum of each buffer if
-    /// `checksums` is set.
+    /// Runs the second pass, which writes the buffers to `out`. Returns their checksums if `checksums` is set.
     pub fn emit<T: Serialize + ?Sized>(
         &self,
         value: &T,
         options: &SaveOptions,
         checksums: bool,
         out: &mut dyn Output,
-    ) -> Result<Vec<u64>> {
+    ) -> Result<Hashes> {
         let given = self.answers.clone();
         let mut answers = Answers { given, next: 0, trail: None };
         let mut second = Second {
@@ -152,7 +153,9 @@ impl Plan {
             rows: Rows::new(&self.rows),
             plan: self,
             out,
-            hashes: Vec::new(),
+            hashes: Hashes::default(),
+            repeated: Vec::new(),
+            chunk_len: options.chunk_len(),
             // With deduplication, payloads that were equal in the first pass must be equal again.
             hashing: checksums || self.targets.is_some(),
             stepped: checksums,
@@ -167,7 +170,7 @@ impl Plan {
         if current.is_some() || written != self.lengths.len() || asked != targets {
             return Err(changed("fewer tensors than in the first pass"));
         }
-        Ok(if checksums { hashes } else { Vec::new() })
+        Ok(if checksums { hashes } else { Hashes::default() })
     }
 }
 
@@ -477,7 +480,10 @@ struct Second<'a> {
     rows: Rows<'a>,
     plan: &'a Plan,
     out: &'a mut dyn Output,
-    hashes: Vec<u64>,
+    hashes: Hashes,
+    /// The hashes of the current payload, if its buffer was already written for an equal one.
+    repeated: Vec<u64>,
+    chunk_len: ChunkLen,
     hashing: bool,
     /// Whether blocks are hashed and written in small steps, so that the bytes are still in the cache.
     stepped: bool,
@@ -492,7 +498,7 @@ struct Current {
     left: u64,
     /// Whether this buffer was already written for an equal payload.
     again: bool,
-    hasher: Hasher,
+    hasher: ChunkHasher,
 }
 
 impl Apart for Second<'_> {
@@ -531,7 +537,9 @@ impl Apart for Second<'_> {
             self.out.begin(number, len as u64)?;
             self.written += 1;
         }
-        self.current = Some(Current { number, left: len as u64, again, hasher: Hasher::new() });
+        let hasher = ChunkHasher::new(self.chunk_len, len as u64);
+        self.repeated.clear();
+        self.current = Some(Current { number, left: len as u64, again, hasher });
         Ok(true)
     }
 
@@ -543,7 +551,14 @@ impl Apart for Second<'_> {
         let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
             if self.hashing {
-                current.hasher.update(step);
+                current.hasher.update(step, |_, hash| {
+                    if current.again {
+                        self.repeated.push(hash);
+                    } else {
+                        self.hashes.push(hash);
+                    }
+                    Ok::<_, Error>(())
+                })?;
             }
             if !current.again {
                 self.out.put(step)?;
@@ -560,13 +575,12 @@ impl Apart for Second<'_> {
         if !current.again {
             self.out.end()?;
         }
-        if self.hashing {
-            let hash = current.hasher.finish();
+        if self.hashing && !current.again {
+            self.hashes.end_buffer();
+        } else if self.hashing {
             let index = usize::try_from(current.number).unwrap_or(usize::MAX);
-            match self.hashes.get(index) {
-                None => self.hashes.push(hash),
-                Some(&first) if first == hash => {}
-                Some(_) => return Err(changed("tensors that were equal are different now")),
+            if self.hashes.of(index) != Some(&self.repeated) {
+                return Err(changed("tensors that were equal are different now"));
             }
         }
         Ok(current.number)

@@ -223,7 +223,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         // The input has provided this many bytes so far, so it may cause an allocation of the same
         // size.
         let proven = usize::try_from(at).unwrap_or(usize::MAX);
-        filled(len, proven, |step| self.src.read_exact(step, "a tensor"))
+        let mut read = |step: &mut [u8]| self.src.read_exact(step, "a tensor");
+        filled(len, proven, |bytes| bytes.chunks_mut(STEP).try_for_each(&mut read))
             .map_err(|error| of_whole(error, len, self.offset() - at, "a tensor").at(at))
     }
 }
@@ -319,7 +320,8 @@ fn filled<A: Pod>(
     let count = len / size;
     if len >= LARGE && len <= proven {
         let mut values = zeroed(count)?;
-        bytemuck::cast_slice_mut(&mut values).chunks_mut(STEP).try_for_each(read)?;
+        // All at once, because several threads may read it.
+        read(bytemuck::cast_slice_mut(&mut values))?;
         return Ok(values);
     }
     let proven = proven.clamp(STEP, len.max(STEP));

@@ -12,7 +12,9 @@
 mod samples;
 
 mod access;
+mod chunks;
 mod copies;
+mod digests;
 mod everything;
 mod evolution;
 mod mistaken;

@@ -157,6 +157,21 @@ fn claimed_lengths_take_no_memory() {
         seg.hashes = Some(vec![0]);
         let bytes = [seg.parts(), vec![1; 1000]].concat();
         let (error, peak) = claimed(&bytes, DecodeOptions::default());
+        // For each MiB it claims a hash of 8 bytes, which are part of the metadata.
+        let expected = if len > 1 << 62 {
+            Category::Data
+        } else if len > (16 << 30) << 17 {
+            Category::Limit
+        } else {
+            Category::Torn
+        };
+        assert_eq!(error.category(), expected, "{len}: {error}");
+        assert!(peak < MIB, "{len}: {peak} bytes");
+
+        // Without hashes.
+        let seg = Seg::new(bytes_ref(0), &[b"little"]).claiming(&[len]).unchecked();
+        let bytes = [seg.parts(), vec![1; 1000]].concat();
+        let (error, peak) = claimed(&bytes, DecodeOptions::default());
         let expected = if len > 1 << 62 {
             Category::Data
         } else if len > 16 << 30 {

@@ -70,3 +70,14 @@ fn the_worked_example_is_read() {
     assert_eq!(IArchive::new(&bytes[..]).unwrap().load::<Layer>().unwrap(), example());
     tenarc::Archive::new(&bytes[..]).unwrap().verify().unwrap();
 }
+
+#[test]
+fn the_digests_of_the_worked_example_are_computed() {
+    let bytes = written();
+    let archive = tenarc::Archive::new(&bytes[..]).unwrap();
+    let spec = include_str!("../../SPEC.md");
+    let section = spec.split("### 5.12 ").nth(1).unwrap();
+    for digest in [archive.segment(0).unwrap().digest().unwrap(), archive.digest().unwrap()] {
+        assert!(section.contains(&format!("`{digest}`")), "{digest}");
+    }
+}

@@ -185,7 +185,7 @@ fn each_block_is_looked_into_once() {
     let mut built = Built::new();
     let at = built.position();
     // Long enough that so many segments could stand before the directory.
-    built = built.raw(&Seg::new(text(&"x".repeat(7 << 20)), &[]).bytes(at));
+    built = built.raw(&Seg::new(text(&"x".repeat(8 << 20)), &[]).bytes(at));
     // No segment stands at these, which no search by name looks at.
     let entries: Vec<Entry> = (0..64).map(|entry| (at + entry, text("same"))).collect();
     let mut lower = Vec::new();
@@ -222,7 +222,7 @@ fn large_directories_are_lazy() {
     let count = 1 << 20;
     let mut bytes = MAGIC.to_vec();
     // Long enough that all segments of a block could stand before it.
-    let content = "one".repeat(512);
+    let content = "one".repeat(640);
     let seg = Seg::new(text(&content), &[]);
     let mut levels: Vec<Vec<u64>> = vec![Vec::new(); 4];
     let mut entries = Vec::new();

@@ -43,8 +43,29 @@ fn alignments_that_are_none() {
         verify(&bytes).unwrap();
     }
     for alignment in [vec![0x20], text("256"), vec![0xf6], vec![0xf9, 0x5c, 0]] {
-        let fields = [unsigned(1), vec![0xf6], alignment, text("xxh3-64"), array(&[]), unsigned(7)];
+        let fields =
+            [unsigned(1), vec![0xf6], alignment, text("xxh3-64"), chunk(), array(&[]), unsigned(7)];
         refused(&with_header(&array(&fields)), &[Data]);
+    }
+}
+
+fn chunk() -> Vec<u8> {
+    unsigned(1 << 20)
+}
+
+#[test]
+fn lengths_of_chunks_that_are_none() {
+    for bytes in [0, 1, 32_768, 65_535, 65_537, 3 << 20, 1 << 31, 1 << 63, u64::MAX] {
+        refused(&archive(&Seg { chunk: unsigned(bytes), ..seg() }), &[Data]);
+        assert!(SaveOptions::default().with_chunk_len(bytes).refuses());
+    }
+    for bytes in [1 << 16, 1 << 17, 1 << 30] {
+        let bytes = archive(&Seg { chunk: unsigned(bytes), ..seg() });
+        accepts(&bytes, &eight());
+        verify(&bytes).unwrap();
+    }
+    for chunk in [vec![0x20], text("65536"), vec![0xf6], vec![0xf9, 0x5c, 0]] {
+        refused(&archive(&Seg { chunk, ..seg() }), &[Data]);
     }
 }
 
@@ -85,7 +106,8 @@ fn with_header(fields: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_header_made_by_hand_is_read() {
-    let fields = [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), array(&[]), unsigned(7)];
+    let fields =
+        [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), chunk(), array(&[]), unsigned(7)];
     accepts(&with_header(&array(&fields)), &7u8);
     verify(&with_header(&array(&fields))).unwrap();
 }
@@ -93,13 +115,13 @@ fn a_header_made_by_hand_is_read() {
 // 23, 3
 #[test]
 fn headers_of_other_forms() {
-    let good = [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), array(&[])];
-    for len in 1..5 {
+    let good = [unsigned(1), vec![0xf6], unsigned(256), text("xxh3-64"), chunk(), array(&[])];
+    for len in 1..6 {
         refused(&with_header(&array(&good[..len])), &[Data, Eof]);
     }
-    // Six are claimed and fewer there, more are claimed, the count is open.
-    refused(&with_header(&[head(4, 6), good.concat()].concat()), &[Data, Eof]);
-    refused(&with_header(&[head(4, 7), good.concat(), vec![7]].concat()), &[Data]);
+    // Seven are claimed and fewer there, more are claimed, the count is open.
+    refused(&with_header(&[head(4, 7), good.concat()].concat()), &[Data, Eof]);
+    refused(&with_header(&[head(4, 8), good.concat(), vec![7]].concat()), &[Data]);
     refused(&with_header(&[head(4, u64::MAX), good.concat(), vec![7]].concat()), &[Data]);
     refused(&with_header(&[vec![0x9f], good.concat(), vec![7, 0xff]].concat()), &[Data]);
     refused(&with_header(&[head(4, 0)].concat()), &[Data, Eof]);

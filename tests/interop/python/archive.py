@@ -23,6 +23,8 @@ TAIL_LEN = 34
 VERSION = 1
 BRANCHES = 64
 MAX_NAME = 1024
+CHUNK_LENGTHS = [1 << shift for shift in range(16, 31)]
+MIB = 1 << 20
 XXH3 = "xxh3-64"
 
 
@@ -81,10 +83,48 @@ def places(lengths, alignment):
     return starts, end
 
 
-def header_fields(name, alignment, checked, metadata, buffers):
+def header_fields(name, alignment, checked, chunk, metadata, lengths):
     check = text_or_null(XXH3 if checked else None)
-    lengths = array([head(0, len(content)) for content in buffers])
-    return [text_or_null(name), head(0, alignment), check, lengths, metadata]
+    lengths = array([head(0, length) for length in lengths])
+    return [text_or_null(name), head(0, alignment), check, head(0, chunk), lengths, metadata]
+
+
+def chunks_of(content, chunk):
+    """The chunks of a buffer. One without bytes has none."""
+    return [content[at : at + chunk] for at in range(0, len(content), chunk)]
+
+
+def chunk_hashes(buffers, checked, chunk):
+    """The hashes of all chunks, one behind the other; none if the buffers are not checked."""
+    if not checked:
+        return b""
+    return b"".join(hash_of(piece) for content in buffers for piece in chunks_of(content, chunk))
+
+
+def digest_of(segment):
+    """The 16 bytes of the digest of a segment or parts; None if there is none."""
+    lengths = list(map(len, segment.buffers))
+    if lengths and not segment.checked:
+        return None
+    fields = header_fields(
+        None, segment.alignment, segment.checked, segment.chunk, segment.metadata, lengths
+    )
+    hashed_bytes = tag(HEADER, array([head(0, VERSION), *fields]))
+    if lengths:
+        hashed_bytes += HASHES + bytes_(chunk_hashes(segment.buffers, True, segment.chunk))
+    return xxhash.xxh3_128_digest(hashed_bytes)
+
+
+def archive_digest(segments):
+    """The digits of the digest of an archive; None if there is none."""
+    digests = [digest_of(segment) for segment in segments]
+    if None in digests:
+        return None
+    pairs = [
+        array([text_or_null(segment.name), bytes_(digest)])
+        for segment, digest in zip(segments, digests)
+    ]
+    return xxhash.xxh3_128_hexdigest(array(pairs))
 
 
 class Directory:
@@ -127,6 +167,7 @@ class Segment(NamedTuple):
     name: str | None
     alignment: int
     checked: bool
+    chunk: int
     metadata: bytes
     buffers: list[bytes]
     value: object
@@ -257,6 +298,7 @@ class Header(NamedTuple):
     name: str | None
     alignment: int
     checked: bool
+    chunk: int
     lengths: list[int]
     metadata: bytes
     at: int  # where the metadata stands
@@ -264,8 +306,8 @@ class Header(NamedTuple):
 
 def read_header(inner):
     """The content of a header, behind its tag."""
-    if inner.head(4, "header") != 6:
-        raise Damaged(inner.at, "header: not six fields")
+    if inner.head(4, "header") != 7:
+        raise Damaged(inner.at, "header: not seven fields")
     inner.head(0, "version")
     place = inner.at
     name = inner.text_or_null("name")
@@ -280,6 +322,10 @@ def read_header(inner):
     if check not in (None, XXH3):
         raise Damaged(place, f"the unknown check {check!r}")
     place = inner.at
+    chunk = inner.head(0, "chunk")
+    if chunk not in CHUNK_LENGTHS:
+        raise Damaged(place, f"chunks of {chunk} bytes")
+    place = inner.at
     lengths = [inner.head(0, "length") for _ in range(inner.head(4, "lengths"))]
     if sum(lengths) > 2**63 - 1:
         raise Damaged(place, "lengths beyond 2^63 - 1")
@@ -288,39 +334,53 @@ def read_header(inner):
     if inner.at != inner.end:
         raise Damaged(inner.at, "something behind the metadata")
     metadata = bytes(inner.data[place : inner.end])
-    return Header(name, alignment, check is not None, lengths, metadata, place)
+    return Header(name, alignment, check is not None, chunk, lengths, metadata, place)
 
 
 def read_segment(start, inner, seed, after):
     """The segment at `start`, from its header's content and what stands behind the header."""
-    name, alignment, checked, lengths, metadata, place = read_header(inner)
-    buffers = read_body(lengths, alignment, checked, seed, after) if lengths else []
+    header = read_header(inner)
+    buffers = read_body(header, seed, after) if header.lengths else []
     try:
-        value = Resolver(buffers).whole(cbor2.loads(metadata))
+        value = Resolver(buffers).whole(cbor2.loads(header.metadata))
     except (TypeError, ValueError, Mismatch, cbor2.CBORDecodeError) as error:
-        raise Damaged(place, f"metadata: {error}") from error
-    return Segment(start, name, alignment, checked, metadata, buffers, value)
+        raise Damaged(header.at, f"metadata: {error}") from error
+    return Segment(start, *header[:4], header.metadata, buffers, value)
 
 
-def read_body(lengths, alignment, checked, seed, after):
-    starts, length = places(lengths, alignment)
+def read_body(header, seed, after):
+    starts, length = places(header.lengths, header.alignment)
     body_head = head(2, length)
-    after.expect(padding(after.at, alignment, body_head), "padding")
+    after.expect(padding(after.at, header.alignment, body_head), "padding")
     after.expect(body_head, "head of the body")
     base = after.at
     buffers = []
-    for start, size in zip(starts, lengths):
+    for start, size in zip(starts, header.lengths):
         after.expect(bytes(base + start - after.at), "gap between buffers")
         buffers.append(bytes(after.take(size, "buffer")))
-    listed = after.at
-    item = HASHES + head(2, 8 * len(lengths) * checked)
-    after.expect(item, "list of hashes")
-    hashes = after.take(8 * len(lengths) * checked, "list of hashes")
-    after.expect(bytes_(hash_of(item + hashes, int.from_bytes(seed, "big"))), "hash of hashes")
-    for number, content in enumerate(buffers if checked else []):
-        if hashes[8 * number : 8 * number + 8] != hash_of(content):
-            raise Damaged(base + starts[number], f"buffer {number}, hashed at {listed}: changed")
+    hashes = read_hashes(header, seed, after)
+    if header.checked:
+        check_chunks(buffers, header.chunk, hashes, [base + start for start in starts])
     return buffers
+
+
+def read_hashes(header, seed, after):
+    """The hashes of the chunks, one behind the other, from their list."""
+    size = 8 * sum(-(-length // header.chunk) for length in header.lengths) * header.checked
+    item = HASHES + head(2, size)
+    after.expect(item, "list of hashes")
+    hashes = bytes(after.take(size, "list of hashes"))
+    after.expect(bytes_(hash_of(item + hashes, int.from_bytes(seed, "big"))), "hash of hashes")
+    return hashes
+
+
+def check_chunks(buffers, chunk, hashes, starts):
+    """Holds the chunks of buffers, each of which starts somewhere, against their hashes."""
+    for number, (content, start) in enumerate(zip(buffers, starts)):
+        for index, piece in enumerate(chunks_of(content, chunk)):
+            wanted, hashes = hashes[:8], hashes[8:]
+            if hash_of(piece) != wanted:
+                raise Damaged(start + index * chunk, f"buffer {number}, chunk {index}: changed")
 
 
 def read_archive(data):
@@ -432,17 +492,18 @@ class Writer:
         self.out = bytearray(MAGIC)
         self.directory = Directory()
 
-    def save(self, name, value, alignment=256, checked=True, **options):
+    def save(self, name, value, alignment=256, checked=True, chunk=MIB, **options):
         """Saves a value; gives the lengths of its buffers."""
         encoder = Encoder(**options)
         metadata, buffers = encoder.whole(value)
-        self.segment(name, alignment, checked, metadata, buffers)
+        self.segment(name, alignment, checked, chunk, metadata, buffers)
         return list(map(len, buffers))
 
-    def segment(self, name, alignment, checked, metadata, buffers):
+    def segment(self, name, alignment, checked, chunk, metadata, buffers):
         start = len(self.out)
         lengths = list(map(len, buffers))
-        self.out += record(HEADER, header_fields(name, alignment, checked, metadata, buffers), start)
+        fields = header_fields(name, alignment, checked, chunk, metadata, lengths)
+        self.out += record(HEADER, fields, start)
         if buffers:
             seed = int.from_bytes(self.out[-8:], "big")
             starts, length = places(lengths, alignment)
@@ -451,7 +512,7 @@ class Writer:
             base = len(self.out)
             for place, content in zip(starts, buffers):
                 self.out += bytes(base + place - len(self.out)) + content
-            hashes = b"".join(hash_of(content) for content in buffers if checked)
+            hashes = chunk_hashes(buffers, checked, chunk)
             self.out += hashed(HASHES + bytes_(hashes), seed)
         self.out += self.directory.add(start, name, len(self.out))
 

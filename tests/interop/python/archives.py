@@ -20,7 +20,15 @@ import numpy as np
 from cbor2 import CBORTag
 
 import check
-from archive import Damaged, Writer, find_segments, read_archive
+from archive import (
+    MIB,
+    Damaged,
+    Writer,
+    archive_digest,
+    digest_of,
+    find_segments,
+    read_archive,
+)
 from check import Mismatch, Numbers, Tensor, compare, describe, plain, samples
 from metadata import Resolver
 
@@ -32,7 +40,7 @@ def rewrite(segments, ends):
         for _ in range(ends.count(number)):
             out.end()
         if number < len(segments):
-            out.segment(*segments[number][1:6])
+            out.segment(*segments[number][1:7])
     return bytes(out.out)
 
 
@@ -86,6 +94,14 @@ def spec(file):
         same(segment.value, {"name": "two", "bias": Tensor("f32", value["bias"], "C")})
 
     tally.check("example, read", read)
+
+    def digests():
+        text = file.read_text().partition("### 5.12")[2]
+        segments, _ = read_archive(example)
+        made = [digest_of(segments[0]).hex(), archive_digest(segments)]
+        require(re.findall("`([0-9a-f]{32})`", text) == made, f"digests {made}")
+
+    tally.check("digests of the example", digests)
     for bit in range(len(example) * 8):
         changed = bytearray(example)
         changed[bit // 8] ^= 1 << bit % 8
@@ -171,6 +187,9 @@ def read(directory):
             segments, ends = read_everywhere((directory / file).read_bytes())
             require(len(segments) == len(entry["values"]), f"{len(segments)} segments")
             require(ends == entry["ends"], f"end marks behind {ends}")
+            digest = archive_digest(segments)
+            # A manifest without digests says nothing about them.
+            require(digest == entry.get("digest", digest), f"the digest {digest}")
         except (Damaged, Mismatch) as error:
             tally.check(file, lambda: require(False, error))
             continue
@@ -212,6 +231,16 @@ def values():
     # Every length of the padding, the two of a form of their own among them.
     for length in range(300):
         yield f"padding-{length}", ["x" * length, np.arange(5, dtype="u1"), b"abc"]
+
+
+def chunk_values(chunk):
+    """Names and values with buffers of as many bytes as one or more chunks have, and around that."""
+    lengths = [1, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 1]
+    # Chunks that are alike could be in each other's place.
+    bits = np.random.default_rng(67)
+    for length in lengths:
+        yield f"chunks-{length}", bits.integers(256, size=length, dtype="u1")
+    yield "chunks-together", [bits.bytes(length) for length in reversed(lengths)]
 
 
 def known_struct():
@@ -256,7 +285,8 @@ def write(directory):
         alignment = options.get("alignment", 256)
         ends = [*ends, len(described)]
         entry = {"file": f"{file}.tenarc", "alignment": alignment, "ends": ends}
-        archives.append({**entry, "values": described})
+        digest = archive_digest(read_archive(out.out)[0])
+        archives.append({**entry, "digest": digest, "values": described})
 
     everything = [("record", known_struct()), *values()]
     for file, options in ARCHIVES.items():
@@ -269,6 +299,10 @@ def write(directory):
     add("three-levels", many, ends=(4095, 4096))
     names = [("", 1), ("ß" * 512, 2), ("a.b", 3), ("/", 4)]
     add("names", names)
+    add("chunks", list(chunk_values(1 << 16)), inline_below=0, alignment=8, chunk=1 << 16)
+    add("chunks-unchecked", list(chunk_values(1 << 16)), checked=False, chunk=1 << 16)
+    add("chunks-of-a-mebibyte", [("two", np.arange(MIB // 8 + 1, dtype="<u8"))])
+    add("chunks-of-a-gibibyte", list(chunk_values(1 << 16)), chunk=1 << 30)
 
     manifest = {"writer": "Python", "archives": archives}
     (directory / "manifest.json").write_text(json.dumps(manifest))

@@ -3,12 +3,27 @@
 import cbor2
 import numpy as np
 
-from archive import BLOCK, END, HASHES, HEADER, RECORD, hash_of, hashed, text_or_null
+from archive import (
+    BLOCK,
+    END,
+    HASHES,
+    HEADER,
+    MIB,
+    RECORD,
+    chunk_hashes,
+    hash_of,
+    hashed,
+    text_or_null,
+)
 from heads import array, break_, bytes_, chunks, head, tag
 from metadata import BUFFER
 
 FIRST, SECOND = (np.arange(3, dtype="<f4") + start for start in (0, 10))
 BUFFERS = [FIRST.tobytes(), SECOND.tobytes()]
+CHUNK = 1 << 16
+# Buffers of no chunk, of less than one, of one, and of three, the last of which is shorter.
+BITS = np.random.default_rng(67)
+CHUNKS = [BITS.bytes(length) for length in (0, 12, CHUNK, 2 * CHUNK + 1)]
 
 
 def reference(number, shape=(3,), dtype="f32", order="C"):
@@ -17,6 +32,7 @@ def reference(number, shape=(3,), dtype="f32", order="C"):
 
 
 BOTH = array([reference(0), reference(1)])
+ALL = array([tag(BUFFER, array([head(0, number)])) for number in range(len(CHUNKS))])
 
 
 def make(
@@ -28,6 +44,8 @@ def make(
     name=b"\xf6",
     alignment=head(0, 256),
     check=text_or_null("xxh3-64"),
+    chunk=MIB,
+    chunk_item=None,
     lengths=None,
     more=(),
     seed=0,
@@ -37,11 +55,13 @@ def make(
 ):
     """Pieces whose hashes fit whatever they are made of."""
     lengths = lengths or array([head(0, len(content)) for content in buffers])
-    content = tag(kind, array([version, name, alignment, check, lengths, item, *more]))
+    chunk_item = chunk_item or head(0, chunk)
+    fields = [version, name, alignment, check, chunk_item, lengths, item, *more]
+    content = tag(kind, array(fields))
     out = hashed(RECORD + bytes_(content), seed)
     if buffers or hashes is not None:
         if hashes is None:
-            hashes = b"".join(map(hash_of, buffers)) if check != b"\xf6" else b""
+            hashes = chunk_hashes(buffers, check != b"\xf6", chunk)
         bound = int.from_bytes(out[-8:], "big") if hashes_seed is None else hashes_seed
         out += hashed(HASHES + bytes_(hashes), bound)
     return [out + behind, *buffers]
@@ -62,19 +82,21 @@ def sound():
         "sound": make(),
         "without buffers": make(head(0, 7), []),
         "buffers in another order": make(array([reference(1), reference(0)])),
-        "a buffer that is referred to twice": make(
-            array([reference(0), reference(0)]), [first]
-        ),
+        "a buffer that is referred to twice": make(array([reference(0), reference(0)]), [first]),
         "a reference in a tag without meaning": make(array([nested, reference(1)])),
-        "a reference as a key": make(
-            head(5, 1) + tag(BUFFER, array([head(0, 0)])) + reference(1)
-        ),
+        "a reference as a key": make(head(5, 1) + tag(BUFFER, array([head(0, 0)])) + reference(1)),
         "metadata of indefinite length": make(array([reference(0), reference(1)], False)),
         "a buffer of no bytes": make(array([reference(0, (0,)), reference(1)]), [b"", second]),
         "an empty name": make(name=cbor2.dumps("")),
         "a name of 1,024 bytes": make(name=cbor2.dumps("ß" * 512)),
         "an alignment of 8": make(alignment=head(0, 8)),
         "an alignment of 65,536": make(alignment=head(0, 65536)),
+        "chunks of 64 KiB": make(chunk=CHUNK),
+        "chunks of 1 GiB": make(chunk=1 << 30),
+        "buffers of several chunks": make(ALL, CHUNKS, chunk=CHUNK),
+        "the same in one chunk each": make(ALL, CHUNKS),
+        "the same without hashes": make(ALL, CHUNKS, chunk=CHUNK, check=b"\xf6"),
+        "buffers of no bytes alone": make(ALL, [b""] * len(CHUNKS), chunk=CHUNK),
         "no hashes": make(check=b"\xf6"),
         "no hashes, and buffers of one length in each other's place": [
             make(check=b"\xf6")[0],
@@ -99,8 +121,26 @@ def headers():
         "version 0": make(version=head(0, 0)),
         "version 2": make(version=head(0, 2)),
         "a version in text": make(version=cbor2.dumps("1")),
-        "five fields": [five_fields()],
-        "seven fields": make(more=[head(0, 0)]),
+        "five fields": [record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", array([])])],
+        "six fields, without the length of chunks": [
+            record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", array([]), plain])
+        ],
+        "six fields, without metadata": [
+            record_of([head(0, 1), b"\xf6", head(0, 256), b"\xf6", head(0, MIB), array([])])
+        ],
+        "eight fields": make(more=[head(0, 0)]),
+        "eight fields announced, and seven there": [
+            record_of(
+                [head(0, 1), b"\xf6", head(0, 256), b"\xf6", head(0, MIB), array([]), plain], 8
+            )
+        ],
+        "a length of chunks in text": make(chunk_item=cbor2.dumps("65536")),
+        "a length of chunks that is null": make(chunk_item=b"\xf6"),
+        "a negative length of chunks": make(chunk_item=head(1, CHUNK - 1)),
+        "a length of chunks that is a bignum": make(chunk_item=tag(2, bytes_(b"\1\0\0"))),
+        "a length of which nobody could have the hashes": make(
+            lengths=array([head(0, 2**62), head(0, 12)]), chunk=CHUNK
+        ),
         "a name of 1,025 bytes": make(name=cbor2.dumps("a" * 1025)),
         "a name that is no UTF-8": make(name=b"\x61\xff"),
         "a name in chunks": make(name=chunks(3, b"a", b"b")),
@@ -127,12 +167,17 @@ def headers():
     }
     for alignment in (0, 1, 4, 7, 12, 255, 131072, 2**63):
         broken[f"an alignment of {alignment}"] = make(alignment=head(0, alignment))
+    for chunk in (0, 1, 32768, 65535, 65537, 98304, 2**31, 2**32 + 65536, 2**63, 2**64 - 1):
+        broken[f"chunks of {chunk} bytes"] = make(chunk_item=head(0, chunk))
+        broken[f"chunks of {chunk} bytes, without buffers"] = make(
+            plain, [], chunk_item=head(0, chunk)
+        )
     return broken
 
 
-def five_fields():
-    fields = [head(0, 1), b"\xf6", head(0, 256), b"\xf6", array([])]
-    return hashed(RECORD + bytes_(tag(HEADER, array(fields))), 0)
+def record_of(fields, count=None):
+    content = head(4, len(fields) if count is None else count) + b"".join(fields)
+    return hashed(RECORD + bytes_(tag(HEADER, content)), 0)
 
 
 def hashes():
@@ -150,11 +195,46 @@ def hashes():
         "half a hash": make(hashes=first + second[:4]),
         "no hashes where there should be": make(hashes=b""),
         "hashes where there should be none": make(check=b"\xf6", hashes=first + second),
+        **chunk_hashes_that_are_wrong(),
         "no list of hashes": [whole[0][: -9 - 19], *BUFFERS],
         "hashes without buffers": make(head(0, 7), [], hashes=b""),
         "hashes for a buffer that is none": [make(hashes=first)[0]],
         "a record alone": [without[:-1]],
     }
+
+
+def chunk_hashes_that_are_wrong():
+    right = chunk_hashes(CHUNKS, True, CHUNK)
+    whole = [hash_of(content) for content in CHUNKS]
+    start = right[:16]
+    several = right[16:]
+    swapped = several[8:16] + several[:8] + several[16:]
+    cases = {
+        "a hash for each buffer, of several chunks": b"".join(whole),
+        "a hash for each buffer that has a chunk": b"".join(whole[1:]),
+        "a hash for a buffer of no bytes": whole[0] + right,
+        "the hash of a buffer before those of its chunks": start + hash_of(several, 3) + several,
+        "the hash of a buffer in the place of those of its chunks": start + hash_of(several, 3),
+        "the hashes of two chunks in each other's place": start + swapped,
+        "no hash of the last chunk": right[:-8],
+        "hashes of longer chunks": chunk_hashes(CHUNKS, True, 2 * CHUNK),
+        "hashes with the number of the chunk as their seed": b"".join(
+            hash_of(content[at : at + CHUNK], at // CHUNK)
+            for content in CHUNKS
+            for at in range(0, len(content), CHUNK)
+        ),
+    }
+    return {name: make(ALL, CHUNKS, chunk=CHUNK, hashes=hashes) for name, hashes in cases.items()}
+
+
+def changed_chunks():
+    metadata = make(ALL, CHUNKS, chunk=CHUNK)[0]
+    for number, content in enumerate(CHUNKS):
+        for at in {0, len(content) // 2, len(content) - 1} if content else ():
+            changed = bytearray(content)
+            changed[at] ^= 1
+            buffers = [*CHUNKS[:number], bytes(changed), *CHUNKS[number + 1 :]]
+            yield f"byte {at} of buffer {number} changed", [metadata, *buffers]
 
 
 def others():
@@ -163,6 +243,7 @@ def others():
     longer = second + b"\0\0\0\0"
     number = tag(BUFFER, array([cbor2.dumps("f32"), head(0, 1)]))
     return {
+        **dict(changed_chunks()),
         "no metadata": [b""],
         "metadata behind a byte": [b"\0" + metadata, first, second],
         "buffers alone": [first, second],

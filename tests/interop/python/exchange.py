@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from archive import Damaged
-from archives import Tally, known_struct, require, same, values, worked_example
+from archives import Tally, chunk_values, known_struct, require, same, values, worked_example
 from broken import cases
 from check import Mismatch, Tensor, compare, describe
 from parts import join, pieces, read_from, split
@@ -29,8 +29,8 @@ def read_both(received):
     stream = io.BytesIO(b"".join(received) + b"behind")
     streamed = read_from(stream)
     require(stream.read() == b"behind", "the stream was left at another place")
-    require(streamed[:5] == parts[:5], "a stream gives others")
-    require(pieces(*parts[:5]) == received, "written again, they are others")
+    require(streamed[:6] == parts[:6], "a stream gives others")
+    require(pieces(*parts[:6]) == received, "written again, they are others")
     return parts
 
 
@@ -103,7 +103,7 @@ def read(directory):
                 require(parts.name == want["name"], f"name {parts.name!r}")
                 require(parts.alignment == entry["alignment"], "another alignment")
                 compare(parts.value, want["value"])
-                require(read_from(stream)[:5] == parts[:5], "the stream gives others")
+                require(read_from(stream)[:6] == parts[:6], "the stream gives others")
 
             tally.check(f"{file}, {want['title']}", matches)
         tally.check(f"{file}, its end", lambda: require(stream.read() == data[at:] == b"", "more"))
@@ -130,9 +130,10 @@ def write(directory):
     # The paddings that many lengths of metadata are for are none of parts.
     everything += [(title, value) for title, value in values() if "padding" not in title]
     streams = []
-    for file, options in STREAMS.items():
+
+    def add(file, entries, **options):
         out, described = b"", []
-        for number, (title, value) in enumerate(everything):
+        for number, (title, value) in enumerate(entries):
             name = title if number % 2 else None
             made = split(name, value, **options)
             out += b"".join(made)
@@ -144,6 +145,11 @@ def write(directory):
         (directory / f"{file}.parts").write_bytes(out)
         alignment = options.get("alignment", 256)
         streams.append({"file": f"{file}.parts", "alignment": alignment, "values": described})
+
+    for file, options in STREAMS.items():
+        add(file, everything, **options)
+    add("chunks", list(chunk_values(1 << 16)), inline_below=0, chunk=1 << 16)
+    add("chunks-unchecked", list(chunk_values(1 << 16)), checked=False, chunk=1 << 16)
     broken = [
         {"name": name, "sound": sound, "pieces": [piece.hex() for piece in made]}
         for name, sound, made in cases()

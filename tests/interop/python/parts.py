@@ -11,11 +11,14 @@ import cbor2
 from archive import (
     HASHES,
     HEADER,
+    MIB,
     Damaged,
     Input,
-    hash_of,
+    check_chunks,
+    chunk_hashes,
     hashed,
     header_fields,
+    read_hashes,
     read_header,
     record,
 )
@@ -28,7 +31,8 @@ class Parts(NamedTuple):
     name: str | None
     alignment: int
     checked: bool
-    item: bytes  # the value's metadata, inside that of the parts
+    chunk: int
+    metadata: bytes  # of the value, inside that of the parts
     buffers: list[bytes]
     value: object
 
@@ -36,16 +40,17 @@ class Parts(NamedTuple):
 # Writing
 
 
-def split(name, value, alignment=256, checked=True, **options):
+def split(name, value, alignment=256, checked=True, chunk=MIB, **options):
     """The pieces of a value, in the order in which they are sent."""
-    item, buffers = Encoder(**options).whole(value)
-    return pieces(name, alignment, checked, item, buffers)
+    metadata, buffers = Encoder(**options).whole(value)
+    return pieces(name, alignment, checked, chunk, metadata, buffers)
 
 
-def pieces(name, alignment, checked, item, buffers):
-    out = record(HEADER, header_fields(name, alignment, checked, item, buffers), 0)
+def pieces(name, alignment, checked, chunk, metadata, buffers):
+    lengths = list(map(len, buffers))
+    out = record(HEADER, header_fields(name, alignment, checked, chunk, metadata, lengths), 0)
     if buffers:
-        hashes = b"".join(hash_of(content) for content in buffers if checked)
+        hashes = chunk_hashes(buffers, checked, chunk)
         out += hashed(HASHES + bytes_(hashes), int.from_bytes(out[-8:], "big"))
     return [out, *buffers]
 
@@ -92,31 +97,19 @@ class Growing(Input):
 
 
 def read_metadata(input):
-    """The header, and the hashes of the buffers or None."""
+    """The header, and the hashes of the chunks."""
     number, inner, seed = input.record()
     if number != HEADER:
         raise Damaged(0, "a record of an archive, not of parts")
     header = read_header(inner)
-    if not header.lengths:
-        return header, None
-    size = 8 * len(header.lengths) * header.checked
-    place = input.at
-    # With the head of the byte string, which follows from the number of buffers.
-    head = HASHES + bytes_(bytes(size))[: -size or None]
-    input.expect(head, "list of hashes")
-    hashes = bytes(input.take(size, "list of hashes"))
-    input.expect(bytes_(hash_of(head + hashes, int.from_bytes(seed, "big"))), "hash of hashes")
-    if not header.checked:
-        return header, None
-    return header, [hashes[at : at + 8] for at in range(0, size, 8)]
+    return header, read_hashes(header, seed, input) if header.lengths else b""
 
 
 def whole(header, hashes, buffers):
-    for number, wanted in enumerate(hashes or []):
-        if hash_of(buffers[number]) != wanted:
-            raise Damaged(0, f"buffer {number}: changed")
+    if header.checked:
+        check_chunks(buffers, header.chunk, hashes, [0] * len(buffers))
     try:
         value = Resolver(buffers).whole(cbor2.loads(header.metadata))
     except (TypeError, ValueError, Mismatch, cbor2.CBORDecodeError) as error:
         raise Damaged(0, f"metadata: {error}") from error
-    return Parts(header.name, header.alignment, header.checked, header.metadata, buffers, value)
+    return Parts(*header[:4], header.metadata, buffers, value)

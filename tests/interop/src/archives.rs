@@ -2,7 +2,8 @@
 //!
 //! A manifest lists each archive with its alignment, the number of segments before each of its end
 //! marks, and its values in order: name, description as in [`crate::data`], lengths of buffers, and
-//! of a [`Record`] what is known of it to the struct.
+//! of a [`Record`] what is known of it to the struct. That of Python also has the digest of each
+//! archive, which is null if it has none.
 
 use std::error::Error;
 use std::fs;
@@ -32,6 +33,8 @@ struct Listed {
     file: String,
     bytes: Vec<u8>,
     alignment: u64,
+    /// Null if the archive has none. `None` if the manifest does not say.
+    digest: Option<Json>,
     entries: Vec<Entry>,
 }
 
@@ -65,6 +68,12 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     // Where a block has just been written, where one entry stands again, and between.
     manifest.push(write_all(dir, "committed", &cases, 256, &options, &[1, 63, 64, 65, 128, 200])?);
     manifest.push(append_all(dir, &cases[..70], &options, 9)?);
+    let chunked = options.clone().with_chunk_len(CHUNK);
+    manifest.push(write_all(dir, "chunks", &chunks()?, 256, &chunked, &[])?);
+    let unchecked = chunked.with_checksums(false);
+    manifest.push(write_all(dir, "chunks-unchecked", &chunks()?, 256, &unchecked, &[])?);
+    let long = options.clone().with_chunk_len(1 << 30);
+    manifest.push(write_all(dir, "chunks-of-a-gibibyte", &chunks()?, 256, &long, &[])?);
     manifest.push(write_all(dir, "empty", &[], 256, &options, &[])?);
     let mut many = Vec::new();
     for number in 0..64 * 64 + 65 {
@@ -96,6 +105,29 @@ pub fn more() -> Result<Vec<Case>, Box<dyn Error>> {
         add(format!("padding-{len}"), tenarc::to_vec(&value)?)?;
     }
     Ok(cases)
+}
+
+/// The shortest length of chunks.
+pub const CHUNK: u64 = 64 << 10;
+
+/// Values with buffers of as many bytes as one or more chunks of [`CHUNK`] bytes have, and around that.
+pub fn chunks() -> Result<Vec<Case>, Box<dyn Error>> {
+    let chunk = usize::try_from(CHUNK)?;
+    let lengths = [1, chunk - 1, chunk, chunk + 1, 2 * chunk, 2 * chunk + 1];
+    // Chunks that are alike could be in each other's place.
+    let bytes = |len| -> Vec<u8> {
+        (0..len as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[2]).collect()
+    };
+    let together: Vec<_> = lengths.iter().rev().map(|&len| Tensor(bytes(len))).collect();
+    let mut cases = vec![("chunks-together".to_owned(), tenarc::to_vec(&together)?)];
+    for len in lengths {
+        cases.push((format!("chunks-{len}"), tenarc::to_vec(&Tensor(bytes(len)))?));
+    }
+    let case = |(name, bytes): (String, Vec<u8>)| -> Result<Case, Box<dyn Error>> {
+        let data = Data::from(&tenarc::from_slice::<Value>(&bytes)?);
+        Ok(Case { name, bytes, data })
+    };
+    cases.into_iter().map(case).collect()
 }
 
 /// Writes an archive of all cases, with end marks behind so many of them, and behind the last.
@@ -157,7 +189,18 @@ fn describe(
         let lengths = lengths(&segment?);
         values.push(json!({"name": case.name, "value": case.data.to_json(), "buffers": lengths}));
     }
-    Ok(json!({"file": file, "alignment": alignment, "ends": ends, "values": values}))
+    Ok(json!({
+        "file": file,
+        "alignment": alignment,
+        "ends": ends,
+        "values": values,
+        "digest": digest(&archive),
+    }))
+}
+
+/// The digest, which archives without checksums do not have.
+fn digest(archive: &Archive<&[u8]>) -> Option<String> {
+    archive.digest().ok().map(|digest| digest.to_string())
 }
 
 fn lengths(segment: &Segment<'_, &[u8]>) -> Vec<u64> {
@@ -178,6 +221,11 @@ pub fn check(dir: &Path) -> Result<Tally, Box<dyn Error>> {
                 continue;
             }
         };
+        if let Some(wanted) = &listed.digest {
+            let found = json!(digest(&archive));
+            let result = if found == *wanted { Ok(()) } else { Err(found.to_string()) };
+            tally.note(&format!("{file}, digest"), result);
+        }
         for (number, entry) in (0..).zip(&listed.entries) {
             let place = format!("{file}, {number}, {:?}", entry.name);
             let result = archive
@@ -310,6 +358,7 @@ fn read(dir: &Path) -> Result<Vec<Listed>, Box<dyn Error>> {
             file: file.into(),
             bytes: fs::read(dir.join(file))?,
             alignment: json["alignment"].as_u64().ok_or("an archive without an alignment")?,
+            digest: json.get("digest").cloned(),
             entries: entries.ok_or_else(|| format!("{file}: its values cannot be read"))?,
         })
     };

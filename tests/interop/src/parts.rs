@@ -15,7 +15,7 @@ use tenarc::error::Category;
 use tenarc::parts::{Parts, Split};
 use tenarc::{IArchive, OArchive, Value};
 
-use crate::archives::{more, variants};
+use crate::archives::{CHUNK, chunks, more, variants};
 use crate::data::{Data, unhex};
 use crate::tensors::{self, Record};
 use crate::{Case, OneByte, Tally, archives, plain};
@@ -30,6 +30,8 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     for (file, alignment, options) in variants() {
         streams.push(write_all(dir, file, &cases, alignment, &options)?);
     }
+    let options = SaveOptions::default().with_inline_below(0).with_chunk_len(CHUNK);
+    streams.push(write_all(dir, "chunks", &chunks()?, 256, &options)?);
     let manifest = json!({"writer": "tenarc", "streams": streams});
     fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())

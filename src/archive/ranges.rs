@@ -1,0 +1,123 @@
+//! Reads parts of a buffer, and verifies the chunks that they touch.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::chunked;
+use super::segment::Segment;
+use super::slice::Part;
+use super::source;
+use crate::error::Result;
+use crate::io::at::ReadAt;
+use crate::io::checksum;
+use crate::options::DecodeOptions;
+use crate::segment::buffers::Stored;
+
+/// Reads parts of one buffer of a segment.
+pub struct Ranges<'a, S: ?Sized> {
+    source: &'a S,
+    /// Offset and length of the buffer.
+    start: u64,
+    len: u64,
+    /// `None` if nothing is verified.
+    stored: Option<Stored<'a>>,
+    options: DecodeOptions,
+    /// The number and the bytes of the last chunk that was read for a part of it.
+    held: Option<(u64, Cow<'a, [u8]>)>,
+}
+
+impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
+    pub fn new(segment: &'a Segment<'_, S>, number: u64) -> Result<Self> {
+        let Segment { source, loaded, options, .. } = segment;
+        let (start, len) = loaded.buffer(number, *options)?;
+        let stored = loaded.stored(*source, number, *options)?;
+        Ok(Self { source, start, len, stored, options: *options, held: None })
+    }
+
+    /// The bytes of a part of the buffer, run by run. They are borrowed if they are one run in memory.
+    pub fn runs(&mut self, part: &Part) -> Result<Cow<'a, [u8]>> {
+        let mut runs = part.runs();
+        if let (Some((at, len)), None) = (runs.next(), runs.next())
+            && self.source.contents().is_some()
+        {
+            self.verify(at as u64..(at + len) as u64)?;
+            return source::bytes(self.source, self.start + at as u64, len as u64);
+        }
+        let mut bytes = Vec::new();
+        crate::io::source::reserve(&mut bytes, part.len())?;
+        bytes.resize(part.len(), 0);
+        self.read_runs(part, 0, &mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Fills `out` with the bytes of the runs, one run behind the other, without the first `skipped` bytes.
+    pub fn read_runs(&mut self, part: &Part, skipped: usize, mut out: &mut [u8]) -> Result<()> {
+        let mut before = skipped;
+        for (at, len) in part.runs() {
+            let from = before.min(len);
+            before -= from;
+            let (now, rest) = out.split_at_mut((len - from).min(out.len()));
+            if !now.is_empty() {
+                self.read((at + from) as u64, now)?;
+            }
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the bytes of the buffer from `at` on.
+    pub fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
+        let Some(stored) = self.stored else {
+            return chunked::read(self.source, self.start + at, None, out, self.options);
+        };
+        while !out.is_empty() {
+            let index = at / stored.chunk_len();
+            let chunk = self.chunk(&stored, index);
+            let end = at + out.len() as u64;
+            // Either whole chunks, or part of one.
+            let now = match (at == chunk.start, end == self.len) {
+                (true, true) => out.len() as u64,
+                (true, false) if end >= chunk.end => out.len() as u64 - end % stored.chunk_len(),
+                _ => end.min(chunk.end) - at,
+            };
+            let (now, rest) = out.split_at_mut(usize::try_from(now).unwrap_or(usize::MAX));
+            if at == chunk.start && at + now.len() as u64 >= chunk.end {
+                let start = self.start + at;
+                chunked::read(self.source, start, Some((stored, index)), now, self.options)?;
+            } else {
+                let bytes = self.hold(&stored, index)?;
+                let from = usize::try_from(at - chunk.start).unwrap_or(usize::MAX);
+                now.copy_from_slice(&bytes[from..from + now.len()]);
+            }
+            at += now.len() as u64;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Verifies the chunks with these bytes of the buffer. The source must be in memory.
+    fn verify(&mut self, bytes: Range<u64>) -> Result<()> {
+        let Some(stored) = self.stored.filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        for index in bytes.start / stored.chunk_len()..=(bytes.end - 1) / stored.chunk_len() {
+            self.hold(&stored, index)?;
+        }
+        Ok(())
+    }
+
+    /// Where a chunk is in the buffer.
+    fn chunk(&self, stored: &Stored<'_>, index: u64) -> Range<u64> {
+        let from = index * stored.chunk_len();
+        from..(from + stored.chunk_len()).min(self.len)
+    }
+
+    /// The verified bytes of a chunk.
+    fn hold(&mut self, stored: &Stored<'_>, index: u64) -> Result<&[u8]> {
+        if self.held.as_ref().is_none_or(|(held, _)| *held != index) {
+            let Range { start, end } = self.chunk(stored, index);
+            let bytes = source::bytes(self.source, self.start + start, end - start)?;
+            stored.check(index, checksum::of(&bytes, 0))?;
+            self.held = Some((index, bytes));
+        }
+        Ok(self.held.as_ref().map_or(&[], |(_, bytes)| bytes))
+    }
+}
