@@ -11,6 +11,7 @@ from described import write_manifest
 
 import tenarc
 from tenarc import items
+from tenarc.chunks import MIN_CHUNK
 from tenarc.directory import MAGIC, Directory
 from tenarc.segment import RECORD, Header, digest, hash_list, hashed, record_length
 
@@ -40,9 +41,9 @@ def test_claims_allocate_nothing(major, claim):
     assert peak() - before < 50 << 20
 
 
-def archive_with(lengths, metadata=b"\xf6", behind=b"") -> bytes:
+def archive_with(lengths, metadata=b"\xf6", behind=b"", checksums=False) -> bytes:
     """The start of an archive whose segment announces buffers that do not follow."""
-    header = Header(None, 8, False, lengths, metadata)
+    header = Header(None, 8, checksums, MIN_CHUNK, lengths, metadata)
     start = MAGIC + header.write(len(MAGIC))
     return start + header.before_body(len(start)) + behind
 
@@ -69,7 +70,7 @@ def test_a_record_that_announces_much_is_read_in_little_memory():
 
 def test_lengths_beyond_all_positions_are_refused():
     with pytest.raises(tenarc.Damaged, match="2\\^63"):
-        tenarc.Reader(io.BytesIO(MAGIC + Header(None, 8, False, (1 << 63,), b"\xf6").write(12))).load()
+        tenarc.Reader(io.BytesIO(MAGIC + Header(None, 8, False, MIN_CHUNK, (1 << 63,), b"\xf6").write(12))).load()
 
 
 def test_copies_of_one_buffer_are_bounded(tmp_path):
@@ -145,6 +146,18 @@ def test_a_hostile_directory_does_not_send_readers_in_circles(example, tmp_path)
             archive.segment(5)
 
 
+def test_a_directory_has_room_for_its_segments():
+    # The shortest segment: no name, no buffers, and a metadata item of one byte.
+    assert len(Header(None, 8, False, MIN_CHUNK, (), b"\xf6").write(12)) == 29
+    for count in (1, 2, 63):
+        entries: list[tuple[int, str | None]] = [(12 + number, None) for number in range(count)]
+        at = 12 + 29 * count
+        directory = Directory(count, entries)
+        assert Directory.read(directory.end(at)[:-34], at).count == count
+        with pytest.raises(tenarc.Damaged, match="do not fit"):
+            Directory.read(directory.end(at - 1)[:-34], at - 1)
+
+
 def test_random_changes_of_messages_raise_nothing_else():
     dice = random.Random(2)
     value = {
@@ -203,14 +216,14 @@ def forged(dice: random.Random) -> bytes:
     """An archive whose header or metadata is changed, with correct hashes."""
     first, second = dice.choice(POOL), dice.choice(POOL)
     metadata = dice.choice((b"\x82" + first + second, b"\xa2\x61a" + first + b"\x61b" + second, first, POOL[-1]))
-    header = Header(dice.choice((None, "n")), 8, True, (8, 8), changed(dice, metadata))
+    header = Header(dice.choice((None, "n")), 8, True, MIN_CHUNK, (8, 8), changed(dice, metadata))
     item = header.write(len(MAGIC))
     if dice.random() < 0.4:
         start, _ = record_length(item[:11], len(MAGIC))
         item = hashed(RECORD + items.byte_string(changed(dice, item[start:-9])), len(MAGIC))
     out = MAGIC + item
     out += header.before_body(len(out)) + b"\0\0\0?\0\0\x80\xbf" + b"12345678"
-    out += hash_list([digest(out[-16:-8]), digest(out[-8:])], item[-8:])
+    out += hash_list(digest(out[-16:-8]) + digest(out[-8:]), item[-8:])
     directory = Directory()
     directory.add(len(MAGIC), header.name, len(out))
     return out + directory.end(len(out))

@@ -58,6 +58,8 @@ def test_python_reads_the_messages_of_rust(rust, tmp_path):
         assert difference(describe(again), entry["value"]) is None, entry["file"]
 
 
+#: The shortest length of chunks.
+CHUNK = 1 << 16
 ARCHIVES = {
     "default": {},
     "all-in-buffers": {"inline_below": 0, "alignment": 8},
@@ -101,6 +103,13 @@ def test_rust_reads_the_archives_of_python(rust, tmp_path):
     many = [(f"number {number}", number) for number in range(64 * 64 + 65)]
     archives.append(write_archive(tmp_path, "three-levels", many, [4095, 4096]))
     archives.append(write_archive(tmp_path, "names", [("", 1), ("ß" * 512, 2), ("a.b", 3), ("/", 4)]))
+    lengths = [1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2 * CHUNK + 1]
+    chunks = [(f"chunks-{length}", np.random.default_rng(1).integers(256, size=length)) for length in lengths]
+    chunks = [(name, bits.astype("u1")) for name, bits in chunks]
+    chunks.append(("together", [content for _, content in chunks]))
+    archives.append(write_archive(tmp_path, "chunks", chunks, chunk_len=CHUNK, inline_below=0))
+    archives.append(write_archive(tmp_path, "unchecked-chunks", chunks, chunk_len=CHUNK, checksums=False))
+    archives.append(write_archive(tmp_path, "long-chunks", chunks, chunk_len=1 << 30))
     write_manifest(tmp_path, {"writer": "Python", "archives": archives})
     assert rust.failed("load", tmp_path) == []
 
@@ -336,7 +345,7 @@ def test_the_golden_archive_that_was_appended_to():
 
 
 def test_headers_have_one_encoding():
-    header = Header("a", 64, True, (3, 5), b"\xf6")
+    header = Header("a", 64, True, 1 << 20, (3, 5), b"\xf6")
     assert header.places() == [0, 64] and header.body_length() == 69
 
 

@@ -187,7 +187,7 @@ def described(report: tenarc.Recovered) -> Any:
 def model(**options: Any) -> bytes:
     """Two values with tensors of all kinds, the second of which has no end mark."""
     out = io.BytesIO()
-    writer = tenarc.Writer(out, alignment=8, inline_below=16, dedup=True, **options)
+    writer = tenarc.Writer(out, alignment=8, inline_below=16, dedup=True, chunk_len=1 << 16, **options)
     writer.save({"a": np.arange(9, dtype="f4")}, name="first")
     writer.commit()
     column = np.asfortranarray(np.arange(12, dtype="<u2").reshape(3, 4))
@@ -329,7 +329,7 @@ def test_a_file_onto_itself_and_one_that_is_written_to(path):
 def test_another_version_is_not_cut_off(path):
     sessions(path, 1)
     data = bytearray(path.read_bytes()[:-1])
-    data[len(NOTHING) + 10 - 1 :] = data[len(NOTHING) + 10 - 1 :].replace(b"\x86\x01", b"\x86\x02", 1)
+    data[len(NOTHING) + 10 - 1 :] = data[len(NOTHING) + 10 - 1 :].replace(b"\x87\x01", b"\x87\x02", 1)
     path.write_bytes(data)
     for call in (tenarc.recover, tenarc.open, lambda p: tenarc.open(p, torn=True)):
         with pytest.raises(tenarc.Version, match="version 2"):

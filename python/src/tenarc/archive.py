@@ -9,7 +9,9 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
 
-from . import walk
+import xxhash
+
+from . import items, walk
 from .directory import Directory, Entry
 from .errors import Damaged, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
@@ -202,6 +204,17 @@ class Archive:
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""
         return self._only.tensors()
+
+    def digest(self) -> str:
+        """The digest of all values and their names, in order, as 32 hexadecimal digits (SPEC 5.12).
+
+        See `Segment.digest`.
+        """
+        state = xxhash.xxh3_128(items.head(items.ARRAY, len(self)))
+        for segment in self.segments():
+            name = items.text_or_null(segment.name)
+            state.update(items.array([name, items.byte_string(segment.digest_bytes())]))
+        return state.hexdigest()
 
     def verify(self) -> None:
         """Reads the whole archive and checks every byte of it: hashes, paddings, the directory, and references.

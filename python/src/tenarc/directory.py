@@ -17,7 +17,7 @@ TAIL_LEN = 34
 #: The first bytes of every tail.
 TAIL_START = b"\x58\x20TARCTAIL"
 #: The length of the shortest possible segment.
-_MIN_SEGMENT = 24
+_MIN_SEGMENT = 29
 #: Level n leads to 64^n segments, and positions have 63 bits, so there cannot be more levels.
 _MAX_LEVELS = 10
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from .atomic import AtomicFile, open_locked
+from .chunks import DEFAULT_CHUNK
 from .errors import in_file
 from .options import DEFAULT_LIMITS
 from .source import FileSource
@@ -24,6 +25,7 @@ def save(
     inline_below: int = 2048,
     checksums: bool = True,
     dedup: bool = False,
+    chunk_len: int = DEFAULT_CHUNK,
     sync: bool = True,
 ) -> None:
     """Saves a value as an archive file, and replaces the file at `path`.
@@ -33,7 +35,13 @@ def save(
     of the process does no harm, but a crash of the machine may. The other options are those of `Writer`.
     """
     with in_file(path), AtomicFile(path, sync=sync) as file:
-        options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
+        options: Any = dict(
+            alignment=alignment,
+            inline_below=inline_below,
+            checksums=checksums,
+            dedup=dedup,
+            chunk_len=chunk_len,
+        )
         with Writer(file, **options) as out:
             out.save(value, name=name)
 
@@ -45,6 +53,7 @@ def append(
     inline_below: int = 2048,
     checksums: bool = True,
     dedup: bool = False,
+    chunk_len: int = DEFAULT_CHUNK,
     sync: bool = True,
 ) -> Appender:
     """Opens an archive file to append values to it; use it in a `with` block.
@@ -53,7 +62,13 @@ def append(
     the end of the block; after an exception, values that are not committed are removed. What a killed append left
     behind the last end mark is removed first. `OSError` if another writer has the file open.
     """
-    options: Any = dict(alignment=alignment, inline_below=inline_below, checksums=checksums, dedup=dedup)
+    options: Any = dict(
+        alignment=alignment,
+        inline_below=inline_below,
+        checksums=checksums,
+        dedup=dedup,
+        chunk_len=chunk_len,
+    )
     file = open_locked(path)
     try:
         with in_file(path):

@@ -15,7 +15,7 @@ from .options import DEFAULT_LIMITS
 from .salvage import Salvage, Salvaged
 from .saved import Segment
 from .segment import Header
-from .source import CHUNK, FileSource, Source, open_regular
+from .source import STEP, FileSource, Source, open_regular
 from .stream import Writer, write_all
 from .torn import Scan, check_magic, read_end, scan, tail_behind
 
@@ -77,8 +77,8 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Rec
             _check_keeps_something(found, result)
         kept = source.length if found is None else found.end
         with AtomicFile(new, sync=True) as out:
-            for at in range(0, kept, CHUNK):
-                write_all(out, source.read(at, min(CHUNK, kept - at)))
+            for at in range(0, kept, STEP):
+                write_all(out, source.read(at, min(STEP, kept - at)))
             if found is not None:
                 write_all(out, found.missing)
                 archive = _Resumed(out, found.mark, found.directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
 from .errors import Unsupported
 
 MAX_DEPTH = 1000
@@ -55,6 +56,7 @@ class SaveOptions:
     inline_below: int = 2048
     checksums: bool = True
     dedup: bool = False
+    chunk_len: int = DEFAULT_CHUNK
     max_depth: int = DEFAULT_LIMITS.max_depth
 
     def __post_init__(self) -> None:
@@ -63,6 +65,8 @@ class SaveOptions:
                 f"expected an alignment that is a power of two from {MIN_ALIGNMENT} to "
                 f"{MAX_ALIGNMENT}, found {self.alignment}"
             )
+        if not is_chunk_len(self.chunk_len):
+            raise Unsupported(expected_chunk_len(self.chunk_len))
 
 
 def is_alignment(number: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .chunks import DEFAULT_CHUNK, Hashes, hashes_of
 from .convert import convert
 from .decode import value_of
 from .dtypes import Payload
@@ -20,9 +21,7 @@ from .segment import (
     HEADER,
     MAX_RECORD_HEAD,
     Header,
-    check_buffer,
     check_name,
-    digest,
     hash_list,
     opened,
     read_hash_list,
@@ -63,21 +62,22 @@ def to_parts(
     inline_below: int = 2048,
     checksums: bool = True,
     dedup: bool = False,
+    chunk_len: int = DEFAULT_CHUNK,
 ) -> Parts:
     """Splits a value into metadata and buffers.
 
     Contiguous arrays are not copied: do not change them before the buffers are sent. `alignment` tells the
-    receiver how to align its memory. `inline_below`, `checksums` and `dedup` are as in `Writer`.
+    receiver how to align its memory. The other options are those of `Writer`.
     """
     check_name(name)
-    options = SaveOptions(alignment, inline_below, checksums, dedup)
+    options = SaveOptions(alignment, inline_below, checksums, dedup, chunk_len)
     metadata, payloads = encode(value, options)
     lengths = tuple(payload.nbytes for payload in payloads)
-    item = Header(name, alignment, checksums, lengths, metadata).write(0)
+    item = Header(name, alignment, checksums, chunk_len, lengths, metadata).write(0)
     buffers = [payload.data for payload in payloads]
     if buffers:
-        hashes = [digest(buffer) for buffer in buffers] if checksums else []
-        item += hash_list(hashes, item[1 - HASH_ITEM :])
+        hashes = [hashes_of(buffer, chunk_len) for buffer in buffers if checksums]
+        item += hash_list(b"".join(hashes), item[1 - HASH_ITEM :])
     return Parts(item, buffers)
 
 
@@ -124,10 +124,10 @@ class _Received:
         if len(behind) != wanted:
             text = f"expected {wanted} bytes of hashes, found {len(behind)}"
             raise Damaged(text, offset=total)
-        self._hashes: list[bytes] = []
+        self._hashes: Hashes | None = None
         if wanted:
             seed = item[1 - HASH_ITEM :]
-            self._hashes = read_hash_list(behind, self.header, seed, total)
+            self._hashes = read_hash_list(behind, self.header, seed, total, "the metadata")
         self._payloads: list[Payload] = []
 
     def take(self, buffers: Iterable[Any], verify: bool) -> None:
@@ -142,9 +142,9 @@ class _Received:
             if payload.nbytes != length:
                 text = f"buffer {number}: expected {length} bytes, found {payload.nbytes}"
                 raise Damaged(text)
-        if verify:
-            for number, stored in enumerate(self._hashes):
-                check_buffer(digest(payloads[number].data), stored, number, None)
+        if verify and self._hashes is not None:
+            for number, payload in enumerate(payloads):
+                self._hashes.check(number, hashes_of(payload.data, self.header.chunk_len), None)
         self._payloads = payloads
 
     @property

@@ -7,6 +7,7 @@ missing: the buffers that are complete cannot be verified.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from . import items, scan
@@ -15,7 +16,7 @@ from .items import BYTES, TAG, TEXT, UNSIGNED, Items
 from .options import Limits
 from .saved import Segment, TensorInfo
 from .segment import Header
-from .source import CHUNK, Source
+from .source import STEP, Source
 from .tags import COLUMNS, REFERENCE
 
 _UNDEFINED = b"\xf7"
@@ -89,7 +90,7 @@ class Salvage:
         """The header of the value with the complete buffers only."""
         old = self._segment.header
         lengths = tuple(old.lengths[number] for number in self._numbers)
-        return Header(old.name, old.alignment, old.checksums, lengths, self._metadata())
+        return replace(old, lengths=lengths, metadata=self._metadata())
 
     def buffers(self) -> Iterator[Iterator[bytes]]:
         """The contents of the complete buffers, each in pieces."""
@@ -98,8 +99,8 @@ class Salvage:
             yield self._pieces(*places[number])
 
     def _pieces(self, at: int, length: int) -> Iterator[bytes]:
-        for start in range(0, length, CHUNK):
-            yield self._source.read(at + start, min(CHUNK, length - start))
+        for start in range(0, length, STEP):
+            yield self._source.read(at + start, min(STEP, length - start))
 
     def _metadata(self) -> bytes:
         """The metadata with *undefined* in place of each reference to a missing buffer.

@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-import xxhash
 
 from . import column_fields, paths
+from .chunks import ChunkHasher, Hashes, hashes_of
 from .convert import convert
 from .decode import Described, Resolver
 from .directory import MAGIC
 from .dtypes import Payload
-from .errors import Damaged, Fault, Limit, Mismatch, NotFound, Torn, bounded_recursion
+from .errors import Damaged, Error, Fault, Limit, Mismatch, NotFound, Torn, Unsupported, bounded_recursion
 from .fields import Decoded
 from .options import Limits
 from .segment import (
@@ -24,13 +24,12 @@ from .segment import (
     HEADER,
     MAX_RECORD_HEAD,
     Header,
-    check_buffer,
     expect,
     opened,
     read_hash_list,
     record_length,
 )
-from .source import Source, SourceFile
+from .source import STEP, Source, SourceFile
 from .stored import Shared, StoredRows
 from .table import Table
 from .tags import COLUMNS
@@ -139,16 +138,44 @@ class Segment:
         with bounded_recursion():
             return parse(self._header.metadata, self._metadata_at, self._limits)
 
-    @cached_property
+    @property
     def hashes(self) -> list[bytes]:
-        """The stored hashes of the buffers. The list has a hash of its own, which is checked."""
+        """The hash of each buffer, which follows from the stored hashes of its chunks (SPEC 5.2).
+
+        The list is empty if the buffers have no checksums.
+        """
+        return [] if self.stored_hashes is None else self.stored_hashes.of_buffers()
+
+    @cached_property
+    def stored_hashes(self) -> Hashes | None:
+        """The stored hashes of the chunks; `None` if there are none. The hash of their list is checked."""
         if not self._places:
-            return []
+            return None
         if self.missing_bytes:
             raise self._hashes_cut_off()
         length = self._header.hashes_length()
         at = self.end - length
+        self._header.check_hashes_length(self._limits, at)
         return read_hash_list(self._source.read(at, length), self._header, self._seed, at)
+
+    def digest(self) -> str:
+        """The digest of the content, as 32 hexadecimal digits (SPEC 5.12).
+
+        It is computed from the header and the checksums; no tensor is read. It does not depend on the name, nor on
+        the place in the archive. Equal values that were saved with equal options have equal digests. It tells
+        whether two values differ, but it is not a cryptographic hash.
+
+        `Unsupported` if the value has buffers and was saved without checksums.
+        """
+        return self.digest_bytes().hex()
+
+    def digest_bytes(self) -> bytes:
+        """The digest as 16 bytes."""
+        stored = self.stored_hashes
+        if stored is None and self._places:
+            what = f"segment {self.number} has no digest, because its buffers were saved without checksums"
+            raise Unsupported(what, offset=self.offset)
+        return self._header.content_digest(b"" if stored is None else stored.content)
 
     def _hashes_cut_off(self) -> Torn:
         what = (
@@ -167,7 +194,7 @@ class Segment:
         """Checks the padding and, against their hashes, the buffers."""
         file = SourceFile(self._source, self._behind_header)
         if self._places:
-            read_body(Input(file, self._behind_header), self._header, self._seed, None)
+            read_body(Input(file, self._behind_header), self._header, self._seed, None, self._limits)
 
     def load(self, cls: Any = None, *, tables: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
@@ -366,7 +393,7 @@ class Segment:
         return self._header.lengths
 
     def payload(self, number: int, owned: bool) -> Payload:
-        """The bytes of a buffer: a view, or if `owned`, a copy whose checksum is verified."""
+        """The bytes of a buffer: a view, or if `owned`, a copy whose checksums are verified."""
         at, length = self._places[number], self._header.lengths[number]
         if not self.has_buffer(number):
             there = max(self._before - at, 0)
@@ -377,11 +404,32 @@ class Segment:
             # This is so for views too, although nothing verifies those: a caller must ask for tensors that
             # cannot be verified.
             raise self._hashes_cut_off()
-        payload, found = self._source.payload(at, length, owned)
-        if owned and verify:
-            found = xxhash.xxh3_64_digest(payload.data) if found is None else found
-            check_buffer(found, self.hashes[number], number, at)
+        stored = self.stored_hashes if owned and verify else None
+        if stored is None:
+            return self._source.payload(at, length, owned)
+        found: bytes | bytearray
+        if length <= STEP:
+            # It is still in the cache when it has been read.
+            payload = self._source.payload(at, length, owned)
+            found = hashes_of(payload.data, self._header.chunk_len)
+        else:
+            hasher = ChunkHasher(self._header.chunk_len, length)
+            payload = self._source.payload(at, length, owned, hasher.update)
+            found = hasher.hashes
+        try:
+            stored.check(number, found, at)
+        except Damaged as error:
+            error.path = self._path_to(number)
+            raise
         return payload
+
+    def _path_to(self, number: int) -> str | None:
+        """The path of what is in a buffer, for an error; `None` if there is nothing with a path."""
+        try:
+            found = self.in_buffers()
+            return next((place.path() for place, described in found if described.buffer == number), None)
+        except Error:
+            return None
 
 
 def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:

@@ -1,29 +1,32 @@
-"""Reads and writes the records of archives (SPEC 5.1 to 5.4): headers, positions of buffers, and hashes."""
+"""Reads and writes the records of archives (SPEC 5.1 to 5.4, 5.12): headers, positions of buffers, and hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import xxhash
 
 from . import items
-from .errors import Damaged, Version
+from .chunks import HASH_LEN, Hashes, expected_chunk_len, is_chunk_len, total_of
+from .errors import Damaged, Limit, Version
 from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, encode_name, four_letters
-from .options import is_alignment
+from .options import Limits, is_alignment
 
 VERSION = 1
 MAX_NAME = 1024
 MAX_POSITION = (1 << 63) - 1
 HEADER, BLOCK, END = (four_letters(name) for name in ("TSEG", "TDIR", "TEND"))
+#: The number of items in a record of each kind.
+_FIELDS = {HEADER: 7, BLOCK: 3, END: 4}
 CHECK = "xxh3-64"
 
 RECORD = b"\xd8\x18"
 #: The most bytes before the content of a record.
 MAX_RECORD_HEAD = 11
-HASH_LEN = 8
 #: The length of a hash with its head.
-HASH_ITEM = 9
+HASH_ITEM = HASH_LEN + 1
 _HASH_HEAD = b"\x48"
 _HASHES = b"\xd8\x43"
 
@@ -40,8 +43,11 @@ def hashed(item: bytes, seed: int) -> bytes:
 
 def record(number: int, fields: Sequence[bytes], at: int) -> bytes:
     """Encodes a header, block or end mark for position `at`, which is the seed of its hash."""
-    content = items.tag(number, items.array([items.head(UNSIGNED, VERSION), *fields]))
-    return hashed(RECORD + items.byte_string(content), at)
+    return hashed(RECORD + items.byte_string(_content(number, fields)), at)
+
+
+def _content(number: int, fields: Sequence[bytes]) -> bytes:
+    return items.tag(number, items.array([items.head(UNSIGNED, VERSION), *fields]))
 
 
 def record_length(start: bytes, at: int) -> tuple[int, int]:
@@ -71,7 +77,9 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
     if kind is None:
         raise Damaged("a record of an unknown kind", offset=at + head)
     inner.at = 5
-    inner.count("record")
+    count = inner.count("record")
+    if count != _FIELDS[kind]:
+        raise inner.damaged(f"expected a record of {_FIELDS[kind]} items, found {count}", 5)
     inner.definite(UNSIGNED, "version")
     return kind, inner
 
@@ -105,7 +113,10 @@ class Header:
 
     name: str | None
     alignment: int
+    #: Whether the chunks of the buffers have checksums.
     checksums: bool
+    #: The length of the chunks, in bytes. The last chunk of a buffer may be shorter.
+    chunk_len: int
     #: The length of each buffer, in bytes.
     lengths: tuple[int, ...]
     metadata: bytes
@@ -123,25 +134,39 @@ class Header:
         if check not in (None, CHECK):
             raise fields.damaged(f"expected the check {CHECK}, found {check!r:.40}", start)
         start = fields.at
+        chunk_len = fields.definite(UNSIGNED, "length of chunks")
+        if not is_chunk_len(chunk_len):
+            raise fields.damaged(expected_chunk_len(chunk_len), start)
+        start = fields.at
         count = fields.count("lengths of buffers")
         lengths = tuple(fields.definite(UNSIGNED, "length of a buffer") for _ in range(count))
         metadata = fields.at
-        header = cls(name, alignment, check is not None, lengths, fields.data[metadata:])
+        header = cls(name, alignment, check is not None, chunk_len, lengths, fields.data[metadata:])
         if header.body_length() > MAX_POSITION:
             raise fields.damaged("the buffers together are longer than 2^63 - 1 bytes", start)
         return header, fields.offset + metadata
 
     def write(self, at: int) -> bytes:
         """Encodes the record of the header, with its hash."""
-        lengths = [items.head(UNSIGNED, length) for length in self.lengths]
-        fields = [
+        return record(HEADER, self._fields(), at)
+
+    def _fields(self) -> list[bytes]:
+        return [
             items.text_or_null(self.name),
             items.head(UNSIGNED, self.alignment),
             items.text_or_null(CHECK if self.checksums else None),
-            items.array(lengths),
+            items.head(UNSIGNED, self.chunk_len),
+            items.array([items.head(UNSIGNED, length) for length in self.lengths]),
             self.metadata,
         ]
-        return record(HEADER, fields, at)
+
+    def content_digest(self, hashes: bytes) -> bytes:
+        """The digest of a segment with this header and these hashes of chunks (SPEC 5.12), as 16 bytes."""
+        state = xxhash.xxh3_128(_content(HEADER, replace(self, name=None)._fields()))
+        if self.lengths:
+            state.update(_HASHES + items.head(BYTES, len(hashes)))
+            state.update(hashes)
+        return state.digest()
 
     def places(self) -> list[int]:
         """The position of each buffer in the body."""
@@ -164,12 +189,24 @@ class Header:
             return b"\x40" + _zeros(gap - 1) + head
         return (_zeros(gap) if gap else b"") + head
 
+    @cached_property
+    def _hash_bytes(self) -> int:
+        """The length of the hashes of all chunks."""
+        return HASH_LEN * total_of(self.lengths, self.chunk_len) if self.checksums else 0
+
     def hashes_length(self) -> int:
         """The length of the list of hashes after the body, with its own hash."""
         if not self.lengths:
             return 0
-        content = HASH_LEN * len(self.lengths) * self.checksums
+        content = self._hash_bytes
         return len(_HASHES) + len(items.head(BYTES, content)) + content + HASH_ITEM
+
+    def check_hashes_length(self, limits: Limits, at: int) -> None:
+        """Checks that the list of hashes at a position may be read. A sparse file can claim any length."""
+        length = self.hashes_length()
+        if length > limits.alloc_budget:
+            text = f"a list of hashes of {length} bytes, more than the limit of {limits.alloc_budget}"
+            raise Limit(text, offset=at)
 
 
 def _zeros(total: int) -> bytes:
@@ -195,19 +232,21 @@ def read_name(fields: Items) -> str | None:
     return name
 
 
-def hash_list(hashes: Sequence[bytes], seed: bytes) -> bytes:
+def hash_list(hashes: bytes, seed: bytes) -> bytes:
     """Encodes the list of hashes after a body. Its own hash is seeded with the hash of the header."""
-    content = b"".join(hashes)
-    return hashed(_HASHES + items.byte_string(content), int.from_bytes(seed, "big"))
+    return hashed(_HASHES + items.byte_string(hashes), int.from_bytes(seed, "big"))
 
 
-def read_hash_list(found: bytes, header: Header, seed: bytes, at: int) -> list[bytes]:
-    """Reads the list of hashes after a body, and checks its own hash."""
-    start = len(found) - HASH_ITEM - HASH_LEN * len(header.lengths) * header.checksums
-    content = found[start:-HASH_ITEM]
-    hashes = [content[place : place + HASH_LEN] for place in range(0, len(content), HASH_LEN)]
-    expect(found, hash_list(hashes, seed), at, "the list of hashes")
-    return hashes
+def read_hash_list(
+    found: bytes, header: Header, seed: bytes, at: int, source: str = "the archive"
+) -> Hashes | None:
+    """Reads the list of hashes after a body, and checks its own hash. `None` if there are no hashes in it."""
+    item, behind = memoryview(found)[:-HASH_ITEM], found[-HASH_ITEM:]
+    head = _HASHES + items.head(BYTES, header._hash_bytes)
+    expect(found[: len(head)], head, at, "the list of hashes")
+    expect(behind, _HASH_HEAD + digest(item, int.from_bytes(seed, "big")), at + len(item), "the list of hashes")
+    content = found[len(head) : -HASH_ITEM]
+    return Hashes(content, header.lengths, header.chunk_len, source) if header.checksums else None
 
 
 def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:
@@ -216,9 +255,3 @@ def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:
         pairs = enumerate(zip(found, wanted, strict=False))
         differs = next((n for n, (a, b) in pairs if a != b), min(len(found), len(wanted)))
         raise Damaged(f"{what} has wrong bytes", offset=at + differs)
-
-
-def check_buffer(found: bytes, stored: bytes, number: int, at: int | None) -> None:
-    """Compares the hash of a buffer with the stored one."""
-    if found != stored:
-        raise Damaged(f"the checksum of buffer {number} does not match", offset=at)

@@ -6,16 +6,18 @@ import io
 import mmap
 import os
 import stat
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import xxhash
 
 from .dtypes import Payload
 from .errors import Torn
 
 #: Bytes that are read and hashed at a time, few enough to stay in the cache.
-CHUNK = 1 << 20
+STEP = 1 << 20
+#: Is called with bytes as they are read.
+Each = Callable[[memoryview], None]
 
 
 class Source(Protocol):
@@ -26,8 +28,8 @@ class Source(Protocol):
     def read(self, at: int, length: int) -> bytes:
         """Reads bytes. `Torn` if the archive ends before."""
 
-    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
-        """Bytes as an array, a copy if `owned`. Also their hash, if it was computed while they were read."""
+    def payload(self, at: int, length: int, owned: bool, each: Each | None = None) -> Payload:
+        """Bytes as an array, a copy if `owned`. All of them are passed to `each`, piece by piece."""
 
     def share(self) -> Source:
         """The same bytes. If they are mapped, they stay readable after this source is closed."""
@@ -54,12 +56,16 @@ class MemorySource:
         check_range(self.length, at, length)
         return self._bytes[at : at + length]
 
-    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+    def payload(self, at: int, length: int, owned: bool, each: Each | None = None) -> Payload:
         found = self._at(at, length)
-        if not owned:
-            return found, None
-        copy = found.copy()
-        return copy, xxhash.xxh3_64_digest(copy.data)
+        if each is None:
+            return found.copy() if owned else found
+        out = np.empty(length, np.uint8) if owned else found
+        for start in range(0, length, STEP):
+            if owned:
+                out[start : start + STEP] = found[start : start + STEP]
+            each(out.data[start : start + STEP])
+        return out
 
     def share(self) -> MemorySource:
         return MemorySource(self._memory)
@@ -91,27 +97,24 @@ class FileSource:
                 return found
         return self._into(np.empty(length, np.uint8), at).tobytes()
 
-    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+    def payload(self, at: int, length: int, owned: bool, each: Each | None = None) -> Payload:
         check_range(self.length, at, length)
-        if owned:
-            state = xxhash.xxh3_64()
-            return self._into(np.empty(length, np.uint8), at, state), state.digest()
-        found = self._into(np.empty(length, np.uint8), at)
-        # It takes the place of a view of a mapped file, which is read-only too.
-        found.flags.writeable = False
-        return found, None
+        found = self._into(np.empty(length, np.uint8), at, each)
+        # A view takes the place of one of a mapped file, which is read-only too.
+        found.flags.writeable = owned
+        return found
 
     def share(self) -> FileSource:
         return self
 
-    def _into(self, out: Payload, at: int, state: Any = None) -> Payload:
+    def _into(self, out: Payload, at: int, each: Each | None = None) -> Payload:
         view, done = out.data, 0
         while done < out.nbytes:
-            count = read_at(self._file, view[done : done + CHUNK], at + done)
+            count = read_at(self._file, view[done : done + STEP], at + done)
             if not count:
                 raise Shrunk("the file was truncated while it was open", offset=at + done)
-            if state is not None:
-                state.update(view[done : done + count])
+            if each is not None:
+                each(view[done : done + count])
             done += count
         return out
 
@@ -140,8 +143,8 @@ class Joined:
     def read(self, at: int, length: int) -> bytes:
         return self._of(at, length).read(at, length)
 
-    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
-        return self._of(at, length).payload(at, length, owned)
+    def payload(self, at: int, length: int, owned: bool, each: Each | None = None) -> Payload:
+        return self._of(at, length).payload(at, length, owned, each)
 
     def share(self) -> Joined:
         return Joined(self._front.share(), self._whole)
@@ -162,9 +165,9 @@ class Front:
         check_range(self.length, at, length)
         return self._source.read(at, length)
 
-    def payload(self, at: int, length: int, owned: bool) -> tuple[Payload, bytes | None]:
+    def payload(self, at: int, length: int, owned: bool, each: Each | None = None) -> Payload:
         check_range(self.length, at, length)
-        return self._source.payload(at, length, owned)
+        return self._source.payload(at, length, owned, each)
 
     def share(self) -> Front:
         return Front(self._source.share(), self.length)

@@ -14,7 +14,7 @@ from .items import Items
 from .options import Limits
 from .saved import Segment
 from .segment import BLOCK, END, MAX_RECORD_HEAD, check_version, expect, kind_of, opened, record_length
-from .source import CHUNK, Shrunk, Source
+from .source import STEP, Shrunk, Source
 
 #: Longer than any valid end mark.
 _MAX_MARK = 256 << 10
@@ -87,7 +87,7 @@ class Scan:
 def check_hashes(segment: Segment) -> None:
     """Checks that the list of hashes of a segment is there and intact."""
     # Reading it checks it.
-    segment.hashes  # noqa: B018
+    segment.stored_hashes  # noqa: B018
 
 
 def scan(source: Source, limits: Limits, each: Callable[[Segment], None] = lambda _: None) -> Scan:
@@ -201,7 +201,7 @@ def tail_behind(source: Source, start: int, earliest: int) -> int | None:
     """
     while start + TAIL_LEN <= source.length:
         try:
-            window = source.read(start, min(CHUNK, source.length - start))
+            window = source.read(start, min(STEP, source.length - start))
         except Shrunk:
             return None
         at = window.find(TAIL_START)

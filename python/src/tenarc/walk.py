@@ -8,8 +8,8 @@ import stat
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import xxhash
 
+from .chunks import ChunkHasher
 from .decode import value_of
 from .directory import MAGIC, TAIL_LEN, Directory, Entry
 from .dtypes import Payload
@@ -20,13 +20,12 @@ from .segment import (
     HASH_ITEM,
     HEADER,
     Header,
-    check_buffer,
     expect,
     opened,
     read_hash_list,
     record_length,
 )
-from .source import CHUNK, Source, SourceFile
+from .source import STEP, Each, Source, SourceFile
 
 # At most this much memory is allocated before the bytes are received; for a regular file, at most its length.
 _AHEAD = 64 << 20
@@ -55,7 +54,7 @@ class Input:
         pieces, missing = [self._peeked[:length]], length - len(self._peeked[:length])
         self._peeked = self._peeked[length:]
         while missing:
-            piece = self._file.read(min(missing, CHUNK))
+            piece = self._file.read(min(missing, STEP))
             if piece is None:
                 raise _would_block()
             if isinstance(piece, str):
@@ -70,11 +69,11 @@ class Input:
         self.at += length
         return b"".join(pieces)
 
-    def fill(self, out: memoryview, what: str, state: Any) -> None:
-        """Fills memory, piece by piece, and hashes each piece."""
+    def fill(self, out: memoryview, what: str, each: Each) -> None:
+        """Fills memory, and calls `each` with each piece that was read."""
         done = 0
         while done < len(out):
-            piece = out[done : done + CHUNK]
+            piece = out[done : done + STEP]
             if self._readinto is None or self._peeked:
                 content = self.take(len(piece), what)
                 piece[:] = content
@@ -88,27 +87,27 @@ class Input:
                     text = f"{what}: the stream ends, {missing} bytes are missing"
                     raise Torn(text, offset=self.at)
                 self.at += count
-            state.update(out[done : done + count])
+            each(out[done : done + count])
             done += count
 
-    def receive(self, length: int, what: str, state: Any) -> Payload:
-        """Reads and hashes `length` bytes into new memory, which grows with what is received."""
+    def receive(self, length: int, what: str, each: Each) -> Payload:
+        """Reads `length` bytes into new memory, which grows with what is received. They are passed to `each`."""
         out: Payload = np.empty(min(length, self.ahead), np.uint8)
-        self.fill(out.data, what, state)
+        self.fill(out.data, what, each)
         while out.nbytes < length:
             done = out.nbytes
             longer: Payload = np.empty(min(length, 2 * done), np.uint8)
             longer[:done] = out
             out = longer
-            self.fill(out.data[done:], what, state)
+            self.fill(out.data[done:], what, each)
         return out
 
-    def skip(self, length: int, what: str, state: Any) -> None:
-        """Skips `length` bytes, but hashes them."""
-        scratch = memoryview(bytearray(min(length, CHUNK)))
+    def skip(self, length: int, what: str, each: Each) -> None:
+        """Skips `length` bytes, but passes them to `each`."""
+        scratch = memoryview(bytearray(min(length, STEP)))
         while length:
-            piece = scratch[: min(length, CHUNK)]
-            self.fill(piece, what, state)
+            piece = scratch[: min(length, STEP)]
+            self.fill(piece, what, each)
             length -= len(piece)
 
 
@@ -125,27 +124,34 @@ def _size_of(file: BinaryIO | io.RawIOBase) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None) -> None:
+def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None, limits: Limits) -> None:
     """Reads and checks what follows the header of a segment with buffers. Adds the buffers to `keep`, if given."""
     at = file.at
     before = header.before_body(at)
     expect(file.take(len(before), "padding"), before, at, "the padding before the body")
-    base, hashes, places = file.at, [], header.places()
+    base, hashes, places = file.at, list[bytearray](), header.places()
+    header.check_hashes_length(limits, base + header.body_length())
     for number, (place, length) in enumerate(zip(places, header.lengths, strict=True)):
         at = file.at
         gap = bytes(base + place - at)
         expect(file.take(len(gap), "padding"), gap, at, "the padding between buffers")
-        state = xxhash.xxh3_64()
+        hasher = ChunkHasher(header.chunk_len, length)
+        each: Each = hasher.update if header.checksums else _unread
         if keep is None:
-            file.skip(length, f"buffer {number}", state)
+            file.skip(length, f"buffer {number}", each)
         else:
-            keep.append(file.receive(length, f"buffer {number}", state))
-        hashes.append(state.digest())
+            keep.append(file.receive(length, f"buffer {number}", each))
+        hashes.append(hasher.hashes)
     at = file.at
     found = file.take(header.hashes_length(), "list of hashes")
     stored = read_hash_list(found, header, seed, at)
-    for number, wanted in enumerate(stored):
-        check_buffer(hashes[number], wanted, number, base + places[number])
+    if stored is not None:
+        for number, computed in enumerate(hashes):
+            stored.check(number, computed, base + places[number])
+
+
+def _unread(_: memoryview) -> None:
+    """Takes bytes that are not hashed."""
 
 
 class _Next(NamedTuple):
@@ -227,7 +233,7 @@ class Walk:
                 text = f"buffers of {header.body_length()} bytes, more than the limit of {limit}"
                 raise Limit(text, offset=at)
             payloads = body.payloads if keep else None
-            read_body(self.input, header, seed, payloads)
+            read_body(self.input, header, seed, payloads, self.limits)
         blocks = self._directory.add(at, header.name, self.input.at)
         if blocks:
             start = self.input.at
