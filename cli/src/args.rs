@@ -68,6 +68,8 @@ pub enum Command {
     Diff(Diff),
     /// Check files for damage, and report the first bad byte
     Verify(Verify),
+    /// Print the digests of archives, which name their contents, without reading tensors
+    Digest(Digest),
     /// Print values in CBOR diagnostic notation
     Diag(Diag),
     /// Repair a truncated archive: keep the values that are complete
@@ -270,6 +272,18 @@ pub struct Verify {
     /// The format of the inputs, if it is not detected from content and name
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<Format>,
+    #[command(flatten)]
+    pub json: AsJson,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Equal values that were saved with equal options have equal digests, however often the archive was appended to. A digest is \
+not cryptographic: it does not protect against somebody who wants two files to have the same one.")]
+pub struct Digest {
+    /// The archives to read, or - for standard input
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
     #[command(flatten)]
     pub json: AsJson,
 }

@@ -5,6 +5,7 @@ mod completions;
 mod convert;
 mod diag;
 mod diff;
+mod digest;
 mod edit;
 mod get;
 mod ls;
@@ -68,6 +69,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Command::Stats(args) => stats::run(args, out, cli.quiet),
         Command::Diff(args) => diff::run(args, out, cli.quiet),
         Command::Verify(args) => verify::run(args, out, cli.quiet),
+        Command::Digest(args) => digest::run(args, out),
         Command::Diag(args) => diag::run(args, out),
         Command::Recover(args) => recover::run(args, out),
         Command::Cat(args) => cat::run(args, cli.quiet),

@@ -47,7 +47,7 @@ impl Section<'_> {
         Ok(bytes)
     }
 
-    /// Some bytes of a payload. The checksum is not verified, as it covers the whole payload.
+    /// Some bytes of a payload. Of an archive, the chunks that contain them are verified.
     ///
     /// # Errors
     /// If the bytes cannot be read, or are outside of the payload.

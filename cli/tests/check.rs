@@ -328,3 +328,27 @@ fn a_value_without_tensors_has_an_empty_list() {
     assert_eq!(run(&dir, &["stats", "a.tenarc", "--json"]).json(), json!([]));
     assert_eq!(run(&dir, &["show", "a.tenarc", "--json"]).json(), json!(null));
 }
+
+/// A digest names the content. It needs no tensor: a damaged one has no influence.
+#[test]
+fn prints_digests() {
+    let dir = Dir::new();
+    let a = dir.save_all("a.tenarc", &[(Some("x"), &ramp(&[600]))]);
+    dir.save_all("b.tenarc", &[(Some("x"), &ramp(&[600]))]);
+    dir.save_all("c.tenarc", &[(Some("x"), &ramp(&[601]))]);
+    let ran = run(&dir, &["digest", "a.tenarc", "b.tenarc", "c.tenarc"]);
+    let lines: Vec<(&str, &str)> =
+        ran.good().lines().map(|line| line.split_once("  ").unwrap()).collect();
+    assert_eq!(
+        lines.iter().map(|(_, file)| *file).collect::<Vec<_>>(),
+        ["a.tenarc", "b.tenarc", "c.tenarc"]
+    );
+    let expected = tenarc::open(&a).unwrap().digest().unwrap().to_string();
+    assert_eq!((lines[0].0, lines[1].0), (&*expected, &*expected));
+    assert_ne!(lines[2].0, expected);
+    let json = run(&dir, &["digest", "--json", "a.tenarc"]).json();
+    assert_eq!(json, json!([{"file": "a.tenarc", "digest": expected}]));
+    dir.write("m.json", b"[1]");
+    run(&dir, &["digest", "m.json"]).failed(2, "m.json: only archives have digests");
+    run(&dir, &["digest", "none"]).failed(2, "none");
+}
