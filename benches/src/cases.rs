@@ -12,6 +12,8 @@ pub mod savegame;
 #[cfg(unix)]
 pub mod send;
 pub mod size;
+#[cfg(unix)]
+pub mod slices;
 pub mod table;
 pub mod tiny;
 pub mod updates;

@@ -38,7 +38,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 14] = [
+const CASES: [(&str, &str, &str); 15] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -53,6 +53,7 @@ const CASES: [(&str, &str, &str); 14] = [
     ("l", "updates", "1,000 updates of a game server"),
     ("n", "savedata", "the save data of 500 players"),
     ("m", "table", "100,000 records in a file, and parts of them"),
+    ("o", "slices", "part of a tensor of 2 GB in a file, and all of it with two threads"),
 ];
 
 /// The interpreter that case m runs, from the root of the repository.
@@ -138,6 +139,10 @@ fn main() -> ExitCode {
             "j" => println!("(j) needs Unix sockets"),
             "k" => cases::tiny::run(effort, &mut recorder, &mut targets),
             "l" => cases::updates::run(effort, &mut recorder, &mut targets),
+            #[cfg(unix)]
+            "o" => cases::slices::run(effort, &mut recorder, &mut targets),
+            #[cfg(not(unix))]
+            "o" => println!("(o) needs `pread`"),
             "n" => cases::savedata::run(effort, &mut recorder, &mut targets),
             "m" => cases::table::run(effort, python, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),

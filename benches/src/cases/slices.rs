@@ -1,0 +1,115 @@
+//! (o) reads 1 % of the rows of a large tensor in a file, verified by the checksums of its chunks.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use ndarray::{Array2, s};
+use tenarc::archive::SaveOptions;
+use tenarc::de::DecodeOptions;
+use tenarc::io::SyncLevel;
+use tenarc::{Archive, Tensor};
+
+use crate::files::Dir;
+use crate::harness::{Case, Column, Effort, Row, timed};
+use crate::recorder::Recorder;
+use crate::table::print_report;
+use crate::targets::Targets;
+
+const ROWS: usize = 524_288;
+const COLUMNS: usize = 1024;
+/// One per cent of the rows, which do not start at a chunk.
+const FROM: usize = 77_777;
+const TO: usize = FROM + ROWS / 100;
+
+/// The column that this case uses.
+const READ: Column = Column::Decode;
+
+fn slice(archive: &Archive<File>) -> Array2<f32> {
+    archive.slice("", s![FROM..TO, ..]).unwrap()
+}
+
+fn open(path: &Path, checksums: bool) -> Archive<File> {
+    let options = DecodeOptions::default().with_checksums(checksums);
+    let archive = tenarc::open(path).unwrap().with_options(options);
+    // Its header and the list of checksums are read once.
+    archive.slice::<Array2<f32>>("", s![..1, ..]).unwrap();
+    archive
+}
+
+pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
+    let dir = Dir::new();
+    let path = &dir.file("tensor.tenarc");
+    let array = Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| (row * 31 + column) as f32);
+    let expected = array.slice(s![FROM..TO, ..]).to_owned();
+    tenarc::archive::save_with(
+        path,
+        &Tensor(&array),
+        SaveOptions::default().with_sync(SyncLevel::Off),
+    )
+    .unwrap();
+    drop(array);
+
+    let (verified, unverified) = (&open(path, true), &open(path, false));
+    let (start, len) = verified.only().unwrap().buffers()[0];
+    let file = &File::open(path).unwrap();
+    let at = start + (FROM * COLUMNS * 4) as u64;
+    let read = move || {
+        let mut bytes = vec![0; expected.len() * 4];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    };
+    assert!(slice(verified) == slice(unverified));
+    let rows = vec![
+        Row::bare("floor", "").on(READ, move || timed(&read)),
+        Row::bare("tenarc", "verified").on(READ, move || timed(|| slice(verified))),
+        Row::bare("tenarc", "not verified").on(READ, move || timed(|| slice(unverified))),
+    ];
+    let report = Case {
+        title: format!("(o) 1 % of the rows of a tensor of {:.0} MB in a file", len as f64 / 1e6),
+        heads: ["", "", "read", ""],
+        floor: "reads the bytes of the slice into new memory with `pread`",
+        rows,
+    }
+    .run(effort);
+    print_report(&report);
+    recorder.keep("slices", &report);
+    let measured = report.paired(("tenarc", "verified"), ("floor", ""), READ);
+    targets.ratio_at_most("o slices", "verified slice of 1 % over pread", measured, 1.2);
+
+    threads(path, effort, recorder, targets);
+}
+
+/// Loads the whole tensor with one thread and with two.
+fn threads(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
+    let load = |threads: usize, checksums: bool| {
+        let options = DecodeOptions::default()
+            .with_threads(NonZeroUsize::new(threads).expect("not 0"))
+            .with_checksums(checksums);
+        move || timed(|| tenarc::archive::load_with::<Tensor<Array2<f32>>>(path, options).unwrap())
+    };
+    let rows = vec![
+        Row::bare("floor", "").on(READ, move || timed(|| std::fs::read(path).unwrap())),
+        Row::bare("tenarc", "one thread").on(READ, load(1, true)),
+        Row::bare("tenarc", "two threads").on(READ, load(2, true)),
+        Row::bare("tenarc", "one thread, unchecked").on(READ, load(1, false)),
+        Row::bare("tenarc", "two threads, unchecked").on(READ, load(2, false)),
+    ];
+    let report = Case {
+        title: "(o) the whole tensor".to_owned(),
+        heads: ["", "", "load", ""],
+        floor: "`std::fs::read`",
+        rows,
+    }
+    .run(effort);
+    print_report(&report);
+    recorder.keep("threads", &report);
+    let measured = report.paired(("tenarc", "two threads"), ("tenarc", "one thread"), READ);
+    targets.ratio_at_most(
+        "o slices",
+        "load with two threads over one, checksums on",
+        measured,
+        0.6,
+    );
+}
