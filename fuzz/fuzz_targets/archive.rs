@@ -57,6 +57,9 @@ fn record(out: &mut Vec<u8>, content: &[u8]) -> u64 {
     seal(out, start, start as u64)
 }
 
+/// The length of a chunk in the header.
+const CHUNK: usize = 65_536;
+
 /// Builds an archive of one segment, as in section 5 of the specification.
 fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
     let mut out = b"\xd9\xd9\xf8\xda\x54\x41\x52\x43\x43BOR".to_vec();
@@ -71,7 +74,10 @@ fn built(lengths: &[usize], metadata: &[u8]) -> Vec<u8> {
         for (number, &len) in lengths.iter().enumerate() {
             body.resize(body.len().next_multiple_of(ALIGNMENT), 0);
             let buffer = vec![number as u8 & 1; len];
-            hashes.extend(XxHash3_64::oneshot(&buffer).to_be_bytes());
+            // One for each chunk, so none for an empty buffer.
+            for chunk in buffer.chunks(CHUNK) {
+                hashes.extend(XxHash3_64::oneshot(chunk).to_be_bytes());
+            }
             body.extend(buffer);
         }
         let mut body_head = Vec::new();

@@ -41,6 +41,9 @@ fn seal(out: &mut Vec<u8>, start: usize, seed: u64) -> u64 {
     hash
 }
 
+/// The length of a chunk in the header.
+const CHUNK: usize = 65_536;
+
 /// Builds the metadata of parts, as in section 6 of the specification.
 fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
     let mut content = b"\xdaTSEG\x87\x01\xf6".to_vec();
@@ -56,10 +59,12 @@ fn built(buffers: &[Vec<u8>], item: &[u8], alignment: usize) -> Vec<u8> {
     if !buffers.is_empty() {
         let start = out.len();
         out.extend([0xd8, 0x43]);
-        head(&mut out, 2, 8 * buffers.len());
-        for buffer in buffers {
-            out.extend(XxHash3_64::oneshot(buffer).to_be_bytes());
-        }
+        // One for each chunk, so none for an empty buffer.
+        let chunks = buffers.iter().flat_map(|buffer| buffer.chunks(CHUNK));
+        let hashes: Vec<u8> =
+            chunks.flat_map(|chunk| XxHash3_64::oneshot(chunk).to_be_bytes()).collect();
+        head(&mut out, 2, hashes.len());
+        out.extend(hashes);
         seal(&mut out, start, hash);
     }
     out
