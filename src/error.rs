@@ -212,6 +212,12 @@ impl Error {
         self
     }
 
+    /// Puts the path of a value in front of the [path](Self::path). The path `""` is that of the whole value.
+    #[cold]
+    pub(crate) fn under(self, path: &str) -> Self {
+        if path.is_empty() { self } else { self.in_field(path) }
+    }
+
     /// Puts the index of an element in front of the [path](Self::path).
     #[cold]
     #[must_use]

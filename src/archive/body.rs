@@ -1,6 +1,5 @@
 //! Reads the body of a segment from a stream.
 
-use std::convert::Infallible;
 use std::io;
 
 use crate::error::{Category, Error, Result};
@@ -108,16 +107,12 @@ impl Computed {
 
     /// Hashes the next bytes of a buffer.
     pub fn add(to: &mut Vec<Self>, hasher: &mut ChunkHasher, buffer: u64, bytes: &[u8]) {
-        let added = hasher.update(bytes, |chunk, hash| {
-            to.push(Self { buffer, chunk, hash });
-            Ok::<_, Infallible>(())
-        });
-        let Ok(()) = added;
+        hasher.update(bytes, |chunk, hash| to.push(Self { buffer, chunk, hash }));
     }
 }
 
 enum Source {
-    Stream { number: u64, left: u64, hasher: Option<Box<ChunkHasher>> },
+    Stream { number: u64, hasher: Option<Box<ChunkHasher>> },
     Kept { number: usize, position: usize, last: bool },
 }
 
@@ -241,10 +236,10 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
         if self.next == wanted {
             self.go_to(wanted)?;
             self.next += 1;
-            let (_, left) = self.header.buffer(number).unwrap_or_default();
-            let hasher = ChunkHasher::new(self.header.chunk_len, left);
+            let (_, len) = self.header.buffer(number).unwrap_or_default();
+            let hasher = ChunkHasher::new(self.header.chunk_len, len);
             let hasher = self.checksums.then(|| Box::new(hasher));
-            self.current = Some(Source::Stream { number, left, hasher });
+            self.current = Some(Source::Stream { number, hasher });
             return Ok(());
         }
         if self.kept.get(wanted).is_none() {
@@ -258,14 +253,13 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
         match &mut self.current {
-            Some(Source::Stream { number, left, hasher }) => {
+            Some(Source::Stream { number, hasher }) => {
                 // Small steps: the bytes are still in the cache when they are hashed.
                 for step in out.chunks_mut(STEP) {
                     self.read.read_exact(step, "a tensor").map_err(cut)?;
                     if let Some(hasher) = hasher {
                         Computed::add(&mut self.computed, hasher, *number, step);
                     }
-                    *left = left.saturating_sub(step.len() as u64);
                 }
             }
             Some(Source::Kept { number, position, .. }) => {

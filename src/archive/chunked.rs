@@ -1,14 +1,10 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use super::source;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
+use crate::io::parallel::in_parallel;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::Stored;
 
@@ -61,22 +57,24 @@ pub fn verify<S: ReadAt + ?Sized>(
         let from = index * chunk;
         let mut left = chunk.min(len - from);
         let mut at = start + from;
-        let mut hasher = Hasher::new();
+        let mut expected = stored.map(|stored| (stored, Hasher::new()));
         while left > 0 {
             let step = source::bytes(source, at, left.min(STEP as u64))?;
-            hasher.update(&step);
+            if let Some((_, hasher)) = &mut expected {
+                hasher.update(&step);
+            }
             at += step.len() as u64;
             left -= step.len() as u64;
         }
-        stored.map_or(Ok(()), |stored| stored.check(index, hasher.finish()))
+        expected.map_or(Ok(()), |(stored, hasher)| stored.check(index, hasher.finish()))
     };
     let chunks = len.div_ceil(chunk);
+    let threads = if len < MIN_PARALLEL as u64 { 1 } else { options.threads.get() };
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
-    let group = (PIECE as u64 * 16).div_ceil(chunk).max(options.threads.get() as u64);
+    let group = (PIECE as u64 * 16).div_ceil(chunk).max(threads as u64);
     let mut first = 0;
     while first < chunks {
         let end = chunks.min(first + group);
-        let threads = if len < MIN_PARALLEL as u64 { 1 } else { options.threads.get() };
         in_parallel(first..end, threads, read_chunk)?;
         progress(start + len.min(end * chunk));
         first = end;
@@ -102,70 +100,4 @@ fn read_and_hash<S: ReadAt + ?Sized>(source: &S, offset: u64, out: &mut [u8]) ->
 
 fn in_memory(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX / 2)
-}
-
-/// Calls `work` with each item, on several threads. After an error, no more items are taken. If several fail, returns the
-/// error of the first.
-fn in_parallel<I: Send>(
-    items: impl Iterator<Item = I> + Send,
-    threads: usize,
-    work: impl Fn(I) -> Result<()> + Sync,
-) -> Result<()> {
-    let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-    let first = AtomicUsize::new(usize::MAX);
-    let items = Mutex::new(items.enumerate());
-    let next = || {
-        let (number, item) = items.lock().unwrap_or_else(PoisonError::into_inner).next()?;
-        // Items before the one that failed are still read, as one thread would have done.
-        (number < first.load(Ordering::Relaxed)).then_some((number, item))
-    };
-    let run = || {
-        while let Some((number, item)) = next() {
-            if let Err(error) = work(item) {
-                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                if failed.as_ref().is_none_or(|(before, _)| number < *before) {
-                    first.store(number, Ordering::Relaxed);
-                    *failed = Some((number, error));
-                }
-            }
-        }
-    };
-    thread::scope(|scope| {
-        let _ = (1..threads).try_for_each(|_| {
-            // Where there are no threads, this one does all the work.
-            match thread::Builder::new().spawn_scoped(scope, run) {
-                Ok(_) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        });
-        run();
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(()), |(_, error)| Err(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_items_are_done_and_the_first_error_is_returned() {
-        for threads in [1, 2, 5] {
-            let done = Mutex::new(Vec::new());
-            in_parallel(0..100, threads, |item| {
-                done.lock().unwrap().push(item);
-                Ok(())
-            })
-            .unwrap();
-            let mut done = done.into_inner().unwrap();
-            done.sort_unstable();
-            assert!(done.into_iter().eq(0..100));
-
-            let error = in_parallel(0..100, threads, |item| match item {
-                30.. => Err(Error::data(format!("{item}"))),
-                _ => Ok(()),
-            });
-            assert!(error.unwrap_err().to_string().contains("30"), "{threads}");
-        }
-    }
 }

@@ -172,7 +172,7 @@ impl Loaded {
             .and_then(|metadata| path::in_buffers(metadata, &self.header, Limits::default()));
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         match tensors.ok().and_then(|tensors| tensors.into_iter().nth(number)?) {
-            Some(tensor) => super::segment::under(error, tensor.path()),
+            Some(tensor) => error.under(tensor.path()),
             None => error,
         }
     }

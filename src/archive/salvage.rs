@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::loaded::Loaded;
 use super::segment::Segment;
 use super::write::OArchive;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::SliceRead;
@@ -120,10 +120,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
                 let old = usize::try_from(old).unwrap_or(usize::MAX);
                 self.segment.read_buffer(old, |block| {
                     if header.checked {
-                        chunks.update(block, |_, hash| {
-                            hashes.push(hash);
-                            Ok::<_, Error>(())
-                        })?;
+                        chunks.update(block, |_, hash| hashes.push(hash));
                     }
                     out.put(block)
                 })?;

@@ -5,8 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::de::{Deserialize, DeserializeOwned};
 
@@ -22,6 +21,7 @@ use crate::inspect::Items;
 use crate::io::at::ReadAt;
 use crate::io::buffers::Buffers;
 use crate::io::checksum::STEP;
+use crate::io::parallel::in_parallel;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::mem::{self, Arena};
 use crate::options::DecodeOptions;
@@ -133,7 +133,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             Found::Item(range) => self.decode(range),
             Found::InColumns(range, target) => self.decode_in(range, &target),
         };
-        value.map_err(|error| under(error, path))
+        value.map_err(|error| error.under(path))
     }
 
     /// Loads the tensor at `path` as an array of ndarray, a `Vec`, a [`DynTensor`], or any other type that
@@ -163,28 +163,13 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         paths: &[P],
         threads: NonZeroUsize,
     ) -> Result<Vec<DynTensor>> {
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::with_capacity(paths.len()));
-        std::thread::scope(|scope| {
-            for _ in 0..threads.get().min(paths.len()) {
-                scope.spawn(|| {
-                    while let at = next.fetch_add(1, Ordering::Relaxed)
-                        && let Some(path) = paths.get(at)
-                    {
-                        let tensor = self.dyn_tensor(path.as_ref());
-                        let failed = tensor.is_err();
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, tensor));
-                        if failed {
-                            // The other threads need not continue.
-                            next.store(paths.len(), Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(at, _)| *at);
-        done.into_iter().map(|(_, tensor)| tensor).collect()
+        let mut tensors: Vec<Option<DynTensor>> = vec![None; paths.len()];
+        let threads = threads.get().min(paths.len());
+        in_parallel(paths.iter().zip(&mut tensors), threads, |(path, tensor)| {
+            *tensor = Some(self.dyn_tensor(path.as_ref())?);
+            Ok(())
+        })?;
+        Ok(tensors.into_iter().flatten().collect())
     }
 
     /// Loads part of the tensor at `path`: `slice("weight", s![10..20, ..])`, or without ndarray
@@ -349,7 +334,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             Found::InColumns(range, target) => self.info_in(range, &target, path),
         }
-        .map_err(|error| under(error, path))
+        .map_err(|error| error.under(path))
     }
 
     /// The rows of the sequence at `path` as a table. The path `""` is the whole value.
@@ -359,7 +344,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     pub fn table(&self, path: &str) -> Result<Table<'a, S>> {
         let mut table = Table::default();
         let range = find::find_item(self.metadata()?, path, self.options.limits)?;
-        table.add(self.clone(), range).map_err(|error| under(error, path))?;
+        table.add(self.clone(), range).map_err(|error| error.under(path))?;
         Ok(table)
     }
 
@@ -541,7 +526,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
                 })
             }
         };
-        value.map_err(|error| under(error, path))
+        value.map_err(|error| error.under(path))
     }
 
     fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
@@ -587,10 +572,4 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let mut buffers = Lending { header, content: &content, share, arena, seen };
         read(metadata, base, &mut buffers)
     }
-}
-
-/// Puts `path` in front of the path in an error.
-#[cold]
-pub(super) fn under(error: Error, path: &str) -> Error {
-    if path.is_empty() { error } else { error.in_field(path) }
 }

@@ -1,5 +1,7 @@
 //! Buffers are hashed in chunks, so that a part of a buffer can be verified without reading all of it.
 
+use std::convert::Infallible;
+
 use super::checksum::{self, Hasher};
 
 /// The length of a chunk in bytes: a power of two from 64 KiB to 1 GiB. The last chunk of a buffer may be shorter.
@@ -118,7 +120,15 @@ impl ChunkHasher {
     }
 
     /// Takes the next bytes of the buffer. Calls `each` with the number and the hash of each chunk that they complete.
-    pub fn update<E>(
+    pub fn update(&mut self, bytes: &[u8], mut each: impl FnMut(u64, u64)) {
+        let Ok(()) = self.try_update(bytes, |index, hash| {
+            each(index, hash);
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// Like [`update`](Self::update). Ends if `each` returns an error.
+    pub fn try_update<E>(
         &mut self,
         mut bytes: &[u8],
         mut each: impl FnMut(u64, u64) -> Result<(), E>,
@@ -196,11 +206,7 @@ mod tests {
         let mut hasher = ChunkHasher::new(CHUNK, bytes.len() as u64);
         let mut found = Vec::new();
         for piece in bytes.chunks(pieces) {
-            let each = |index, hash| {
-                found.push((index, hash));
-                Ok::<_, ()>(())
-            };
-            hasher.update(piece, each).unwrap();
+            hasher.update(piece, |index, hash| found.push((index, hash)));
         }
         assert_eq!(hasher.left(), 0);
         found
@@ -229,13 +235,10 @@ mod tests {
         let mut hasher = ChunkHasher::new(CHUNK, bytes.len() as u64);
         assert_eq!(hasher.pass_chunks(CHUNK.get() * 2 + 5), CHUNK.get() * 2);
         let mut found = Vec::new();
-        let mut each = |index, hash| {
-            found.push((index, hash));
-            Ok::<_, ()>(())
-        };
-        hasher.update(&bytes[2 * chunk..2 * chunk + 100], &mut each).unwrap();
+        let mut each = |index, hash| found.push((index, hash));
+        hasher.update(&bytes[2 * chunk..2 * chunk + 100], &mut each);
         assert_eq!(hasher.of_current(1 << 40), CHUNK.get() - 100);
-        hasher.update(&bytes[2 * chunk + 100..3 * chunk], &mut each).unwrap();
+        hasher.update(&bytes[2 * chunk + 100..3 * chunk], &mut each);
         assert_eq!(found, [(2, checksum::of(&bytes[2 * chunk..3 * chunk], 0))]);
         assert_eq!(hasher.of_current(1 << 40), 0);
         assert_eq!(hasher.pass_chunks(1 << 40), CHUNK.get() + 9);

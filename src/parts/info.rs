@@ -1,6 +1,5 @@
 //! Reads from the metadata of parts what the buffers will be.
 
-use std::convert::Infallible;
 use std::fmt;
 
 use super::buffer::Buffer;
@@ -138,10 +137,7 @@ impl Parsed {
     fn hashes_of(&self, bytes: &[u8]) -> Vec<u64> {
         let mut hashes = Vec::new();
         let mut chunks = ChunkHasher::new(self.header.chunk_len, bytes.len() as u64);
-        let Ok(()) = chunks.update(bytes, |_, hash| {
-            hashes.push(hash);
-            Ok::<_, Infallible>(())
-        });
+        chunks.update(bytes, |_, hash| hashes.push(hash));
         hashes
     }
 
@@ -199,11 +195,7 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     pub fn update(&mut self, bytes: &[u8]) {
         let Self { hasher, stored, differs } = self;
-        let compared = hasher.update(bytes, |_, hash| {
-            *differs |= stored.next() != Some(&hash);
-            Ok::<_, Infallible>(())
-        });
-        let Ok(()) = compared;
+        hasher.update(bytes, |_, hash| *differs |= stored.next() != Some(&hash));
     }
 
     /// Whether all bytes came and have the stored hashes.

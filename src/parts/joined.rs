@@ -444,5 +444,5 @@ pub fn decode<'a, T: Deserialize<'a>, B: AsRef<[u8]>>(
         Found::Item(_) => crate::segment::decode(PhantomData, item, base, &mut lending, options),
         Found::InColumns(_, target) => in_columns(item, base, &mut lending, options, target),
     };
-    value.map_err(|error| if path.is_empty() { error } else { error.in_field(path) })
+    value.map_err(|error| error.under(path))
 }

@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
     /// If they complete a chunk that does not have the stored hash.
     pub fn update(&mut self, bytes: &[u8]) -> Result<()> {
         let stored = self.stored;
-        self.hasher.update(bytes, |index, computed| stored.check(index, computed))
+        self.hasher.try_update(bytes, |index, computed| stored.check(index, computed))
     }
 
     /// See [`ChunkHasher::of_current`].

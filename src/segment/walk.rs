@@ -557,8 +557,7 @@ impl Apart for Second<'_> {
                     } else {
                         self.hashes.push(hash);
                     }
-                    Ok::<_, Error>(())
-                })?;
+                });
             }
             if !current.again {
                 self.out.put(step)?;

@@ -1,0 +1,74 @@
+//! Work that several threads share.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::error::{Error, Result};
+
+/// Calls `work` with each item, on several threads. After an error, no more items are taken. If several fail, returns the
+/// error of the first.
+pub fn in_parallel<I: Send>(
+    items: impl Iterator<Item = I> + Send,
+    threads: usize,
+    work: impl Fn(I) -> Result<()> + Sync,
+) -> Result<()> {
+    let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+    let first = AtomicUsize::new(usize::MAX);
+    let items = Mutex::new(items.enumerate());
+    let next = || {
+        let (number, item) = items.lock().unwrap_or_else(PoisonError::into_inner).next()?;
+        // Items before the one that failed are still read, as one thread would have done.
+        (number < first.load(Ordering::Relaxed)).then_some((number, item))
+    };
+    let run = || {
+        while let Some((number, item)) = next() {
+            if let Err(error) = work(item) {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                if failed.as_ref().is_none_or(|(before, _)| number < *before) {
+                    first.store(number, Ordering::Relaxed);
+                    *failed = Some((number, error));
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let _ = (1..threads).try_for_each(|_| {
+            // Where there are no threads, this one does all the work.
+            match thread::Builder::new().spawn_scoped(scope, run) {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        run();
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(()), |(_, error)| Err(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_items_are_done_and_the_first_error_is_returned() {
+        for threads in [1, 2, 5] {
+            let done = Mutex::new(Vec::new());
+            in_parallel(0..100, threads, |item| {
+                done.lock().unwrap().push(item);
+                Ok(())
+            })
+            .unwrap();
+            let mut done = done.into_inner().unwrap();
+            done.sort_unstable();
+            assert!(done.into_iter().eq(0..100));
+
+            let error = in_parallel(0..100, threads, |item| match item {
+                30.. => Err(Error::data(format!("{item}"))),
+                _ => Ok(()),
+            });
+            assert!(error.unwrap_err().to_string().contains("30"), "{threads}");
+        }
+    }
+}
