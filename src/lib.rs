@@ -83,8 +83,10 @@
 //!
 //! | feature | default | gives |
 //! |---|---|---|
+//! | `compression` | yes | compressed buffers are read and written, in Rust alone: the codecs `zstd` and `lz4` |
 //! | `ndarray` | yes | ndarray's arrays and views are tensors, and `s![..]` selects slices; versions 0.16 and 0.17 |
 //! | `sha256` | no | [`Checkpoints`] can keep a file `SHA256SUMS` with the hashes of all checkpoints |
+//! | `zstd` | no | zstd's library, in C, compresses with levels, and reads frames with matches faster |
 //!
 //! What is written and read does not depend on features. Conversions from and to other formats are in a
 //! crate of their own, `tenarc-convert`.
@@ -106,6 +108,8 @@
 
 pub mod archive;
 pub mod checkpoint;
+#[doc(hidden)]
+pub mod codec;
 pub mod columns;
 pub mod de;
 pub mod diag;

@@ -1,0 +1,444 @@
+//! zstd frames (RFC 8878) of which the length is known: an encoder for bytes that only gain from entropy coding, and
+//! a decoder for all frames without dictionary and checksum.
+//!
+//! zstd's own encoder looks for repetitions. In the bytes of weights it finds a few short ones by chance, which cost
+//! more than they save, and slow the decoder down. The encoder here writes literals only, in the same format. The
+//! decoder is fastest for these.
+
+// Bit fields are cast to the types that hold them, after a mask or a check.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+#![allow(clippy::similar_names, clippy::many_single_char_names)]
+
+mod bits;
+mod entropy;
+mod fse;
+mod huffman;
+#[cfg(feature = "zstd")]
+pub mod library;
+mod literals;
+mod matches;
+mod sequences;
+
+use huffman::{Counts, Lengths};
+use literals::{Literals, MAX_BLOCK, Tree};
+use sequences::Sequences;
+
+const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+/// How far matches may reach back. The RFC recommends that every decoder allows so much (3.1.1.1.2).
+pub const MAX_WINDOW: u64 = 8 << 20;
+
+const BYTES_FOLLOW: &str = "bytes follow the last block";
+
+/// What is wrong with a frame, and at which of its bytes.
+pub type Problem = (usize, &'static str);
+
+/// What the head of a frame says.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    len: usize,
+    /// The number of bytes that the frame stands for.
+    content: Option<u64>,
+}
+
+impl Head {
+    /// Reads the head of a frame (RFC 8878, 3.1.1.1).
+    fn read(frame: &[u8]) -> Result<Head, Problem> {
+        const CUT: Problem = (0, "the head of the frame is cut off");
+        let rest = frame.strip_prefix(&MAGIC).ok_or((0, "this is not a zstd frame"))?;
+        let (&descriptor, mut rest) = rest.split_first().ok_or(CUT)?;
+        if descriptor & 0b1000 != 0 {
+            return Err((4, "a reserved bit is set in the head of the frame"));
+        }
+        if descriptor & 0b100 != 0 {
+            return Err((4, "the frame has a checksum, which no frame in an archive has"));
+        }
+        if descriptor & 0b11 != 0 {
+            return Err((4, "the frame needs a dictionary, which no frame in an archive does"));
+        }
+        let single = descriptor & 0b10_0000 != 0;
+        if !single {
+            let (&window, after) = rest.split_first().ok_or(CUT)?;
+            let base = 1_u64 << (10 + (window >> 3));
+            if base + base / 8 * u64::from(window & 7) > MAX_WINDOW {
+                return Err((5, "the frame needs a window of more than 8 MiB"));
+            }
+            rest = after;
+        }
+        let bytes = match descriptor >> 6 {
+            0 => usize::from(single),
+            other => 1 << other,
+        };
+        let (field, after) = rest.split_at_checked(bytes).ok_or(CUT)?;
+        let mut content = [0; 8];
+        content[..bytes].copy_from_slice(field);
+        // A field of two bytes starts at 256.
+        let content = u64::from_le_bytes(content).saturating_add(if bytes == 2 { 256 } else { 0 });
+        let content = (bytes > 0).then_some(content);
+        if single && content > Some(MAX_WINDOW) {
+            return Err((5, "the frame needs a window of more than 8 MiB"));
+        }
+        Ok(Head { len: frame.len() - after.len(), content })
+    }
+
+    /// Appends the head of a frame. `window` is how far matches can reach back; 0 if there are none.
+    fn write(content: usize, window: usize, out: &mut Vec<u8>) {
+        out.extend(MAGIC);
+        // No window is smaller than a block. If the whole content is not larger, it is the window.
+        let window = window.max(MAX_BLOCK);
+        let single = content <= window;
+        let field = (content as u64).to_le_bytes();
+        match content {
+            0..256 => out.extend([0x20, field[0]]),
+            256..0x1_0100 => {
+                out.push(0x60);
+                out.extend(((content - 256) as u16).to_le_bytes());
+            }
+            // Planes have less than 4 GiB.
+            _ => {
+                out.push(if single { 0xa0 } else { 0x80 });
+                if !single {
+                    out.push((window.next_power_of_two().ilog2() as u8 - 10) << 3);
+                }
+                out.extend(&field[..4]);
+            }
+        }
+    }
+}
+
+/// The head of a block (RFC 8878, 3.1.1.2).
+#[derive(Debug, Clone, Copy)]
+struct Block<'a> {
+    last: bool,
+    kind: u8,
+    /// Of a repeated byte, how often.
+    size: usize,
+    /// The stored bytes.
+    bytes: &'a [u8],
+}
+
+impl<'a> Block<'a> {
+    const RAW: u8 = 0;
+    const RLE: u8 = 1;
+    const COMPRESSED: u8 = 2;
+
+    /// Reads a block at the start of `rest`. Returns what follows, too.
+    fn read(rest: &'a [u8]) -> Result<(Block<'a>, &'a [u8]), &'static str> {
+        const CUT: &str = "a block is cut off";
+        let (&[a, b, c], rest) = rest.split_first_chunk().ok_or(CUT)?;
+        let head = u32::from_le_bytes([a, b, c, 0]);
+        let size = (head >> 3) as usize;
+        let kind = (head >> 1 & 3) as u8;
+        if kind == 3 {
+            return Err("a block is of an unknown type");
+        }
+        if size > MAX_BLOCK {
+            return Err("a block is larger than 128 KiB");
+        }
+        let stored = if kind == Block::RLE { 1 } else { size };
+        let (bytes, rest) = rest.split_at_checked(stored).ok_or(CUT)?;
+        Ok((Block { last: head & 1 == 1, kind, size, bytes }, rest))
+    }
+
+    fn write_head(last: bool, kind: u8, size: usize, out: &mut [u8]) {
+        let head = u32::from(last) | u32::from(kind) << 1 | (size as u32) << 3;
+        out[..3].copy_from_slice(&head.to_le_bytes()[..3]);
+    }
+}
+
+/// Decodes frames. Its memory is used again: some 26 KiB, and 128 KiB more after a frame with sequences.
+#[derive(Debug)]
+pub struct Decoder {
+    tree: Box<Tree>,
+    literals: Vec<u8>,
+}
+
+impl Decoder {
+    /// The memory is allocated here.
+    pub fn new() -> Decoder {
+        Decoder { tree: Box::new(Tree::new()), literals: Vec::new() }
+    }
+
+    /// Decodes one frame, which fills `out` exactly.
+    pub fn decode(&mut self, frame: &[u8], out: &mut [u8]) -> Result<(), Problem> {
+        let head = Head::read(frame)?;
+        if head.content.is_some_and(|content| content != out.len() as u64) {
+            return Err((5, "the frame stands for another number of bytes than its plane has"));
+        }
+        self.tree.clear();
+        let mut sequences = None;
+        let mut rest = &frame[head.len..];
+        let mut done = 0;
+        loop {
+            let here = |what| move |problem: &'static str| (what, problem);
+            let at = frame.len() - rest.len();
+            let (block, after) = Block::read(rest).map_err(here(at))?;
+            let decoded = self.block(&block, out, done, &mut sequences).map_err(here(at + 3))?;
+            if decoded - done > MAX_BLOCK {
+                return Err((at, "a block gives more than 128 KiB"));
+            }
+            done = decoded;
+            rest = after;
+            if block.last {
+                break;
+            }
+        }
+        if !rest.is_empty() {
+            return Err((frame.len() - rest.len(), BYTES_FOLLOW));
+        }
+        if done < out.len() {
+            return Err((frame.len(), "the frame gives fewer bytes than its plane has"));
+        }
+        Ok(())
+    }
+
+    /// Decodes a block to `out`, of which `done` bytes are decoded. Returns how many are decoded then.
+    fn block(
+        &mut self,
+        block: &Block,
+        out: &mut [u8],
+        done: usize,
+        sequences: &mut Option<Box<Sequences>>,
+    ) -> Result<usize, &'static str> {
+        const MANY: &str = "the frame gives more bytes than its plane has";
+        match block.kind {
+            Block::RAW | Block::RLE => {
+                let to = out.get_mut(done..done + block.size).ok_or(MANY)?;
+                match *block.bytes {
+                    [byte] => to.fill(byte),
+                    _ => to.copy_from_slice(block.bytes),
+                }
+                Ok(done + block.size)
+            }
+            _ => {
+                let (literals, section) = Literals::parse(block.bytes)?;
+                if Sequences::none(section) {
+                    let to = out.get_mut(done..done + literals.len).ok_or(MANY)?;
+                    literals.decode(&mut self.tree, to)?;
+                    return Ok(done + literals.len);
+                }
+                self.literals.resize(MAX_BLOCK, 0);
+                let buffer = &mut self.literals[..literals.len];
+                literals.decode(&mut self.tree, buffer)?;
+                let sequences = sequences.get_or_insert_with(|| Box::new(Sequences::new()));
+                sequences.decode(section, buffer, out, done)
+            }
+        }
+    }
+}
+
+/// Looks at the heads of a frame: that there is one only, and that it keeps to the limits. Returns whether it has
+/// literals only; [`Decoder`] is then faster than zstd's own.
+#[cfg(feature = "zstd")]
+pub fn has_literals_only(frame: &[u8]) -> Result<bool, Problem> {
+    let head = Head::read(frame)?;
+    let mut rest = &frame[head.len..];
+    let mut only = true;
+    loop {
+        let at = frame.len() - rest.len();
+        let (block, after) = Block::read(rest).map_err(|problem| (at, problem))?;
+        if block.kind == Block::COMPRESSED {
+            let parsed = Literals::parse(block.bytes).map_err(|problem| (at + 3, problem))?;
+            only &= Sequences::none(parsed.1);
+        }
+        rest = after;
+        if block.last {
+            break;
+        }
+    }
+    if rest.is_empty() { Ok(only) } else { Err((frame.len() - rest.len(), BYTES_FOLLOW)) }
+}
+
+/// Encodes frames. Its memory is used again: 1 KiB for each 128 KiB of input, 45 KiB, and 700 KiB more after planes that
+/// repeat themselves.
+#[derive(Debug)]
+pub struct Encoder {
+    counts: Vec<Counts>,
+    stream: Vec<u8>,
+    matches: matches::Encoder,
+    #[cfg(feature = "zstd")]
+    library: Option<library::Encoder>,
+}
+
+/// A Huffman code that can be sent.
+struct Code {
+    lengths: Lengths,
+    codes: [u32; 256],
+    description: Vec<u8>,
+}
+
+impl Code {
+    fn new(counts: &Counts) -> Option<Code> {
+        let mut lengths = Lengths::new(counts)?;
+        let mut description = Vec::with_capacity(130);
+        lengths.write(&mut description);
+        Some(Code { codes: lengths.codes(), lengths, description })
+    }
+}
+
+impl Encoder {
+    /// An encoder in Rust alone for level 0, or one that leaves matches to zstd's library. `None` if this build does not
+    /// have the library.
+    pub fn new(level: i32) -> Option<Encoder> {
+        if level != 0 && cfg!(not(feature = "zstd")) {
+            return None;
+        }
+        Some(Encoder {
+            counts: Vec::new(),
+            stream: Vec::new(),
+            matches: matches::Encoder::default(),
+            #[cfg(feature = "zstd")]
+            library: (level != 0).then(|| library::Encoder::new(level)),
+        })
+    }
+
+    /// Appends a frame for `plane` to `out`, if it is shorter than the plane by 1/32 at least. Otherwise `out` stays
+    /// as it is, and the answer is false.
+    pub fn encode(&mut self, plane: &[u8], out: &mut Vec<u8>) -> bool {
+        let most = most(plane.len()) as u64;
+        let repeats = matches::repeats(plane);
+        if !repeats && looks_random(plane) {
+            return false;
+        }
+        let blocks = plane.chunks(MAX_BLOCK);
+        self.counts.clear();
+        self.counts.resize(blocks.len(), [0; 256]);
+        let mut bits = 0;
+        let mut all = [0_u32; 256];
+        for (block, counts) in blocks.zip(&mut self.counts) {
+            entropy::count(block, counts);
+            // A Huffman code has one bit at least for each byte, if there are different ones.
+            let least = entropy::bits(counts);
+            bits += if least == 0 { 0 } else { least.max(block.len() as u64) };
+            for (all, count) in all.iter_mut().zip(&*counts) {
+                *all += count;
+            }
+        }
+        let start = out.len();
+        if repeats {
+            self.with_matches(plane, out);
+            let len = (out.len() - start) as u64;
+            // Literals are decoded faster. Matches must save 1/16.
+            if len > 0 && len <= most && len + len / 16 < bits / 8 {
+                return true;
+            }
+            out.truncate(start);
+        }
+        if bits / 8 > most {
+            return false;
+        }
+        Head::write(plane.len(), 0, out);
+        self.write_blocks(plane, &all, out);
+        let shrinks = (out.len() - start) as u64 <= most;
+        if !shrinks {
+            out.truncate(start);
+        }
+        shrinks
+    }
+
+    /// Appends a frame with matches, or nothing if memory lacks.
+    fn with_matches(&mut self, plane: &[u8], out: &mut Vec<u8>) {
+        #[cfg(feature = "zstd")]
+        if let Some(library) = &mut self.library {
+            return library.encode(plane, out);
+        }
+        self.matches.encode(plane, out);
+    }
+
+    fn write_blocks(&mut self, plane: &[u8], all: &Counts, out: &mut Vec<u8>) {
+        // The code for the whole plane. Most blocks need no other.
+        let common = Code::new(all);
+        let mut own: Option<Code> = None;
+        // Which of the two the reader has.
+        let mut sent = Sent::Nothing;
+        let count = self.counts.len();
+        for (at, (block, counts)) in plane.chunks(MAX_BLOCK).zip(&self.counts).enumerate() {
+            let last = at + 1 == count;
+            let head = out.len();
+            out.extend([0; 3]);
+            if counts[usize::from(block[0])] as usize == block.len() {
+                out.push(block[0]);
+                Block::write_head(last, Block::RLE, block.len(), &mut out[head..]);
+                continue;
+            }
+            let cost = |code: &Option<Code>, known: bool| {
+                let code = code.as_ref()?;
+                let description = if known { 0 } else { code.description.len() as u64 };
+                Some(code.lengths.bits(counts)?.div_ceil(8) + description)
+            };
+            let with_common = cost(&common, sent == Sent::Common).unwrap_or(u64::MAX);
+            let with_own = cost(&own, sent == Sent::Own).unwrap_or(u64::MAX);
+            let mut best = with_common.min(with_own);
+            let mut code = if with_common <= with_own { Sent::Common } else { Sent::Own };
+            // A code for this block alone is made if it can save more than 1/64, and its description.
+            let ideal = entropy::bits(counts) / 8;
+            if best > ideal + ideal / 64 + 64 {
+                let new = Code::new(counts);
+                let with_new = cost(&new, false).unwrap_or(u64::MAX);
+                if with_new < best {
+                    (own, best, code) = (new, with_new, Sent::New);
+                }
+            }
+            let chosen = match code {
+                Sent::Common => &common,
+                _ => &own,
+            };
+            // The heads of a compressed block take 18 bytes at most.
+            match chosen {
+                Some(chosen) if best + 18 < block.len() as u64 => {
+                    let known = code == sent;
+                    let description = if known { &[][..] } else { &chosen.description };
+                    literals::encode(block, &chosen.codes, description, &mut self.stream, out);
+                    // No sequences.
+                    out.push(0);
+                    let size = out.len() - head - 3;
+                    Block::write_head(last, Block::COMPRESSED, size, &mut out[head..]);
+                    sent = if code == Sent::Common { code } else { Sent::Own };
+                }
+                _ => {
+                    out.extend(block);
+                    Block::write_head(last, Block::RAW, block.len(), &mut out[head..]);
+                    if code == Sent::New {
+                        // The reader does not have the code that was made for this block.
+                        own = None;
+                    }
+                    if sent == Sent::Own && own.is_none() {
+                        sent = Sent::Nothing;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One of the codes of a plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Nothing,
+    Common,
+    Own,
+    New,
+}
+
+/// Whether a plane will hardly shrink, judged by a sixteenth of it. It saves the time to look at all of it.
+fn looks_random(plane: &[u8]) -> bool {
+    const PART: usize = 1 << 10;
+    if plane.len() < 32 * PART {
+        return false;
+    }
+    // 16 KiB at least, or random bytes would look less than random.
+    let step = (plane.len() / 16).min(16 * PART);
+    let mut counts = [0; 256];
+    let mut seen = 0;
+    for part in plane.chunks(step) {
+        let part = &part[..part.len().min(PART)];
+        entropy::count(part, &mut counts);
+        seen += part.len() as u64;
+    }
+    // A plane must shrink by 1/32, that is 1/4 bit for each byte.
+    entropy::bits(&counts) > seen * 8 - seen * 3 / 16
+}
+
+/// The most bytes that a plane may take in compressed form.
+pub fn most(plane: usize) -> usize {
+    plane - plane.div_ceil(32)
+}
