@@ -2,6 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use crate::io::parallel;
+
 /// Which sequences of structs, tuples and enums are written as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnChoice {
@@ -107,13 +109,13 @@ impl EncodeOptions {
 pub struct DecodeOptions {
     pub(crate) limits: Limits,
     pub(crate) checksums: bool,
-    /// The number of threads that read a large tensor.
-    pub(crate) threads: NonZeroUsize,
+    /// The number of threads that read a large tensor, if it was set.
+    threads: Option<NonZeroUsize>,
 }
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self { limits: Limits::default(), checksums: true, threads: NonZeroUsize::MIN }
+        Self { limits: Limits::default(), checksums: true, threads: None }
     }
 }
 
@@ -138,16 +140,27 @@ impl DecodeOptions {
         self
     }
 
-    /// Sets how many threads read one tensor of an archive. One by default.
+    /// Sets how many threads read one tensor of an archive. By default, one reads a tensor that is stored as it is, and as
+    /// many as the machine has cores, but at most eight, decompress one.
     ///
-    /// With more, tensors of 4 MiB or more are read and verified in pieces by several threads, which end before the
-    /// function returns. This pays for large tensors on machines whose memory is faster than one core. Smaller tensors,
-    /// and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread alone. Values and
-    /// errors are the same with any number.
+    /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end before
+    /// the function returns. This pays for large tensors on machines whose memory is faster than one core. Smaller
+    /// tensors, and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread alone.
+    /// Values and errors are the same with any number.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
-        self.threads = threads;
+        self.threads = Some(threads);
         self
+    }
+
+    /// How many threads read a large tensor.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.map_or(1, NonZeroUsize::get)
+    }
+
+    /// How many threads decompress a large tensor.
+    pub(crate) fn unpacking_threads(&self) -> usize {
+        self.threads.map_or_else(parallel::cores, NonZeroUsize::get)
     }
 }
 
@@ -223,6 +236,10 @@ impl Limits {
     /// By default, such further copies may take at most 64 MiB plus 64 times the length of the input, also if the input is
     /// in memory. On a stream, what was read so far counts as the input. So a small file cannot fill the memory by many references to one tensor. Shared tensors
     /// take no memory and are not bounded. Views are, because a value that is asked for as a view may be a copy.
+    ///
+    /// A compressed tensor can be much longer than what is stored. By default, the compressed tensors that are read for
+    /// one value may have 64 MiB plus 1,024 times the length of the input, after they were decompressed. If you set a
+    /// limit, they may have as many bytes as it says. What tenarc writes is always within the default.
     #[must_use]
     pub fn with_max_alloc(mut self, bytes: u64) -> Self {
         self.max_alloc = Some(bytes);
@@ -249,6 +266,13 @@ impl Limits {
     /// input has `input` bytes.
     pub(crate) fn repeated(&self, input: u64) -> u64 {
         const FACTOR: u64 = 64;
+        const FREE: u64 = 64 << 20;
+        self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
+    }
+
+    /// The most bytes that compressed buffers may have after they were decompressed. The input has `input` bytes.
+    pub(crate) fn unpacked(&self, input: u64) -> u64 {
+        const FACTOR: u64 = 1024;
         const FREE: u64 = 64 << 20;
         self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
     }

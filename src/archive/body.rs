@@ -1,13 +1,18 @@
 //! Reads the body of a segment from a stream.
 
+use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 
+use super::unpack::{Chunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::buffers::{Buffers, Contents, ReadBuffer};
+use crate::io::checksum;
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{Bytes, IoRead, STEP, Source as _, pass_over};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::buffers::{Seen, Stored};
+use crate::segment::buffers::{Seen, Stored, no_such};
+use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 use crate::segment::path;
 use crate::wire::tensor::Payload;
@@ -80,6 +85,7 @@ pub struct Body<'a, R> {
     header: &'a Header,
     uses: Vec<u64>,
     checksums: bool,
+    options: DecodeOptions,
     /// The number of the next buffer in the stream.
     next: usize,
     /// Buffers that were read and are needed later.
@@ -87,7 +93,7 @@ pub struct Body<'a, R> {
     /// How many more bytes may be kept.
     budget: u64,
     /// The buffer that is being read by the decoder.
-    current: Option<Source>,
+    current: Option<Source<'a>>,
     computed: Vec<Computed>,
     seen: Seen,
 }
@@ -111,9 +117,29 @@ impl Computed {
     }
 }
 
-enum Source {
-    Stream { number: u64, hasher: Option<Box<ChunkHasher>> },
-    Kept { number: usize, position: usize, last: bool },
+enum Source<'a> {
+    Stream {
+        number: u64,
+        hasher: Option<Box<ChunkHasher>>,
+    },
+    Kept {
+        number: usize,
+        position: usize,
+        last: bool,
+    },
+    /// A compressed buffer, in the stream or kept.
+    Packed {
+        number: u64,
+        unpacking: Box<Unpacking<'a>>,
+        kept: Option<KeptPacked>,
+    },
+}
+
+/// A compressed buffer among the kept ones.
+struct KeptPacked {
+    /// The offset in the archive of its first byte.
+    start: u64,
+    last: bool,
 }
 
 /// The kept buffers, indexed by their numbers. A small segment can have very many buffers and refer to them in
@@ -157,21 +183,51 @@ impl<'a, R: io::Read> Body<'a, R> {
         let checksums = options.checksums && header.checked;
         let budget = options.limits.alloc_budget(false);
         let (current, seen) = (None, Seen::new(options.limits));
-        Self { read, header, uses, checksums, next: 0, kept, budget, current, computed, seen }
+        Self {
+            read,
+            header,
+            uses,
+            checksums,
+            options,
+            next: 0,
+            kept,
+            budget,
+            current,
+            computed,
+            seen,
+        }
+    }
+
+    /// How much input counts when this buffer is read. The header may announce more than there is. So only what came
+    /// counts, and the buffer itself: memory for it is allocated as its bytes come.
+    fn input(&self, number: u64) -> u64 {
+        let end = self.header.buffer(number).map_or(0, |place| place.start() + place.stored_len());
+        self.read.offset().max(end).saturating_sub(self.header.offset)
+    }
+
+    fn unpacking(&self, number: u64, place: PackedPlace<'a>) -> Result<Box<Unpacking<'a>>> {
+        let input = self.input(number);
+        let chunks = Chunks::new(self.header, number, place, self.options, input)?;
+        Ok(Box::new(Unpacking::new(chunks)))
     }
 
     /// Skips to the start of buffer `number`.
     fn go_to(&mut self, number: usize) -> Result<()> {
-        let (start, _) = self.header.buffer(number as u64).unwrap_or_default();
+        let start = self.header.buffer(number as u64).map_or(0, Place::start);
         let gap = start.saturating_sub(self.read.offset());
         discard(self.read, gap)
+    }
+
+    fn place(&self, number: u64) -> Result<Place<'a>> {
+        self.header.buffer(number).ok_or_else(|| no_such(number))
     }
 
     /// Reads the next buffer and keeps it.
     fn keep_next(&mut self) -> Result<()> {
         self.go_to(self.next)?;
         let number = self.next as u64;
-        let (at, len) = self.header.buffer(number).unwrap_or_default();
+        let place = self.place(number)?;
+        let (at, len) = (place.start(), place.stored_len());
         self.budget = self.budget.checked_sub(len).ok_or_else(|| {
             let left = self.budget;
             Error::limit(format!(
@@ -181,8 +237,18 @@ impl<'a, R: io::Read> Body<'a, R> {
         })?;
         let bytes = take(self.read, super::source::in_memory(len, at)?, "a tensor")?;
         if self.checksums {
-            let mut hasher = ChunkHasher::new(self.header.chunk_len, len);
-            Computed::add(&mut self.computed, &mut hasher, number, &bytes);
+            match place {
+                Place::Plain { .. } => {
+                    let mut hasher = ChunkHasher::new(self.header.chunk_len, len);
+                    Computed::add(&mut self.computed, &mut hasher, number, &bytes);
+                }
+                Place::Packed(PackedPlace { how, .. }) => {
+                    for chunk in 0..how.chunks() {
+                        let hash = checksum::of(part(&bytes, how.stored(chunk)), 0);
+                        self.computed.push(Computed { buffer: number, chunk, hash });
+                    }
+                }
+            }
         }
         self.kept.put(self.next, bytes);
         self.next += 1;
@@ -203,8 +269,7 @@ impl<'de, R: io::Read> Buffers<'de> for Body<'_, R> {
     }
 
     fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
-        // The header may announce more than there is. So only what came counts.
-        let input = self.read.offset().saturating_sub(self.header.offset);
+        let input = self.input(number);
         self.seen.cost(self.header, number, len, input)?;
         Ok(len)
     }
@@ -236,7 +301,14 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
         if self.next == wanted {
             self.go_to(wanted)?;
             self.next += 1;
-            let (_, len) = self.header.buffer(number).unwrap_or_default();
+            let len = match self.place(number)? {
+                Place::Plain { len, .. } => len,
+                Place::Packed(place) => {
+                    let unpacking = self.unpacking(number, place)?;
+                    self.current = Some(Source::Packed { number, unpacking, kept: None });
+                    return Ok(());
+                }
+            };
             let hasher = ChunkHasher::new(self.header.chunk_len, len);
             let hasher = self.checksums.then(|| Box::new(hasher));
             self.current = Some(Source::Stream { number, hasher });
@@ -247,7 +319,14 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 "buffer {number} was skipped and cannot be read again"
             )));
         }
-        self.current = Some(Source::Kept { number: wanted, position: 0, last: !used_again });
+        let last = !used_again;
+        self.current = Some(match self.place(number)? {
+            Place::Plain { .. } => Source::Kept { number: wanted, position: 0, last },
+            Place::Packed(place) => {
+                let kept = Some(KeptPacked { start: place.start, last });
+                Source::Packed { number, unpacking: self.unpacking(number, place)?, kept }
+            }
+        });
         Ok(())
     }
 
@@ -269,18 +348,61 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 out.copy_from_slice(from);
                 *position += out.len();
             }
+            Some(Source::Packed { number, unpacking, kept: Some(KeptPacked { start, .. }) }) => {
+                let index = usize::try_from(*number).unwrap_or(usize::MAX);
+                let bytes = self.kept.get(index).unwrap_or_default();
+                unpacking.read(out, |_, Range { start: from, end }| {
+                    Ok(Cow::Borrowed(part(bytes, from - *start..end - *start)))
+                })?;
+            }
+            Some(Source::Packed { number, unpacking, kept: None }) => {
+                let mut computed = self.checksums.then_some(&mut self.computed);
+                unpacking.read(out, |chunk, stored| {
+                    let computed = computed.as_deref_mut();
+                    stored_chunk(self.read, *number, chunk, stored, computed).map(Cow::Owned)
+                })?;
+            }
             None => {}
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        if let Some(Source::Kept { number, last: true, .. }) = self.current.take() {
+        let last = match self.current.take() {
+            Some(Source::Kept { number, last: true, .. }) => Some(number),
+            Some(Source::Packed { number, kept: Some(KeptPacked { last: true, .. }), .. }) => {
+                usize::try_from(number).ok()
+            }
+            _ => None,
+        };
+        if let Some(number) = last {
             let freed = self.kept.take(number).map_or(0, |bytes| bytes.len() as u64);
             self.budget += freed;
         }
         Ok(())
     }
+}
+
+/// Reads the next chunk of a compressed buffer, as it is stored, and hashes it.
+pub fn stored_chunk<R: io::Read>(
+    read: &mut IoRead<R>,
+    buffer: u64,
+    chunk: u64,
+    stored: Range<u64>,
+    computed: Option<&mut Vec<Computed>>,
+) -> Result<Vec<u8>> {
+    let len = super::source::in_memory(stored.end - stored.start, stored.start)?;
+    let bytes = take(read, len, "a tensor")?;
+    if let Some(computed) = computed {
+        computed.push(Computed { buffer, chunk, hash: checksum::of(&bytes, 0) });
+    }
+    Ok(bytes)
+}
+
+/// Some of the bytes of a kept buffer.
+fn part(bytes: &[u8], range: Range<u64>) -> &[u8] {
+    let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    bytes.get(start..end).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -291,6 +413,7 @@ mod tests {
     use crate::io::chunks::{ChunkLen, Hashes};
     use crate::segment::format::Items;
     use crate::segment::header::Content;
+    use crate::segment::packed::PackedBuffers;
     use crate::wire::{head, tag};
 
     thread_local! {
@@ -320,6 +443,7 @@ mod tests {
             checked: false,
             chunk_len: ChunkLen::default(),
             lengths: &[1; COUNT as usize],
+            packed: &PackedBuffers::new(),
             metadata: &metadata,
         };
         let mut out = OArchive::new(Vec::new()).unwrap();

@@ -1,5 +1,7 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
+use std::ops::Range;
+
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
@@ -7,11 +9,13 @@ use crate::io::checksum::{self, Hasher, STEP};
 use crate::io::parallel::in_parallel;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::Stored;
+use crate::segment::format::Place;
+use crate::segment::packed::Packed;
 
 /// How much a thread reads before it takes more work.
 const PIECE: usize = 1 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
-const MIN_PARALLEL: usize = 4 << 20;
+pub const MIN_PARALLEL: usize = 4 << 20;
 
 /// Reads bytes of a buffer that start at this offset of the archive. If they are verified, they must be whole chunks of
 /// the buffer, the first of which has this number.
@@ -41,22 +45,26 @@ pub fn read<S: ReadAt + ?Sized>(
         return read_piece(0, out);
     }
     let pieces = out.chunks_mut(piece).enumerate().map(|(number, out)| (number * piece, out));
-    in_parallel(pieces, options.threads.get(), |(at, out)| read_piece(at, out))
+    in_parallel(pieces, options.threads(), |(at, out)| read_piece(at, out))
 }
 
-/// Reads a whole buffer, and verifies it if it has checksums. Calls `progress` with the offsets up to which it was read.
+/// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with the offsets up to which it was read.
 pub fn verify<S: ReadAt + ?Sized>(
     source: &S,
-    (start, len): (u64, u64),
+    place: Place<'_>,
     stored: Option<Stored<'_>>,
     options: DecodeOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
+    let (start, len) = (place.start(), place.stored_len());
     let chunk = stored.map_or(STEP as u64, |stored| stored.chunk_len());
+    let range = |index: u64| match place.packed() {
+        Some(packed) => packed.stored(index),
+        None => index * chunk..len.min(index * chunk + chunk),
+    };
     let read_chunk = |index: u64| {
-        let from = index * chunk;
-        let mut left = chunk.min(len - from);
-        let mut at = start + from;
+        let Range { start: from, end } = range(index);
+        let (mut at, mut left) = (start + from, end - from);
         let mut expected = stored.map(|stored| (stored, Hasher::new()));
         while left > 0 {
             let step = source::bytes(source, at, left.min(STEP as u64))?;
@@ -68,15 +76,15 @@ pub fn verify<S: ReadAt + ?Sized>(
         }
         expected.map_or(Ok(()), |(stored, hasher)| stored.check(index, hasher.finish()))
     };
-    let chunks = len.div_ceil(chunk);
-    let threads = if len < MIN_PARALLEL as u64 { 1 } else { options.threads.get() };
+    let chunks = place.packed().map_or_else(|| len.div_ceil(chunk), Packed::chunks);
+    let threads = if len < MIN_PARALLEL as u64 { 1 } else { options.threads() };
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
     let group = (PIECE as u64 * 16).div_ceil(chunk).max(threads as u64);
     let mut first = 0;
     while first < chunks {
         let end = chunks.min(first + group);
         in_parallel(first..end, threads, read_chunk)?;
-        progress(start + len.min(end * chunk));
+        progress(start + range(end - 1).end);
         first = end;
     }
     Ok(())

@@ -1,15 +1,18 @@
 //! Copies segments, and reads the bytes of buffers, without decoding or holding them in memory.
 
 use std::io::Write;
+use std::ops::Range;
 
 use super::ranges::Ranges;
 use super::segment::Segment;
 use super::source;
+use super::unpack::Unpack;
 use super::write::{OArchive, check_name};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::STEP;
-use crate::segment::header::{Content, Header};
+use crate::io::checksum::{Hasher, STEP};
+use crate::segment::buffers::stored_chunk;
+use crate::segment::format::Place;
 use crate::segment::walk::Output;
 
 impl<S: ReadAt + ?Sized> Segment<'_, S> {
@@ -44,7 +47,14 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let (start, len) = self.loaded.buffer(number as u64, self.options)?;
+        let (start, len) = match self.loaded.buffer(number as u64, self.options)? {
+            Place::Plain { start, len } => (start, len),
+            Place::Packed(place) => {
+                let (source, options) = (self.source, self.options);
+                let mut unpack = Unpack::new(source, &self.loaded, number as u64, place, options)?;
+                return unpack.each(&mut each);
+            }
+        };
         let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
         let (mut at, end) = (start, start + len);
         while at < end {
@@ -54,6 +64,41 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             }
             each(&block)?;
             at += block.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads a buffer as it is stored. Calls `each` with its bytes, in blocks, and `hashed`, if it is
+    /// given, with the hash of each chunk.
+    pub(super) fn stored_chunks(
+        &self,
+        number: usize,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+        mut hashed: Option<&mut dyn FnMut(u64)>,
+    ) -> Result<()> {
+        let place = self.loaded.buffer(number as u64, self.options)?;
+        let hashes = self.loaded.stored(self.source, number as u64, self.options)?;
+        let chunk_len = self.header().chunk_len;
+        for index in 0..chunk_len.count(place.len()) {
+            let Range { start, end } = stored_chunk(place, chunk_len, index);
+            let mut at = start;
+            let hashing = hashes.is_some() || hashed.is_some();
+            let mut hasher = hashing.then(Hasher::new);
+            while at < end {
+                let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
+                if let Some(hasher) = &mut hasher {
+                    hasher.update(&block);
+                }
+                each(&block)?;
+                at += block.len() as u64;
+            }
+            let Some(hash) = hasher.map(|hasher| hasher.finish()) else { continue };
+            if let Some(hashes) = hashes {
+                hashes.check(index, hash)?;
+            }
+            if let Some(hashed) = &mut hashed {
+                hashed(hash);
+            }
         }
         Ok(())
     }
@@ -68,7 +113,8 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// - There is no buffer with this number, or it cannot be read or is damaged.
     /// - The buffer ends before `out` is full.
     pub fn read_buffer_part(&self, number: usize, start: u64, out: &mut [u8]) -> Result<()> {
-        let (at, len) = self.loaded.buffer(number as u64, self.options)?;
+        let place = self.loaded.buffer(number as u64, self.options)?;
+        let (at, len) = (place.start(), place.len());
         let wanted = out.len();
         if start.checked_add(wanted as u64).is_none_or(|end| end > len) {
             return Err(Error::data(format!(
@@ -113,15 +159,14 @@ impl<W: Write> OArchive<W> {
     ) -> Result<&mut Self> {
         self.check()?;
         let header = segment.header();
-        let lengths: Vec<u64> = segment.buffers().iter().map(|&(_, len)| len).collect();
-        let Header { alignment, checked, chunk_len, .. } = *header;
+        let lengths = header.lengths();
         let metadata = segment.metadata()?;
         let hashes = segment.loaded.hashes(segment.source)?;
-        let content = Content { name, alignment, checked, chunk_len, lengths: &lengths, metadata };
+        let content = header.content(name, &lengths, &header.layout.packed, metadata);
         self.whole_segment(&content, |out: &mut dyn Output| {
             for (number, &len) in lengths.iter().enumerate() {
                 out.begin(number as u64, len)?;
-                segment.read_buffer(number, |block| out.put(block))?;
+                segment.stored_chunks(number, |block| out.put(block), None)?;
                 out.end()?;
             }
             Ok::<_, Error>(hashes.clone())

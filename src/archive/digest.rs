@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::Identity;
 use crate::segment::format::{self, Items};
-use crate::segment::header::{Content, Header};
 use crate::wire::head;
 
 /// The digest of a segment or an archive: 16 bytes that name its content.
@@ -70,19 +69,17 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
     /// If the value has tensors in buffers and was saved without checksums, or the segment is torn or damaged.
     pub fn digest(&self) -> Result<Digest> {
         let header = self.header();
-        let Header { alignment, checked, chunk_len, .. } = *header;
         let hashes = match header.count() {
             0 => Vec::new(),
-            _ if !checked => {
+            _ if !header.checked => {
                 let what = "a segment without checksums has no digest";
                 return Err(Error::data(what).at(header.offset));
             }
             _ => format::hashes_item(self.loaded.hashes(self.source)?.all())?,
         };
-        let lengths: Vec<u64> = self.buffers().iter().map(|&(_, len)| len).collect();
+        let lengths = header.lengths();
         let metadata = self.metadata()?;
-        let name = None;
-        let content = Content { name, alignment, checked, chunk_len, lengths: &lengths, metadata };
+        let content = header.content(None, &lengths, &header.layout.packed, metadata);
         Ok(Digest::of(&[&content.before_metadata()?, metadata, &hashes]))
     }
 }

@@ -10,7 +10,7 @@ use crate::io::at::ReadAt;
 use crate::io::chunks::Hashes;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::buffers::{Checker, Stored, no_such};
-use crate::segment::format::{self, RecordKind};
+use crate::segment::format::{self, Place, RecordKind};
 use crate::segment::header::Header;
 use crate::segment::path;
 
@@ -55,6 +55,11 @@ impl Loaded {
         self.header.layout.end.saturating_sub(self.archive_end)
     }
 
+    /// The number of bytes of the segment that are there.
+    pub fn present_bytes(&self) -> u64 {
+        self.header.byte_len().saturating_sub(self.missing_bytes())
+    }
+
     /// The error for a segment that is not complete.
     pub fn cut_error(&self) -> Error {
         let missing = self.missing_bytes();
@@ -66,22 +71,22 @@ impl Loaded {
         Entry { offset: self.header.offset, name: self.header.name.clone() }
     }
 
-    /// Offset and length of a buffer whose bytes may be read. All reads of tensors call this first. Parts and copies of
+    /// The place of a buffer whose bytes may be read. All reads of tensors call this first. Parts and copies of
     /// a segment call [`hashes`](Self::hashes) first, which is an error for every incomplete segment.
     ///
     /// # Errors
     /// - There is no buffer with this number, or it is not complete.
     /// - `options` ask for verified tensors, but the checksums were cut off (SPEC 5.8). This is an error for views
     ///   and slices too, although these verify nothing: the user must ask for tensors that nobody can verify.
-    pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<(u64, u64)> {
-        let (start, len) = self.header.buffer(number).ok_or_else(|| no_such(number))?;
-        if start + len > self.archive_end {
-            return Err(self.buffer_cut_off(number, start, len));
+    pub fn buffer(&self, number: u64, options: DecodeOptions) -> Result<Place<'_>> {
+        let place = self.header.buffer(number).ok_or_else(|| no_such(number))?;
+        if place.start() + place.stored_len() > self.archive_end {
+            return Err(self.buffer_cut_off(number, place.start(), place.stored_len()));
         }
         if self.missing_bytes() > 0 && options.checksums && self.header.checked {
             return Err(self.hashes_cut_off());
         }
-        Ok((start, len))
+        Ok(place)
     }
 
     #[cold]

@@ -25,6 +25,7 @@ pub(crate) mod source;
 mod stored;
 mod stream;
 mod table;
+mod unpack;
 mod verify;
 mod write;
 
@@ -45,9 +46,11 @@ pub use segment::Segment;
 pub use stored::Stored;
 pub use stream::{IArchive, NamedRows, Records};
 pub use table::{Column, Rows, Table};
+pub use unpack::CompressedBuffer;
+
 pub use write::{ArchiveFile, OArchive};
 
-pub use crate::segment::options::SaveOptions;
+pub use crate::segment::options::{Compression, SaveOptions};
 
 use crate::error::Result;
 use crate::options::DecodeOptions;

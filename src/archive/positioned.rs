@@ -3,12 +3,14 @@
 use super::chunked;
 use super::loaded::Loaded;
 use super::source;
+use super::unpack::Unpack;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
 use crate::io::checksum::STEP;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Checker, Seen};
+use crate::segment::format::Place;
 
 /// Reads each buffer when the decoder needs it.
 pub struct Positioned<'a, S: ?Sized> {
@@ -17,10 +19,17 @@ pub struct Positioned<'a, S: ?Sized> {
     options: DecodeOptions,
     seen: Seen,
     /// The buffer that is being read.
-    current: Option<Current<'a>>,
+    current: Option<Open<'a, S>>,
 }
 
 /// The buffer that is being read.
+enum Open<'a, S: ?Sized> {
+    Plain(Current<'a>),
+    /// A compressed one, and the position in it.
+    Packed(Box<Unpack<'a, S>>, u64),
+}
+
+/// A buffer that is stored as it is.
 struct Current<'a> {
     /// The offset of the next byte.
     position: u64,
@@ -54,13 +63,13 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
 
     fn cost(&mut self, number: u64, len: u64) -> Result<u64> {
         let header = &self.loaded.header;
-        let input = header.byte_len().saturating_sub(self.loaded.missing_bytes());
-        self.seen.cost(header, number, len, input)
+        self.seen.cost(header, number, len, self.loaded.present_bytes())
     }
 
     fn contents(&mut self) -> Contents<'_, 'de> {
         // A checksum is computed while its buffer is copied. Without checksums, a buffer in memory need not be copied.
-        if self.loaded.verifies(self.options) || self.source.contents().is_none() {
+        let packed = !self.loaded.header.layout.packed.is_empty();
+        if packed || self.loaded.verifies(self.options) || self.source.contents().is_none() {
             return Contents::Read(self);
         }
         Contents::Lent(self)
@@ -69,7 +78,7 @@ impl<'de, 'a: 'de, S: ReadAt + ?Sized> Buffers<'de> for Positioned<'a, S> {
 
 impl<'de, 'a: 'de, S: ReadAt + ?Sized> Lend<'de> for Positioned<'a, S> {
     fn lend(&mut self, number: u64) -> Result<&'de [u8]> {
-        let (start, len) = self.loaded.buffer(number, self.options)?;
+        let (start, len) = self.loaded.buffer(number, self.options)?.plain()?;
         source::borrowed(self.source, start, source::in_memory(len, start)?)
     }
 }
@@ -80,14 +89,29 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn start(&mut self, number: u64, _: u64) -> Result<()> {
-        let (position, _) = self.loaded.buffer(number, self.options)?;
-        let checker = self.loaded.checker(self.source, number, self.options)?;
-        self.current = Some(Current { position, checker });
+        self.current = Some(match self.loaded.buffer(number, self.options)? {
+            Place::Plain { start: position, .. } => {
+                let checker = self.loaded.checker(self.source, number, self.options)?;
+                Open::Plain(Current { position, checker })
+            }
+            Place::Packed(place) => {
+                let unpack = Unpack::new(self.source, self.loaded, number, place, self.options)?;
+                Open::Packed(Box::new(unpack), 0)
+            }
+        });
         Ok(())
     }
 
     fn read(&mut self, out: &mut [u8]) -> Result<()> {
-        let Some(current) = &mut self.current else { return Ok(()) };
+        let current = match &mut self.current {
+            Some(Open::Plain(current)) => current,
+            Some(Open::Packed(unpack, position)) => {
+                unpack.read(*position, out)?;
+                *position += out.len() as u64;
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
         // The rest of a chunk, then whole chunks, then the start of the last one.
         let len = out.len() as u64;
         let (first, whole) = match &mut current.checker {
@@ -113,7 +137,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
     }
 
     fn skip(&mut self, len: u64) -> Result<()> {
-        let Some(Current { checker: Some(checker), .. }) = &self.current else {
+        let Some(Open::Plain(Current { checker: Some(checker), .. })) = &self.current else {
             // The bytes are not needed, not even for a checksum.
             self.jump(len);
             return Ok(());
@@ -122,7 +146,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
         let of_current = checker.of_current(len);
         self.pass(of_current)?;
         let mut left = len - of_current;
-        if let Some(Current { checker: Some(checker), .. }) = &mut self.current {
+        if let Some(Open::Plain(Current { checker: Some(checker), .. })) = &mut self.current {
             let whole = checker.pass_chunks(left);
             left -= whole;
             self.jump(whole);
@@ -139,8 +163,11 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
 impl<S: ReadAt + ?Sized> Positioned<'_, S> {
     /// Goes on `len` bytes further, without reading.
     fn jump(&mut self, len: u64) {
-        if let Some(current) = &mut self.current {
-            current.position += len;
+        match &mut self.current {
+            Some(Open::Plain(Current { position, .. }) | Open::Packed(_, position)) => {
+                *position += len;
+            }
+            None => {}
         }
     }
 

@@ -7,41 +7,43 @@ use super::chunked;
 use super::segment::Segment;
 use super::slice::Part;
 use super::source;
+use super::unpack::Unpack;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::Stored;
+use crate::segment::format::Place;
 
 /// Reads parts of one buffer of a segment.
-pub struct Ranges<'a, S: ?Sized> {
-    source: &'a S,
-    /// Offset and length of the buffer.
-    start: u64,
-    len: u64,
-    /// `None` if nothing is verified.
-    stored: Option<Stored<'a>>,
-    options: DecodeOptions,
-    /// The number and the bytes of the last chunk that was read for a part of it.
-    held: Option<(u64, Cow<'a, [u8]>)>,
+pub enum Ranges<'a, S: ?Sized> {
+    Plain(Plain<'a, S>),
+    Packed(Unpack<'a, S>),
 }
 
 impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
     pub fn new(segment: &'a Segment<'_, S>, number: u64) -> Result<Self> {
         let Segment { source, loaded, options, .. } = segment;
-        let (start, len) = loaded.buffer(number, *options)?;
-        let stored = loaded.stored(*source, number, *options)?;
-        Ok(Self { source, start, len, stored, options: *options, held: None })
+        Ok(match loaded.buffer(number, *options)? {
+            Place::Plain { start, len } => {
+                let stored = loaded.stored(*source, number, *options)?;
+                Self::Plain(Plain { source, start, len, stored, options: *options, held: None })
+            }
+            Place::Packed(place) => {
+                Self::Packed(Unpack::new(*source, loaded, number, place, *options)?)
+            }
+        })
     }
 
     /// The bytes of a part of the buffer, run by run. They are borrowed if they are one run in memory.
     pub fn runs(&mut self, part: &Part) -> Result<Cow<'a, [u8]>> {
-        let mut runs = part.runs();
-        if let (Some((at, len)), None) = (runs.next(), runs.next())
-            && self.source.contents().is_some()
-        {
-            self.verify(at as u64..(at + len) as u64)?;
-            return source::bytes(self.source, self.start + at as u64, len as u64);
+        match self {
+            Self::Plain(plain) => {
+                if let Some(bytes) = plain.borrowed(part)? {
+                    return Ok(Cow::Borrowed(bytes));
+                }
+            }
+            Self::Packed(unpack) => unpack.check_part(part.len() as u64)?,
         }
         let mut bytes = Vec::new();
         crate::io::source::reserve(&mut bytes, part.len())?;
@@ -66,7 +68,41 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
     }
 
     /// Fills `out` with the bytes of the buffer from `at` on.
-    pub fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
+    pub fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Plain(plain) => plain.read(at, out),
+            Self::Packed(unpack) => unpack.read(at, out),
+        }
+    }
+}
+
+/// A buffer that is stored as it is.
+pub struct Plain<'a, S: ?Sized> {
+    source: &'a S,
+    /// Offset and length of the buffer.
+    start: u64,
+    len: u64,
+    /// `None` if nothing is verified.
+    stored: Option<Stored<'a>>,
+    options: DecodeOptions,
+    /// The number and the bytes of the last chunk that was read for a part of it.
+    held: Option<(u64, Cow<'a, [u8]>)>,
+}
+
+impl<'a, S: ReadAt + ?Sized> Plain<'a, S> {
+    /// The bytes of a part of the buffer, if they are one run in memory.
+    fn borrowed(&mut self, part: &Part) -> Result<Option<&'a [u8]>> {
+        let mut runs = part.runs();
+        let (Some((at, len)), None) = (runs.next(), runs.next()) else { return Ok(None) };
+        if self.source.contents().is_none() {
+            return Ok(None);
+        }
+        self.verify(at as u64..(at + len) as u64)?;
+        source::borrowed(self.source, self.start + at as u64, len).map(Some)
+    }
+
+    /// Fills `out` with the bytes of the buffer from `at` on.
+    fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
         let Some(stored) = self.stored else {
             return chunked::read(self.source, self.start + at, None, out, self.options);
         };

@@ -11,11 +11,11 @@ use super::segment::Segment;
 use super::write::OArchive;
 use crate::error::Result;
 use crate::io::at::ReadAt;
-use crate::io::chunks::{ChunkHasher, Hashes};
+use crate::io::chunks::Hashes;
 use crate::io::source::SliceRead;
 use crate::options::{DecodeOptions, Limits};
 use crate::segment::format::Items;
-use crate::segment::header::Content;
+use crate::segment::packed::PackedBuffers;
 use crate::segment::path;
 use crate::segment::walk::Output;
 use crate::tensor::TensorInfo;
@@ -104,26 +104,20 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let lengths = lengths.filter(|&(number, _)| self.number(number as u64).is_some());
         let lengths: Vec<u64> = lengths.map(|(_, len)| len).collect();
         let (metadata, _) = self.metadata()?;
-        let content = Content {
-            name: self.segment.name(),
-            alignment: header.alignment,
-            checked: header.checked,
-            chunk_len: header.chunk_len,
-            lengths: &lengths,
-            metadata: &metadata,
-        };
+        let packed = (0..).zip(&self.kept).filter_map(|(number, &old)| {
+            let how = header.layout.packed.get(&usize::try_from(old).ok()?)?;
+            Some((number, how.clone()))
+        });
+        let packed: PackedBuffers = packed.collect();
+        let content = header.content(self.segment.name(), &lengths, &packed, &metadata);
         out.whole_segment(&content, |out: &mut dyn Output| {
             let mut hashes = Hashes::default();
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
-                let mut chunks = ChunkHasher::new(header.chunk_len, len);
                 let old = usize::try_from(old).unwrap_or(usize::MAX);
-                self.segment.read_buffer(old, |block| {
-                    if header.checked {
-                        chunks.update(block, |_, hash| hashes.push(hash));
-                    }
-                    out.put(block)
-                })?;
+                let mut hashed = |hash| hashes.push(hash);
+                let hashed = header.checked.then_some(&mut hashed as &mut dyn FnMut(u64));
+                self.segment.stored_chunks(old, |block| out.put(block), hashed)?;
                 out.end()?;
                 hashes.end_buffer();
             }

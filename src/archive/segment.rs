@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use serde::de::{Deserialize, DeserializeOwned};
@@ -15,6 +15,7 @@ use super::ranges::Ranges;
 use super::slice::Part;
 use super::source;
 use super::table::Table;
+use super::unpack::{CompressedBuffer, Unpack};
 use super::verify;
 use crate::error::{Error, Result};
 use crate::inspect::Items;
@@ -30,6 +31,7 @@ use crate::segment::buffers::{Lending, Seen};
 use crate::segment::columns::{Target, Whole};
 use crate::segment::decode;
 use crate::segment::find;
+use crate::segment::format::Place;
 use crate::segment::header::Header;
 use crate::segment::locate::{Found, in_columns};
 use crate::segment::path;
@@ -99,9 +101,16 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().alignment
     }
 
-    /// Offset in the archive and length of each buffer.
+    /// Offset in the archive and length of each buffer. Of a [compressed](Self::compressed) buffer, this is the length
+    /// after it was decompressed. Fewer bytes are stored.
     pub fn buffers(&self) -> &[(u64, u64)] {
         &self.header().layout.buffers
+    }
+
+    /// How a buffer is compressed, counted from zero. `None` if it is stored as it is, or there is no such buffer.
+    pub fn compressed(&self, number: usize) -> Option<CompressedBuffer<'_>> {
+        let Place::Packed(place) = self.header().layout.place(number)? else { return None };
+        Some(CompressedBuffer(place))
     }
 
     pub(super) fn header(&self) -> &Header {
@@ -305,8 +314,9 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     pub fn prefetch(&self, path: &str) -> Result<()> {
         let contents = self.contents()?;
         for number in self.numbers_at(path)? {
-            let (start, len) = self.loaded.buffer(number, self.options)?;
-            mem::read_ahead(source::slice(contents, start, source::in_memory(len, start)?)?);
+            let place = self.loaded.buffer(number, self.options)?;
+            let (start, len) = (place.start(), source::in_memory(place.stored_len(), place.start())?);
+            mem::read_ahead(source::slice(contents, start, len)?);
         }
         Ok(())
     }
@@ -367,7 +377,23 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let hashes = self.loaded.hashes(self.source)?;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         let mut buffers = Vec::with_capacity(header.count());
-        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
+        let mut unpacked = 0u64;
+        for (number, place) in header.layout.places().enumerate() {
+            let (start, len) = match place {
+                Place::Plain { start, len } => (start, len),
+                Place::Packed(place) => {
+                    let number = number as u64;
+                    let (source, options) = (self.source, self.options);
+                    let mut unpack = Unpack::new(source, &self.loaded, number, place, options)?;
+                    unpacked = unpacked.saturating_add(place.len);
+                    unpack.check_part(unpacked)?;
+                    let len = source::in_memory(place.len, place.start)?;
+                    let mut buffer = Buffer::zeroed(len, alignment)?;
+                    unpack.read(0, &mut buffer)?;
+                    buffers.push(buffer);
+                    continue;
+                }
+            };
             let mut buffer = Buffer::zeroed(source::in_memory(len, start)?, alignment)?;
             let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
             let mut at = start;
@@ -380,7 +406,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
             }
             buffers.push(buffer);
         }
-        Parts::of_segment(header, self.metadata()?, hashes, buffers, self.options)
+        let hashes = header.unpacked_hashes(hashes, |number| buffers.get(number).map(Deref::deref));
+        Parts::of_segment(header, self.metadata()?, &hashes, buffers, self.options)
     }
 
     /// Like [`to_parts`](Self::to_parts), but the buffers borrow from the archive's memory and are not copied. The
@@ -393,7 +420,10 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let contents = self.contents()?;
         let hashes = self.loaded.hashes(self.source)?;
         let mut buffers = Vec::with_capacity(header.count());
-        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
+        for (number, place) in header.layout.places().enumerate() {
+            let plain = place.plain();
+            let (start, len) =
+                plain.map_err(|error| self.loaded.in_tensor(self.source, number as u64, error))?;
             let buffer = source::slice(contents, start, source::in_memory(len, start)?)?;
             if let Some(mut checker) =
                 self.loaded.checker(self.source, number as u64, self.options)?
@@ -530,7 +560,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     fn share_buffer(&self, number: u64) -> Option<SharedBytes> {
-        let (start, len) = self.loaded.buffer(number, self.options).ok()?;
+        let (start, len) = self.loaded.buffer(number, self.options).ok()?.plain().ok()?;
         self.source.share(source::range(start, usize::try_from(len).ok()?)?)
     }
 
@@ -560,7 +590,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let metadata = source::borrowed(source, header.metadata_offset(), header.metadata.len())?;
         let metadata = metadata.get(range).unwrap_or_default();
         let content = |number| {
-            let (start, len) = self.loaded.buffer(number, self.options)?;
+            let (start, len) = self.loaded.buffer(number, self.options)?.plain()?;
             source::slice(contents, start, source::in_memory(len, start)?)
         };
         // A view of an owned type is a copy.

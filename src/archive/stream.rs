@@ -1,22 +1,28 @@
 //! Reads archives from streams, one value after the other.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::vec;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
-use super::body::{Body, Computed, cut, discard, last_uses, received, skip_to_body, take};
+use super::body::{
+    Body, Computed, cut, discard, last_uses, received, skip_to_body, stored_chunk, take,
+};
 use super::directory::{Directory, Entry};
+use super::unpack::{Chunks, Unpacking};
 use crate::error::{Category, Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes};
 use crate::io::source::{IoRead, Source as _};
 use crate::meta::TensorMeta;
 use crate::options::DecodeOptions;
 use crate::parts::{Buffer, Parts};
+use crate::segment::buffers::check_unpacked;
 use crate::segment::decode;
-use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, RecordKind, TAIL};
+use crate::segment::format::{self, MAGIC, MAX_RECORD_HEAD, Place, RecordKind, TAIL};
 use crate::segment::header::Header;
 use crate::segment::path;
 
@@ -385,7 +391,7 @@ impl<R: io::Read> IArchive<R> {
         let Some(next) = self.advance()? else { return Err(self.at_end("another segment")) };
         let Next { record, header } = &*next;
         let budget = self.options.limits.alloc_budget(false);
-        let body = header.layout.buffers.iter().map(|&(_, len)| len).sum::<u64>();
+        let body = header.layout.places().fold(0u64, |sum, place| sum.saturating_add(place.len()));
         if body > budget {
             self.pass(&next)?;
             let what = format!("the buffers have {body} bytes, the limit is {budget}");
@@ -397,15 +403,41 @@ impl<R: io::Read> IArchive<R> {
         Parts::of_segment(header, metadata, &hashes, buffers, self.options)
     }
 
-    /// Reads the buffers and the trailer of a segment. Returns the buffers and their stored checksums.
+    /// Reads the buffers and the trailer of a segment. Returns the buffers and their checksums.
     fn read_parts(&mut self, header: &Header) -> Result<(Vec<Buffer>, Hashes)> {
         let checksums = self.options.checksums && header.checked;
         let alignment = usize::try_from(header.alignment).unwrap_or(1);
         skip_to_body(&mut self.read, header)?;
-        let (mut buffers, mut computed) = (Vec::new(), Vec::new());
-        for (number, &(start, len)) in header.layout.buffers.iter().enumerate() {
-            let gap = start.saturating_sub(self.read.offset());
+        let (mut buffers, mut computed): (Vec<Buffer>, _) = (Vec::new(), Vec::new());
+        let mut unpacked = 0u64;
+        for (number, place) in header.layout.places().enumerate() {
+            let gap = place.start().saturating_sub(self.read.offset());
             discard(&mut self.read, gap)?;
+            let (start, len) = match place {
+                Place::Plain { start, len } => (start, len),
+                Place::Packed(place) => {
+                    unpacked = unpacked.saturating_add(place.len);
+                    let input = place.start + place.how.stored_len() - header.offset;
+                    check_unpacked(unpacked, self.options.limits, input)?;
+                    let number = number as u64;
+                    let chunks = Chunks::new(header, number, place, self.options, input)?;
+                    let mut unpacking = Unpacking::new(chunks);
+                    let len = super::source::in_memory(place.len, place.start)?;
+                    let mut buffer = Buffer::empty(alignment);
+                    let proven = received(&self.read);
+                    buffer.fill_up(len, proven, |step| {
+                        unpacking.read(step, |chunk, stored| {
+                            let computed = checksums.then_some(&mut computed);
+                            let bytes =
+                                stored_chunk(&mut self.read, number, chunk, stored, computed);
+                            bytes.map(Cow::Owned)
+                        })?;
+                        Ok(step.len())
+                    })?;
+                    buffers.push(buffer);
+                    continue;
+                }
+            };
             let mut hasher = ChunkHasher::new(header.chunk_len, len);
             let len = super::source::in_memory(len, start)?;
             let mut buffer = Buffer::empty(alignment);
@@ -420,6 +452,8 @@ impl<R: io::Read> IArchive<R> {
             buffers.push(buffer);
         }
         let hashes = self.end_segment(header, &computed)?;
+        let content = |number: usize| buffers.get(number).map(Deref::deref);
+        let hashes = header.unpacked_hashes(&hashes, content).into_owned();
         Ok((buffers, hashes))
     }
 

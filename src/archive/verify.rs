@@ -70,14 +70,15 @@ pub fn body<S: ReadAt + ?Sized>(
     // Without checksums, the list of them is empty, but it must be intact too.
     segment.hashes(source)?;
     let mut position = layout.body_start;
-    for (number, &(start, len)) in (0..).zip(&layout.buffers) {
+    for (number, place) in (0..).zip(layout.places()) {
+        let start = place.start();
         let gap = source::bytes(source, position, start - position)?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let what = format!("the padding before buffer {number} is not zero");
             return Err(Error::damaged(what).at(position + at as u64));
         }
         buffer(source, segment, number, DecodeOptions::default(), progress)?;
-        position = start + len;
+        position = start + place.stored_len();
     }
     Ok(())
 }

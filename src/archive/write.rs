@@ -15,6 +15,7 @@ use crate::io::chunks::Hashes;
 use crate::io::lock::Locked;
 use crate::io::sink::{Sink, Stage};
 use crate::parts::Parts;
+use crate::segment::buffers::no_such;
 use crate::segment::format::{self, Layout};
 use crate::segment::header::Content;
 use crate::segment::options::SaveOptions;
@@ -182,7 +183,8 @@ impl<W: Write> OArchive<W> {
     ) -> Result<&mut Self> {
         self.check()?;
         let options = self.options.clone();
-        let plan = Plan::new(value, &options)?;
+        let mut plan = Plan::new(value, &options)?;
+        plan.compress(value, &options)?;
         let content = plan.content(name, &options);
         self.whole_segment(&content, |out| plan.emit(value, &options, options.checksums, out))
     }
@@ -220,17 +222,13 @@ impl<W: Write> OArchive<W> {
         for piece in &record {
             self.sink.put_block(piece)?;
         }
-        let Content { name, alignment, checked, chunk_len, lengths, .. } = *content;
-        if !lengths.is_empty() {
-            let lengths = lengths.iter().copied();
-            let check = checked.then_some(chunk_len);
-            let layout = Layout::new(self.position(), alignment, lengths, check)
-                .ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
+        if !content.lengths.is_empty() {
+            let layout = content.layout(self.position())?;
             self.sink.put_slice(&layout.before_body()?)?;
-            let hashes = emit(&mut Padded { sink: &mut self.sink, alignment })?;
+            let hashes = emit(&mut Padded { sink: &mut self.sink, layout: &layout })?;
             self.sink.put_block(&format::trailer(hashes.all(), hash)?)?;
         }
-        let entry = Entry { offset, name: name.map(Into::into) };
+        let entry = Entry { offset, name: content.name.map(Into::into) };
         let position = self.position();
         let sink = &mut self.sink;
         self.directory.add(entry, position, |block| sink.put_block(block))?;
@@ -322,20 +320,19 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(Error::limit(format!("expected a name of at most {max} bytes, found {found} bytes")))
 }
 
-/// Writes a body: pads with zeros before each buffer, so that it starts aligned.
+/// Writes a body: pads with zeros before each buffer up to its place.
 struct Padded<'a, W: Write> {
     sink: &'a mut Sink<Stage<W>>,
-    alignment: u64,
+    layout: &'a Layout,
 }
 
 impl<W: Write> Output for Padded<'_, W> {
-    fn begin(&mut self, _: u64, _: u64) -> Result<()> {
+    fn begin(&mut self, number: u64, _: u64) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
-        // The body itself starts aligned, so that aligning the absolute position is enough.
-        let position = self.sink.position();
-        let start = format::align_up(position, self.alignment)
-            .ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))?;
-        let mut gap = usize::try_from(start - position).unwrap_or(0);
+        let place = usize::try_from(number).ok().and_then(|number| self.layout.place(number));
+        let start = place.ok_or_else(|| no_such(number))?.start();
+        // A gap is shorter than the alignment.
+        let mut gap = usize::try_from(start.saturating_sub(self.sink.position())).unwrap_or(0);
         while gap > 0 {
             let zeros = ZEROS.get(..gap).unwrap_or(&ZEROS);
             self.sink.put_slice(zeros)?;

@@ -1,11 +1,17 @@
 //! Work that several threads share.
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::{Error, Result};
+
+/// How many threads work that keeps a core busy is given to: one for each core, but at most eight.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8)
+}
 
 /// Calls `work` with each item, on several threads. After an error, no more items are taken. If several fail, returns the
 /// error of the first.

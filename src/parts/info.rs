@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::io::chunks::{ChunkHasher, Hashes, of_chunks};
 use crate::options::{DecodeOptions, Limits};
-use crate::segment::format::{self, RecordKind};
+use crate::segment::format::{self, Place, RecordKind};
 use crate::segment::header::{Content, Header};
 use crate::segment::path;
 use crate::tensor::TensorInfo;
@@ -72,7 +72,13 @@ impl Parsed {
         if opened.kind != RecordKind::Segment {
             return Err(Error::data("expected the metadata of parts, found another record").at(0));
         }
-        Header::parse(opened, record.len() as u64, 0)
+        let header = Header::parse(opened, record.len() as u64, 0)?;
+        if let Some((number, how)) = header.layout.packed.first_key_value() {
+            let codec = how.coding.shown();
+            let what = format!("buffer {number} is compressed with {codec}, which parts cannot be");
+            return Err(Error::data(what).at(0));
+        }
+        Ok(header)
     }
 
     fn metadata_len(&self) -> u64 {
@@ -142,7 +148,7 @@ impl Parsed {
     }
 
     pub fn len_of(&self, number: usize) -> u64 {
-        self.header.buffer(number as u64).map_or(0, |(_, len)| len)
+        self.header.buffer(number as u64).map_or(0, Place::len)
     }
 
     /// Finds out why `bytes` are not the expected content of a buffer.

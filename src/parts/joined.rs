@@ -19,6 +19,7 @@ use crate::segment::buffers::{Lending, Seen, no_such};
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 use crate::segment::header::{Content, Header};
 use crate::segment::locate::{Found, in_columns, locate};
+use crate::segment::packed::PackedBuffers;
 use crate::segment::path;
 use crate::segment::walk::Output;
 use crate::tensor::TensorInfo;
@@ -153,9 +154,8 @@ impl<B: AsRef<[u8]>> Parts<B> {
     /// The header of a segment with the content of these parts.
     pub(crate) fn content<'a>(&'a self, name: Option<&'a str>, lengths: &'a [u64]) -> Content<'a> {
         let PartsInfo { metadata, parsed, .. } = &self.info;
-        let Header { alignment, checked, chunk_len, .. } = parsed.header;
-        let metadata = parsed.item(metadata);
-        Content { name, alignment, checked, chunk_len, lengths, metadata }
+        // Parts have no compressed buffers.
+        parsed.header.content(name, lengths, &parsed.header.layout.packed, parsed.item(metadata))
     }
 
     /// Writes the buffers to `out` and returns their checksums. Buffers are verified on the way: shared memory may
@@ -192,10 +192,9 @@ impl<B: AsRef<[u8]>> Parts<B> {
         buffers: Vec<B>,
         options: DecodeOptions,
     ) -> Result<Self> {
-        let lengths: Vec<u64> = header.layout.buffers.iter().map(|&(_, len)| len).collect();
-        let name = header.name.as_deref();
-        let Header { alignment, checked, chunk_len, .. } = *header;
-        let content = Content { name, alignment, checked, chunk_len, lengths: &lengths, metadata };
+        let lengths = header.lengths();
+        let packed = PackedBuffers::new();
+        let content = header.content(header.name.as_deref(), &lengths, &packed, metadata);
         let info = PartsInfo::with_options(assemble(&content, hashes)?, options);
         // An error should have offsets and a category that fit the archive.
         let info = info.map_err(|error| {

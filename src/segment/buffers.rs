@@ -1,5 +1,8 @@
 //! The buffers of a segment that is in memory.
 
+use std::ops::Range;
+
+use super::format::Place;
 use super::header::Header;
 use crate::error::{Error, Result};
 use crate::io::buffers::{Buffers, Contents, Lend};
@@ -13,19 +16,18 @@ use crate::options::Limits;
 #[derive(Clone, Copy)]
 pub struct Stored<'a> {
     number: u64,
-    /// Offset and length of the buffer.
-    buffer: (u64, u64),
+    place: Place<'a>,
     chunk_len: ChunkLen,
     hashes: &'a [u64],
 }
 
 impl<'a> Stored<'a> {
     /// For a buffer of this header, all of whose hashes are given.
-    pub fn new(header: &Header, number: u64, hashes: &'a Hashes) -> Result<Self> {
-        let buffer = header.buffer(number).ok_or_else(|| no_such(number))?;
+    pub fn new(header: &'a Header, number: u64, hashes: &'a Hashes) -> Result<Self> {
+        let place = header.buffer(number).ok_or_else(|| no_such(number))?;
         let hashes = usize::try_from(number).ok().and_then(|number| hashes.of(number));
         let hashes = hashes.unwrap_or_default();
-        Ok(Self { number, buffer, chunk_len: header.chunk_len, hashes })
+        Ok(Self { number, place, chunk_len: header.chunk_len, hashes })
     }
 
     /// The length of the chunks. The last one of the buffer may be shorter.
@@ -33,7 +35,7 @@ impl<'a> Stored<'a> {
         self.chunk_len.get()
     }
 
-    /// Compares the hash of a chunk with the stored one.
+    /// Compares the hash of a chunk, as it is stored, with the stored one.
     pub fn check(&self, index: u64, computed: u64) -> Result<()> {
         let stored = usize::try_from(index).ok().and_then(|at| self.hashes.get(at).copied());
         if stored == Some(computed) {
@@ -44,22 +46,43 @@ impl<'a> Stored<'a> {
 
     #[cold]
     fn wrong(&self, index: u64, computed: u64, stored: u64) -> Error {
-        let Self { number, buffer: (start, len), chunk_len, .. } = *self;
-        let from = index.saturating_mul(chunk_len.get());
-        let to = len.min(from.saturating_add(chunk_len.get()));
-        let what = match chunk_len.count(len) {
-            0 | 1 => format!("buffer {number}"),
-            _ => format!("chunk {index} of buffer {number}, which is its bytes {from}..{to},"),
+        let Self { number, place, .. } = *self;
+        let Range { start: from, end: to } = chunk_of(place, self.chunk_len, index);
+        let what = match (self.chunk_len.count(place.len()), place.packed()) {
+            (0 | 1, None) => format!("buffer {number}"),
+            (_, None) => {
+                format!("chunk {index} of buffer {number}, which is its bytes {from}..{to},")
+            }
+            (_, Some(packed)) => format!(
+                "chunk {index} of buffer {number}, which is its bytes {from}..{to}, compressed with {},",
+                packed.coding.shown()
+            ),
         };
+        let from = place.packed().map_or(from, |packed| packed.stored(index).start);
         Error::damaged(format!(
             "checksum of {what} is {computed:0width$x}, the archive says {stored:0width$x}",
             width = 2 * LEN
         ))
-        .at(start.saturating_add(from))
+        .at(place.start().saturating_add(from))
     }
 }
 
-/// Compares the bytes of a buffer, which arrive in pieces, with the hashes of its chunks.
+/// Which bytes of the archive a chunk of a buffer has, as it is stored.
+pub fn stored_chunk(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
+    let Range { start, end } = match place.packed() {
+        Some(packed) => packed.stored(index),
+        None => chunk_of(place, chunk_len, index),
+    };
+    place.start() + start..place.start() + end
+}
+
+/// Which bytes of a buffer a chunk has, after it was decompressed.
+pub fn chunk_of(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
+    let from = index.saturating_mul(chunk_len.get()).min(place.len());
+    from..place.len().min(from.saturating_add(chunk_len.get()))
+}
+
+/// Compares the bytes of a buffer that is not compressed, which arrive in pieces, with the hashes of its chunks.
 pub struct Checker<'a> {
     stored: Stored<'a>,
     hasher: ChunkHasher,
@@ -67,7 +90,7 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     pub fn new(stored: Stored<'a>) -> Self {
-        Self { stored, hasher: ChunkHasher::new(stored.chunk_len, stored.buffer.1) }
+        Self { stored, hasher: ChunkHasher::new(stored.chunk_len, stored.place.len()) }
     }
 
     /// Takes the next bytes of the buffer.
@@ -100,6 +123,18 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// Checks that compressed buffers do not become longer than the limits allow. The input has `input` bytes.
+pub fn check_unpacked(len: u64, limits: Limits, input: u64) -> Result<()> {
+    let limit = limits.unpacked(input);
+    if len <= limit {
+        return Ok(());
+    }
+    Err(Error::limit(format!(
+        "compressed tensors have {len} bytes after they were decompressed, and may have {limit}; \
+         Limits::with_max_alloc sets another limit"
+    )))
+}
+
 #[cold]
 pub fn no_such(number: u64) -> Error {
     Error::data(format!("there is no buffer {number}"))
@@ -111,6 +146,8 @@ pub struct Seen {
     before: Vec<bool>,
     /// How many bytes buffers had that were read again.
     repeated: u64,
+    /// How many bytes the compressed buffers had that were read.
+    unpacked: u64,
     /// `None` if nothing is copied.
     limits: Option<Limits>,
 }
@@ -118,18 +155,19 @@ pub struct Seen {
 impl Seen {
     /// For a value that may copy what it reads.
     pub fn new(limits: Limits) -> Self {
-        Self { before: Vec::new(), repeated: 0, limits: Some(limits) }
+        Self { before: Vec::new(), repeated: 0, unpacked: 0, limits: Some(limits) }
     }
 
     /// For shared tensors, which take no memory for what they read again.
     pub fn uncopied() -> Self {
-        Self { before: Vec::new(), repeated: 0, limits: None }
+        Self { before: Vec::new(), repeated: 0, unpacked: 0, limits: None }
     }
 
     /// What it costs to read `len` bytes of a buffer. The input has `input` bytes so far.
     ///
     /// # Errors
-    /// If the buffers that are read again have more bytes than [`Limits::repeated`] allows.
+    /// - The buffers that are read again have more bytes than [`Limits::repeated`] allows.
+    /// - The compressed buffers have more bytes than [`Limits::unpacked`] allows.
     pub fn cost(&mut self, header: &Header, number: u64, len: u64, input: u64) -> Result<u64> {
         if self.before.is_empty() {
             self.before.resize(header.count(), false);
@@ -137,6 +175,11 @@ impl Seen {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let seen = self.before.get_mut(index).map(|seen| std::mem::replace(seen, true));
         if seen == Some(false) {
+            if header.layout.packed.contains_key(&index) {
+                self.unpacked = self.unpacked.saturating_add(len);
+                let limits = self.limits.unwrap_or_default();
+                check_unpacked(self.unpacked, limits, input)?;
+            }
             return Ok(0);
         }
         self.repeated = self.repeated.saturating_add(len);

@@ -11,6 +11,8 @@ use crate::options::Limits;
 use crate::wire::head::{self, Head, Parsed};
 use crate::wire::reader::Reader;
 
+use super::packed::{Packed, PackedBuffers};
+
 pub use crate::magic::MAGIC;
 
 /// The format version that is written, and the only one that can be read.
@@ -247,11 +249,79 @@ pub fn padding(gap: u64) -> Result<Vec<u8>> {
     Ok(items.into_bytes())
 }
 
+/// Where a buffer is, and how it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// Its bytes are in the archive as they are.
+    Plain { start: u64, len: u64 },
+    /// Its chunks are compressed, and lie one behind the other.
+    Packed(PackedPlace<'a>),
+}
+
+/// Where a compressed buffer is.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedPlace<'a> {
+    /// The offset of the first stored chunk.
+    pub start: u64,
+    /// The length of the buffer after it was decompressed.
+    pub len: u64,
+    pub how: &'a Packed,
+}
+
+impl<'a> Place<'a> {
+    /// The offset of the first stored byte.
+    pub fn start(self) -> u64 {
+        match self {
+            Self::Plain { start, .. } | Self::Packed(PackedPlace { start, .. }) => start,
+        }
+    }
+
+    /// The length of the buffer, after it was decompressed.
+    pub fn len(self) -> u64 {
+        match self {
+            Self::Plain { len, .. } | Self::Packed(PackedPlace { len, .. }) => len,
+        }
+    }
+
+    /// The number of stored bytes.
+    pub fn stored_len(self) -> u64 {
+        match self {
+            Self::Plain { len, .. } => len,
+            Self::Packed(PackedPlace { how, .. }) => how.stored_len(),
+        }
+    }
+
+    /// How the buffer is compressed. `None` if it is not.
+    pub fn packed(self) -> Option<&'a Packed> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Packed(PackedPlace { how, .. }) => Some(how),
+        }
+    }
+
+    /// Offset and length of the buffer's bytes.
+    ///
+    /// # Errors
+    /// If the buffer is compressed.
+    pub fn plain(self) -> Result<(u64, u64)> {
+        match self {
+            Self::Plain { start, len } => Ok((start, len)),
+            Self::Packed(PackedPlace { start, how, .. }) => {
+                let what = format!("compressed with {}: load it instead", how.coding.shown());
+                Err(Error::data(what).at(start))
+            }
+        }
+    }
+}
+
 /// The positions of a segment's pieces, as offsets in the archive.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Offset and length of each buffer.
+    /// Offset and length of each buffer. Only those that are not in [`packed`](Self::packed) have as many bytes there:
+    /// use [`place`](Self::place) to read a buffer.
     pub buffers: Vec<(u64, u64)>,
+    /// How buffers are stored that are compressed.
+    pub packed: PackedBuffers,
     /// The end of the header and its hash.
     pub header_end: u64,
     pub body_start: u64,
@@ -269,19 +339,31 @@ impl Layout {
         header_end: u64,
         alignment: u64,
         lengths: impl ExactSizeIterator<Item = u64>,
+        packed: PackedBuffers,
         check: Option<ChunkLen>,
     ) -> Option<Self> {
         let mut buffers = Vec::with_capacity(lengths.len());
-        let (mut end, mut chunks) = (0, 0u64);
-        for len in lengths {
-            let start = align_up(end, alignment)?;
-            end = start.checked_add(len)?;
+        let (mut end, mut chunks) = (0u64, 0u64);
+        for (number, len) in lengths.enumerate() {
+            let start = match packed.get(&number) {
+                Some(packed) => {
+                    let start = end;
+                    end = start.checked_add(packed.stored_len())?;
+                    start
+                }
+                None => {
+                    let start = align_up(end, alignment)?;
+                    end = start.checked_add(len)?;
+                    start
+                }
+            };
             chunks += check.map_or(0, |chunk| chunk.count(len));
             buffers.push((start, len));
         }
         if buffers.is_empty() {
             return Some(Self {
                 buffers,
+                packed,
                 header_end,
                 body_start: header_end,
                 body_end: header_end,
@@ -300,7 +382,21 @@ impl Layout {
         let hashes_len = HASHES_TAG.len() as u64 + head_len(hashes) + hashes;
         let end = body_end.checked_add(hashes_len)?.checked_add(HASH_ITEM as u64)?;
         i64::try_from(end).ok()?;
-        Some(Self { buffers, header_end, body_start, body_end, chunks, end })
+        Some(Self { buffers, packed, header_end, body_start, body_end, chunks, end })
+    }
+
+    /// Where a buffer is. `None` if there is no buffer with this number.
+    pub fn place(&self, number: usize) -> Option<Place<'_>> {
+        let &(start, len) = self.buffers.get(number)?;
+        Some(match self.packed.get(&number) {
+            Some(how) => Place::Packed(PackedPlace { start, len, how }),
+            None => Place::Plain { start, len },
+        })
+    }
+
+    /// Where the buffers are, in their order.
+    pub fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        (0..self.buffers.len()).filter_map(|number| self.place(number))
     }
 
     /// Length of the trailer after the body: the hashes of the chunks and the hash over them. 0 without buffers.
@@ -419,9 +515,14 @@ mod tests {
             for header_end in (12..300).chain(65_500..65_600).step_by(step) {
                 for len in [1, 23, 24, 255, 256, 65_535, 65_536, 1 << 32] {
                     let lengths = [len, 3];
-                    let layout =
-                        Layout::new(header_end, alignment, lengths.into_iter(), Some(chunk))
-                            .unwrap();
+                    let layout = Layout::new(
+                        header_end,
+                        alignment,
+                        lengths.into_iter(),
+                        PackedBuffers::new(),
+                        Some(chunk),
+                    )
+                    .unwrap();
                     assert!(layout.buffers.iter().all(|(start, _)| start % alignment == 0));
                     let before = layout.before_body().unwrap().len() as u64;
                     assert_eq!(header_end + before, layout.body_start);
@@ -438,7 +539,9 @@ mod tests {
     fn lengths_that_overflow_have_no_layout() {
         for lengths in [[u64::MAX, 1], [1, u64::MAX], [u64::MAX / 2, u64::MAX / 2]] {
             let check = Some(ChunkLen::default());
-            assert!(Layout::new(12, 256, lengths.into_iter(), check).is_none());
+            assert!(
+                Layout::new(12, 256, lengths.into_iter(), PackedBuffers::new(), check).is_none()
+            );
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::format::{self, Items, Layout, Record, RecordKind};
+use super::format::{self, Items, Layout, Place, Record, RecordKind};
+use super::packed::{self, PackedBuffers};
 use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::{ChunkLen, Hashes};
@@ -36,6 +37,8 @@ pub struct Content<'a> {
     pub chunk_len: ChunkLen,
     /// The length of each buffer in bytes.
     pub lengths: &'a [u64],
+    /// How buffers are stored that are compressed.
+    pub packed: &'a PackedBuffers,
     pub metadata: &'a [u8],
 }
 
@@ -49,17 +52,33 @@ impl<'a> Content<'a> {
         Ok(([start.into(), before.into(), self.metadata.into(), hash_item.into()], hash))
     }
 
+    /// The places of everything in a segment whose header ends at `header_end`.
+    ///
+    /// # Errors
+    /// If the archive would be too long.
+    pub fn layout(&self, header_end: u64) -> Result<Layout> {
+        let check = self.checked.then_some(self.chunk_len);
+        let lengths = self.lengths.iter().copied();
+        let layout = Layout::new(header_end, self.alignment, lengths, self.packed.clone(), check);
+        layout.ok_or_else(|| Error::limit("the archive would be longer than 2^63 bytes"))
+    }
+
     /// The content of the record up to the metadata.
     pub fn before_metadata(&self) -> Result<Vec<u8>> {
-        let Self { name, alignment, checked, chunk_len, lengths, .. } = *self;
+        let Self { name, alignment, checked, chunk_len, lengths, packed, .. } = *self;
         let mut items = Items::new();
         items.head(head::TAG, RecordKind::Segment.tag())?;
         items.head(head::ARRAY, 7)?.head(head::UNSIGNED, format::VERSION)?.name(name)?;
         items.head(head::UNSIGNED, alignment)?.name(checked.then_some(format::CHECK))?;
         items.head(head::UNSIGNED, chunk_len.get())?;
         items.head(head::ARRAY, lengths.len() as u64)?;
-        for &len in lengths {
-            items.head(head::UNSIGNED, len)?;
+        for (number, &len) in lengths.iter().enumerate() {
+            match packed.get(&number) {
+                Some(packed) => packed.write(len, &mut items)?,
+                None => {
+                    items.head(head::UNSIGNED, len)?;
+                }
+            }
         }
         Ok(items.into_bytes())
     }
@@ -114,18 +133,30 @@ impl Header {
             return Err(Error::data("expected an array of buffer lengths").at(at));
         };
         let mut lengths = Vec::with_capacity(count);
+        let mut packed = PackedBuffers::new();
         let rest = wire.rest();
         let mut end = 0;
-        for _ in 0..count {
-            match rest.get(end..).and_then(head::definite) {
+        for number in 0..count {
+            let there = rest.get(end..).unwrap_or_default();
+            let at = wire.offset() + end as u64;
+            match head::definite(there) {
                 Some((head::UNSIGNED, len, head_len)) => {
                     lengths.push(len);
                     end += head_len;
                 }
+                Some((head::ARRAY, ..)) => {
+                    let found = packed::parse(there, chunk_len).map_err(|refused| {
+                        Error::data(refused.what).at(at.saturating_add(refused.at as u64))
+                    });
+                    let (len, how, description_len) = found?;
+                    lengths.push(len);
+                    packed.insert(number, how);
+                    end += description_len;
+                }
                 _ => {
-                    let at = wire.offset() + end as u64;
                     return Err(Error::data(
-                        "expected the length of a buffer as an unsigned integer",
+                        "expected the length of a buffer as an unsigned integer, or an array that describes a \
+                         compressed buffer",
                     )
                     .at(at));
                 }
@@ -134,8 +165,8 @@ impl Header {
         wire.pass(end);
         let header_end = offset.saturating_add(record_len);
         let check = checked.then_some(chunk_len);
-        let layout =
-            Layout::new(header_end, alignment, lengths.into_iter(), check).ok_or_else(|| {
+        let layout = Layout::new(header_end, alignment, lengths.into_iter(), packed, check)
+            .ok_or_else(|| {
                 Error::data("the lengths of the buffers add up to more than 2^63 bytes").at(at)
             })?;
         let content = usize::try_from(record.content).unwrap_or(usize::MAX);
@@ -163,9 +194,26 @@ impl Header {
         self.layout.end.saturating_sub(self.offset)
     }
 
-    /// Offset and length of a buffer.
-    pub fn buffer(&self, number: u64) -> Option<(u64, u64)> {
-        self.layout.buffers.get(usize::try_from(number).ok()?).copied()
+    /// Where a buffer is.
+    pub fn buffer(&self, number: u64) -> Option<Place<'_>> {
+        self.layout.place(usize::try_from(number).ok()?)
+    }
+
+    /// The length of each buffer.
+    pub fn lengths(&self) -> Vec<u64> {
+        self.layout.buffers.iter().map(|&(_, len)| len).collect()
+    }
+
+    /// What a header says that differs from this one in name, buffers and metadata.
+    pub fn content<'a>(
+        &'a self,
+        name: Option<&'a str>,
+        lengths: &'a [u64],
+        packed: &'a PackedBuffers,
+        metadata: &'a [u8],
+    ) -> Content<'a> {
+        let Self { alignment, checked, chunk_len, .. } = *self;
+        Content { name, alignment, checked, chunk_len, lengths, packed, metadata }
     }
 
     /// Verifies the trailer, which is at offset `at`, and returns the checksums of the buffers, if they have any.
@@ -176,6 +224,30 @@ impl Header {
         }
         let lengths = self.layout.buffers.iter().map(|&(_, len)| len);
         Ok(Hashes::new(all, lengths, self.chunk_len))
+    }
+
+    /// The hashes of the buffers after they were decompressed. `hashes` are those of the stored chunks, and `content`
+    /// returns the bytes of a buffer.
+    pub fn unpacked_hashes<'h, 'b>(
+        &self,
+        hashes: &'h Hashes,
+        content: impl Fn(usize) -> Option<&'b [u8]>,
+    ) -> Cow<'h, Hashes> {
+        if self.layout.packed.is_empty() || !self.checked {
+            return Cow::Borrowed(hashes);
+        }
+        let chunk = usize::try_from(self.chunk_len.get()).unwrap_or(usize::MAX);
+        let mut all = Hashes::default();
+        for number in 0..self.count() {
+            if self.layout.packed.contains_key(&number) {
+                let chunks = content(number).unwrap_or_default().chunks(chunk);
+                chunks.for_each(|chunk| all.push(checksum::of(chunk, 0)));
+            } else {
+                hashes.of(number).unwrap_or_default().iter().for_each(|&hash| all.push(hash));
+            }
+            all.end_buffer();
+        }
+        Cow::Owned(all)
     }
 
     /// Offset of the metadata in the archive.

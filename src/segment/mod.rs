@@ -5,12 +5,14 @@
 
 pub mod buffers;
 pub mod columns;
+mod compress;
 pub mod find;
 mod form;
 pub mod format;
 pub mod header;
 pub mod locate;
 pub mod options;
+pub mod packed;
 pub mod path;
 pub mod spelling;
 mod trail;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::format;
+use crate::codec::{self, Codec, Encoder};
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
 use crate::io::chunks::ChunkLen;
@@ -12,6 +13,47 @@ use crate::tensor::TensorInfo;
 
 /// The user's function for [`SaveOptions::with_out_of_band`].
 type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
+/// The user's function for [`SaveOptions::with_compression_by`].
+type Compressing = Arc<dyn Fn(&TensorInfo) -> Option<Compression> + Send + Sync>;
+
+/// How tensors are compressed: see [`SaveOptions::with_compression`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compression(Option<(Codec, i32)>);
+
+impl Compression {
+    /// Tensors are stored as they are. The default.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The codec `zstd`, for weights and nearly everything else.
+    ///
+    /// Level 0 is the encoder of this crate, which writes the same bytes in every build. It is for weights, of which
+    /// other levels save hardly more. The levels of zstd's library, from fast ones below 0 to 22, need the feature
+    /// `zstd`. They are for data that repeats itself.
+    pub fn zstd(level: i32) -> Self {
+        Self(Some((Codec::Zstd, level)))
+    }
+
+    /// The codec `lz4`, for data that repeats itself, if speed matters most. Weights hardly shrink.
+    pub fn lz4() -> Self {
+        Self(Some((Codec::Lz4, 0)))
+    }
+
+    /// The codec and its level.
+    pub(crate) fn codec(self) -> Option<(Codec, i32)> {
+        self.0
+    }
+
+    /// Whether this build can write it.
+    fn check(self) -> Result<()> {
+        let (Some((codec, level)), Some(layout)) = (self.0, codec::Layout::new(1, false)) else {
+            return Ok(());
+        };
+        let encoder = Encoder::new(codec, layout, level);
+        encoder.map(drop).map_err(|error| Error::data(error.to_string()))
+    }
+}
 
 /// Options for writing archives and parts.
 ///
@@ -33,6 +75,8 @@ pub struct SaveOptions {
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
     pub(crate) sync: SyncLevel,
+    compression: Compression,
+    compressing: Option<Compressing>,
 }
 
 impl Default for SaveOptions {
@@ -46,6 +90,8 @@ impl Default for SaveOptions {
             dedup: false,
             columns: None,
             sync: SyncLevel::Full,
+            compression: Compression::none(),
+            compressing: None,
         }
     }
 }
@@ -60,6 +106,7 @@ impl fmt::Debug for SaveOptions {
             .field("dedup", &self.dedup)
             .field("columns", &self.columns)
             .field("sync", &self.sync)
+            .field("compression", &self.compression)
             .finish_non_exhaustive()
     }
 }
@@ -166,6 +213,77 @@ impl SaveOptions {
         self
     }
 
+    /// Compresses the tensors that go to buffers, and byte strings and columns that do. By default, nothing is compressed.
+    ///
+    /// Each chunk is compressed by itself ([`with_chunk_len`](Self::with_chunk_len)), so that slices of compressed
+    /// tensors are read as before. But compressed tensors cannot be viewed or shared, because their bytes are not in the
+    /// archive. A tensor that does not become shorter by 1/32 at least is stored as it is.
+    ///
+    /// The compressed bytes of a value are in memory while it is saved, and its tensors are serialized once more.
+    /// [`parts`](crate::parts) are not compressed.
+    ///
+    /// ```
+    /// use tenarc::archive::{Compression, SaveOptions};
+    /// use tenarc::{Archive, OArchive, Tensor};
+    ///
+    /// # fn main() -> tenarc::Result<()> {
+    /// # if cfg!(not(feature = "compression")) { return Ok(()) }
+    /// let weights = Tensor(vec![0.5f32; 10_000]);
+    /// let options = SaveOptions::default().with_compression(Compression::zstd(0));
+    /// let mut out = OArchive::with_options(Vec::new(), options)?;
+    /// out.save(&weights)?;
+    /// let bytes = out.finish()?;
+    /// assert!(bytes.len() < 1000);
+    /// assert_eq!(Archive::new(bytes)?.load::<Tensor<Vec<f32>>>()?, weights);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A build without the feature `compression` cannot write or read compressed tensors. Using such a codec or level
+    /// is an error in the function that takes the options.
+    #[must_use]
+    pub fn with_compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self.compressing = None;
+        self
+    }
+
+    /// Sets a function that decides for each buffer how it is compressed. `None` stores it as it is.
+    ///
+    /// The function gets the first tensor that refers to the buffer, with its path, dtype, shape and byte length. Of
+    /// a buffer with a column, the path is that of the sequence. It is called once for each buffer, in their order.
+    ///
+    /// ```
+    /// use tenarc::archive::{Compression, SaveOptions};
+    ///
+    /// // The moments of the optimizer, but not the weights, which are to be mapped.
+    /// let options = SaveOptions::default().with_compression_by(|tensor| {
+    ///     tensor.path().starts_with("optimizer.").then(|| Compression::zstd(0))
+    /// });
+    /// # drop(options);
+    /// ```
+    #[must_use]
+    pub fn with_compression_by(
+        mut self,
+        choose: impl Fn(&TensorInfo) -> Option<Compression> + Send + Sync + 'static,
+    ) -> Self {
+        self.compressing = Some(Arc::new(choose));
+        self
+    }
+
+    /// Whether buffers may be compressed.
+    pub(crate) fn compresses(&self) -> bool {
+        self.compressing.is_some() || self.compression != Compression::none()
+    }
+
+    /// How a buffer is compressed.
+    pub(crate) fn compression_of(&self, tensor: &TensorInfo) -> Compression {
+        match &self.compressing {
+            Some(choose) => choose(tensor).unwrap_or_default(),
+            None => self.compression,
+        }
+    }
+
     /// Whether a saved file is synced to disk, to survive a crash of the machine. Has no effect on
     /// writers that are not files.
     #[must_use]
@@ -196,6 +314,7 @@ impl SaveOptions {
         if let Err(found) = self.chunk_len {
             return Err(Error::limit(ChunkLen::expected(found)));
         }
+        self.compression.check()?;
         let range = format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT;
         if self.alignment.is_power_of_two() && range.contains(&self.alignment) {
             return Ok(());

@@ -110,7 +110,8 @@ fn list_some(
         found.push(info);
         Ok(())
     };
-    inform(metadata, header, limits, &mut |place, seen, describe| match seen {
+    let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
+    inform(metadata, base, buffers, limits, &mut |place, seen, describe| match seen {
         Seen::Payload(item) => match item.kind {
             Kind::Numbers | Kind::Tensor if place.path.is_named() && !place.in_columns => {
                 add(describe(None)?)
@@ -136,8 +137,18 @@ pub fn in_buffers(
     header: &Header,
     limits: Limits,
 ) -> Result<Vec<Option<TensorInfo>>> {
-    let mut found = vec![None; header.count()];
-    inform(metadata, header, limits, &mut |_, seen, describe| {
+    in_buffers_at(metadata, header.metadata_offset(), &header.layout.buffers, limits)
+}
+
+/// Like [`in_buffers`]. The metadata starts at offset `base`.
+pub fn in_buffers_at(
+    metadata: &[u8],
+    base: u64,
+    buffers: &[(u64, u64)],
+    limits: Limits,
+) -> Result<Vec<Option<TensorInfo>>> {
+    let mut found = vec![None; buffers.len()];
+    inform(metadata, base, buffers, limits, &mut |_, seen, describe| {
         if let Seen::Payload(TensorItem { payload: Payload::Buffer { number, .. }, .. }) = seen
             && let Some(first @ None) =
                 usize::try_from(*number).ok().and_then(|number| found.get_mut(number))
@@ -205,49 +216,48 @@ pub struct Place<'p> {
     pub in_columns: bool,
 }
 
-fn inform(metadata: &[u8], header: &Header, limits: Limits, each: &mut Inform<'_>) -> Result<()> {
-    let ambiguous = Ambiguous::of(Of::Tensors, metadata, limits)
-        .map_err(|error| error.moved_by(header.metadata_offset()))?;
+fn inform(
+    metadata: &[u8],
+    base: u64,
+    buffers: &[(u64, u64)],
+    limits: Limits,
+    each: &mut Inform<'_>,
+) -> Result<()> {
+    let ambiguous =
+        Ambiguous::of(Of::Tensors, metadata, limits).map_err(|error| error.moved_by(base))?;
     // One long key is part of the path of every tensor under it, so that a small file could have
     // paths that fill the memory.
     let budget = usize::try_from(limits.alloc_budget(false)).unwrap_or(usize::MAX);
     let most = metadata.len().saturating_mul(16).max(PATHS).min(budget);
     let mut left = most;
     let mut result = Ok(());
-    walk(
-        metadata,
-        header.metadata_offset(),
-        &header.layout.buffers,
-        limits,
-        &mut |place, seen| {
-            let mut describe = |column: Option<(&Outline<'_>, usize)>| {
-                let components = place.path.components();
-                let names =
-                    column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
-                let Written { text, is_unique } = match column {
-                    None => ambiguous.written(components),
-                    Some((outline, number)) => {
-                        let components =
-                            components.chain(names.iter().map(|name| Cow::Borrowed(*name)));
-                        ambiguous.written_in(components, outline.is_ambiguous(number))
-                    }
-                };
-                left = left.checked_sub(text.len()).ok_or_else(|| {
-                    Error::limit(format!("paths of tensors take more than {most} bytes"))
-                })?;
-                let info = match (column, seen) {
-                    (Some((outline, number)), _) => outline.whole(number).info(text),
-                    (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
-                    (None, Seen::Columns(_)) => None,
-                };
-                let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
-                Ok(Described { info, is_unique })
+    walk(metadata, base, buffers, limits, &mut |place, seen| {
+        let mut describe = |column: Option<(&Outline<'_>, usize)>| {
+            let components = place.path.components();
+            let names = column.map(|(outline, number)| outline.names(number)).unwrap_or_default();
+            let Written { text, is_unique } = match column {
+                None => ambiguous.written(components),
+                Some((outline, number)) => {
+                    let components =
+                        components.chain(names.iter().map(|name| Cow::Borrowed(*name)));
+                    ambiguous.written_in(components, outline.is_ambiguous(number))
+                }
             };
-            if result.is_ok() {
-                result = each(place, seen, &mut describe);
-            }
-        },
-    )?;
+            left = left.checked_sub(text.len()).ok_or_else(|| {
+                Error::limit(format!("paths of tensors take more than {most} bytes"))
+            })?;
+            let info = match (column, seen) {
+                (Some((outline, number)), _) => outline.whole(number).info(text),
+                (None, Seen::Payload(item)) => Some(TensorInfo::of(text, item)),
+                (None, Seen::Columns(_)) => None,
+            };
+            let info = info.ok_or_else(|| Error::data("the column is no tensor"))?;
+            Ok(Described { info, is_unique })
+        };
+        if result.is_ok() {
+            result = each(place, seen, &mut describe);
+        }
+    })?;
     result
 }
 
@@ -461,6 +471,7 @@ mod tests {
     use crate::parts::PartsInfo;
     use crate::segment::format::Items;
     use crate::segment::header::Content;
+    use crate::segment::packed::PackedBuffers;
 
     #[test]
     fn listing_deep_values_takes_no_stack() {
@@ -477,6 +488,7 @@ mod tests {
             checked: false,
             chunk_len: ChunkLen::default(),
             lengths: &[],
+            packed: &PackedBuffers::new(),
             metadata: &metadata,
         };
         let parts = content.record(0).unwrap().0.concat();

@@ -12,6 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use crate::shape::Shape;
 use serde::Serialize;
 
+use super::compress::{Compressed, Compressor, Method};
 use super::header::Content;
 use super::options::SaveOptions;
 use super::path;
@@ -20,6 +21,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::checksum::{self, Identity};
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
+use crate::io::parallel;
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
@@ -32,6 +34,8 @@ pub struct Plan {
     pub metadata: Vec<u8>,
     /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
+    /// The compressed ones.
+    compressed: Compressed,
     /// With deduplication: the buffer of each payload, in the order of the pass.
     targets: Option<Vec<u64>>,
     /// The sequences, by number, that turned out to contain different types.
@@ -116,6 +120,7 @@ impl Plan {
             return Ok(Self {
                 metadata,
                 lengths,
+                compressed: Compressed::default(),
                 targets,
                 mixed,
                 no_sequences,
@@ -126,6 +131,30 @@ impl Plan {
         }
     }
 
+    /// Compresses the buffers for which the options ask. This is a pass of its own, after the first one.
+    pub fn compress<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+        options: &SaveOptions,
+    ) -> Result<()> {
+        if self.lengths.is_empty() || !options.compresses() {
+            return Ok(());
+        }
+        let tensors =
+            path::in_buffers_at(&self.metadata, 0, &buffers(&self.lengths), own_limits())?;
+        let method =
+            |tensor: &TensorInfo| Method::new(options.compression_of(tensor), tensor.dtype());
+        let methods: Vec<_> = tensors.iter().map(|tensor| method(tensor.as_ref()?)).collect();
+        if methods.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let threads = parallel::cores();
+        let mut compressor = Compressor::new(&methods, options.chunk_len(), threads);
+        self.emit(value, options, false, &mut compressor)?;
+        self.compressed = compressor.finish();
+        Ok(())
+    }
+
     /// The content of the segment's header.
     pub fn content<'a>(&'a self, name: Option<&'a str>, options: &SaveOptions) -> Content<'a> {
         Content {
@@ -134,6 +163,7 @@ impl Plan {
             checked: options.checksums,
             chunk_len: options.chunk_len(),
             lengths: &self.lengths,
+            packed: &self.compressed.buffers,
             metadata: &self.metadata,
         }
     }
@@ -376,10 +406,17 @@ impl<'a> Rows<'a> {
 
 /// The paths of the sequences that are columns in this metadata and whose tensors are not all listed.
 fn hidden(metadata: &[u8], lengths: &[u64]) -> Result<Vec<String>> {
-    // The metadata comes from the encoder, which has checked the depth. Nothing is read into memory.
-    let limits = Limits::default().with_max_depth(usize::MAX).with_max_rank(usize::MAX);
-    let buffers: Vec<_> = lengths.iter().map(|&len| (0, len)).collect();
-    path::hidden_in_columns(metadata, &buffers, limits)
+    path::hidden_in_columns(metadata, &buffers(lengths), own_limits())
+}
+
+/// Buffers of these lengths, whose places are not known yet.
+fn buffers(lengths: &[u64]) -> Vec<(u64, u64)> {
+    lengths.iter().map(|&len| (0, len)).collect()
+}
+
+/// The limits for metadata that comes from the encoder, which has checked the depth. Nothing is read into memory.
+fn own_limits() -> Limits {
+    Limits::default().with_max_depth(usize::MAX).with_max_rank(usize::MAX)
 }
 
 macro_rules! choose {
@@ -498,6 +535,8 @@ struct Current {
     left: u64,
     /// Whether this buffer was already written for an equal payload.
     again: bool,
+    /// Whether the buffer was compressed before. Its content is not needed any more.
+    compressed: bool,
     hasher: ChunkHasher,
 }
 
@@ -533,14 +572,21 @@ impl Apart for Second<'_> {
             )));
         }
         let again = number != next;
+        let chunks = self.plan.compressed.chunks.get(&index);
         if !again {
             self.out.begin(number, len as u64)?;
             self.written += 1;
+            for chunk in chunks.into_iter().flatten() {
+                self.hashes.push(chunk.hash);
+                self.out.put(&chunk.stored)?;
+            }
         }
         let hasher = ChunkHasher::new(self.chunk_len, len as u64);
         self.repeated.clear();
-        self.current = Some(Current { number, left: len as u64, again, hasher });
-        Ok(true)
+        let compressed = chunks.is_some();
+        let left = if compressed { 0 } else { len as u64 };
+        self.current = Some(Current { number, left, again, compressed, hasher });
+        Ok(!compressed)
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
@@ -576,7 +622,7 @@ impl Apart for Second<'_> {
         }
         if self.hashing && !current.again {
             self.hashes.end_buffer();
-        } else if self.hashing {
+        } else if self.hashing && !current.compressed {
             let index = usize::try_from(current.number).unwrap_or(usize::MAX);
             if self.hashes.of(index) != Some(&self.repeated) {
                 return Err(changed("tensors that were equal are different now"));

@@ -13,6 +13,8 @@ mod samples;
 
 mod access;
 mod chunks;
+#[cfg(feature = "compression")]
+mod compressed;
 mod copies;
 mod digests;
 mod everything;

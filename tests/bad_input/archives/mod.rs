@@ -8,6 +8,7 @@ mod changes;
 mod directories;
 mod headers;
 mod inputs;
+mod packed;
 mod paths;
 mod references;
 mod samples;

@@ -1,0 +1,292 @@
+//! Decompresses buffers, chunk by chunk.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::chunked::{self, MIN_PARALLEL};
+use super::loaded::Loaded;
+use super::source;
+use crate::codec::{self, Codec, CodecError, Decoder, Problem};
+use crate::error::{Category, Error, Result};
+use crate::io::at::ReadAt;
+use crate::io::checksum;
+use crate::io::chunks::ChunkLen;
+use crate::io::parallel::in_parallel;
+use crate::io::source::reserve;
+use crate::options::DecodeOptions;
+use crate::segment::buffers::{Stored, check_unpacked, chunk_of};
+use crate::segment::format::{PackedPlace, Place};
+use crate::segment::header::Header;
+
+/// What an archive stores of a compressed buffer: [`Segment::compressed`](super::Segment::compressed) returns it.
+#[derive(Clone, Copy, Debug)]
+pub struct CompressedBuffer<'a>(pub(super) PackedPlace<'a>);
+
+impl<'a> CompressedBuffer<'a> {
+    /// The name of the codec, also if this version does not know it.
+    pub fn codec(&self) -> &'a str {
+        self.0.how.coding.name()
+    }
+
+    /// The number of bytes that are stored.
+    pub fn stored_len(&self) -> u64 {
+        self.0.how.stored_len()
+    }
+}
+
+/// What decompresses the chunks of one buffer.
+#[derive(Clone, Copy)]
+pub struct Chunks<'a> {
+    number: u64,
+    place: PackedPlace<'a>,
+    chunk_len: ChunkLen,
+    codec: Codec,
+    layout: codec::Layout,
+}
+
+impl<'a> Chunks<'a> {
+    /// # Errors
+    /// - This version does not know the codec.
+    /// - A chunk is longer than [`Limits::unpacked`](crate::options::Limits::unpacked) allows. The input has `input` bytes.
+    pub fn new(
+        header: &Header,
+        number: u64,
+        place: PackedPlace<'a>,
+        options: DecodeOptions,
+        input: u64,
+    ) -> Result<Self> {
+        let (codec, layout) = place.how.coding.decodes().map_err(|error| error.at(place.start))?;
+        let chunk_len = header.chunk_len;
+        let longest = place.len.min(chunk_len.get());
+        check_unpacked(longest, options.limits, input).map_err(|error| error.at(place.start))?;
+        Ok(Self { number, place, chunk_len, codec, layout })
+    }
+
+    /// The length of the buffer after it was decompressed.
+    pub fn len(&self) -> u64 {
+        self.place.len
+    }
+
+    /// The number of chunks.
+    pub fn count(&self) -> u64 {
+        self.place.how.chunks()
+    }
+
+    /// The number of the chunk with this byte of the buffer.
+    pub fn at(&self, byte: u64) -> u64 {
+        byte / self.chunk_len.get()
+    }
+
+    /// Which bytes of the buffer a chunk has.
+    pub fn content(&self, index: u64) -> Range<u64> {
+        chunk_of(Place::Packed(self.place), self.chunk_len, index)
+    }
+
+    /// The length of a chunk after it was decompressed.
+    pub fn content_len(&self, index: u64) -> usize {
+        let Range { start, end } = self.content(index);
+        usize::try_from(end - start).unwrap_or(usize::MAX)
+    }
+
+    /// Which bytes of the archive a chunk has.
+    pub fn stored(&self, index: u64) -> Range<u64> {
+        let Range { start, end } = self.place.how.stored(index);
+        self.place.start + start..self.place.start + end
+    }
+
+    /// Decompresses a chunk. `out` has its length.
+    pub fn decode(
+        &self,
+        decoder: &mut Decoder,
+        index: u64,
+        stored: &[u8],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let decoded = decoder.decode(self.codec, self.layout, stored, out);
+        decoded.map_err(|error| self.undecodable(index, &error))
+    }
+
+    #[cold]
+    fn undecodable(&self, index: u64, error: &CodecError) -> Error {
+        let category = match error.problem {
+            Problem::Unreadable(_) => Category::Version,
+            _ => Category::Damaged,
+        };
+        let (Range { start, end }, number) = (self.content(index), self.number);
+        let codec = self.codec.name();
+        let what = format!(
+            "chunk {index} of buffer {number}, which is its bytes {start}..{end}, compressed with {codec}, cannot be \
+             decompressed: {error}"
+        );
+        Error::new(category, what).at(self.stored(index).start.saturating_add(error.at as u64))
+    }
+}
+
+/// A compressed buffer in an archive that can be read at any position.
+pub struct Unpack<'a, S: ?Sized> {
+    source: &'a S,
+    pub chunks: Chunks<'a>,
+    /// `None` if nothing is verified.
+    hashes: Option<Stored<'a>>,
+    options: DecodeOptions,
+    /// The bytes of the segment that are there.
+    input: u64,
+    /// Those that no thread uses.
+    decoders: Mutex<Vec<Decoder>>,
+    /// The number and the bytes of the last chunk that was read for a part of it.
+    held: Option<(u64, Vec<u8>)>,
+}
+
+impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
+    pub fn new(
+        source: &'a S,
+        loaded: &'a Loaded,
+        number: u64,
+        place: PackedPlace<'a>,
+        options: DecodeOptions,
+    ) -> Result<Self> {
+        let input = loaded.present_bytes();
+        let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
+        let hashes = loaded.stored(source, number, options)?;
+        let decoders = Mutex::default();
+        Ok(Self { source, chunks, hashes, options, input, decoders, held: None })
+    }
+
+    /// Checks that a part of `len` bytes may be read into memory.
+    pub fn check_part(&self, len: u64) -> Result<()> {
+        check_unpacked(len, self.options.limits, self.input)
+    }
+
+    /// Fills `out` with the bytes of the buffer from `at` on.
+    pub fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            let index = self.chunks.at(at);
+            let chunk = self.chunks.content(index);
+            let end = at + out.len() as u64;
+            if at == chunk.start && end >= chunk.end {
+                let last =
+                    if end < self.chunks.len() { self.chunks.at(end) } else { self.chunks.count() };
+                let whole = self.chunks.content(last - 1).end - at;
+                let (now, rest) = out.split_at_mut(usize::try_from(whole).unwrap_or(usize::MAX));
+                self.whole(index, now)?;
+                (at, out) = (at + whole, rest);
+            } else {
+                let now = end.min(chunk.end) - at;
+                let (now, rest) = out.split_at_mut(usize::try_from(now).unwrap_or(usize::MAX));
+                let from = usize::try_from(at - chunk.start).unwrap_or(usize::MAX);
+                now.copy_from_slice(&self.hold(index)?[from..from + now.len()]);
+                (at, out) = (at + now.len() as u64, rest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole chunks, the first of which has this number.
+    fn whole(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let threads = if out.len() < MIN_PARALLEL { 1 } else { self.options.unpacking_threads() };
+        let chunk = self.chunks.content_len(0);
+        in_parallel((first..).zip(out.chunks_mut(chunk)), threads, |(index, out)| {
+            self.chunk(index, out)
+        })
+    }
+
+    /// Reads, verifies and decompresses a chunk.
+    fn chunk(&self, index: u64, out: &mut [u8]) -> Result<()> {
+        let Range { start, end } = self.chunks.stored(index);
+        if end - start == out.len() as u64 {
+            return chunked::read(
+                self.source,
+                start,
+                self.hashes.map(|hashes| (hashes, index)),
+                out,
+                self.options.with_threads(std::num::NonZeroUsize::MIN),
+            );
+        }
+        let stored = source::bytes(self.source, start, end - start)?;
+        if let Some(hashes) = self.hashes {
+            hashes.check(index, checksum::of(&stored, 0))?;
+        }
+        let free = || self.decoders.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = free().pop();
+        let mut decoder = waiting.unwrap_or_default();
+        let decoded = self.chunks.decode(&mut decoder, index, &stored, out);
+        free().push(decoder);
+        decoded
+    }
+
+    /// The bytes of a chunk.
+    fn hold(&mut self, index: u64) -> Result<&[u8]> {
+        if self.held.as_ref().is_none_or(|(held, _)| *held != index) {
+            // No chunk is held if this fails.
+            let mut bytes = self.held.take().map_or_else(Vec::new, |(_, bytes)| bytes);
+            let len = self.chunks.content_len(index);
+            let more = len.saturating_sub(bytes.len());
+            reserve(&mut bytes, more)?;
+            bytes.resize(len, 0);
+            self.chunk(index, &mut bytes)?;
+            self.held = Some((index, bytes));
+        }
+        Ok(self.held.as_ref().map_or(&[], |(_, bytes)| bytes))
+    }
+
+    /// Calls `each` with the bytes of each chunk, in order.
+    pub fn each(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        (0..self.chunks.count()).try_for_each(|index| each(self.hold(index)?))
+    }
+}
+
+/// Decompresses a buffer that comes from a stream, from front to end.
+pub struct Unpacking<'a> {
+    chunks: Chunks<'a>,
+    decoder: Box<Decoder>,
+    /// The number of the next chunk.
+    next: u64,
+    /// The last chunk, if only part of it was asked for, and how much of it was.
+    held: Vec<u8>,
+    done: usize,
+}
+
+impl<'a> Unpacking<'a> {
+    pub fn new(chunks: Chunks<'a>) -> Self {
+        Self { chunks, decoder: Box::default(), next: 0, held: Vec::new(), done: 0 }
+    }
+
+    /// Fills `out` with the next bytes of the buffer. `fetch` returns the bytes of the chunk with this number, which has
+    /// these bytes of the archive.
+    pub fn read<'s>(
+        &mut self,
+        mut out: &mut [u8],
+        mut fetch: impl FnMut(u64, Range<u64>) -> Result<Cow<'s, [u8]>>,
+    ) -> Result<()> {
+        while !out.is_empty() {
+            let held = self.held.get(self.done..).unwrap_or_default();
+            if !held.is_empty() {
+                let (now, rest) = out.split_at_mut(out.len().min(held.len()));
+                now.copy_from_slice(&held[..now.len()]);
+                self.done += now.len();
+                out = rest;
+                continue;
+            }
+            let index = self.next;
+            if index >= self.chunks.count() {
+                return Err(Error::data("read past the end of a buffer"));
+            }
+            self.next += 1;
+            let stored = fetch(index, self.chunks.stored(index))?;
+            let len = self.chunks.content_len(index);
+            if out.len() >= len {
+                let (now, rest) = out.split_at_mut(len);
+                self.chunks.decode(&mut self.decoder, index, &stored, now)?;
+                out = rest;
+            } else {
+                self.done = 0;
+                self.held.clear();
+                reserve(&mut self.held, len)?;
+                self.held.resize(len, 0);
+                self.chunks.decode(&mut self.decoder, index, &stored, &mut self.held)?;
+            }
+        }
+        Ok(())
+    }
+}
