@@ -68,21 +68,21 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         Ok(())
     }
 
-    /// Reads a buffer as it is stored. Calls `each` with its bytes, in blocks, and `hashed`, if it is
-    /// given, with the hash of each chunk.
+    /// Reads a buffer as it is stored. Calls `each` with its bytes, in blocks, and `with_hash`, if it
+    /// is given, with the hash of each chunk.
     pub(super) fn stored_chunks(
         &self,
         number: usize,
         mut each: impl FnMut(&[u8]) -> Result<()>,
-        mut hashed: Option<&mut dyn FnMut(u64)>,
+        mut with_hash: Option<&mut dyn FnMut(u64)>,
     ) -> Result<()> {
         let place = self.loaded.buffer(number as u64, self.options)?;
-        let hashes = self.loaded.stored(self.source, number as u64, self.options)?;
+        let expected = self.loaded.stored(self.source, number as u64, self.options)?;
         let chunk_len = self.header().chunk_len;
         for index in 0..chunk_len.count(place.len()) {
             let Range { start, end } = stored_chunk(place, chunk_len, index);
             let mut at = start;
-            let hashing = hashes.is_some() || hashed.is_some();
+            let hashing = expected.is_some() || with_hash.is_some();
             let mut hasher = hashing.then(Hasher::new);
             while at < end {
                 let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
@@ -93,11 +93,11 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
                 at += block.len() as u64;
             }
             let Some(hash) = hasher.map(|hasher| hasher.finish()) else { continue };
-            if let Some(hashes) = hashes {
-                hashes.check(index, hash)?;
+            if let Some(expected) = expected {
+                expected.check(index, hash)?;
             }
-            if let Some(hashed) = &mut hashed {
-                hashed(hash);
+            if let Some(with_hash) = &mut with_hash {
+                with_hash(hash);
             }
         }
         Ok(())

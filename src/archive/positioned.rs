@@ -23,10 +23,12 @@ pub struct Positioned<'a, S: ?Sized> {
 }
 
 /// The buffer that is being read.
+// There is one at a time, and a box would cost an allocation for each tensor.
+#[allow(clippy::large_enum_variant)]
 enum Open<'a, S: ?Sized> {
     Plain(Current<'a>),
     /// A compressed one, and the position in it.
-    Packed(Box<Unpack<'a, S>>, u64),
+    Packed(Unpack<'a, S>, u64),
 }
 
 /// A buffer that is stored as it is.
@@ -96,7 +98,7 @@ impl<S: ReadAt + ?Sized> ReadBuffer for Positioned<'_, S> {
             }
             Place::Packed(place) => {
                 let unpack = Unpack::new(self.source, self.loaded, number, place, self.options)?;
-                Open::Packed(Box::new(unpack), 0)
+                Open::Packed(unpack, 0)
             }
         });
         Ok(())

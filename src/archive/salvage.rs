@@ -115,9 +115,9 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
                 let old = usize::try_from(old).unwrap_or(usize::MAX);
-                let mut hashed = |hash| hashes.push(hash);
-                let hashed = header.checked.then_some(&mut hashed as &mut dyn FnMut(u64));
-                self.segment.stored_chunks(old, |block| out.put(block), hashed)?;
+                let mut push = |hash| hashes.push(hash);
+                let each = header.checked.then_some(&mut push as &mut dyn FnMut(u64));
+                self.segment.stored_chunks(old, |block| out.put(block), each)?;
                 out.end()?;
                 hashes.end_buffer();
             }

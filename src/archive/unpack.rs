@@ -103,8 +103,8 @@ impl<'a> Chunks<'a> {
         stored: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let decoded = decoder.decode(self.codec, self.layout, stored, out);
-        decoded.map_err(|error| self.undecodable(index, &error))
+        let result = decoder.decode(self.codec, self.layout, stored, out);
+        result.map_err(|error| self.undecodable(index, &error))
     }
 
     #[cold]
@@ -210,9 +210,9 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         let free = || self.decoders.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = free().pop();
         let mut decoder = waiting.unwrap_or_default();
-        let decoded = self.chunks.decode(&mut decoder, index, &stored, out);
+        let result = self.chunks.decode(&mut decoder, index, &stored, out);
         free().push(decoder);
-        decoded
+        result
     }
 
     /// The bytes of a chunk.

@@ -136,16 +136,14 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     let mut wire = Cursor { bytes, at: 0 };
     let fields = wire.head(head::ARRAY, "a compressed buffer as an array of 4 items")?;
     if fields != 4 {
-        return Err(
-            wire.refuse(0, format!("expected 4 items for a compressed buffer, found {fields}"))
-        );
+        return Err(refuse(0, format!("expected 4 items for a compressed buffer, found {fields}")));
     }
     let name = wire.text()?;
     let count = wire.head(head::ARRAY, "an array of a codec's parameters")?;
     if count > MAX_PARAMETERS {
         let what =
             format!("expected at most {MAX_PARAMETERS} parameters of a codec, found {count}");
-        return Err(wire.refuse(wire.at, what));
+        return Err(refuse(wire.at, what));
     }
     let start = wire.at;
     let parameters = (0..count)
@@ -158,14 +156,14 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
             coding.shown(),
             coding.parameters
         );
-        return Err(wire.refuse(start, what));
+        return Err(refuse(start, what));
     }
     let at = wire.at;
     let len =
         wire.head(head::UNSIGNED, "the length of a compressed buffer as an unsigned integer")?;
     if len == 0 || i64::try_from(len).is_err() {
         let what = format!("expected a compressed buffer of 1 to 2^63 - 1 bytes, found {len}");
-        return Err(wire.refuse(at, what));
+        return Err(refuse(at, what));
     }
     let at = wire.at;
     let count = wire.head(head::ARRAY, "an array of the lengths of stored chunks")?;
@@ -173,7 +171,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     // Each length takes a byte at least, so that memory is only allocated for what is there.
     if count != expected || count > (bytes.len() - wire.at) as u64 {
         let what = format!("expected the lengths of {expected} stored chunks, found {count}");
-        return Err(wire.refuse(at, what));
+        return Err(refuse(at, what));
     }
     let mut ends = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
     let (mut end, mut left) = (0, len);
@@ -184,7 +182,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
             wire.head(head::UNSIGNED, "the length of a stored chunk as an unsigned integer")?;
         if !(1..=full).contains(&stored) {
             let what = format!("expected a stored chunk of 1 to {full} bytes, found {stored}");
-            return Err(wire.refuse(at, what));
+            return Err(refuse(at, what));
         }
         // At most the length of the buffer in total.
         end += stored;
@@ -194,16 +192,16 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     Ok((len, Packed { coding, ends }, wire.at))
 }
 
+fn refuse(at: usize, what: impl Into<String>) -> Refused {
+    Refused { at, what: what.into() }
+}
+
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl Cursor<'_> {
-    fn refuse(&self, at: usize, what: impl Into<String>) -> Refused {
-        Refused { at, what: what.into() }
-    }
-
     /// Reads a head of this major type and returns its argument.
     fn head(&mut self, major: u8, expected: &str) -> Result<u64, Refused> {
         let found = self.bytes.get(self.at..).and_then(head::definite);
@@ -212,7 +210,7 @@ impl Cursor<'_> {
                 self.at += len;
                 Ok(arg)
             }
-            _ => Err(self.refuse(self.at, format!("expected {expected}"))),
+            _ => Err(refuse(self.at, format!("expected {expected}"))),
         }
     }
 
@@ -224,7 +222,7 @@ impl Cursor<'_> {
         let len = usize::try_from(len).ok().filter(|&len| len > 0 && len as u64 <= MAX_CODEC);
         let text = len.and_then(|len| self.bytes.get(self.at..)?.get(..len));
         let text = text.and_then(|text| std::str::from_utf8(text).ok());
-        let text = text.ok_or_else(|| self.refuse(at, expected()))?;
+        let text = text.ok_or_else(|| refuse(at, expected()))?;
         self.at += text.len();
         Ok(text.into())
     }

@@ -4,9 +4,9 @@ use ndarray::Array1;
 use tenarc::error::Category::{Data, Eof, Limit, Syntax, Version};
 use tenarc::{Archive, Tensor};
 
-use super::support::{At, read, refused, refuses, verify};
+use super::support::{At, WAYS, read, refused, refuses, verify};
 use tenarc_test_support::builder::{
-    Seg, archive, array, head, raw_text, tensor_ref, text, unsigned,
+    Seg, archive, array, hash, head, raw_text, tensor_ref, text, unsigned,
 };
 
 /// Twelve bytes, stored as they are.
@@ -143,11 +143,7 @@ fn a_tensor_of_an_unknown_codec_is_refused_by_name_and_others_are_read() {
     };
     // The compressed buffer is directly behind the first one.
     let whole = [RAW, RAW].concat();
-    let seg = Seg {
-        buffers: vec![whole],
-        hashes: Some(vec![tenarc_test_support::builder::hash(RAW, 0); 2]),
-        ..seg
-    };
+    let seg = Seg { buffers: vec![whole], hashes: Some(vec![hash(RAW, 0); 2]), ..seg };
     let bytes = archive(&seg);
     verify(&bytes).unwrap();
     for error in refuses::<(Tensor<Array1<u8>>, Tensor<Array1<u8>>)>(&bytes, &[Version, Data]) {
@@ -158,4 +154,134 @@ fn a_tensor_of_an_unknown_codec_is_refused_by_name_and_others_are_read() {
     let first: Tensor<Array1<u8>> = archive.get("0").unwrap();
     assert_eq!(first.as_slice().unwrap(), RAW);
     assert!(read::<(Tensor<Array1<u8>>, serde::de::IgnoredAny)>("positioned", &bytes).is_ok());
+}
+
+/// A chunk of one plane, all of whose bytes are equal.
+const CONSTANT: &[u8] = &[1, 1, 0, 0, 0, 9];
+
+/// A segment with one compressed buffer.
+fn compressed(parameters: &[u64], len: u64, stored: &[&[u8]]) -> Seg {
+    let lengths: Vec<u64> = stored.iter().map(|chunk| chunk.len() as u64).collect();
+    Seg {
+        lengths: Some(array(&[element("zstd", parameters, len, &lengths)])),
+        hashes: Some(stored.iter().map(|chunk| hash(chunk, 0)).collect()),
+        ..Seg::new(tensor_ref("u8", &[len], 0), &[&stored.concat()])
+    }
+}
+
+#[test]
+#[cfg(not(feature = "compression"))]
+fn a_build_without_codecs_names_the_feature() {
+    // A chunk that is stored as it is needs no codec.
+    let bytes = archive(&compressed(&[1, 0], 12, &[RAW]));
+    let found: Tensor<Array1<u8>> = read("positioned", &bytes).unwrap();
+    assert_eq!(found.as_slice().unwrap(), RAW);
+
+    let bytes = archive(&compressed(&[1, 0], 1000, &[CONSTANT]));
+    verify(&bytes).unwrap();
+    assert_eq!(Archive::new(At(&bytes)).unwrap().tensors().unwrap().len(), 1);
+    for way in WAYS.iter().filter(|way| **way != "view") {
+        let error = read::<Tensor<Array1<u8>>>(way, &bytes).unwrap_err();
+        assert_eq!(error.category(), Version, "{way}: {error}");
+        assert!(error.to_string().contains("feature `compression`"), "{way}: {error}");
+    }
+}
+
+#[test]
+fn parts_describe_no_compressed_buffers() {
+    let seg = compressed(&[1, 0], 1 << 20, &[CONSTANT]);
+    let error = tenarc::parts::PartsInfo::new(seg.parts()).unwrap_err();
+    assert_eq!(error.category(), Data);
+    assert!(error.to_string().contains("compressed with zstd, which parts cannot be"), "{error}");
+}
+
+#[cfg(feature = "compression")]
+mod contents {
+    use tenarc::error::Category::Damaged;
+    use tenarc_test_support::alloc::peak_of;
+
+    use super::super::support::MIB;
+    use super::*;
+
+    #[test]
+    fn a_few_bytes_do_not_become_a_gigabyte() {
+        let len = 1 << 20;
+        let bytes = archive(&compressed(&[1, 0], len, &[CONSTANT]));
+        for way in WAYS.iter().filter(|way| **way != "view") {
+            let found: Tensor<Array1<u8>> = read(way, &bytes).unwrap();
+            assert!(found.len() as u64 == len && found.iter().all(|&byte| byte == 9), "{way}");
+        }
+        // One long chunk.
+        for len in [65 << 20, 1 << 30] {
+            let seg = Seg { chunk: unsigned(1 << 30), ..compressed(&[1, 0], len, &[CONSTANT]) };
+            let bytes = archive(&seg);
+            verify(&bytes).unwrap();
+            refuses::<Tensor<Array1<u8>>>(&bytes, &[Limit, Data]);
+            let archive = Archive::new(At(&bytes)).unwrap();
+            let segment = archive.only().unwrap();
+            let (errors, peak) = peak_of(|| {
+                [
+                    segment.read_buffer(0, |_| Ok(())).unwrap_err(),
+                    segment.read_buffer_part(0, 7, &mut [0]).unwrap_err(),
+                    segment.to_parts().unwrap_err(),
+                    segment.slice::<Array1<u8>>("", ndarray::s![..1]).unwrap_err(),
+                    tenarc::IArchive::new(&bytes[..]).unwrap().load_parts().unwrap_err(),
+                ]
+            });
+            assert!(peak < MIB, "{peak}");
+            for error in errors {
+                assert_eq!(error.category(), Limit, "{error}");
+            }
+        }
+        // Many chunks, and many buffers.
+        let len = 200 << 20;
+        let bytes = archive(&compressed(&[1, 0], len, &[CONSTANT; 200]));
+        refuses::<Tensor<Array1<u8>>>(&bytes, &[Limit, Data]);
+        let references: Vec<_> =
+            (0..200).map(|number| tensor_ref("u8", &[1 << 20], number)).collect();
+        let elements = vec![element("zstd", &[1, 0], 1 << 20, &[6]); 200];
+        let seg = Seg {
+            lengths: Some(array(&elements)),
+            hashes: Some(vec![hash(CONSTANT, 0); 200]),
+            ..Seg::new(array(&references), &[&CONSTANT.repeat(200)])
+        };
+        let bytes = archive(&seg);
+        verify(&bytes).unwrap();
+        for way in WAYS {
+            let error = read::<Vec<Tensor<Array1<u8>>>>(way, &bytes).unwrap_err();
+            assert_eq!(
+                error.category(),
+                if way == "view" { Data } else { Limit },
+                "{way}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn chunks_that_no_encoder_wrote_are_refused_by_name() {
+        let mut state = 1u64;
+        for round in 0..2000 {
+            let mut next = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 40) as u8
+            };
+            let width = 1 << (round % 5);
+            let mut stored: Vec<u8> =
+                std::iter::repeat_with(&mut next).take(round % 99 + 1).collect();
+            // Often with a method that exists.
+            stored[0] %= 4;
+            let codec = if round % 2 == 0 { "zstd" } else { "lz4" };
+            let seg = compressed(&[width, 1], 100, &[&stored]);
+            let lengths = array(&[element(codec, &[width, 1], 100, &[stored.len() as u64])]);
+            let bytes = archive(&Seg { lengths: Some(lengths), ..seg });
+            for way in WAYS.iter().filter(|way| **way != "view") {
+                let error = read::<Tensor<Array1<u8>>>(way, &bytes).unwrap_err();
+                let expected = format!(
+                    "chunk 0 of buffer 0, which is its bytes 0..100, compressed with {codec}"
+                );
+                assert_eq!(error.category(), Damaged, "{way}: {error}");
+                assert!(error.to_string().contains(&expected), "{way}: {error}");
+            }
+        }
+    }
 }
