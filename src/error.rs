@@ -57,7 +57,8 @@ pub enum Category {
     Damaged,
     /// The archive ends inside a segment or without an end mark: it was not finished, or was truncated.
     Torn,
-    /// The archive has a format version that this version of the crate does not know.
+    /// The archive has a format version or a codec that this version of the crate does not know, or this build
+    /// lacks the feature that a compressed tensor needs.
     Version,
 }
 

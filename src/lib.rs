@@ -59,6 +59,7 @@
 //! | save a value to a file and load it | [`save`], [`load`] |
 //! | read one tensor, a slice or a field of a file | [`open`], then [`Archive::tensor`], [`Archive::slice`], [`Archive::get`] |
 //! | use tensors in a mapped file without copying them | [`Map`] |
+//! | compress tensors in archives | [`SaveOptions::with_compression`](archive::SaveOptions::with_compression) |
 //! | write value after value, read value after value | [`OArchive`], [`IArchive`] |
 //! | append to a file | [`OArchive::append`] |
 //! | repair a truncated file, or read what is left of it | [`archive::recover`], [`archive::open_torn`] |
@@ -88,7 +89,8 @@
 //! | `sha256` | no | [`Checkpoints`] can keep a file `SHA256SUMS` with the hashes of all checkpoints |
 //! | `zstd` | no | zstd's library, in C, compresses with levels, and reads frames with matches faster |
 //!
-//! What is written and read does not depend on features. Conversions from and to other formats are in a
+//! What is written and read does not depend on features, with one exception: compressed tensors of archives need
+//! `compression`, and some levels of compression need `zstd`. Conversions from and to other formats are in a
 //! crate of their own, `tenarc-convert`.
 //!
 //! # Limits of serde

@@ -368,7 +368,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     }
 
     /// Loads the value as parts, without decoding it. The buffers are read into memory and their checksums are
-    /// verified.
+    /// verified. Compressed buffers are decompressed: parts have none.
     ///
     /// # Errors
     /// If the segment cannot be read or is damaged, or there is not enough memory.
@@ -414,7 +414,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// archive must be in memory: a [`Map`](crate::Map), or bytes.
     ///
     /// # Errors
-    /// If the archive is not in memory, or the segment is damaged.
+    /// If the archive is not in memory, a buffer is compressed, or the segment is damaged.
     pub fn view_parts(&self) -> Result<Parts<&'a [u8]>> {
         let header = self.header();
         let contents = self.contents()?;
@@ -484,8 +484,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// memory: a [`Map`](crate::Map), or bytes. Checksums of tensors are not verified.
     ///
     /// # Errors
-    /// If the archive is not in memory, a tensor is not aligned as its elements require, or the value does not fit
-    /// the type.
+    /// If the archive is not in memory, a tensor is compressed or not aligned as its elements require, or the value does
+    /// not fit the type.
     pub fn view<T: Deserialize<'a>>(&self) -> Result<T> {
         self.lend(0..self.header().metadata.len(), None)
     }
@@ -493,8 +493,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Like [`view`](Self::view), for the value at `path`.
     ///
     /// # Errors
-    /// If the archive is not in memory, there is no such value, a tensor is not aligned as its elements require, or the
-    /// value does not fit the type.
+    /// If the archive is not in memory, there is no such value, a tensor is compressed or not aligned as its elements
+    /// require, or the value does not fit the type.
     pub fn view_at<T: Deserialize<'a>>(&self, path: &str) -> Result<T> {
         self.lend_at(path, None)
     }
@@ -529,7 +529,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// ```
     ///
     /// # Errors
-    /// If the archive is not in memory, or the value does not fit the type.
+    /// If the archive is not in memory, a tensor is compressed, or the value does not fit the type.
     pub fn load_shared<T: DeserializeOwned>(&self) -> Result<T> {
         self.lend(0..self.header().metadata.len(), Some(&|number| self.share_buffer(number)))
     }
@@ -537,7 +537,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// The tensor at `path`, without copying it; see [`load_shared`](Self::load_shared).
     ///
     /// # Errors
-    /// If the archive is not in memory, or there is no tensor at `path`.
+    /// If the archive is not in memory, or there is no tensor at `path`, or it is compressed.
     pub fn share(&self, path: &str) -> Result<SharedTensor> {
         let tensor = self.lend_at(path, Some(&|number| self.share_buffer(number)));
         tensor.map(Tensor::into_inner)

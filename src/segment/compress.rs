@@ -123,7 +123,8 @@ impl<'a> Compressor<'a> {
             let free = || encoders.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = free().pop();
             let mut encoder = waiting.map_or_else(|| method.encoder(), Ok)?;
-            let mut out = Vec::new();
+            // Most of it is given back. Growing it would copy it several times.
+            let mut out = Vec::with_capacity(chunk.len());
             if encoder.encode(chunk, &mut out) {
                 out.shrink_to_fit();
                 *to = Some(Chunk { hash: checksum::of(&out, 0), stored: out });

@@ -313,6 +313,30 @@ fn an_error_names_the_damaged_chunk() {
     }
 }
 
+#[test]
+fn an_error_names_the_tensor() {
+    let value =
+        BTreeMap::from([("a", Tensor(vec![1.5f32; 40_000])), ("b", Tensor(vec![2.5; 40_000]))]);
+    let mut bytes = to_bytes(&value, zstd());
+    let (at, _) = Archive::new(&bytes[..]).unwrap().only().unwrap().buffers()[1];
+    bytes[at as usize] ^= 1;
+    let archive = Archive::new(Counted::new(bytes)).unwrap();
+    let segment = archive.only().unwrap();
+    for error in [
+        segment.load::<BTreeMap<String, Tensor<Vec<f32>>>>().unwrap_err(),
+        segment.dyn_tensor("b").unwrap_err(),
+        segment.slice::<Vec<f32>>("b", s![..10]).unwrap_err(),
+        segment.verify_at("").unwrap_err(),
+        archive.verify().unwrap_err(),
+    ] {
+        let expected = "chunk 0 of buffer 1, which is its bytes 0..65536, compressed with zstd,";
+        assert_eq!(error.path(), "b", "{error}");
+        assert_eq!(error.offset(), Some(at), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert_eq!(segment.tensor::<Vec<f32>>("a").unwrap(), value["a"].0);
+}
+
 /// A small archive with a compressed tensor of two chunks, one of them raw, and one that is not compressed.
 fn small() -> (Vec<u8>, (Tensor<Vec<u16>>, ByteBuf)) {
     let mut numbers = vec![7u16; CHUNK / 2];

@@ -115,6 +115,67 @@ fn saving_and_loading_a_gibibyte_take_little_beside_the_value() {
     measure_both(1 << 30, 1 << 30);
 }
 
+/// Saving holds the compressed bytes. Reading holds a few chunks beside the value.
+#[test]
+#[cfg(feature = "compression")]
+fn compressed_tensors_take_little_beside_the_value() {
+    use tenarc::archive::Compression;
+
+    const TOTAL: usize = 64 * MIB;
+
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (path, copy) = (file("compressed"), file("compressed-copy"));
+    let mut state = 1u32;
+    let noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f32::from_bits(0x3f80_0000 | state >> 9)
+    };
+    let numbers: Vec<f32> = std::iter::repeat_with(noise).take(TOTAL / 4).collect();
+    let value = Tensor(numbers);
+    let options = options().with_compression(Compression::zstd(0));
+    let (saved, most) = peak_of(|| tenarc::archive::save_with(&path, &value, options));
+    saved.unwrap();
+    let stored = usize::try_from(std::fs::metadata(&path).unwrap().len()).unwrap();
+    assert!(stored < TOTAL / 10 * 9, "{stored}");
+    println!("save: {} KiB beside the stored bytes", most.saturating_sub(stored) >> 10);
+    assert!(most < stored + ALLOWED, "save: {most}");
+
+    let archive = Archive::open(&path).unwrap();
+    let (loaded, most) = peak_of(|| archive.load::<Tensor<Vec<f32>>>().unwrap());
+    assert!(loaded == value);
+    println!("load: {} KiB beside the value", (most - TOTAL) >> 10);
+    assert!(most < TOTAL + ALLOWED, "load: {most}");
+    drop(loaded);
+    let (loaded, most) = peak_of(|| {
+        let file = std::fs::File::open(&path).unwrap();
+        IArchive::new(file).unwrap().load::<Tensor<Vec<f32>>>().unwrap()
+    });
+    assert!(loaded == value);
+    // While an allocator that cannot grow in place moves the tensor, two copies of half of it are there.
+    assert!(most < TOTAL / 2 * 3 + ALLOWED, "stream in: {most}");
+    drop(loaded);
+    let segment = archive.only().unwrap();
+    let (verified, most) = peak_of(|| archive.verify());
+    verified.unwrap();
+    assert!(most < ALLOWED, "verify: {most}");
+    let (read, most) = peak_of(|| segment.read_buffer(0, |_| Ok(())));
+    read.unwrap();
+    assert!(most < 4 * MIB, "read_buffer: {most}");
+    let mut part = [0; 8];
+    let (read, most) = peak_of(|| segment.read_buffer_part(0, 30 << 20, &mut part));
+    read.unwrap();
+    assert!(most < 4 * MIB, "read_buffer_part: {most}");
+    let (copied, most) = peak_of(|| {
+        let mut out = OArchive::create(&copy, SaveOptions::default().with_sync(SyncLevel::Off))?;
+        out.save_segment(&segment)?;
+        out.finish().map(drop)
+    });
+    copied.unwrap();
+    assert!(most < MIB, "save_segment: {most}");
+    std::fs::remove_file(&copy).unwrap();
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// One file of many values: neither side remembers them.
 #[test]
 fn thousands_of_segments_take_bounded_memory() {

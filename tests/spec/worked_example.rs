@@ -81,3 +81,36 @@ fn the_digests_of_the_worked_example_are_computed() {
         assert!(section.contains(&format!("`{digest}`")), "{digest}");
     }
 }
+
+/// The bytes of the lines of a section that start with four spaces, up to the first column of words.
+#[cfg(feature = "compression")]
+fn excerpts(section: &str) -> Vec<Vec<u8>> {
+    let spec = include_str!("../../SPEC.md");
+    let section = spec.split(section).nth(1).expect("the section");
+    let section = section.split("\n##").next().unwrap_or_default();
+    let hex = |line: &str| {
+        let digits = line.split("   ").next()?.replace(' ', "");
+        let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+        pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+    };
+    section.lines().filter_map(|line| hex(line.strip_prefix("    ")?)).collect()
+}
+
+#[test]
+#[cfg(feature = "compression")]
+fn the_compressed_buffer_is_what_is_written() {
+    use tenarc::archive::Compression;
+
+    let excerpts = excerpts("#### A worked example of a compressed buffer");
+    let [description, chunk] = &excerpts[..] else { panic!("{excerpts:?}") };
+    let options = SaveOptions::default().with_alignment(8).with_inline_below(0);
+    let mut out =
+        OArchive::with_options(Vec::new(), options.with_compression(Compression::zstd(0))).unwrap();
+    out.save(&Tensor(vec![7u16; 16])).unwrap();
+    let bytes = out.finish().unwrap();
+    let archive = tenarc::Archive::new(&bytes[..]).unwrap();
+    let (start, len) = archive.only().unwrap().buffers()[0];
+    let (before, body) = bytes.split_at(usize::try_from(start).unwrap());
+    assert!(before.windows(description.len()).any(|found| found == description), "{}", hex(before));
+    assert_eq!((hex(&body[..chunk.len()]), len), (hex(chunk), 32));
+}

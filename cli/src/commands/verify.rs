@@ -170,8 +170,13 @@ fn tensor_at(document: &Document, offset: u64) -> Option<String> {
         let Ok(section) = document.section(number) else { continue };
         let Some(segment) = section.segment() else { continue };
         let buffers = segment.buffers();
-        let holds = |&(start, len): &(u64, u64)| offset >= start && offset - start < len.max(1);
-        if let Some(buffer) = buffers.iter().position(holds) {
+        let stored = |number: usize, len: u64| {
+            segment.compressed(number).map_or(len, |buffer| buffer.stored_len())
+        };
+        let holds = |(number, &(start, len)): (usize, &(u64, u64))| {
+            offset >= start && offset - start < stored(number, len).max(1)
+        };
+        if let Some(buffer) = buffers.iter().enumerate().position(holds) {
             let payloads = section.payloads().ok()?;
             let named = payloads.into_iter().find(|named| named.payload.buffer == Some(buffer))?;
             let several = document.len() > 1;

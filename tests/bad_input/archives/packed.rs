@@ -47,6 +47,7 @@ fn a_description_made_by_hand_is_verified() {
     }
 }
 
+// 114
 #[test]
 fn descriptions_of_other_forms() {
     let good = [text("zstd"), numbers(&[1, 0]), unsigned(12), numbers(&[12])];
@@ -78,6 +79,7 @@ fn descriptions_of_other_forms() {
     }
 }
 
+// 114
 #[test]
 fn parameters_that_a_codec_does_not_have() {
     for codec in ["zstd", "lz4"] {
@@ -100,6 +102,7 @@ fn parameters_that_a_codec_does_not_have() {
     refused(&archive(&described(element("later", &[1; 17], 12, &[12]), 12)), &[Data]);
 }
 
+// 114
 #[test]
 fn tables_of_chunks_that_do_not_fit() {
     let full = 1 << 20;
@@ -132,6 +135,7 @@ fn tables_of_chunks_that_do_not_fit() {
     }
 }
 
+// 117
 #[test]
 fn a_tensor_of_an_unknown_codec_is_refused_by_name_and_others_are_read() {
     let later = element("later\u{1b}[31m", &[7], 100, &[12]);
@@ -169,6 +173,7 @@ fn compressed(parameters: &[u64], len: u64, stored: &[&[u8]]) -> Seg {
     }
 }
 
+// 117
 #[test]
 #[cfg(not(feature = "compression"))]
 fn a_build_without_codecs_names_the_feature() {
@@ -203,6 +208,7 @@ mod contents {
     use super::super::support::MIB;
     use super::*;
 
+    // 115
     #[test]
     fn a_few_bytes_do_not_become_a_gigabyte() {
         let len = 1 << 20;
@@ -257,6 +263,7 @@ mod contents {
         }
     }
 
+    // 116
     #[test]
     fn chunks_that_no_encoder_wrote_are_refused_by_name() {
         let mut state = 1u64;
