@@ -7,14 +7,13 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use tenarc::archive::Segment;
-use tenarc::inspect::{
-    COLUMNS, Event, Form, Item, Items, Key, Payload, SOME, escape_step, unescape_step,
-};
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME};
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Deferred, TensorInfo};
+use tenarc::tensor::Deferred;
 use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
+use crate::columns::{escaped, tensor_columns};
 
 /// The one key of a file that is no name of a tensor.
 pub const METADATA: &str = "__metadata__";
@@ -73,10 +72,7 @@ impl<'a> Exported<'a> {
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { mut found, mut losses, .. } = walk;
-        for columns in std::mem::take(&mut found.columns) {
-            columns.add_to(segment, &mut found, &mut losses)?;
-        }
+        let Walk { found, mut losses, .. } = walk;
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
         let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
@@ -98,15 +94,11 @@ impl<'a> Exported<'a> {
             let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
             tensors.push((name, deferred.with_byte_len(len)));
         }
-        for Field { name, info, at } in found.fields {
-            once(&name, &(at..at))?;
-            let len = usize::try_from(info.byte_len()).unwrap_or(usize::MAX);
-            let (dtype, shape, order) = (info.dtype().clone(), info.shape().to_vec(), info.order());
-            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
-                put(&segment.dyn_tensor(info.path())?.le_bytes())
-            };
-            let deferred = Deferred::from_blocks(dtype, &shape, order, read);
-            tensors.push((name, deferred.with_byte_len(len)));
+        for Columns { pointer, name, at } in found.columns {
+            for column in tensor_columns(segment, &pointer, &name, &mut losses)? {
+                once(&column.name, &(at..at))?;
+                tensors.push((column.name.clone(), column.deferred()));
+            }
         }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
@@ -124,7 +116,6 @@ struct Found {
     texts: Vec<(String, Range<usize>)>,
     metadata: Option<Range<usize>>,
     columns: Vec<Columns>,
-    fields: Vec<Field>,
 }
 
 /// A sequence that is stored as columns.
@@ -133,90 +124,6 @@ struct Columns {
     pointer: String,
     name: String,
     at: usize,
-}
-
-/// A column that is a tensor.
-struct Field {
-    name: String,
-    info: TensorInfo,
-    at: usize,
-}
-
-impl Columns {
-    /// Adds the columns that are tensors. The others are lost.
-    fn add_to<S: ReadAt + ?Sized>(
-        self,
-        segment: &Segment<'_, S>,
-        found: &mut Found,
-        losses: &mut Losses,
-    ) -> Result<()> {
-        let columns = tensor_columns(segment, &self.pointer, &self.name, losses)?;
-        let fields = columns.into_iter().map(|TensorColumn { name, info, .. }| {
-            let at = self.at;
-            Field { name, info, at }
-        });
-        found.fields.extend(fields);
-        Ok(())
-    }
-}
-
-/// A column that is a tensor.
-pub struct TensorColumn {
-    /// The path of the sequence and that of the column in it, joined by a dot.
-    pub name: String,
-    pub info: TensorInfo,
-    /// Whether it is a field of a field of the rows.
-    pub nested: bool,
-}
-
-/// The columns of a sequence that are tensors. The others are lost.
-///
-/// `pointer` is the path of the sequence as a JSON Pointer, and `sequence` what it is called in names.
-pub fn tensor_columns<S: ReadAt + ?Sized>(
-    segment: &Segment<'_, S>,
-    pointer: &str,
-    sequence: &str,
-    losses: &mut Losses,
-) -> Result<Vec<TensorColumn>> {
-    let columns = segment.table(pointer)?.columns()?;
-    if columns.is_empty() {
-        losses.add(sequence, "its rows have no fields that are tensors: it is left out");
-    }
-    let mut found = Vec::new();
-    // The columns around this one, from the outermost to the innermost.
-    let mut around: Vec<&str> = Vec::new();
-    for column in &columns {
-        let below = column.path();
-        let is_in = |outer: &str| {
-            below.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '/']))
-        };
-        while around.pop_if(|outer| !is_in(outer)).is_some() {}
-        // Its fields follow it.
-        if column.kind() == "structs" {
-            around.push(below);
-            continue;
-        }
-        let steps: Vec<_> = match below.strip_prefix('/') {
-            Some(steps) => {
-                let steps = steps.split('/');
-                steps.map(|step| unescape_step(step).into_owned()).collect()
-            }
-            None => below.split('.').map(str::to_owned).collect(),
-        };
-        let below = steps.join(".");
-        let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
-        if column.dtype().is_some() {
-            // The name is the path, unless it could mean something else.
-            let written =
-                || pointer.to_owned() + &steps.iter().map(|step| escaped(step)).collect::<String>();
-            let info = segment.info(&name).or_else(|_| segment.info(&written()))?;
-            found.push(TensorColumn { name, info, nested: !around.is_empty() });
-        } else {
-            let kind = column.kind();
-            losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
-        }
-    }
-    Ok(found)
 }
 
 /// A walk over a value's items.
@@ -379,11 +286,6 @@ impl<'m> Walk<'m> {
         }
         Ok(())
     }
-}
-
-/// A step of a JSON Pointer, with its slash.
-pub fn escaped(step: &str) -> String {
-    format!("/{}", escape_step(step))
 }
 
 /// What a leaf is, for those that are told of what is lost.

@@ -56,6 +56,7 @@ pub mod tenbin;
 #[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
 pub mod torch;
 
+mod columns;
 mod elements;
 mod exported;
 mod honest;

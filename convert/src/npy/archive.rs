@@ -17,7 +17,7 @@ use super::file::NpyFile;
 use super::npz::Npz;
 use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
-use crate::exported::{TensorColumn, tensor_columns};
+use crate::columns::{TensorColumn, tensor_columns};
 use crate::{Losses, made};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
@@ -138,7 +138,7 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     let mut named = Vec::new();
     let mut taken = HashSet::new();
     let mut lost = Losses::default();
-    let mut add = |name: String, dtype: &DType, nested, place, lost: &mut Losses| {
+    let mut add = |name: String, dtype: &DType, nested, content, lost: &mut Losses| {
         if let Err(error) = dtype::descr_of(dtype) {
             lost.add(&name, error.message());
         } else if nested && !options.flattened {
@@ -151,43 +151,44 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
             let name = name.escape_debug();
             return Err(Error::data(format!("two tensors would be named `{name}`")));
         } else {
-            named.push((name, place));
+            named.push((name, content));
         }
         Ok(())
     };
     for leaf in tree::leaves(segment)? {
         match leaf {
             Leaf::Tensor { name, dtype, range, nested } => {
-                add(name, &dtype, nested, Place::Item(range), &mut lost)?;
+                add(name, &dtype, nested, Content::Item(range), &mut lost)?;
             }
             Leaf::Columns { name: sequence, pointer } => {
                 for column in tensor_columns(segment, &pointer, &sequence, &mut lost)? {
-                    let TensorColumn { name, info, nested } = column;
-                    let nested = nested || !sequence.is_empty();
-                    let place = Place::Column(info.path().to_owned());
-                    add(name, info.dtype(), nested, place, &mut lost)?;
+                    let nested = column.nested || !sequence.is_empty();
+                    let (name, dtype) = (column.name.clone(), column.dtype.clone());
+                    add(name, &dtype, nested, Content::Column(column), &mut lost)?;
                 }
             }
             Leaf::Other { name, kind } => lost.add(&name, kind),
         }
     }
     lost.check(options.losses)?;
-    for (name, place) in named {
-        let tensor = match place {
-            Place::Item(range) => segment.decode(range).map(Tensor::into_inner),
-            Place::Column(path) => segment.dyn_tensor(&path),
+    for (name, content) in named {
+        let tensor = match content {
+            Content::Item(range) => {
+                let tensor: Result<Tensor<DynTensor>> = segment.decode(range);
+                tensor.map(Tensor::into_inner).map_err(|error| error.in_field(&*name))?
+            }
+            Content::Column(column) => column.read()?,
         };
-        out.add(&name, &tensor.map_err(|error| error.in_field(&*name))?)?;
+        out.add(&name, &tensor)?;
     }
     Ok(lost)
 }
 
-/// Where a tensor of a segment is.
-enum Place {
-    /// At this range of the metadata.
+/// What is written as an array.
+enum Content<'a, S: ?Sized> {
+    /// The tensor at this range of the metadata.
     Item(Range<usize>),
-    /// It is the column at this path.
-    Column(String),
+    Column(TensorColumn<'a, S>),
 }
 
 /// Converts an npz file to an archive of one map. The archive is read again and verified before it takes

@@ -7,7 +7,7 @@ use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key};
 use tenarc::io::ReadAt;
 use tenarc::{DType, Error, Result};
 
-use crate::exported::escaped;
+use crate::columns::escaped;
 
 /// Something without keys inside of a map.
 pub enum Leaf {

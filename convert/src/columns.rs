@@ -1,0 +1,99 @@
+//! Columns of a sequence in an archive that are tensors.
+
+use std::rc::Rc;
+
+use tenarc::archive::{Column, Segment, Table};
+use tenarc::inspect::{escape_step, unescape_step};
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Deferred, Order, TensorMeta};
+use tenarc::{DType, DynTensor, Result, Tensor};
+
+use crate::Losses;
+
+/// A column that is a tensor.
+pub struct TensorColumn<'a, S: ?Sized> {
+    /// The path of the sequence and that of the column in it, joined by a dot.
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    /// Whether it is a field of a field of the rows.
+    pub nested: bool,
+    column: Column,
+    /// All columns of the sequence share these two.
+    table: Rc<Table<'a, S>>,
+    sequence: Rc<str>,
+}
+
+impl<'a, S: ReadAt + ?Sized> TensorColumn<'a, S> {
+    pub fn read(&self) -> Result<DynTensor> {
+        let tensor: Result<Tensor<DynTensor>> = self.table.column(self.column.path());
+        tensor.map(Tensor::into_inner).map_err(|error| match &*self.sequence {
+            "" => error,
+            sequence => error.in_field(sequence),
+        })
+    }
+
+    /// The column as a tensor that is read when it is written.
+    pub fn deferred(self) -> Deferred<'a> {
+        let (dtype, shape) = (self.dtype.clone(), self.shape.clone());
+        Deferred::from_blocks(dtype, &shape, Order::C, move |put| put(&self.read()?.le_bytes()))
+    }
+}
+
+/// The columns of a sequence that are tensors. The others are lost.
+///
+/// `pointer` is the path of the sequence as a JSON Pointer, and `sequence` what it is called in names.
+pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
+    segment: &'a Segment<'_, S>,
+    pointer: &str,
+    sequence: &str,
+    losses: &mut Losses,
+) -> Result<Vec<TensorColumn<'a, S>>> {
+    let (table, sequence) = (Rc::new(segment.table(pointer)?), Rc::<str>::from(sequence));
+    let columns = table.columns()?;
+    if columns.is_empty() {
+        losses.add(&sequence, "its rows have no fields that are tensors: it is left out");
+    }
+    let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    // The columns around this one, from the outermost to the innermost.
+    let mut around: Vec<String> = Vec::new();
+    for column in columns {
+        let path = column.path();
+        let is_in =
+            |outer: &str| path.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '/']));
+        while around.pop_if(|outer| !is_in(outer)).is_some() {}
+        // Its fields follow it.
+        if column.kind() == "structs" {
+            around.push(path.to_owned());
+            continue;
+        }
+        let below = match path.strip_prefix('/') {
+            Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
+            None => path.to_owned(),
+        };
+        let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
+        let (Some(dtype), Some(dims)) = (column.dtype(), column.row_shape()) else {
+            let kind = column.kind();
+            losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
+            continue;
+        };
+        let shape = [&[rows][..], dims].concat();
+        if TensorMeta::new(dtype.clone(), &*shape, Order::C).byte_len().is_none() {
+            let what = format!(
+                "a column of {dtype}{shape:?} has no known length in bytes: it is left out"
+            );
+            losses.add(&name, what);
+            continue;
+        }
+        let (dtype, nested) = (dtype.clone(), !around.is_empty());
+        let (table, sequence) = (table.clone(), sequence.clone());
+        found.push(TensorColumn { name, dtype, shape, nested, column, table, sequence });
+    }
+    Ok(found)
+}
+
+/// A step of a JSON Pointer, with its slash.
+pub fn escaped(step: &str) -> String {
+    format!("/{}", escape_step(step))
+}
