@@ -2,8 +2,6 @@
 
 use std::num::NonZeroUsize;
 
-use crate::io::parallel;
-
 /// Which sequences of structs, tuples and enums are written as columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnChoice {
@@ -110,7 +108,7 @@ pub struct DecodeOptions {
     pub(crate) limits: Limits,
     pub(crate) checksums: bool,
     /// The number of threads that read a large tensor, if it was set.
-    threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 impl Default for DecodeOptions {
@@ -151,16 +149,6 @@ impl DecodeOptions {
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
         self
-    }
-
-    /// How many threads read a large tensor.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads.map_or(1, NonZeroUsize::get)
-    }
-
-    /// How many threads decompress a large tensor.
-    pub(crate) fn unpacking_threads(&self) -> usize {
-        self.threads.map_or_else(parallel::cores, NonZeroUsize::get)
     }
 }
 

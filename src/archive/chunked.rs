@@ -1,5 +1,6 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use super::source;
@@ -16,6 +17,11 @@ use crate::segment::packed::Packed;
 const PIECE: usize = 1 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
 pub const MIN_PARALLEL: usize = 4 << 20;
+
+/// How many threads read a large tensor that is stored as it is.
+fn threads(options: DecodeOptions) -> usize {
+    options.threads.map_or(1, NonZeroUsize::get)
+}
 
 /// Reads bytes of a buffer that start at this offset of the archive. If they are verified, they must be whole chunks of
 /// the buffer, the first of which has this number.
@@ -45,7 +51,7 @@ pub fn read<S: ReadAt + ?Sized>(
         return read_piece(0, out);
     }
     let pieces = out.chunks_mut(piece).enumerate().map(|(number, out)| (number * piece, out));
-    in_parallel(pieces, options.threads(), |(at, out)| read_piece(at, out))
+    in_parallel(pieces, threads(options), |(at, out)| read_piece(at, out))
 }
 
 /// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with the offsets up to which it was read.
@@ -77,7 +83,7 @@ pub fn verify<S: ReadAt + ?Sized>(
         expected.map_or(Ok(()), |(stored, hasher)| stored.check(index, hasher.finish()))
     };
     let chunks = place.packed().map_or_else(|| len.div_ceil(chunk), Packed::chunks);
-    let threads = if len < MIN_PARALLEL as u64 { 1 } else { options.threads() };
+    let threads = if len < MIN_PARALLEL as u64 { 1 } else { threads(options) };
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
     let group = (PIECE as u64 * 16).div_ceil(chunk).max(threads as u64);
     let mut first = 0;

@@ -315,7 +315,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         let contents = self.contents()?;
         for number in self.numbers_at(path)? {
             let place = self.loaded.buffer(number, self.options)?;
-            let (start, len) = (place.start(), source::in_memory(place.stored_len(), place.start())?);
+            let (start, len) =
+                (place.start(), source::in_memory(place.stored_len(), place.start())?);
             mem::read_ahead(source::slice(contents, start, len)?);
         }
         Ok(())

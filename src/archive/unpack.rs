@@ -12,7 +12,7 @@ use crate::error::{Category, Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
-use crate::io::parallel::in_parallel;
+use crate::io::parallel::{in_parallel, one_a_core};
 use crate::io::source::reserve;
 use crate::options::DecodeOptions;
 use crate::segment::buffers::{Stored, check_unpacked, chunk_of};
@@ -184,7 +184,7 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
 
     /// Reads whole chunks, the first of which has this number.
     fn whole(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let threads = if out.len() < MIN_PARALLEL { 1 } else { self.options.unpacking_threads() };
+        let threads = if out.len() < MIN_PARALLEL { 1 } else { one_a_core(self.options.threads) };
         let chunk = self.chunks.content_len(0);
         in_parallel((first..).zip(out.chunks_mut(chunk)), threads, |(index, out)| {
             self.chunk(index, out)

@@ -8,9 +8,10 @@ use std::thread;
 
 use crate::error::{Error, Result};
 
-/// How many threads work that keeps a core busy is given to: one for each core, but at most eight.
-pub fn cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8)
+/// How many threads do work that keeps a core busy: as many as were asked for, or one for each core, but at most eight.
+pub fn one_a_core(asked: Option<NonZeroUsize>) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
+    asked.map_or_else(cores, NonZeroUsize::get)
 }
 
 /// Calls `work` with each item, on several threads. After an error, no more items are taken. If several fail, returns the

@@ -1,6 +1,7 @@
 //! Options for writing archives and parts.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::format;
@@ -8,6 +9,7 @@ use crate::codec::{self, Codec, Encoder};
 use crate::error::{Error, Result};
 use crate::io::atomic::SyncLevel;
 use crate::io::chunks::ChunkLen;
+use crate::io::parallel;
 use crate::options::ColumnChoice;
 use crate::tensor::TensorInfo;
 
@@ -77,6 +79,7 @@ pub struct SaveOptions {
     pub(crate) sync: SyncLevel,
     compression: Compression,
     compressing: Option<Compressing>,
+    threads: Option<NonZeroUsize>,
 }
 
 impl Default for SaveOptions {
@@ -92,6 +95,7 @@ impl Default for SaveOptions {
             sync: SyncLevel::Full,
             compression: Compression::none(),
             compressing: None,
+            threads: None,
         }
     }
 }
@@ -269,6 +273,21 @@ impl SaveOptions {
     ) -> Self {
         self.compressing = Some(Arc::new(choose));
         self
+    }
+
+    /// Sets how many threads compress a tensor. By default, as many as the machine has cores, but at most eight.
+    ///
+    /// The bytes written are the same with any number. The threads end before the function that saves returns. Tensors of
+    /// one chunk, and tensors that are not compressed, use only the calling thread.
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// How many threads compress.
+    pub(crate) fn threads(&self) -> usize {
+        parallel::one_a_core(self.threads)
     }
 
     /// Whether buffers may be compressed.

@@ -21,7 +21,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::checksum::{self, Identity};
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
-use crate::io::parallel;
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
@@ -148,8 +147,7 @@ impl Plan {
         if methods.iter().all(Option::is_none) {
             return Ok(());
         }
-        let threads = parallel::cores();
-        let mut compressor = Compressor::new(&methods, options.chunk_len(), threads);
+        let mut compressor = Compressor::new(&methods, options.chunk_len(), options.threads());
         self.emit(value, options, false, &mut compressor)?;
         self.compressed = compressor.finish();
         Ok(())
