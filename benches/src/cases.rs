@@ -1,5 +1,6 @@
 //! The cases that are measured: a module each, with the types, the generated data, and the rows.
 
+pub mod compress;
 pub mod load;
 pub mod log;
 pub mod mesh;

@@ -9,7 +9,7 @@
 //! cargo run -p tenarc-benches -- report                 # writes the documents from those results
 //! ```
 //!
-//! Case m also measures Python, if these two commands have made an environment for it:
+//! Cases m and p also measure Python, if these two commands have made an environment for it:
 //!
 //! ```text
 //! python3 -m venv target/tables
@@ -38,7 +38,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 15] = [
+const CASES: [(&str, &str, &str); 16] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -54,9 +54,10 @@ const CASES: [(&str, &str, &str); 15] = [
     ("n", "savedata", "the save data of 500 players"),
     ("m", "table", "100,000 records in a file, and parts of them"),
     ("o", "slices", "part of a tensor of 2 GB in a file, and all of it with two threads"),
+    ("p", "compress", "weights in bf16 and f32, and the moments of Adam, compressed in files"),
 ];
 
-/// The interpreter that case m runs, from the root of the repository.
+/// The interpreter that the cases m and p run, from the root of the repository.
 const PYTHON: &str = "target/tables/bin/python";
 
 fn main() -> ExitCode {
@@ -144,6 +145,7 @@ fn main() -> ExitCode {
             #[cfg(not(unix))]
             "o" => println!("(o) needs `pread`"),
             "n" => cases::savedata::run(effort, &mut recorder, &mut targets),
+            "p" => cases::compress::run(effort, python, &mut recorder, &mut targets),
             "m" => cases::table::run(effort, python, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }

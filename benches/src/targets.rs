@@ -43,6 +43,19 @@ impl Targets {
         self.add(case, text.into(), measured, "x", bound);
     }
 
+    /// Something that must be `bound` or more.
+    pub fn at_least_of(
+        &mut self,
+        case: &str,
+        text: String,
+        measured: Option<f64>,
+        unit: &str,
+        bound: f64,
+    ) {
+        self.add(case, text, measured, unit, bound);
+        self.last().is_least = true;
+    }
+
     /// A ratio of two times that must be `bound` or more.
     fn at_least(&mut self, case: &str, text: String, pair: Pair, bound: f64) {
         self.add(case, text, ratio(pair), "x", bound);

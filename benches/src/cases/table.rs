@@ -320,7 +320,7 @@ fn in_python(effort: Effort, files: &Files, python: &Path) -> Vec<RowResults> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn print_python(title: &str, rows: &[RowResults]) {
+pub fn print_python(title: &str, rows: &[RowResults]) {
     println!("\n{title}\n");
     let mut head = vec!["peer", "form", "bytes"];
     head.extend(rows[0].figures.iter().map(|figure| &*figure.what));
