@@ -92,6 +92,19 @@ class Parquet:
         return pq.read_table(self.path, columns=["score"])["score"]
 
 
+class ParquetZstd(Parquet):
+    """With zstd at pyarrow's default level in place of Snappy."""
+
+    form = "zstd"
+
+    def __init__(self, path: Path, records: tenarc.Table) -> None:
+        super().__init__(path, records)
+        self.path = path.with_suffix(".zstd.parquet")
+
+    def write(self) -> None:
+        pq.write_table(self.table, self.path, compression="zstd")
+
+
 class Sqlite:
     """Reading makes a tuple for each record: floats are a blob, and tags and kinds are JSON."""
 
@@ -164,7 +177,7 @@ def times(rounds: int, work: Callable[[], Any]) -> list[int]:
 def main(file: str, rounds: int, at: int) -> None:
     path = Path(file)
     records = tenarc.load(path, tables=True)
-    peers = [kind(path, records) for kind in (Parquet, Sqlite, Tenarc)]
+    peers = [kind(path, records) for kind in (Parquet, ParquetZstd, Sqlite, Tenarc)]
     expected = (len(records), records[at]["label"], records["score"].count())
     results = []
     for peer in peers:

@@ -1,5 +1,7 @@
 //! The cases that are measured: a module each, with the types, the generated data, and the rows.
 
+#[cfg(target_os = "linux")]
+pub mod cold;
 pub mod compress;
 pub mod load;
 pub mod log;

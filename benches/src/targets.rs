@@ -57,7 +57,7 @@ impl Targets {
     }
 
     /// A ratio of two times that must be `bound` or more.
-    fn at_least(&mut self, case: &str, text: String, pair: Pair, bound: f64) {
+    pub fn at_least(&mut self, case: &str, text: String, pair: Pair, bound: f64) {
         self.add(case, text, ratio(pair), "x", bound);
         self.last().is_least = true;
     }

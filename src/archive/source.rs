@@ -45,27 +45,51 @@ pub fn fill<S: ReadAt + ?Sized>(
 /// before it is read.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
     let len = in_memory(len, offset)?;
-    if let Some(bytes) = range(offset, len).and_then(|range| source.read_before(range)) {
-        return Ok(Cow::Borrowed(bytes));
-    }
-    if let Some(contents) = source.contents() {
-        return slice(contents, offset, len).map(Cow::Borrowed);
+    if let Some(bytes) = present(source, offset, len) {
+        return bytes.map(Cow::Borrowed);
     }
     let mut bytes = Vec::new();
-    crate::io::source::reserve(&mut bytes, len)?;
-    bytes.resize(len, 0);
-    read_exact(source, &mut bytes, offset)?;
+    read_into(source, &mut bytes, offset, len)?;
     Ok(Cow::Owned(bytes))
+}
+
+/// Like [`bytes`], but a copy is made in `memory`, which may have been used before.
+pub fn bytes_in<'b, S: ReadAt + ?Sized>(
+    source: &'b S,
+    offset: u64,
+    len: u64,
+    memory: &'b mut Vec<u8>,
+) -> Result<&'b [u8]> {
+    let len = in_memory(len, offset)?;
+    if let Some(bytes) = present(source, offset, len) {
+        return bytes;
+    }
+    read_into(source, memory, offset, len)?;
+    Ok(memory)
+}
+
+/// `len` bytes from `offset` on, if the source is in memory.
+fn present<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Option<Result<&[u8]>> {
+    let before = range(offset, len).and_then(|range| source.read_before(range));
+    before.map(Ok).or_else(|| Some(slice(source.contents()?, offset, len)))
+}
+
+/// Replaces the content of `memory` by `len` bytes from `offset` on.
+fn read_into<S: ReadAt + ?Sized>(
+    source: &S,
+    memory: &mut Vec<u8>,
+    offset: u64,
+    len: usize,
+) -> Result<()> {
+    crate::io::source::reserve(memory, len.saturating_sub(memory.len()))?;
+    memory.resize(len, 0);
+    read_exact(source, memory, offset)
 }
 
 /// Like [`bytes`], for a source in memory: never copies.
 pub fn borrowed<S: ReadAt + ?Sized>(source: &S, offset: u64, len: usize) -> Result<&[u8]> {
-    let before = range(offset, len).and_then(|range| source.read_before(range));
-    match (before, source.contents()) {
-        (Some(bytes), _) => Ok(bytes),
-        (None, Some(contents)) => slice(contents, offset, len),
-        (None, None) => Err(Error::data("the archive is not in memory").at(offset)),
-    }
+    let missing = || Err(Error::data("the archive is not in memory").at(offset));
+    present(source, offset, len).unwrap_or_else(missing)
 }
 
 /// The range of `len` bytes from `offset` on. `None` if it is too large for a `usize`.

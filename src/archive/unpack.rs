@@ -123,6 +123,14 @@ impl<'a> Chunks<'a> {
     }
 }
 
+/// What decompresses one chunk after the other.
+#[derive(Default)]
+struct Worker {
+    decoder: Decoder,
+    /// Memory for the stored bytes, if the archive is not in memory.
+    stored: Vec<u8>,
+}
+
 /// A compressed buffer in an archive that can be read at any position.
 pub struct Unpack<'a, S: ?Sized> {
     source: &'a S,
@@ -133,7 +141,7 @@ pub struct Unpack<'a, S: ?Sized> {
     /// The bytes of the segment that are there.
     input: u64,
     /// Those that no thread uses.
-    decoders: Mutex<Vec<Decoder>>,
+    workers: Mutex<Vec<Worker>>,
     /// The number and the bytes of the last chunk that was read for a part of it.
     held: Option<(u64, Vec<u8>)>,
 }
@@ -149,8 +157,8 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
         let input = loaded.present_bytes();
         let chunks = Chunks::new(&loaded.header, number, place, options, input)?;
         let hashes = loaded.stored(source, number, options)?;
-        let decoders = Mutex::default();
-        Ok(Self { source, chunks, hashes, options, input, decoders, held: None })
+        let workers = Mutex::default();
+        Ok(Self { source, chunks, hashes, options, input, workers, held: None })
     }
 
     /// Checks that a part of `len` bytes may be read into memory.
@@ -203,16 +211,16 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
                 self.options.with_threads(std::num::NonZeroUsize::MIN),
             );
         }
-        let stored = source::bytes(self.source, start, end - start)?;
-        if let Some(hashes) = self.hashes {
-            hashes.check(index, checksum::of(&stored, 0))?;
-        }
-        let free = || self.decoders.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = || self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = free().pop();
-        let mut decoder = waiting.unwrap_or_default();
-        let result = self.chunks.decode(&mut decoder, index, &stored, out);
-        free().push(decoder);
-        result
+        let mut worker = waiting.unwrap_or_default();
+        let stored = source::bytes_in(self.source, start, end - start, &mut worker.stored)?;
+        if let Some(hashes) = self.hashes {
+            hashes.check(index, checksum::of(stored, 0))?;
+        }
+        self.chunks.decode(&mut worker.decoder, index, stored, out)?;
+        free().push(worker);
+        Ok(())
     }
 
     /// The bytes of a chunk.

@@ -10,18 +10,19 @@ pub const LARGE: usize = 1 << 20;
 /// Large pages cause about a five hundredth of the page faults, and page faults cost more time than
 /// the copies that fill the memory. Only the part of `memory` that covers whole large pages is
 /// affected. On systems without this feature the function does nothing.
-pub fn prefer_large_pages(memory: &mut [u8]) {
+pub fn prefer_large_pages<T>(memory: &mut [T]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         const PAGE: usize = 2 << 20;
-        let head = memory.as_ptr().align_offset(PAGE);
-        let Some(inner) = memory.get_mut(head..).filter(|inner| inner.len() >= PAGE) else {
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let head = start.align_offset(PAGE);
+        let len = size_of_val(memory).saturating_sub(head) & !(PAGE - 1);
+        if len == 0 {
             return;
-        };
-        let len = inner.len() & !(PAGE - 1);
+        }
         // SAFETY: the range is inside memory that is borrowed mutably. The advice changes how the
         // system backs the memory, not its contents.
-        unsafe { libc::madvise(inner.as_mut_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(start.wrapping_add(head).cast(), len, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = memory;

@@ -1,6 +1,7 @@
 //! Compresses the buffers of a value before they are written, because the header holds their stored lengths.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::options::Compression;
@@ -12,10 +13,14 @@ use crate::error::{Error, Result};
 use crate::io::checksum;
 use crate::io::chunks::ChunkLen;
 use crate::io::parallel::in_parallel;
+use crate::io::sink::reserve;
+use crate::mem;
 use crate::options::Limits;
 
 /// How many chunks for each thread are compressed before the next bytes are taken.
 const CHUNKS_A_THREAD: usize = 4;
+/// The length of a block of stored chunks.
+const BLOCK: usize = 16 << 20;
 /// About as many bytes of the header describe a chunk.
 const ENTRY: u64 = 5;
 
@@ -25,14 +30,56 @@ pub struct Compressed {
     /// What the header says of them.
     pub buffers: PackedBuffers,
     /// Their stored chunks.
-    pub chunks: BTreeMap<usize, Vec<Chunk>>,
+    pub chunks: BTreeMap<usize, Chunks>,
 }
 
-/// A chunk as it is stored.
-pub struct Chunk {
-    pub stored: Vec<u8>,
-    /// The hash of the stored bytes.
-    pub hash: u64,
+/// The stored chunks of a buffer.
+///
+/// They lie in blocks of memory that are not moved. An allocation for each chunk would cost more in page faults than
+/// the copy into a block does.
+#[derive(Default)]
+pub struct Chunks {
+    blocks: Vec<Vec<u8>>,
+    /// For each chunk, the number of its block, and where it is there.
+    places: Vec<(usize, Range<usize>)>,
+    hashes: Vec<u64>,
+}
+
+impl Chunks {
+    /// Adds a chunk. The chunks that follow it have at most `left` bytes.
+    fn push(&mut self, stored: &[u8], hash: u64, left: usize) -> Result<()> {
+        let has_room = |block: &Vec<u8>| block.capacity() - block.len() >= stored.len();
+        if !self.blocks.last().is_some_and(has_room) {
+            let mut block = Vec::new();
+            let rest = left.min(BLOCK.saturating_sub(stored.len()));
+            reserve(&mut block, stored.len().saturating_add(rest))?;
+            mem::prefer_large_pages(block.spare_capacity_mut());
+            self.blocks.push(block);
+        }
+        let number = self.blocks.len() - 1;
+        if let Some(block) = self.blocks.last_mut() {
+            let start = block.len();
+            block.extend_from_slice(stored);
+            self.places.push((number, start..block.len()));
+            self.hashes.push(hash);
+        }
+        Ok(())
+    }
+
+    /// The stored bytes of each chunk, and their hash.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        let bytes = |(block, range): &(usize, Range<usize>)| {
+            self.blocks.get(*block).and_then(|block| block.get(range.clone())).unwrap_or_default()
+        };
+        self.places.iter().map(bytes).zip(self.hashes.iter().copied())
+    }
+
+    /// Frees memory that was reserved, but not used.
+    fn shrink(&mut self) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.shrink_to_fit();
+        }
+    }
 }
 
 /// How a buffer is compressed.
@@ -73,6 +120,20 @@ pub struct Compressor<'a> {
     full: u64,
     stored: u64,
     current: Option<Current>,
+    /// The method of the last buffer, and the encoders for it that no thread uses.
+    method: Option<Method>,
+    encoders: Mutex<Vec<Encoder>>,
+    /// The last chunks that were compressed. Their memory is used again.
+    slots: Vec<Slot>,
+}
+
+/// A chunk that was compressed.
+#[derive(Default)]
+struct Slot {
+    stored: Vec<u8>,
+    hash: u64,
+    /// Whether `stored` is shorter than the chunk. If not, it is empty, and `hash` is that of the chunk.
+    shorter: bool,
 }
 
 /// The buffer that is being compressed.
@@ -84,18 +145,26 @@ struct Current {
     left: u64,
     /// The start of a chunk.
     pending: Vec<u8>,
-    chunks: Vec<Chunk>,
+    chunks: Chunks,
     /// The bytes that were compressed, and of their stored chunks.
     full: u64,
     stored: u64,
-    /// Those that no thread uses.
-    encoders: Mutex<Vec<Encoder>>,
 }
 
 impl<'a> Compressor<'a> {
     pub fn new(methods: &'a [Option<Method>], chunk_len: ChunkLen, threads: usize) -> Self {
-        let done = Compressed::default();
-        Self { methods, chunk_len, threads, done, full: 0, stored: 0, current: None }
+        Self {
+            methods,
+            chunk_len,
+            threads,
+            done: Compressed::default(),
+            full: 0,
+            stored: 0,
+            current: None,
+            method: None,
+            encoders: Mutex::default(),
+            slots: Vec::new(),
+        }
     }
 
     /// The buffers that became shorter.
@@ -115,36 +184,35 @@ impl<'a> Compressor<'a> {
 
     fn group(&mut self, bytes: &[u8], chunk_len: usize) -> Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
-        let mut stored: Vec<Option<Chunk>> = Vec::new();
-        stored.resize_with(bytes.len().div_ceil(chunk_len), || None);
-        let threads = self.threads.min(stored.len());
-        let Current { method, encoders, .. } = &*current;
-        in_parallel(bytes.chunks(chunk_len).zip(&mut stored), threads, |(chunk, to)| {
+        let count = bytes.len().div_ceil(chunk_len);
+        let threads = self.threads.min(count);
+        if self.slots.len() < count {
+            self.slots.resize_with(count, Slot::default);
+        }
+        let (method, encoders) = (current.method, &self.encoders);
+        in_parallel(bytes.chunks(chunk_len).zip(&mut self.slots), threads, |(chunk, to)| {
             let free = || encoders.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = free().pop();
             let mut encoder = waiting.map_or_else(|| method.encoder(), Ok)?;
-            // Most of it is given back. Growing it would copy it several times.
-            let mut out = Vec::with_capacity(chunk.len());
-            if encoder.encode(chunk, &mut out) {
-                out.shrink_to_fit();
-                *to = Some(Chunk { hash: checksum::of(&out, 0), stored: out });
-            }
+            to.stored.clear();
+            to.shorter = encoder.encode(chunk, &mut to.stored);
+            to.hash = checksum::of(if to.shorter { &to.stored } else { chunk }, 0);
             free().push(encoder);
             Ok(())
         })?;
-        for (bytes, chunk) in bytes.chunks(chunk_len).zip(stored) {
-            let full = self.full + current.full + bytes.len() as u64;
+        for (bytes, slot) in bytes.chunks(chunk_len).zip(&self.slots) {
+            current.full += bytes.len() as u64;
             let so_far = self.stored + current.stored;
             // What readers refuse by default is not written.
-            let allowed = |chunk: &Chunk| {
-                full <= Limits::default().unpacked(so_far + chunk.stored.len() as u64)
+            let most = Limits::default().unpacked(so_far + slot.stored.len() as u64);
+            let (stored, hash) = match slot.shorter {
+                true if self.full + current.full <= most => (&*slot.stored, slot.hash),
+                true => (bytes, checksum::of(bytes, 0)),
+                false => (bytes, slot.hash),
             };
-            let chunk = chunk
-                .filter(allowed)
-                .unwrap_or_else(|| Chunk { stored: bytes.to_vec(), hash: checksum::of(bytes, 0) });
-            current.full += bytes.len() as u64;
-            current.stored += chunk.stored.len() as u64;
-            current.chunks.push(chunk);
+            current.stored += stored.len() as u64;
+            let left = usize::try_from(current.len - current.full).unwrap_or(usize::MAX);
+            current.chunks.push(stored, hash, left)?;
         }
         Ok(())
     }
@@ -154,16 +222,19 @@ impl Output for Compressor<'_> {
     fn begin(&mut self, number: u64, len: u64) -> Result<()> {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let method = self.methods.get(number).copied().flatten().filter(|_| len > 0);
+        if method.is_some() && method != self.method {
+            self.encoders = Mutex::default();
+            self.method = method;
+        }
         self.current = method.map(|method| Current {
             number,
             len,
             method,
             left: len,
             pending: Vec::new(),
-            chunks: Vec::new(),
+            chunks: Chunks::default(),
             full: 0,
             stored: 0,
-            encoders: Mutex::default(),
         });
         Ok(())
     }
@@ -197,18 +268,20 @@ impl Output for Compressor<'_> {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(Current { number, len, method, chunks, full, stored, .. }) = self.current.take()
+        let Some(Current { number, len, method, mut chunks, full, stored, .. }) =
+            self.current.take()
         else {
             return Ok(());
         };
         // What hardly shrinks is better stored as it is: it is mapped, and read without decompressing.
-        if stored + ENTRY * chunks.len() as u64 > len - len / 32 {
+        if stored + ENTRY * chunks.places.len() as u64 > len - len / 32 {
             return Ok(());
         }
         self.full += full;
         self.stored += stored;
-        let lengths = chunks.iter().map(|chunk| chunk.stored.len() as u64);
+        let lengths = chunks.iter().map(|(stored, _)| stored.len() as u64);
         let packed = Packed::new(Coding::new(method.codec, method.layout), lengths);
+        chunks.shrink();
         self.done.buffers.insert(number, packed);
         self.done.chunks.insert(number, chunks);
         Ok(())

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use crate::shape::Shape;
 use serde::Serialize;
 
-use super::compress::{Compressed, Compressor, Method};
+use super::compress::{Chunks, Compressed, Compressor, Method};
 use super::header::Content;
 use super::options::SaveOptions;
 use super::path;
@@ -574,9 +574,9 @@ impl Apart for Second<'_> {
         if !again {
             self.out.begin(number, len as u64)?;
             self.written += 1;
-            for chunk in chunks.into_iter().flatten() {
-                self.hashes.push(chunk.hash);
-                self.out.put(&chunk.stored)?;
+            for (stored, hash) in chunks.into_iter().flat_map(Chunks::iter) {
+                self.hashes.push(hash);
+                self.out.put(stored)?;
             }
         }
         let hasher = ChunkHasher::new(self.chunk_len, len as u64);

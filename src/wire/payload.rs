@@ -299,7 +299,7 @@ enum Origin {
 fn zeroed<A: Pod>(count: usize) -> Result<Vec<A>> {
     match bytemuck::allocation::try_zeroed_slice_box(count) {
         Ok(mut values) => {
-            mem::prefer_large_pages(bytemuck::cast_slice_mut(&mut values));
+            mem::prefer_large_pages(&mut values);
             Ok(Vec::from(values))
         }
         Err(()) => {

