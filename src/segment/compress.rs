@@ -1,7 +1,6 @@
 //! Compresses the buffers of a value before they are written, because the header holds their stored lengths.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::options::Compression;
@@ -20,7 +19,7 @@ use crate::options::Limits;
 /// How many chunks for each thread are compressed before the next bytes are taken.
 const CHUNKS_A_THREAD: usize = 4;
 /// The length of a block of stored chunks.
-const BLOCK: usize = 16 << 20;
+const BLOCK: usize = 4 << 20;
 /// About as many bytes of the header describe a chunk.
 const ENTRY: u64 = 5;
 
@@ -34,44 +33,38 @@ pub struct Compressed {
 }
 
 /// The stored chunks of a buffer.
-///
-/// They lie in blocks of memory that are not moved. An allocation for each chunk would cost more in page faults than
-/// the copy into a block does.
 #[derive(Default)]
 pub struct Chunks {
-    blocks: Vec<Vec<u8>>,
-    /// For each chunk, the number of its block, and where it is there.
-    places: Vec<(usize, Range<usize>)>,
-    hashes: Vec<u64>,
+    /// Their bytes, divided regardless of chunks. An allocation for each chunk, or a vector that grows, would cost more in
+    /// page faults than the copy into a block does.
+    pub blocks: Vec<Vec<u8>>,
+    lengths: Vec<u64>,
+    /// The hash of each chunk.
+    pub hashes: Vec<u64>,
 }
 
 impl Chunks {
     /// Adds a chunk. The chunks that follow it have at most `left` bytes.
-    fn push(&mut self, stored: &[u8], hash: u64, left: usize) -> Result<()> {
-        let has_room = |block: &Vec<u8>| block.capacity() - block.len() >= stored.len();
-        if !self.blocks.last().is_some_and(has_room) {
+    fn push(&mut self, mut stored: &[u8], hash: u64, left: u64) -> Result<()> {
+        self.lengths.push(stored.len() as u64);
+        self.hashes.push(hash);
+        while !stored.is_empty() {
+            if let Some(block) = self.blocks.last_mut() {
+                let room = block.capacity() - block.len();
+                let (now, rest) = stored.split_at(stored.len().min(room));
+                block.extend_from_slice(now);
+                stored = rest;
+                if stored.is_empty() {
+                    break;
+                }
+            }
+            let most = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(stored.len());
             let mut block = Vec::new();
-            let rest = left.min(BLOCK.saturating_sub(stored.len()));
-            reserve(&mut block, stored.len().saturating_add(rest))?;
+            reserve(&mut block, most.min(BLOCK))?;
             mem::prefer_large_pages(block.spare_capacity_mut());
             self.blocks.push(block);
         }
-        let number = self.blocks.len() - 1;
-        if let Some(block) = self.blocks.last_mut() {
-            let start = block.len();
-            block.extend_from_slice(stored);
-            self.places.push((number, start..block.len()));
-            self.hashes.push(hash);
-        }
         Ok(())
-    }
-
-    /// The stored bytes of each chunk, and their hash.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        let bytes = |(block, range): &(usize, Range<usize>)| {
-            self.blocks.get(*block).and_then(|block| block.get(range.clone())).unwrap_or_default()
-        };
-        self.places.iter().map(bytes).zip(self.hashes.iter().copied())
     }
 
     /// Frees memory that was reserved, but not used.
@@ -211,8 +204,7 @@ impl<'a> Compressor<'a> {
                 false => (bytes, slot.hash),
             };
             current.stored += stored.len() as u64;
-            let left = usize::try_from(current.len - current.full).unwrap_or(usize::MAX);
-            current.chunks.push(stored, hash, left)?;
+            current.chunks.push(stored, hash, current.len - current.full)?;
         }
         Ok(())
     }
@@ -274,13 +266,13 @@ impl Output for Compressor<'_> {
             return Ok(());
         };
         // What hardly shrinks is better stored as it is: it is mapped, and read without decompressing.
-        if stored + ENTRY * chunks.places.len() as u64 > len - len / 32 {
+        if stored + ENTRY * chunks.lengths.len() as u64 > len - len / 32 {
             return Ok(());
         }
         self.full += full;
         self.stored += stored;
-        let lengths = chunks.iter().map(|(stored, _)| stored.len() as u64);
-        let packed = Packed::new(Coding::new(method.codec, method.layout), lengths);
+        let lengths = std::mem::take(&mut chunks.lengths);
+        let packed = Packed::new(Coding::new(method.codec, method.layout), lengths.into_iter());
         chunks.shrink();
         self.done.buffers.insert(number, packed);
         self.done.chunks.insert(number, chunks);

@@ -574,9 +574,9 @@ impl Apart for Second<'_> {
         if !again {
             self.out.begin(number, len as u64)?;
             self.written += 1;
-            for (stored, hash) in chunks.into_iter().flat_map(Chunks::iter) {
-                self.hashes.push(hash);
-                self.out.put(stored)?;
+            if let Some(Chunks { blocks, hashes, .. }) = chunks {
+                hashes.iter().for_each(|hash| self.hashes.push(*hash));
+                blocks.iter().try_for_each(|block| self.out.put(block))?;
             }
         }
         let hasher = ChunkHasher::new(self.chunk_len, len as u64);
