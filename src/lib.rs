@@ -163,5 +163,9 @@ struct Guide;
 struct Encodings;
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/compression.md")]
+struct Compression;
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/from-bincode.md")]
 struct FromBincode;

@@ -136,6 +136,34 @@ fn table(results: &Results) -> Result<String, String> {
     Ok(drawn(results, title, note, PANELS.to_vec(), rows))
 }
 
+/// Case p: one kind of data.
+fn compressed(
+    results: &Results,
+    title: &'static str,
+    (rust, python): (&str, &str),
+) -> Result<String, String> {
+    let rows = [
+        ("tenarc, zstd", rust, "tenarc", "zstd"),
+        ("ZipNN", python, "ZipNN", "Huffman codes"),
+        ("blosc2, shuffle", python, "blosc2", "shuffle, zstd"),
+        ("blosc2, bitshuffle", python, "blosc2", "bitshuffle, zstd"),
+        ("zarrs, shard", python, "zarrs", "shard, zstd -3"),
+        ("safetensors, zstd -3", rust, "safetensors", "zstd -3"),
+        ("zTensor, zt.zstd", rust, "zTensor", "zt.zstd"),
+        ("npz, deflated", python, "npz", "deflated"),
+    ];
+    const PANELS: [(&str, Unit); 3] =
+        [("bytes", Unit::Bytes), ("save", Unit::Nanoseconds), ("load", Unit::Nanoseconds)];
+    let rows = rows.iter().map(|&(label, case, peer, form)| {
+        let values = PANELS.iter().map(|(column, _)| value(results, (case, column), (peer, form)));
+        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
+        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
+    });
+    let rows = rows.collect::<Result<_, String>>()?;
+    let note = "One thread. Not synced, from the page cache. ZipNN, blosc2, zarrs and npz are called from Python.";
+    Ok(drawn(results, title, note, PANELS.to_vec(), rows))
+}
+
 /// Every chart: its path from the root of the repository, and the SVG.
 pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
     let path = |name: &str| format!("docs/benchmarks/{name}.svg");
@@ -194,6 +222,10 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
             floor("memcpy"),
         ],
     )?;
+    let bf16 = "The weights of MiniLM in bf16, compressed";
+    let f32 = "The weights of MiniLM in f32, compressed";
+    let minilm_bf16 = ("compress-bf16-minilm", "compress-bf16-minilm-python");
+    let minilm_f32 = ("compress-f32-minilm", "compress-f32-minilm-python");
     let to_vec = "The four public sets: encode into new memory";
     let decode = "The four public sets: decode to owned values";
     let size = "The four public sets: size of the message";
@@ -205,5 +237,7 @@ pub fn all(results: &Results) -> Result<Vec<(String, String)>, String> {
         (path("sets-decode"), sets(results, decode, "decode", Unit::Nanoseconds)?),
         (path("sets-size"), sets(results, size, "bytes", Unit::Bytes)?),
         (path("table"), table(results)?),
+        (path("compress-bf16"), compressed(results, bf16, minilm_bf16)?),
+        (path("compress-f32"), compressed(results, f32, minilm_f32)?),
     ])
 }

@@ -1,7 +1,7 @@
 //! Defines the tables of the documents.
 
 use crate::results::{CaseResults, Figure, Results, RowResults, Unit, Verdict};
-use crate::units::{megabytes, milliseconds, thousands, time, times};
+use crate::units::{megabytes, milliseconds, thousands, time, times, two_digits};
 
 /// The table, or the sentence, with that name.
 pub fn table(results: &Results, name: &str) -> Result<String, String> {
@@ -11,6 +11,18 @@ pub fn table(results: &Results, name: &str) -> Result<String, String> {
         "derives" => derives(results),
         "files" => files(results),
         "targets" => Ok(targets(results)),
+        "compressed-sizes" => compressed(results, |row, bytes| {
+            let stored = row.bytes.ok_or("a file has no size")?;
+            Ok(format!("{:.1} %", stored as f64 / bytes as f64 * 100.0))
+        }),
+        "compressed-speeds" => compressed(results, |row, bytes| {
+            let speed = |what| {
+                let figure = row.figure(what).ok_or_else(|| format!("{what} was not measured"))?;
+                // Bytes in a nanosecond are gigabytes in a second.
+                Ok::<_, String>(two_digits(bytes as f64 / figure.median as f64))
+            };
+            Ok(format!("{} / {}", speed("save")?, speed("load")?))
+        }),
         case => Ok(whole(results.case(case)?)),
     }
 }
@@ -182,6 +194,46 @@ fn files(results: &Results) -> Result<String, String> {
         table.push(cells);
     }
     Ok(markdown(1, &table))
+}
+
+/// The kinds of data that are compressed: their names here, and in the names of cases.
+const COMPRESSED: [(&str, &str); 6] = [
+    ("bf16, MiniLM", "bf16-minilm"),
+    ("bf16, noise", "bf16-noise"),
+    ("f32, MiniLM", "f32-minilm"),
+    ("f32, noise", "f32-noise"),
+    ("Adam, first", "first"),
+    ("Adam, second", "second"),
+];
+
+/// One row for each compressor, and one column for each kind of data. `cell` gets a result and the number of bytes that were
+/// compressed.
+fn compressed(
+    results: &Results,
+    cell: impl Fn(&RowResults, u64) -> Result<String, String>,
+) -> Result<String, String> {
+    let kinds = COMPRESSED.iter().map(|(_, name)| {
+        let case = results.case(&format!("compress-{name}"))?;
+        let python = results.case(&format!("compress-{name}-python"))?;
+        let bytes = case.row("floor", "")?.bytes.ok_or("the data has no size")?;
+        Ok((case.rows.iter().chain(&python.rows).collect::<Vec<_>>(), bytes))
+    });
+    let kinds: Vec<(Vec<&RowResults>, u64)> = kinds.collect::<Result<_, String>>()?;
+    let names = COMPRESSED.iter().map(|(name, _)| (*name).to_string());
+    let mut table = vec![strings(&["", ""]).into_iter().chain(names).collect::<Vec<_>>()];
+    for (at, row) in kinds.first().map(|(rows, _)| rows).into_iter().flatten().enumerate() {
+        if row.peer == "floor" || row.form == "raw" {
+            continue;
+        }
+        let mut cells = strings(&[&row.peer, &row.form]);
+        for (rows, bytes) in &kinds {
+            let row = rows.get(at).ok_or("a row is missing")?;
+            let cell = cell(row, *bytes)?;
+            cells.push(if row.peer == "tenarc" { format!("**{cell}**") } else { cell });
+        }
+        table.push(cells);
+    }
+    Ok(markdown(2, &table))
 }
 
 /// All results of a case.
