@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import xxhash
 
 from .errors import Damaged
+
+if TYPE_CHECKING:
+    from .packed import Packed
 
 #: The length of a hash.
 HASH_LEN = 8
@@ -29,6 +34,11 @@ def count_of(length: int, chunk_len: int) -> int:
     return -(-length // chunk_len)
 
 
+def lengths_of(length: int, chunk_len: int) -> Iterator[int]:
+    """The length of each chunk of a buffer."""
+    return (min(chunk_len, length - start) for start in range(0, length, chunk_len))
+
+
 def total_of(lengths: tuple[int, ...], chunk_len: int) -> int:
     """The number of chunks of all buffers."""
     if max(lengths, default=0) <= chunk_len:
@@ -49,34 +59,33 @@ def hash_of_buffer(hashes: bytes) -> bytes:
 class ChunkHasher:
     """Computes the hashes of the chunks of one buffer, whose bytes arrive in pieces."""
 
-    def __init__(self, chunk_len: int, length: int) -> None:
-        """For a buffer of `length` bytes."""
-        self._chunk_len = chunk_len
-        self._left = length
+    def __init__(self, chunk_len: int, length: int, stored: Sequence[int] | None = None) -> None:
+        """For a buffer of `length` bytes, or for a compressed one with these stored lengths of chunks."""
+        self._lengths = lengths_of(length, chunk_len) if stored is None else iter(stored)
+        # What is missing of the current chunk.
+        self._left = next(self._lengths, 0)
         #: The hashes of the complete chunks, one behind the other.
         self.hashes = bytearray()
-        # The chunk of which some bytes have arrived, and how many.
+        # The chunk of which some bytes have arrived.
         self._current: xxhash.xxh3_64 | None = None
-        self._taken = 0
 
     def update(self, data: bytes | memoryview) -> None:
         """Takes the next bytes of the buffer."""
         view, at = memoryview(data), 0
         while at < len(view) and self._left:
-            room = min(self._chunk_len - self._taken, self._left)
-            piece = view[at : at + room]
+            piece = view[at : at + self._left]
             at += len(piece)
             self._left -= len(piece)
-            if self._current is None:
-                if len(piece) == room:
-                    self.hashes += xxhash.xxh3_64_digest(piece)
-                    continue
-                self._current = xxhash.xxh3_64()
-            self._current.update(piece)
-            self._taken += len(piece)
-            if len(piece) == room:
-                self.hashes += self._current.digest()
-                self._current, self._taken = None, 0
+            if self._current is None and not self._left:
+                self.hashes += xxhash.xxh3_64_digest(piece)
+            else:
+                self._current = self._current or xxhash.xxh3_64()
+                self._current.update(piece)
+                if not self._left:
+                    self.hashes += self._current.digest()
+                    self._current = None
+            if not self._left:
+                self._left = next(self._lengths, 0)
 
 
 def hashes_of(content: memoryview, chunk_len: int) -> bytes:
@@ -90,10 +99,15 @@ def hashes_of(content: memoryview, chunk_len: int) -> bytes:
 class Hashes:
     """The stored hashes of all chunks of several buffers. They stay as compact as they are stored."""
 
-    def __init__(self, content: bytes, lengths: tuple[int, ...], chunk_len: int, source: str) -> None:
-        """For hashes, one behind the other, of buffers with these lengths. Errors say that `source` has them."""
+    def __init__(
+        self, content: bytes, lengths: tuple[int, ...], packed: Mapping[int, Packed], chunk_len: int, source: str
+    ) -> None:
+        """For hashes, one behind the other, of buffers with these lengths, some of which are compressed.
+
+        Errors say that `source` has them.
+        """
         self.content = content
-        self._lengths, self._chunk_len, self._source = lengths, chunk_len, source
+        self._lengths, self._packed, self._chunk_len, self._source = lengths, packed, chunk_len, source
         counts = (count_of(length, chunk_len) for length in lengths)
         # Where the hashes of each buffer begin, and the end of the last ones.
         self._starts = [HASH_LEN * count for count in accumulate(counts, initial=0)]
@@ -119,11 +133,22 @@ class Hashes:
         behind = start + HASH_LEN
         raise self._wrong(number, start // HASH_LEN, found[start:behind], stored[start:behind], at)
 
+    def check_chunk(self, number: int, index: int, found: bytes, at: int | None) -> None:
+        """Compares the hash of a chunk of a buffer, which starts at `at`, with the stored one."""
+        start = self._starts[number] + HASH_LEN * index
+        stored = self.content[start : start + HASH_LEN]
+        if found != stored:
+            raise self._wrong(number, index, found, stored, at)
+
     def _wrong(self, number: int, index: int, found: bytes | bytearray, stored: bytes, at: int | None) -> Damaged:
         start = index * self._chunk_len
         end = min(start + self._chunk_len, self._lengths[number])
         what = f"buffer {number}"
         if self._lengths[number] > self._chunk_len:
             what = f"chunk {index} of buffer {number}, which is its bytes {start}..{end},"
+        packed = self._packed.get(number)
+        if packed is not None:
+            what = f"{what.removesuffix(',')}, compressed with {packed.codec!r},"
+            start = sum(packed.stored[:index])
         text = f"checksum of {what} is {found.hex()}, {self._source} says {stored.hex()}"
         return Damaged(text, offset=None if at is None else at + start)

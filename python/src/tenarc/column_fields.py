@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import dtypes
 from .column_reader import NUMBERS, counts_of
 from .columns import MAX_RANK, form_of, tuple_form
-from .errors import Damaged, Fault, Torn
+from .errors import Damaged, Fault, Torn, Version
 from .fields import kind_of
 from .tags import COLUMN_MAJOR, NAMED, REFERENCE, ROW_MAJOR
 from .values import Tag
@@ -245,8 +245,9 @@ def _tensor(node: Any, count: int, resolver: Resolver) -> ColumnTensor:
 def _list(node: Any, count: int, resolver: Resolver) -> ColumnTensor | None:
     try:
         lengths = resolver.columns.lengths(node[1], count)
-    except Torn:
-        # The archive ends before the lengths, so nobody can say whether they are the same.
+    except (Torn, Version):
+        # The archive ends before the lengths, or they are compressed with a codec that cannot be read here. Nobody
+        # can say whether they are the same.
         return None
     each = lengths.same()
     if each is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import cbor2
@@ -27,6 +26,7 @@ from .fields import (
     payload_of,
 )
 from .options import Limits
+from .segment import Header
 from .table import Table
 from .tags import (
     BIGNUM,
@@ -50,8 +50,12 @@ class Buffers(Protocol):
     """The buffers that references in metadata refer to."""
 
     @property
-    def lengths(self) -> Sequence[int]:
-        """The length of each, in bytes."""
+    def header(self) -> Header:
+        """The header with their lengths."""
+
+    @property
+    def byte_length(self) -> int:
+        """The number of bytes of the segment that are there, which limits what compressed buffers may become."""
 
     def payload(self, number: int, owned: bool) -> Payload:
         """The content of a buffer: a copy if `owned`, else it may be a view."""
@@ -111,9 +115,11 @@ class Resolver:
         self.limits = limits
         self.columns = ColumnReader(self)
         self._taken: dict[int, Payload] = {}
-        # The bytes of the buffers that were read, and of their further copies.
+        # The bytes of the buffers that were read, as they are stored, and of their further copies.
         self._read = 0
         self._repeated = 0
+        # The bytes of the compressed buffers that were read.
+        self._unpacked = 0
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
 
@@ -124,7 +130,7 @@ class Resolver:
     def whole(self, tree: Any) -> Any:
         """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
         value = self.value(tree)
-        for number in range(0 if self.buffers is None else len(self.buffers.lengths)):
+        for number in range(0 if self.buffers is None else len(self.buffers.header.lengths)):
             if number not in self._taken:
                 raise Fault(Damaged, f"nothing refers to buffer {number}")
         return value
@@ -244,9 +250,10 @@ class Resolver:
             raise Fault(Damaged, "a reference to a buffer, but a message has no buffers")
         if self._in_item:
             raise Fault(Damaged, "a reference to a buffer, but items among columns have no references")
-        if type(number) is not int or not 0 <= number < len(self.buffers.lengths):
-            raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(self.buffers.lengths)}")
-        length = self.buffers.lengths[number]
+        lengths = self.buffers.header.lengths
+        if type(number) is not int or not 0 <= number < len(lengths):
+            raise Fault(Damaged, f"no buffer {number!r:.40}: there are {len(lengths)}")
+        length = lengths[number]
         if len(fields) == 1:
             return Described("u8", (length,), "C", length, number, is_bytes=True)
         name = dtype_name(fields[0])
@@ -374,8 +381,9 @@ class Resolver:
         assert self.buffers is not None
         taken = self._taken.get(number)
         if taken is None:
+            self._count_unpacked(number)
             taken = self._taken[number] = self.buffers.payload(number, self.owned)
-            self._read += taken.nbytes
+            self._read += self.buffers.header.stored_lengths[number]
         elif self.owned and copy:
             self._repeated += taken.nbytes
             # What a header announces need not be there, so that only buffers count that were read.
@@ -388,6 +396,24 @@ class Resolver:
                 )
             taken = taken.copy()
         return taken
+
+    def _count_unpacked(self, number: int) -> None:
+        """Counts the bytes of a compressed buffer before it is decompressed.
+
+        A few bytes can stand for very many, so there is a limit.
+        """
+        assert self.buffers is not None
+        header = self.buffers.header
+        if number not in header.packed:
+            return
+        self._unpacked += header.lengths[number]
+        limit = self.limits.unpacked(self.buffers.byte_length)
+        if self._unpacked > limit:
+            raise Fault(
+                Limit,
+                f"compressed tensors have {self._unpacked} bytes after they were decompressed, and may have "
+                f"{limit}; Limits(max_alloc=...) sets another limit",
+            )
 
     def _inline(self, payload: Payload) -> Payload:
         return payload.copy() if self.owned and not payload.flags.writeable else payload

@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import cbor2
 import numpy as np
@@ -45,21 +45,31 @@ _WITH_PAYLOAD = frozenset(
 )
 
 
-def encode(value: Any, options: SaveOptions | None) -> tuple[bytes, list[Payload]]:
-    """The metadata and the buffers of a value. Without options there are no buffers: the result is a message."""
+class Encoded(NamedTuple):
+    """The metadata and the buffers of a value."""
+
+    metadata: bytes
+    buffers: list[Payload]
+    #: The dtype and shape of the first tensor that refers to each buffer. A byte string is an array of u8.
+    tensors: list[tuple[str, tuple[int, ...]]]
+
+
+def encode(value: Any, options: SaveOptions | None) -> Encoded:
+    """Encodes a value. Without options there are no buffers: the metadata is a message."""
     encoder = Encoder(options)
     try:
         with bounded_recursion():
             encoder.value(value, 0)
     except Fault as fault:
         raise fault.kind(fault.message, path=fault.path()) from fault.__cause__
-    return b"".join(encoder.out), encoder.buffers
+    return Encoded(b"".join(encoder.out), encoder.buffers, encoder.tensors)
 
 
 class Encoder:
     def __init__(self, options: SaveOptions | None) -> None:
         self.out: list[bytes] = []
         self.buffers: list[Payload] = []
+        self.tensors: list[tuple[str, tuple[int, ...]]] = []
         self.max_depth = SaveOptions.max_depth if options is None else options.max_depth
         self.inline_below = math.inf if options is None else max(options.inline_below, 1)
         self.stored: dict[bytes, int] | None = {} if options and options.dedup else None
@@ -117,7 +127,7 @@ class Encoder:
             self.out += (items.head(items.BYTES, payload.nbytes), payload.tobytes())
         else:
             self.levels(depth, 2)
-            self.reference([], payload)
+            self.reference([], payload, "u8", (payload.nbytes,))
 
     # Values that contain others
 
@@ -271,7 +281,7 @@ class Encoder:
         self.levels(depth, 4 if known is not None and known.is_complex else 3)
         dims = items.array([items.head(items.UNSIGNED, dim) for dim in shape])
         if payload.nbytes >= self.inline_below:
-            self.reference([items.text(name), dims, items.text(order)], payload)
+            self.reference([items.text(name), dims, items.text(order)], payload, name, shape)
         elif known is not None and known.tag is not None and 0 not in shape:
             number = ROW_MAJOR if order == "C" else COLUMN_MAJOR
             self.out.append(items.tag(number, items.head(items.ARRAY, 2) + dims))
@@ -284,7 +294,8 @@ class Encoder:
     def write_numbers(self, dtype: DType, payload: Payload, depth: int) -> None:
         self.levels(depth, 2)
         if payload.nbytes >= self.inline_below:
-            self.reference([items.text(dtype.name)], payload)
+            shape = (payload.nbytes * 8 // dtype.bits,)
+            self.reference([items.text(dtype.name)], payload, dtype.name, shape)
         else:
             self.typed_array(dtype, payload)
 
@@ -295,7 +306,7 @@ class Encoder:
         self.out.append(items.tag(dtype.tag, items.head(items.BYTES, payload.nbytes)))
         self.out.append(payload.tobytes())
 
-    def reference(self, fields: list[bytes], payload: Payload) -> None:
+    def reference(self, fields: list[bytes], payload: Payload, dtype: str, shape: tuple[int, ...]) -> None:
         """Puts a payload into a buffer and writes a reference. With `dedup`, equal payloads share a buffer."""
         number = len(self.buffers)
         if self.stored is not None:
@@ -303,6 +314,7 @@ class Encoder:
             number = self.stored.setdefault(key, number)
         if number == len(self.buffers):
             self.buffers.append(payload)
+            self.tensors.append((dtype, shape))
         content = items.array([*fields, items.head(items.UNSIGNED, number)])
         self.out.append(items.tag(REFERENCE, content))
 

@@ -49,7 +49,7 @@ class Limit(Error):
 
 
 class Version(Error):
-    """The input is of a version of the format that this package does not know."""
+    """The input is of an unknown version of the format, or compressed with a codec that cannot be read here."""
 
 
 class Mismatch(Error, TypeError):

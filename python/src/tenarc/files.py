@@ -10,7 +10,7 @@ from typing import Any
 from .atomic import AtomicFile, open_locked
 from .chunks import DEFAULT_CHUNK
 from .errors import in_file
-from .options import DEFAULT_LIMITS
+from .options import DEFAULT_LIMITS, Compression
 from .source import FileSource
 from .stream import Writer
 from .torn import last_commit
@@ -26,6 +26,7 @@ def save(
     checksums: bool = True,
     dedup: bool = False,
     chunk_len: int = DEFAULT_CHUNK,
+    compression: Compression = None,
     sync: bool = True,
 ) -> None:
     """Saves a value as an archive file, and replaces the file at `path`.
@@ -41,6 +42,7 @@ def save(
             checksums=checksums,
             dedup=dedup,
             chunk_len=chunk_len,
+            compression=compression,
         )
         with Writer(file, **options) as out:
             out.save(value, name=name)
@@ -54,6 +56,7 @@ def append(
     checksums: bool = True,
     dedup: bool = False,
     chunk_len: int = DEFAULT_CHUNK,
+    compression: Compression = None,
     sync: bool = True,
 ) -> Appender:
     """Opens an archive file to append values to it; use it in a `with` block.
@@ -68,6 +71,7 @@ def append(
         checksums=checksums,
         dedup=dedup,
         chunk_len=chunk_len,
+        compression=compression,
     )
     file = open_locked(path)
     try:

@@ -115,6 +115,10 @@ class Items:
             raise self.damaged(f"{what}: expected {_NAMES[major]} of definite length", start)
         return argument
 
+    def is_next(self, major: int) -> bool:
+        """Whether the next item has this type."""
+        return self.at < len(self.data) and self.data[self.at] >> 5 == major
+
     def count(self, what: str) -> int:
         """The length of an array. Each element takes at least a byte, so the length is bounded by the input."""
         start = self.at

@@ -13,8 +13,7 @@ from .options import DEFAULT_LIMITS, Limits
 
 def dumps(value: Any) -> bytes:
     """Encodes a value as a message. `Unsupported` if the format cannot hold something in it."""
-    message, _ = encode(value, None)
-    return message
+    return encode(value, None).metadata
 
 
 def loads(

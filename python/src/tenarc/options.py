@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from . import codec
 from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
 from .errors import Unsupported
+from .planes import Compress
 
 MAX_DEPTH = 1000
 MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
@@ -25,8 +29,9 @@ class Limits:
     #: The most dimensions of a tensor.
     max_rank: int = 64
     #: The most bytes of one value that the length of the input does not bound: buffers that a stream sends, and
-    #: further copies of a tensor that is referred to several times. `None` is the default: 16 GiB, and for such
-    #: copies 64 MiB plus 64 times the length of the buffers that were read.
+    #: further copies of a tensor that is referred to several times, and compressed tensors after they were
+    #: decompressed. `None` is the default: 16 GiB, for such copies 64 MiB plus 64 times the length of the buffers
+    #: that were read, and for compressed tensors 64 MiB plus 1,024 times the length of the value in the archive.
     max_alloc: int | None = None
 
     def __post_init__(self) -> None:
@@ -44,8 +49,17 @@ class Limits:
             return min(DEFAULT_ALLOC, (64 << 20) + 64 * length)
         return self.max_alloc
 
+    def unpacked(self, length: int) -> int:
+        """How many bytes the compressed buffers of a value may have, if the value takes `length` bytes."""
+        return (64 << 20) + 1024 * length if self.max_alloc is None else self.max_alloc
+
 
 DEFAULT_LIMITS = Limits()
+
+#: How a tensor is compressed: not at all, with a codec, or with a codec and its level.
+Choice = str | tuple[str, int] | None
+#: A choice for all tensors, or a function that gets the path, dtype and shape of each tensor and chooses for it.
+Compression = Choice | Callable[[str, str, tuple[int, ...]], Choice]
 
 
 @dataclass(frozen=True)
@@ -57,9 +71,12 @@ class SaveOptions:
     checksums: bool = True
     dedup: bool = False
     chunk_len: int = DEFAULT_CHUNK
+    compression: Compression = None
     max_depth: int = DEFAULT_LIMITS.max_depth
 
     def __post_init__(self) -> None:
+        if not callable(self.compression):
+            chosen(self.compression)
         if not is_alignment(self.alignment):
             raise Unsupported(
                 f"expected an alignment that is a power of two from {MIN_ALIGNMENT} to "
@@ -67,6 +84,18 @@ class SaveOptions:
             )
         if not is_chunk_len(self.chunk_len):
             raise Unsupported(expected_chunk_len(self.chunk_len))
+
+
+def chosen(choice: Any) -> tuple[str, Compress] | None:
+    """The codec of a choice, and what compresses with it. `Unsupported` if that is not possible here."""
+    if choice is None:
+        return None
+    name, level = choice, codec.DEFAULT_LEVEL
+    if isinstance(choice, tuple) and len(choice) == 2:
+        name, level = choice
+    if not isinstance(name, str) or type(level) is not int or (name == "lz4" and name is not choice):
+        raise Unsupported(f'expected the compression None, "zstd", "lz4" or ("zstd", level), found {choice!r:.80}')
+    return name, codec.compressor(name, level)
 
 
 def is_alignment(number: int) -> bool:

@@ -71,7 +71,7 @@ def to_parts(
     """
     check_name(name)
     options = SaveOptions(alignment, inline_below, checksums, dedup, chunk_len)
-    metadata, payloads = encode(value, options)
+    metadata, payloads, _ = encode(value, options)
     lengths = tuple(payload.nbytes for payload in payloads)
     item = Header(name, alignment, checksums, chunk_len, lengths, metadata).write(0)
     buffers = [payload.data for payload in payloads]
@@ -83,7 +83,7 @@ def to_parts(
 
 def buffer_lengths(metadata: bytes | bytearray | memoryview) -> list[int]:
     """The lengths of the buffers that belong to the metadata, so that a receiver can allocate memory for them."""
-    return list(_Received(bytes(memoryview(metadata))).lengths)
+    return list(_Received(bytes(memoryview(metadata))).header.lengths)
 
 
 def from_parts(
@@ -120,6 +120,8 @@ class _Received:
         if kind != HEADER:
             raise Damaged("expected the metadata of parts", offset=0)
         self.header, self.metadata_at = Header.read(fields)
+        if self.header.packed:
+            raise Damaged("parts have no compressed buffers, but their metadata describes one", offset=0)
         wanted = self.header.hashes_length()
         if len(behind) != wanted:
             text = f"expected {wanted} bytes of hashes, found {len(behind)}"
@@ -147,9 +149,8 @@ class _Received:
                 self._hashes.check(number, hashes_of(payload.data, self.header.chunk_len), None)
         self._payloads = payloads
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return self.header.lengths
+    #: No buffer of parts is compressed.
+    byte_length = 0
 
     def payload(self, number: int, owned: bool) -> Payload:
         payload = self._payloads[number]

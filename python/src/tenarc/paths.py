@@ -21,7 +21,7 @@ from .column_reader import references_in
 from .columns import ABSENT, Column
 from .errors import Mismatch, NotFound
 from .fields import Decoded, bignum
-from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, SOME
+from .tags import BIGNUM, COLUMNS, NEGATIVE_BIGNUM, PAYLOADS, REFERENCE, SOME
 from .values import Simple, Some, Tag
 
 
@@ -289,6 +289,14 @@ def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
         place.in_columns = True
         for reference, _ in references_in(node.value):
             yield place, reference
+
+
+def buffers(tree: Any) -> Iterator[tuple[int, Place]]:
+    """Every reference to a buffer: the number of the buffer, and the place of the reference."""
+    for place, node in payloads(tree):
+        fields = node.value
+        if node.tag == REFERENCE and isinstance(fields, (list, tuple)) and fields and type(fields[-1]) is int:
+            yield fields[-1], place
 
 
 def _walk(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Any, bool]]:

@@ -41,7 +41,7 @@ class Salvage:
 
     def __init__(self, source: Source, segment: Segment, limits: Limits) -> None:
         self._source, self._segment, self._limits = source, segment, limits
-        complete = {number for number in range(len(segment.lengths)) if segment.has_buffer(number)}
+        complete = {number for number in range(len(segment.header.lengths)) if segment.has_buffer(number)}
         self._parts = list(_parts(segment.header.metadata, limits))
         # If columns refer to a missing buffer, other buffers that only they refer to are not kept either.
         usable = (part.numbers() for part in self._parts)
@@ -79,7 +79,7 @@ class Salvage:
         for place, found in self._segment.in_buffers():
             number = found.buffer
             if number is not None and number not in named and number not in others and number not in self._numbers:
-                others[number] = counted(TensorInfo.of(place.path(), found))
+                others[number] = counted(TensorInfo.of(place.path(), found, self._segment.header))
         missing += [others[number] for number in sorted(others)]
         return Salvaged(self._segment.name, [info for info in listed if self._is_kept(info)], missing)
 
@@ -90,13 +90,15 @@ class Salvage:
         """The header of the value with the complete buffers only."""
         old = self._segment.header
         lengths = tuple(old.lengths[number] for number in self._numbers)
-        return replace(old, lengths=lengths, metadata=self._metadata())
+        packed = {new: old.packed[number] for number, new in self._numbers.items() if number in old.packed}
+        return replace(old, lengths=lengths, metadata=self._metadata(), packed=packed)
 
     def buffers(self) -> Iterator[Iterator[bytes]]:
-        """The contents of the complete buffers, each in pieces."""
-        places = self._segment.buffers
+        """The complete buffers as they are stored, each in pieces."""
+        lengths = self._segment.header.stored_lengths
         for number in self._numbers:
-            yield self._pieces(*places[number])
+            at, _ = self._segment.buffers[number]
+            yield self._pieces(at, lengths[number])
 
     def _pieces(self, at: int, length: int) -> Iterator[bytes]:
         for start in range(0, length, STEP):

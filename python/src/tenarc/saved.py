@@ -11,12 +11,23 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from . import column_fields, paths
-from .chunks import ChunkHasher, Hashes, hashes_of
+from .chunks import Hashes, hashes_of
 from .convert import convert
 from .decode import Described, Resolver
 from .directory import MAGIC
 from .dtypes import Payload
-from .errors import Damaged, Error, Fault, Limit, Mismatch, NotFound, Torn, Unsupported, bounded_recursion
+from .errors import (
+    Damaged,
+    Error,
+    Fault,
+    Limit,
+    Mismatch,
+    NotFound,
+    Torn,
+    Unsupported,
+    Version,
+    bounded_recursion,
+)
 from .fields import Decoded
 from .options import Limits
 from .segment import (
@@ -34,6 +45,7 @@ from .stored import Shared, StoredRows
 from .table import Table
 from .tags import COLUMNS
 from .tree import located, parse
+from .unpack import Unpacker
 from .values import Raw, Tag
 from .walk import Input, read_body
 
@@ -54,10 +66,19 @@ class TensorInfo(NamedTuple):
     #: The number of the buffer that holds the elements and nothing else; `None` if they are in the metadata, or
     #: are a column in several buffers. Equal tensors that were saved with `dedup` share a buffer.
     buffer: int | None = None
+    #: The codec that this buffer is compressed with, also if this package does not know it; `None` if it is not
+    #: compressed.
+    codec: str | None = None
 
     @classmethod
-    def of(cls, path: str, found: Described) -> TensorInfo:
-        return cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
+    def of(cls, path: str, found: Described, header: Header) -> TensorInfo:
+        info = cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
+        return info._replace(codec=_codec_of(header, found.buffer))
+
+
+def _codec_of(header: Header, number: int | None) -> str | None:
+    packed = None if number is None else header.packed.get(number)
+    return None if packed is None else packed.codec
 
 
 class Segment:
@@ -96,7 +117,7 @@ class Segment:
 
     def has_buffer(self, number: int) -> bool:
         """Whether all bytes of a buffer are there."""
-        return self._places[number] + self._header.lengths[number] <= self._before
+        return self._places[number] + self._header.stored_lengths[number] <= self._before
 
     @property
     def header(self) -> Header:
@@ -123,7 +144,7 @@ class Segment:
 
     @property
     def buffers(self) -> list[tuple[int, int]]:
-        """Position and length of each buffer."""
+        """Position and length of each buffer. Of a compressed buffer, fewer bytes are stored than its length."""
         return list(zip(self._places, self._header.lengths, strict=True))
 
     @property
@@ -131,7 +152,12 @@ class Segment:
         """The position after its last byte, also if the archive ends before that."""
         if not self._places:
             return self._behind_header
-        return self._places[-1] + self._header.lengths[-1] + self._header.hashes_length()
+        return self._places[-1] + self._header.stored_lengths[-1] + self._header.hashes_length()
+
+    @property
+    def byte_length(self) -> int:
+        """The number of its bytes that are there."""
+        return self.end - self.offset - self.missing_bytes
 
     @cached_property
     def _tree(self) -> Any:
@@ -329,7 +355,7 @@ class Segment:
     def _described(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         found = self._describe(node, place.path)
         if found is not None and not found.is_bytes:
-            yield TensorInfo.of(place.unique_path(), found)
+            yield TensorInfo.of(place.unique_path(), found, self._header)
 
     def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         # Lengths of lists are read, so the resolver must not keep them.
@@ -340,7 +366,8 @@ class Segment:
             raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
         for fields, tensor in found.items():
             path = place.column(fields).unique_path()
-            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer)
+            codec = _codec_of(self._header, tensor.buffer)
+            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer, codec)
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.
@@ -380,21 +407,20 @@ class Segment:
         except Fault as fault:
             fault.steps += [(step.child(), None) for step in reversed(trail)]
             raise located(fault, self._header.metadata, self._metadata_at, prefix) from None
-        except (Damaged, Torn) as error:
-            # A buffer is wrong or missing.
+        except (Damaged, Torn, Version) as error:
+            # A buffer is wrong, missing or of an unknown codec.
             error.path = error.path or prefix or None
             raise
         finally:
             resolver.release()
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The length of each buffer, in bytes."""
-        return self._header.lengths
-
     def payload(self, number: int, owned: bool) -> Payload:
-        """The bytes of a buffer: a view, or if `owned`, a copy whose checksums are verified."""
-        at, length = self._places[number], self._header.lengths[number]
+        """The bytes of a buffer: a view, or if `owned`, a copy whose checksums are verified.
+
+        A compressed buffer is verified and decompressed in both cases. If not `owned`, the result is read-only, as
+        views are.
+        """
+        at, length = self._places[number], self._header.stored_lengths[number]
         if not self.has_buffer(number):
             there = max(self._before - at, 0)
             what = f"the archive ends inside buffer {number}: it has {there} of the buffer's {length} bytes"
@@ -404,6 +430,15 @@ class Segment:
             # This is so for views too, although nothing verifies those: a caller must ask for tensors that
             # cannot be verified.
             raise self._hashes_cut_off()
+        if number in self._header.packed:
+            try:
+                unpacker = self._unpacker(number)
+                payload = unpacker.read(0, unpacker.length)
+            except (Damaged, Version) as error:
+                error.path = self._path_to(number)
+                raise
+            payload.flags.writeable = owned
+            return payload
         stored = self.stored_hashes if owned and verify else None
         if stored is None:
             return self._source.payload(at, length, owned)
@@ -413,7 +448,7 @@ class Segment:
             payload = self._source.payload(at, length, owned)
             found = hashes_of(payload.data, self._header.chunk_len)
         else:
-            hasher = ChunkHasher(self._header.chunk_len, length)
+            hasher = self._header.hasher(number)
             payload = self._source.payload(at, length, owned, hasher.update)
             found = hasher.hashes
         try:
@@ -423,11 +458,19 @@ class Segment:
             raise
         return payload
 
+    def _unpacker(self, number: int) -> Unpacker:
+        """What decompresses a compressed buffer, after it has verified it."""
+
+        def fetch(start: int, end: int) -> memoryview:
+            return self._source.payload(start, end - start, False).data
+
+        hashes = self.stored_hashes if self._verify else None
+        return Unpacker(self._header, number, self._places[number], fetch, hashes)
+
     def _path_to(self, number: int) -> str | None:
         """The path of what is in a buffer, for an error; `None` if there is nothing with a path."""
         try:
-            found = self.in_buffers()
-            return next((place.path() for place, described in found if described.buffer == number), None)
+            return next((place.path() for found, place in paths.buffers(self._tree) if found == number), None)
         except Error:
             return None
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import xxhash
 
 from . import items
-from .chunks import HASH_LEN, Hashes, expected_chunk_len, is_chunk_len, total_of
+from .chunks import HASH_LEN, ChunkHasher, Hashes, expected_chunk_len, is_chunk_len, total_of
 from .errors import Damaged, Limit, Version
 from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, encode_name, four_letters
 from .options import Limits, is_alignment
+from .packed import Packed
 
 VERSION = 1
 MAX_NAME = 1024
@@ -117,9 +118,11 @@ class Header:
     checksums: bool
     #: The length of the chunks, in bytes. The last chunk of a buffer may be shorter.
     chunk_len: int
-    #: The length of each buffer, in bytes.
+    #: The length of each buffer, in bytes. Of a compressed buffer, it is the length after it was decompressed.
     lengths: tuple[int, ...]
     metadata: bytes
+    #: How the compressed buffers are stored, by their numbers.
+    packed: Mapping[int, Packed] = field(default_factory=dict, hash=False)
 
     @classmethod
     def read(cls, fields: Items) -> tuple[Header, int]:
@@ -139,9 +142,17 @@ class Header:
             raise fields.damaged(expected_chunk_len(chunk_len), start)
         start = fields.at
         count = fields.count("lengths of buffers")
-        lengths = tuple(fields.definite(UNSIGNED, "length of a buffer") for _ in range(count))
+        lengths: list[int] = []
+        packed: dict[int, Packed] = {}
+        for number in range(count):
+            if fields.is_next(ARRAY):
+                length, packed[number] = Packed.read(fields, chunk_len)
+            else:
+                length = fields.definite(UNSIGNED, "length of a buffer")
+            lengths.append(length)
         metadata = fields.at
-        header = cls(name, alignment, check is not None, chunk_len, lengths, fields.data[metadata:])
+        checksums, content = check is not None, fields.data[metadata:]
+        header = cls(name, alignment, checksums, chunk_len, tuple(lengths), content, packed)
         if header.body_length() > MAX_POSITION:
             raise fields.damaged("the buffers together are longer than 2^63 - 1 bytes", start)
         return header, fields.offset + metadata
@@ -156,9 +167,15 @@ class Header:
             items.head(UNSIGNED, self.alignment),
             items.text_or_null(CHECK if self.checksums else None),
             items.head(UNSIGNED, self.chunk_len),
-            items.array([items.head(UNSIGNED, length) for length in self.lengths]),
+            items.array([self._description(number) for number in range(len(self.lengths))]),
             self.metadata,
         ]
+
+    def _description(self, number: int) -> bytes:
+        """The element of a buffer in the array of lengths."""
+        packed = self.packed.get(number)
+        length = self.lengths[number]
+        return items.head(UNSIGNED, length) if packed is None else packed.write(length)
 
     def content_digest(self, hashes: bytes) -> bytes:
         """The digest of a segment with this header and these hashes of chunks (SPEC 5.12), as 16 bytes."""
@@ -171,14 +188,29 @@ class Header:
     def places(self) -> list[int]:
         """The position of each buffer in the body."""
         starts, end = [], 0
-        for length in self.lengths:
-            starts.append(end + -end % self.alignment)
+        for number, length in enumerate(self.stored_lengths):
+            starts.append(end if number in self.packed else end + -end % self.alignment)
             end = starts[-1] + length
         return starts
 
+    @cached_property
+    def stored_lengths(self) -> tuple[int, ...]:
+        """The number of bytes in the archive of each buffer."""
+        if not self.packed:
+            return self.lengths
+        stored = list(self.lengths)
+        for number, packed in self.packed.items():
+            stored[number] = packed.stored_length
+        return tuple(stored)
+
+    def hasher(self, number: int) -> ChunkHasher:
+        """Computes the hashes of a buffer from the bytes in the archive."""
+        packed = self.packed.get(number)
+        return ChunkHasher(self.chunk_len, self.lengths[number], None if packed is None else packed.stored)
+
     def body_length(self) -> int:
         """The length of all buffers, with the padding between them."""
-        return self.places()[-1] + self.lengths[-1] if self.lengths else 0
+        return self.places()[-1] + self.stored_lengths[-1] if self.lengths else 0
 
     def before_body(self, at: int) -> bytes:
         """The bytes between the record, which ends at position `at`, and the body's content: padding and head."""
@@ -246,7 +278,9 @@ def read_hash_list(
     expect(found[: len(head)], head, at, "the list of hashes")
     expect(behind, _HASH_HEAD + digest(item, int.from_bytes(seed, "big")), at + len(item), "the list of hashes")
     content = found[len(head) : -HASH_ITEM]
-    return Hashes(content, header.lengths, header.chunk_len, source) if header.checksums else None
+    if not header.checksums:
+        return None
+    return Hashes(content, header.lengths, header.packed, header.chunk_len, source)
 
 
 def expect(found: bytes, wanted: bytes, at: int, what: str) -> None:

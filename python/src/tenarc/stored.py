@@ -89,7 +89,7 @@ class StoredRows:
     def groups(self) -> list[Column]:
         """The groups of rows. Nothing but their numbers of rows is read."""
         segment, node, trail = self._at()
-        self._shared.add_bytes(len(segment.header.metadata) + sum(segment.lengths))
+        self._shared.add_bytes(segment.byte_length)
         if type(node) is Tag and node.tag == COLUMNS:
             counts = segment.read(lambda _: counts_of(node.value), [*trail, Step(node, None)], prefix=self._path)
             return [StoredGroup(self, index, count) for index, count in enumerate(counts) if count]

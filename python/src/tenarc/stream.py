@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from .chunks import DEFAULT_CHUNK, ChunkHasher
+from .chunks import DEFAULT_CHUNK
+from .compress import Compressed
 from .convert import convert
 from .directory import MAGIC, Directory
-from .dtypes import Payload
-from .encode import encode
+from .encode import Encoded, encode
 from .errors import End
-from .options import DEFAULT_LIMITS, Limits, SaveOptions
+from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
 from .segment import HASH_ITEM, Header, check_name, hash_list
 from .source import STEP
 from .walk import Walk
@@ -31,6 +31,11 @@ class Writer:
     - `dedup`: whether tensors of one value with equal bytes share a buffer;
     - `chunk_len`: the length in bytes of the chunks of buffers, a power of two from 64 KiB to 1 GiB. With shorter
       chunks, damage is found more precisely. Each chunk takes 8 bytes in the file.
+    - `compression`: how buffers are compressed, without loss: `None`, `"zstd"`, `"lz4"` or `("zstd", level)`. A
+      function gets the path, dtype and shape of each tensor in a buffer, and returns one of these. `zstd` is for
+      weights and nearly everything else. Its level is 1 unless you give one; higher levels, up to 22, are for data
+      that repeats itself. `lz4` is for such data too, if speed matters most. Tensors that hardly shrink are stored
+      as they are. Compressed tensors cannot be viewed: reading one makes a copy.
     """
 
     def __init__(
@@ -42,8 +47,9 @@ class Writer:
         checksums: bool = True,
         dedup: bool = False,
         chunk_len: int = DEFAULT_CHUNK,
+        compression: Compression = None,
     ) -> None:
-        self._options = SaveOptions(alignment, inline_below, checksums, dedup, chunk_len)
+        self._options = SaveOptions(alignment, inline_below, checksums, dedup, chunk_len, compression)
         self._file = file
         self._at = 0
         self._directory = Directory()
@@ -73,14 +79,25 @@ class Writer:
         file fails; every later call fails too.
         """
         check_name(name)
-        metadata, buffers = encode(value, self._options)
-        self._save(metadata, buffers, name)
+        self._save(encode(value, self._options), name)
 
-    def _save(self, metadata: bytes, buffers: list[Payload], name: str | None) -> None:
-        lengths = tuple(payload.nbytes for payload in buffers)
+    def _save(self, value: Encoded, name: str | None) -> None:
+        lengths = tuple(payload.nbytes for payload in value.buffers)
         options = self._options
-        header = Header(name, options.alignment, options.checksums, options.chunk_len, lengths, metadata)
-        self._write_segment(header, (_pieces(payload.data) for payload in buffers))
+        compressed = Compressed(value, options)
+        header = Header(
+            name,
+            options.alignment,
+            options.checksums,
+            options.chunk_len,
+            lengths,
+            value.metadata,
+            compressed.packed,
+        )
+        pieces: Iterator[Iterable[bytes | memoryview]] = (
+            compressed.chunks.get(number) or _pieces(payload.data) for number, payload in enumerate(value.buffers)
+        )
+        self._write_segment(header, pieces)
 
     def _write_segment(self, header: Header, buffers: Iterable[Iterable[bytes | memoryview]]) -> None:
         """Writes a segment. Each buffer comes in pieces, which are hashed while they are in the cache."""
@@ -90,9 +107,9 @@ class Writer:
         if header.lengths:
             self._write(header.before_body(self._at))
             base, hashes = self._at, bytearray()
-            for place, length, pieces in zip(header.places(), header.lengths, buffers, strict=True):
+            for number, (place, pieces) in enumerate(zip(header.places(), buffers, strict=True)):
                 self._write(bytes(base + place - self._at))
-                hasher = ChunkHasher(header.chunk_len, length)
+                hasher = header.hasher(number)
                 for piece in pieces:
                     if header.checksums:
                         hasher.update(piece)

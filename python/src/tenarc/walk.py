@@ -9,11 +9,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .chunks import ChunkHasher
+from . import paths
 from .decode import value_of
 from .directory import MAGIC, TAIL_LEN, Directory, Entry
 from .dtypes import Payload
-from .errors import Damaged, Limit, Torn
+from .errors import Damaged, Limit, Torn, Version
 from .options import Limits
 from .segment import (
     END,
@@ -26,6 +26,8 @@ from .segment import (
     record_length,
 )
 from .source import STEP, Each, Source, SourceFile
+from .tree import parse
+from .unpack import Unpacker
 
 # At most this much memory is allocated before the bytes are received; for a regular file, at most its length.
 _AHEAD = 64 << 20
@@ -125,17 +127,20 @@ def _size_of(file: BinaryIO | io.RawIOBase) -> int:
 
 
 def read_body(file: Input, header: Header, seed: bytes, keep: list[Payload] | None, limits: Limits) -> None:
-    """Reads and checks what follows the header of a segment with buffers. Adds the buffers to `keep`, if given."""
+    """Reads and checks what follows the header of a segment with buffers.
+
+    Adds the buffers to `keep`, if given: compressed ones as they are stored.
+    """
     at = file.at
     before = header.before_body(at)
     expect(file.take(len(before), "padding"), before, at, "the padding before the body")
     base, hashes, places = file.at, list[bytearray](), header.places()
     header.check_hashes_length(limits, base + header.body_length())
-    for number, (place, length) in enumerate(zip(places, header.lengths, strict=True)):
+    for number, (place, length) in enumerate(zip(places, header.stored_lengths, strict=True)):
         at = file.at
         gap = bytes(base + place - at)
         expect(file.take(len(gap), "padding"), gap, at, "the padding between buffers")
-        hasher = ChunkHasher(header.chunk_len, length)
+        hasher = header.hasher(number)
         each: Each = hasher.update if header.checksums else _unread
         if keep is None:
             file.skip(length, f"buffer {number}", each)
@@ -227,6 +232,7 @@ class Walk:
         assert self._next is not None
         header, metadata_at, seed, at = self._next
         body = Body(header, metadata_at, self.limits)
+        body.at = self.input.at
         if header.lengths:
             limit = self.limits.alloc_budget
             if keep and header.body_length() > limit:
@@ -239,6 +245,7 @@ class Walk:
             start = self.input.at
             expect(self.input.take(len(blocks), "block"), blocks, start, "the block of the directory")
         self._next = None
+        body.byte_length = self.input.at - at
         return body
 
 
@@ -249,14 +256,26 @@ class Body:
         self.header = header
         self.metadata_at = metadata_at
         self.limits = limits
+        #: The buffers as they are stored. Their hashes are checked.
         self.payloads: list[Payload] = []
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return self.header.lengths
+        #: The end of the header's record.
+        self.at = 0
+        self.byte_length = 0
 
     def payload(self, number: int, owned: bool) -> Payload:
-        return self.payloads[number]
+        stored = self.payloads[number]
+        if number not in self.header.packed:
+            return stored
+        at = self.at + len(self.header.before_body(self.at)) + self.header.places()[number]
+        try:
+            unpacker = Unpacker(
+                self.header, number, at, lambda start, end: stored.data[start - at : end - at], None
+            )
+            return unpacker.read(0, unpacker.length)
+        except (Damaged, Version) as error:
+            tree = parse(self.header.metadata, self.metadata_at, self.limits)
+            error.path = next((place.path() for found, place in paths.buffers(tree) if found == number), None)
+            raise
 
     def value(self, *, tables: bool = False) -> Any:
         """Decodes the value."""
