@@ -79,7 +79,7 @@ class Salvage:
         for place, found in self._segment.in_buffers():
             number = found.buffer
             if number is not None and number not in named and number not in others and number not in self._numbers:
-                others[number] = counted(TensorInfo.of(place.path(), found, self._segment.header))
+                others[number] = counted(TensorInfo.of(place.path(), found))
         missing += [others[number] for number in sorted(others)]
         return Salvaged(self._segment.name, [info for info in listed if self._is_kept(info)], missing)
 

@@ -30,6 +30,7 @@ from .errors import (
 )
 from .fields import Decoded
 from .options import Limits
+from .packed import Packed
 from .segment import (
     HASH_ITEM,
     HEADER,
@@ -66,19 +67,10 @@ class TensorInfo(NamedTuple):
     #: The number of the buffer that holds the elements and nothing else; `None` if they are in the metadata, or
     #: are a column in several buffers. Equal tensors that were saved with `dedup` share a buffer.
     buffer: int | None = None
-    #: The codec that this buffer is compressed with, also if this package does not know it; `None` if it is not
-    #: compressed.
-    codec: str | None = None
 
     @classmethod
-    def of(cls, path: str, found: Described, header: Header) -> TensorInfo:
-        info = cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
-        return info._replace(codec=_codec_of(header, found.buffer))
-
-
-def _codec_of(header: Header, number: int | None) -> str | None:
-    packed = None if number is None else header.packed.get(number)
-    return None if packed is None else packed.codec
+    def of(cls, path: str, found: Described) -> TensorInfo:
+        return cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
 
 
 class Segment:
@@ -146,6 +138,10 @@ class Segment:
     def buffers(self) -> list[tuple[int, int]]:
         """Position and length of each buffer. Of a compressed buffer, fewer bytes are stored than its length."""
         return list(zip(self._places, self._header.lengths, strict=True))
+
+    def compressed(self, number: int) -> Packed | None:
+        """How a buffer is compressed, also with an unknown codec; `None` if it is stored as it is."""
+        return self._header.packed.get(number)
 
     @property
     def end(self) -> int:
@@ -355,7 +351,7 @@ class Segment:
     def _described(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         found = self._describe(node, place.path)
         if found is not None and not found.is_bytes:
-            yield TensorInfo.of(place.unique_path(), found, self._header)
+            yield TensorInfo.of(place.unique_path(), found)
 
     def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         # Lengths of lists are read, so the resolver must not keep them.
@@ -366,8 +362,7 @@ class Segment:
             raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
         for fields, tensor in found.items():
             path = place.column(fields).unique_path()
-            codec = _codec_of(self._header, tensor.buffer)
-            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer, codec)
+            yield TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer)
 
     def in_buffers(self) -> Iterator[tuple[paths.Place, Described]]:
         """What the buffers hold: for each reference to one, its place and the description of what it refers to.

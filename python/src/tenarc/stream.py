@@ -11,7 +11,8 @@ from .chunks import DEFAULT_CHUNK
 from .compress import Compressed
 from .convert import convert
 from .directory import MAGIC, Directory
-from .encode import Encoded, encode
+from .dtypes import Payload
+from .encode import encode
 from .errors import End
 from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
 from .segment import HASH_ITEM, Header, check_name, hash_list
@@ -79,23 +80,26 @@ class Writer:
         file fails; every later call fails too.
         """
         check_name(name)
-        self._save(encode(value, self._options), name)
+        encoded = encode(value, self._options)
+        self._save(encoded.metadata, encoded.buffers, name, Compressed(encoded, self._options))
 
-    def _save(self, value: Encoded, name: str | None) -> None:
-        lengths = tuple(payload.nbytes for payload in value.buffers)
+    def _save(
+        self, metadata: bytes, buffers: list[Payload], name: str | None, compressed: Compressed | None = None
+    ) -> None:
+        lengths = tuple(payload.nbytes for payload in buffers)
         options = self._options
-        compressed = Compressed(value, options)
+        packed, chunks = ({}, {}) if compressed is None else (compressed.packed, compressed.chunks)
         header = Header(
             name,
             options.alignment,
             options.checksums,
             options.chunk_len,
             lengths,
-            value.metadata,
-            compressed.packed,
+            metadata,
+            packed,
         )
         pieces: Iterator[Iterable[bytes | memoryview]] = (
-            compressed.chunks.get(number) or _pieces(payload.data) for number, payload in enumerate(value.buffers)
+            chunks.get(number) or _pieces(payload.data) for number, payload in enumerate(buffers)
         )
         self._write_segment(header, pieces)
 

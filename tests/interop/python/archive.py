@@ -11,6 +11,16 @@ import cbor2
 import xxhash
 
 from check import Mismatch
+from compressed import (
+    Compressed,
+    check,
+    compress,
+    content_of,
+    length_of,
+    parameters_of,
+    size_of,
+    stored_length,
+)
 from heads import array, break_, bytes_, head, tag
 from metadata import BUFFER, Encoder, Resolver
 
@@ -74,23 +84,27 @@ def padding_item(total):
     )
 
 
-def places(lengths, alignment):
+def places(sizes, alignment):
     """Where each buffer starts in the body, and the length of the body."""
     end, starts = 0, []
-    for length in lengths:
-        starts.append(end + -end % alignment)
-        end = starts[-1] + length
+    for size in sizes:
+        starts.append(end if isinstance(size, Compressed) else end + -end % alignment)
+        end = starts[-1] + stored_length(size)
     return starts, end
 
 
-def header_fields(name, alignment, checked, chunk, metadata, lengths):
+def header_fields(name, alignment, checked, chunk, metadata, sizes):
     check = text_or_null(XXH3 if checked else None)
-    lengths = array([head(0, length) for length in lengths])
+    lengths = array(
+        [size.description() if isinstance(size, Compressed) else head(0, size) for size in sizes]
+    )
     return [text_or_null(name), head(0, alignment), check, head(0, chunk), lengths, metadata]
 
 
 def chunks_of(content, chunk):
-    """The chunks of a buffer. One without bytes has none."""
+    """The chunks of a buffer as they are stored. One without bytes has none."""
+    if isinstance(content, Compressed):
+        return content.stored
     return [content[at : at + chunk] for at in range(0, len(content), chunk)]
 
 
@@ -103,14 +117,14 @@ def chunk_hashes(buffers, checked, chunk):
 
 def digest_of(segment):
     """The 16 bytes of the digest of a segment or parts; None if there is none."""
-    lengths = list(map(len, segment.buffers))
-    if lengths and not segment.checked:
+    sizes = list(map(size_of, segment.buffers))
+    if sizes and not segment.checked:
         return None
     fields = header_fields(
-        None, segment.alignment, segment.checked, segment.chunk, segment.metadata, lengths
+        None, segment.alignment, segment.checked, segment.chunk, segment.metadata, sizes
     )
     hashed_bytes = tag(HEADER, array([head(0, VERSION), *fields]))
-    if lengths:
+    if sizes:
         hashed_bytes += HASHES + bytes_(chunk_hashes(segment.buffers, True, segment.chunk))
     return xxhash.xxh3_128_digest(hashed_bytes)
 
@@ -169,7 +183,7 @@ class Segment(NamedTuple):
     checked: bool
     chunk: int
     metadata: bytes
-    buffers: list[bytes]
+    buffers: list[bytes | Compressed]
     value: object
 
 
@@ -299,7 +313,7 @@ class Header(NamedTuple):
     alignment: int
     checked: bool
     chunk: int
-    lengths: list[int]
+    lengths: list[int | Compressed]
     metadata: bytes
     at: int  # where the metadata stands
 
@@ -326,8 +340,8 @@ def read_header(inner):
     if chunk not in CHUNK_LENGTHS:
         raise Damaged(place, f"chunks of {chunk} bytes")
     place = inner.at
-    lengths = [inner.head(0, "length") for _ in range(inner.head(4, "lengths"))]
-    if sum(lengths) > 2**63 - 1:
+    lengths = [read_size(inner, chunk) for _ in range(inner.head(4, "lengths"))]
+    if places(lengths, alignment)[1] > 2**63 - 1:
         raise Damaged(place, "lengths beyond 2^63 - 1")
     place = inner.at
     inner.skip()
@@ -337,12 +351,32 @@ def read_header(inner):
     return Header(name, alignment, check is not None, chunk, lengths, metadata, place)
 
 
+def read_size(inner, chunk):
+    """The length of a buffer, or the description of a compressed one."""
+    if inner.at == inner.end or inner.data[inner.at] >> 5 != 4:
+        return inner.head(0, "length")
+    place = inner.at
+    if inner.head(4, "compressed buffer") != 4:
+        raise Damaged(place, "compressed buffer: not four items")
+    codec = inner.text_or_null("codec")
+    parameters = [inner.head(0, "parameter") for _ in range(inner.head(4, "parameters"))]
+    length = inner.head(0, "length")
+    sizes = [inner.head(0, "stored length") for _ in range(inner.head(4, "stored lengths"))]
+    described = Compressed(codec or "", parameters, length, sizes)
+    try:
+        check(described, chunk)
+    except Mismatch as error:
+        raise Damaged(place, str(error)) from error
+    return described
+
+
 def read_segment(start, inner, seed, after):
     """The segment at `start`, from its header's content and what stands behind the header."""
     header = read_header(inner)
     buffers = read_body(header, seed, after) if header.lengths else []
     try:
-        value = Resolver(buffers).whole(cbor2.loads(header.metadata))
+        contents = [content_of(buffer, header.chunk) for buffer in buffers]
+        value = Resolver(contents).whole(cbor2.loads(header.metadata))
     except (TypeError, ValueError, Mismatch, cbor2.CBORDecodeError) as error:
         raise Damaged(header.at, f"metadata: {error}") from error
     return Segment(start, *header[:4], header.metadata, buffers, value)
@@ -357,7 +391,8 @@ def read_body(header, seed, after):
     buffers = []
     for start, size in zip(starts, header.lengths):
         after.expect(bytes(base + start - after.at), "gap between buffers")
-        buffers.append(bytes(after.take(size, "buffer")))
+        content = bytes(after.take(stored_length(size), "buffer"))
+        buffers.append(size.filled(content) if isinstance(size, Compressed) else content)
     hashes = read_hashes(header, seed, after)
     if header.checked:
         check_chunks(buffers, header.chunk, hashes, [base + start for start in starts])
@@ -366,7 +401,8 @@ def read_body(header, seed, after):
 
 def read_hashes(header, seed, after):
     """The hashes of the chunks, one behind the other, from their list."""
-    size = 8 * sum(-(-length // header.chunk) for length in header.lengths) * header.checked
+    lengths = [size.length if isinstance(size, Compressed) else size for size in header.lengths]
+    size = 8 * sum(-(-length // header.chunk) for length in lengths) * header.checked
     item = HASHES + head(2, size)
     after.expect(item, "list of hashes")
     hashes = bytes(after.take(size, "list of hashes"))
@@ -380,7 +416,8 @@ def check_chunks(buffers, chunk, hashes, starts):
         for index, piece in enumerate(chunks_of(content, chunk)):
             wanted, hashes = hashes[:8], hashes[8:]
             if hash_of(piece) != wanted:
-                raise Damaged(start + index * chunk, f"buffer {number}, chunk {index}: changed")
+                raise Damaged(start, f"buffer {number}, chunk {index}: changed")
+            start += len(piece)
 
 
 def read_archive(data):
@@ -492,26 +529,44 @@ class Writer:
         self.out = bytearray(MAGIC)
         self.directory = Directory()
 
-    def save(self, name, value, alignment=256, checked=True, chunk=MIB, **options):
-        """Saves a value; gives the lengths of its buffers."""
+    def save(
+        self,
+        name,
+        value,
+        alignment=256,
+        checked=True,
+        chunk=MIB,
+        codec=None,
+        parameters=None,
+        **options,
+    ):
+        """Saves a value; gives the lengths of its buffers.
+
+        With a codec, the buffers are compressed, with these parameters or those for their dtypes.
+        """
         encoder = Encoder(**options)
         metadata, buffers = encoder.whole(value)
+        if codec:
+            each = [parameters or parameters_of(dtype) for dtype in encoder.dtypes]
+            pairs = zip(buffers, each, strict=True)
+            buffers = [compress(content, chunk, codec, chosen) for content, chosen in pairs]
         self.segment(name, alignment, checked, chunk, metadata, buffers)
-        return list(map(len, buffers))
+        return list(map(length_of, buffers))
 
     def segment(self, name, alignment, checked, chunk, metadata, buffers):
         start = len(self.out)
-        lengths = list(map(len, buffers))
-        fields = header_fields(name, alignment, checked, chunk, metadata, lengths)
+        sizes = list(map(size_of, buffers))
+        fields = header_fields(name, alignment, checked, chunk, metadata, sizes)
         self.out += record(HEADER, fields, start)
         if buffers:
             seed = int.from_bytes(self.out[-8:], "big")
-            starts, length = places(lengths, alignment)
+            starts, length = places(sizes, alignment)
             body_head = head(2, length)
             self.out += padding(len(self.out), alignment, body_head) + body_head
             base = len(self.out)
             for place, content in zip(starts, buffers):
-                self.out += bytes(base + place - len(self.out)) + content
+                self.out += bytes(base + place - len(self.out))
+                self.out += b"".join(chunks_of(content, chunk))
             hashes = chunk_hashes(buffers, checked, chunk)
             self.out += hashed(HASHES + bytes_(hashes), seed)
         self.out += self.directory.add(start, name, len(self.out))

@@ -30,6 +30,7 @@ from archive import (
     read_archive,
 )
 from check import Mismatch, Numbers, Tensor, compare, describe, plain, samples
+from compressed import length_of
 from metadata import Resolver
 
 
@@ -199,7 +200,11 @@ def read(directory):
             def matches():
                 require(segment.name == want["name"], f"name {segment.name!r}")
                 require(segment.alignment == entry["alignment"], "another alignment")
-                require(list(map(len, segment.buffers)) == want["buffers"], "other buffers")
+                lengths = list(map(length_of, segment.buffers))
+                require(lengths == want["buffers"], "other buffers")
+                if "codecs" in want:
+                    codecs = [getattr(buffer, "codec", None) for buffer in segment.buffers]
+                    require(codecs == want["codecs"], f"the codecs {codecs}")
                 compare(segment.value, want["value"])
 
             tally.check(f"{file}, {want['name']}", matches)
@@ -241,6 +246,21 @@ def chunk_values(chunk):
     for length in lengths:
         yield f"chunks-{length}", bits.integers(256, size=length, dtype="u1")
     yield "chunks-together", [bits.bytes(length) for length in reversed(lengths)]
+
+
+def compressible():
+    """Names and values whose buffers shrink: of few and of several chunks, of odd lengths too."""
+    bits = np.random.default_rng(513)
+    for length in (37, 3001, 70_003, 140_001):
+        small, tiny = bits.normal(size=length) * 0.02, bits.integers(3, size=length)
+        floats = [small.astype(kind) for kind in ("<f2", "<f4", "<f8", "<c8", "<c16")]
+        halves = (floats[1].view("<u4") >> 16).astype("<u2").view("V2")
+        numbers = [tiny.astype(kind) for kind in ("i1", "u1", "<u2", "<i4", "<i8", "<u8", "?")]
+        yield f"compressed-{length}", [*floats, *numbers, Tensor("bf16", halves, "C"), tiny.tobytes()[:length]]
+        yield f"compressed-bytes-{length}", (b"tenarc " * length)[:length]
+    rows = bits.integers(9, size=(300, 500)).astype("<u2")
+    yield "compressed-columns", {"rows": rows, "columns": rows.T, "same": np.full(9999, 7, "<f4")}
+    yield "compressed-noise", bits.bytes(70_003)
 
 
 def known_struct():
@@ -302,6 +322,16 @@ def write(directory):
     add("chunks", list(chunk_values(1 << 16)), inline_below=0, alignment=8, chunk=1 << 16)
     add("chunks-unchecked", list(chunk_values(1 << 16)), checked=False, chunk=1 << 16)
     add("chunks-of-a-mebibyte", [("two", np.arange(MIB // 8 + 1, dtype="<u8"))])
+    for codec in ("zstd", "lz4"):
+        options = {"inline_below": 0, "chunk": 1 << 16, "codec": codec}
+        add(f"compressed-{codec}", list(compressible()), alignment=64, **options)
+        add(f"unchecked-{codec}", list(compressible()), checked=False, **options)
+        # No dtype has all of these, and the bytes behind the last word are not always none.
+        for width in (1, 2, 4, 8, 16):
+            for rotated in (0, 1):
+                some = [entry for entry in compressible() if "bytes" in entry[0]]
+                file = f"planes-{codec}-{width}-{rotated}"
+                add(file, some, parameters=[width, rotated], **options)
     add("chunks-of-a-gibibyte", list(chunk_values(1 << 16)), chunk=1 << 30)
 
     manifest = {"writer": "Python", "archives": archives}

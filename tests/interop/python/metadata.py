@@ -146,6 +146,8 @@ class Encoder:
         self.inline_below, self.tied = inline_below, tied
         self.definite, self.backwards = definite, backwards
         self.buffers = []
+        # The dtype of each buffer; None for a byte string.
+        self.dtypes = []
 
     def whole(self, value):
         if self.backwards:
@@ -165,6 +167,7 @@ class Encoder:
         else:
             number = len(self.buffers)
             self.buffers.append(payload)
+            self.dtypes.append(cbor2.loads(about[0]) if about else None)
         if self.backwards:
             number = self.last - number
         return tag(BUFFER, array([*about, head(0, number)]))

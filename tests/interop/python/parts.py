@@ -23,6 +23,7 @@ from archive import (
     record,
 )
 from check import Mismatch
+from compressed import Compressed
 from heads import bytes_
 from metadata import Encoder, Resolver
 
@@ -102,6 +103,8 @@ def read_metadata(input):
     if number != HEADER:
         raise Damaged(0, "a record of an archive, not of parts")
     header = read_header(inner)
+    if any(isinstance(size, Compressed) for size in header.lengths):
+        raise Damaged(0, "parts with a compressed buffer")
     return header, read_hashes(header, seed, input) if header.lengths else b""
 
 

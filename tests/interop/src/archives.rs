@@ -1,18 +1,20 @@
 //! Archives, exchanged with the second implementation of `SPEC.md` in `../python/archive.py`.
 //!
 //! A manifest lists each archive with its alignment, the number of segments before each of its end
-//! marks, and its values in order: name, description as in [`crate::data`], lengths of buffers, and
-//! of a [`Record`] what is known of it to the struct. That of Python also has the digest of each
-//! archive, which is null if it has none.
+//! marks, and its values in order: name, description as in [`crate::data`], lengths of buffers, their
+//! codecs (null for a buffer that is not compressed), and of a [`Record`] what is known of it to the
+//! struct. That of Python has no codecs, but the digest of each archive, which is null if it has none.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use half::{bf16, f16};
 use ndarray::Array2;
+use num_complex::Complex;
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
-use tenarc::archive::{SaveOptions, Segment};
+use tenarc::archive::{Compression, SaveOptions, Segment};
 use tenarc::io::SyncLevel;
 use tenarc::{Archive, IArchive, OArchive, Tensor, Value};
 
@@ -72,6 +74,12 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     manifest.push(write_all(dir, "chunks", &chunks()?, 256, &chunked, &[])?);
     let unchecked = chunked.with_checksums(false);
     manifest.push(write_all(dir, "chunks-unchecked", &chunks()?, 256, &unchecked, &[])?);
+    for (file, compression) in
+        [("compressed-zstd", Compression::zstd(0)), ("compressed-lz4", Compression::lz4())]
+    {
+        let options = options.clone().with_chunk_len(CHUNK).with_compression(compression);
+        manifest.push(write_all(dir, file, &compressible()?, 256, &options, &[])?);
+    }
     let long = options.clone().with_chunk_len(1 << 30);
     manifest.push(write_all(dir, "chunks-of-a-gibibyte", &chunks()?, 256, &long, &[])?);
     manifest.push(write_all(dir, "empty", &[], 256, &options, &[])?);
@@ -130,6 +138,52 @@ pub fn chunks() -> Result<Vec<Case>, Box<dyn Error>> {
     cases.into_iter().map(case).collect()
 }
 
+/// Values of most dtypes that shrink, of few and of several chunks.
+fn compressible() -> Result<Vec<Case>, Box<dyn Error>> {
+    let mut cases = Vec::new();
+    let mut add = |name: String, bytes: tenarc::Result<Vec<u8>>| -> Result<(), Box<dyn Error>> {
+        let bytes = bytes?;
+        let data = Data::from(&tenarc::from_slice::<Value>(&bytes)?);
+        cases.push(Case { name, bytes, data });
+        Ok(())
+    };
+    // Bits that look random: SplitMix64.
+    let bits = |at: u64| {
+        let mixed = at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb).to_be_bytes()
+    };
+    let half = |at: u64| u16::from_be_bytes([bits(at)[0], bits(at)[1]]);
+    let word = |at: u64| u32::from_be_bytes([bits(at)[0], bits(at)[1], bits(at)[2], bits(at)[3]]);
+    // A few exponents, any sign, any mantissa.
+    let single = |at: u64| f32::from_bits(0x3c00_0000 | word(at) & 0x81ff_ffff);
+    for len in [41_u64, 3001, 70_003] {
+        macro_rules! tensor {
+            ($name:literal, $element:expr) => {
+                let elements: Vec<_> = (0..len).map($element).collect();
+                add(format!("{}-{len}", $name), tenarc::to_vec(&Tensor(elements)))?;
+            };
+        }
+        tensor!("bf16", |at| bf16::from_bits(0x3c00 | half(at) & 0x81ff));
+        tensor!("f16", |at| f16::from_bits(0x2000 | half(at) & 0x83ff));
+        tensor!("f32", single);
+        tensor!("f64", |at| f64::from(single(at)));
+        tensor!("c64", |at| Complex::new(single(at), single(at + 1)));
+        tensor!("c128", |at| Complex::new(f64::from(single(at)), 0.5));
+        tensor!("i8", |at| i8::from_be_bytes([bits(at)[0] & 0x83]));
+        tensor!("u16", |at| half(at) & 0x01ff);
+        tensor!("i64", |at| i64::from(i16::from_be_bytes([bits(at)[0], bits(at)[1]])));
+        tensor!("bool", |at| bits(at)[0] > 240);
+        let content: Vec<u8> = (0..len).map(|at| bits(at)[0] & 0x0f).collect();
+        add(format!("bytes-{len}"), tenarc::to_vec(serde_bytes::Bytes::new(&content)))?;
+        let numbers: Vec<i32> = (0..len).map(|at| i32::from(bits(at)[0])).collect();
+        add(format!("numbers-{len}"), tenarc::to_vec(&numbers))?;
+    }
+    let matrix = Array2::from_shape_fn((300, 200), |(row, column)| (row ^ column) as u64);
+    add("columns".to_owned(), tenarc::to_vec(&(Tensor(matrix.t()), Tensor(&matrix))))?;
+    Ok(cases)
+}
+
 /// Writes an archive of all cases, with end marks behind so many of them, and behind the last.
 fn write_all(
     dir: &Path,
@@ -186,8 +240,15 @@ fn describe(
     let archive = Archive::new(bytes)?;
     let mut values = Vec::new();
     for (segment, case) in archive.segments().zip(cases) {
-        let lengths = lengths(&segment?);
-        values.push(json!({"name": case.name, "value": case.data.to_json(), "buffers": lengths}));
+        let segment = segment?;
+        let lengths = lengths(&segment);
+        let codecs: Vec<_> = (0..lengths.len())
+            .map(|number| segment.compressed(number).map(|buffer| buffer.codec().to_owned()))
+            .collect();
+        let value = case.data.to_json();
+        values.push(
+            json!({"name": case.name, "value": value, "buffers": lengths, "codecs": codecs}),
+        );
     }
     Ok(json!({
         "file": file,
@@ -273,7 +334,10 @@ fn segment_is(segment: &Segment<'_, &[u8]>, entry: &Entry, alignment: u64) -> Re
     if segment.name() != entry.name.as_deref() {
         return Err(format!("name {:?}", segment.name()));
     }
-    let aligned = segment.buffers().iter().all(|(start, _)| start.is_multiple_of(alignment));
+    // Compressed buffers are not aligned.
+    let aligned = segment.buffers().iter().enumerate().all(|(number, (start, _))| {
+        segment.compressed(number).is_some() || start.is_multiple_of(alignment)
+    });
     if segment.alignment() != alignment || !aligned || lengths(segment) != entry.buffers {
         return Err(format!("buffers {:?}", segment.buffers()));
     }
