@@ -27,21 +27,28 @@ def test_the_example_runs(tmp_path, monkeypatch):
     assert names["value"] == {"step": 2}
 
 
+def test_the_example_with_compression_runs(tmp_path, monkeypatch):
+    names = run(1, tmp_path, monkeypatch)
+    assert (tmp_path / "small.tenarc").stat().st_size < 0.86 * names["weights"].nbytes
+    assert np.array_equal(names["moments"], names["state"]["optimizer"]["moments"])
+    assert names["tensor"].path == "optimizer.moments" and names["found"].codec == "zstd"
+
+
 def test_the_example_with_torch_runs(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    names = run(1, tmp_path, monkeypatch)
+    names = run(2, tmp_path, monkeypatch)
     assert names["layer"].weight.dtype is torch.bfloat16 and set(names["state"]) == {"weight", "bias"}
 
 
 def test_the_example_with_tables_runs(tmp_path, monkeypatch):
-    names = run(2, tmp_path, monkeypatch)
+    names = run(3, tmp_path, monkeypatch)
     assert len(names["rows"]) == 1000 and names["rows"][3] == {"step": 3, "loss": 0.25, "note": None}
     assert names["row"] == names["rows"][3] and names["step"] == 3 and names["loss"][3] == 0.25
     assert len(names["log"]) == 1000 and names["other"].tolist() == np.linspace(1, 0, 1000).tolist()
 
 
 def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, capsys):
-    names = run(3, tmp_path, monkeypatch)
+    names = run(4, tmp_path, monkeypatch)
     assert names["loss"].tolist() == [0.9, 0.5, 0.3, 0.2] and len(names["last"]) == 2
     assert names["row"] == {"step": 3, "loss": 0.2, "note": "last"} == names["last"][1]
     *steps, dtypes = capsys.readouterr().out.splitlines()

@@ -181,6 +181,10 @@ class Archive:
         """The array at a path: see `Segment.tensor`."""
         return self._only.tensor(path)
 
+    def slice(self, path: str, rows: slice | int) -> Any:
+        """Rows of the array at a path: see `Segment.slice`."""
+        return self._only.slice(path, rows)
+
     def table(self, name: str) -> Table:
         """The values that were saved under a name, as one table (SPEC 5.11); each of them is a sequence.
 

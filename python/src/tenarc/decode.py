@@ -330,9 +330,9 @@ class Resolver:
         assert found.buffer is not None
         return found.dtype, found.shape, found.order, self._take(found.buffer)
 
-    def array_of(self, name: str, shape: tuple[int, ...], payload: Payload) -> Any:
-        """The array of a tensor of order C."""
-        return self._array(name, shape, "C", payload)
+    def array_of(self, name: str, shape: tuple[int, ...], payload: Payload, order: Order = "C") -> Any:
+        """The array of a tensor."""
+        return self._array(name, shape, order, payload)
 
     def bytes_of(self, node: Any, what: str) -> Payload:
         """The content of a byte string, which can be in a buffer."""

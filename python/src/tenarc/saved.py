@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from . import column_fields, paths
+from . import column_fields, dtypes, paths
 from .chunks import Hashes, hashes_of
 from .convert import convert
 from .decode import Described, Resolver
@@ -47,7 +47,7 @@ from .table import Table
 from .tags import COLUMNS
 from .tree import located, parse
 from .unpack import Unpacker
-from .values import Raw, Tag
+from .values import Numbers, Raw, Tag
 from .walk import Input, read_body
 
 T = TypeVar("T")
@@ -302,6 +302,49 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._value(node, trail + through, path)
 
+    def slice(self, path: str, rows: slice | int) -> Any:
+        """Rows of the array at a path, which are selected along its first dimension, in new memory.
+
+        Only the chunks with these rows are read. They are verified, except with `open(path, verify=False)`. An array
+        in column-major order is read and verified as a whole. A column is read as by `tensor`, which does not verify
+        it. `Mismatch` if the value is not a tensor of one dimension or more that numpy can hold.
+        """
+        node, trail = self._find(path)
+        found: Described | None = None
+        if type(node) not in (paths.AtColumn, Decoded):
+            node, through = paths.inside(node)
+            trail = trail + through
+            found = self._describe(node, lambda: path) if type(node) is Tag else None
+        known = None if found is None else dtypes.BY_NAME.get(found.dtype)
+        in_buffer = found is not None and found.buffer is not None and not found.is_bytes
+        if found is None or not in_buffer or known is None or known.numpy is None or not found.shape:
+            whole = self.tensor(path)
+            if not isinstance(whole, np.ndarray) or not whole.ndim:
+                what = "of no dimensions" if isinstance(whole, np.ndarray) else f"of {whole.dtype}"
+                raise Mismatch(f"expected a tensor with rows, found one {what}", path=path)
+            return whole[rows].copy()
+        if found.order == "F":
+            return self._rows_of(found, 0, found.shape[0], trail, path)[rows].copy()
+        selected = range(found.shape[0])[rows]
+        if isinstance(selected, int):
+            return self._rows_of(found, selected, selected + 1, trail, path)[0]
+        if not selected:
+            return self._rows_of(found, 0, 0, trail, path)
+        first, last = sorted((selected[0], selected[-1]))
+        return self._rows_of(found, first, last + 1, trail, path)[:: selected.step]
+
+    def _rows_of(self, found: Described, first: int, end: int, trail: list[paths.Step], path: str) -> Any:
+        """Consecutive rows of a tensor in a buffer."""
+        width = found.nbytes // max(found.shape[0], 1)
+
+        def read(resolver: Resolver) -> Any:
+            assert found.buffer is not None
+            payload = self._part(found.buffer, width * first, width * end)
+            return resolver.array_of(found.dtype, (end - first, *found.shape[1:]), payload, found.order)
+
+        rows = self.read(read, trail, prefix=path)
+        return rows.view(Numbers) if found.is_sequence else rows
+
     def table(self, path: str) -> Table:
         """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
 
@@ -409,15 +452,38 @@ class Segment:
         finally:
             resolver.release()
 
-    def payload(self, number: int, owned: bool) -> Payload:
-        """The bytes of a buffer: a view, or if `owned`, a copy whose checksums are verified.
+    def _part(self, number: int, start: int, end: int) -> Payload:
+        """A copy of some bytes of a buffer. Only the chunks with these bytes are read and verified."""
+        verify = self._check_present(number)
+        if start == end:
+            return np.empty(0, np.uint8)
+        chunk, length = self._header.chunk_len, self._header.lengths[number]
+        first, last = start // chunk, -(-end // chunk)
+        base, behind = first * chunk, min(last * chunk, length)
+        try:
+            if number in self._header.packed:
+                limit = self._limits.unpacked(self.byte_length)
+                if behind - base > limit:
+                    text = f"{behind - base} bytes of a compressed tensor, more than the limit of {limit}"
+                    raise Limit(text, offset=self._places[number], path=self._path_to(number))
+                return self._unpacker(number).read(start, end)
+            stored, at = self.stored_hashes if verify else None, self._places[number]
+            if stored is None:
+                return self._source.payload(at + start, end - start, True)
+            found = self._source.payload(at + base, behind - base, True)
+            for index in range(first, last):
+                content = found.data[index * chunk - base : (index + 1) * chunk - base]
+                stored.check_chunk(number, index, hashes_of(content, chunk), at)
+            return found[start - base : end - base]
+        except (Damaged, Version) as error:
+            error.path = self._path_to(number)
+            raise
 
-        A compressed buffer is verified and decompressed in both cases. If not `owned`, the result is read-only, as
-        views are.
-        """
-        at, length = self._places[number], self._header.stored_lengths[number]
+    def _check_present(self, number: int) -> bool:
+        """Checks that a buffer is there and may be read. Returns whether it is to be verified."""
+        at = self._places[number]
         if not self.has_buffer(number):
-            there = max(self._before - at, 0)
+            there, length = max(self._before - at, 0), self._header.stored_lengths[number]
             what = f"the archive ends inside buffer {number}: it has {there} of the buffer's {length} bytes"
             raise Torn(what, offset=at)
         verify = self._verify and self._header.checksums
@@ -425,6 +491,16 @@ class Segment:
             # This is so for views too, although nothing verifies those: a caller must ask for tensors that
             # cannot be verified.
             raise self._hashes_cut_off()
+        return verify
+
+    def payload(self, number: int, owned: bool) -> Payload:
+        """The bytes of a buffer: a view, or if `owned`, a copy whose checksums are verified.
+
+        A compressed buffer is verified and decompressed in both cases. If not `owned`, the result is read-only, as
+        views are.
+        """
+        at, length = self._places[number], self._header.stored_lengths[number]
+        verify = self._check_present(number)
         if number in self._header.packed:
             try:
                 unpacker = self._unpacker(number)
