@@ -256,6 +256,7 @@ def open_archive(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Archive:
     """Opens an archive file, to read parts of it. The file is mapped: arrays are views, without a copy.
+    Only compressed arrays have memory of their own.
 
     While another process appends, and after an append that was interrupted, the archive is what was committed
     last. `Archive.unfinished_bytes` says how many bytes follow.

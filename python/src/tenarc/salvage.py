@@ -95,10 +95,9 @@ class Salvage:
 
     def buffers(self) -> Iterator[Iterator[bytes]]:
         """The complete buffers as they are stored, each in pieces."""
-        lengths = self._segment.header.stored_lengths
+        buffers, lengths = self._segment.buffers, self._segment.header.stored_lengths
         for number in self._numbers:
-            at, _ = self._segment.buffers[number]
-            yield self._pieces(at, lengths[number])
+            yield self._pieces(buffers[number][0], lengths[number])
 
     def _pieces(self, at: int, length: int) -> Iterator[bytes]:
         for start in range(0, length, STEP):

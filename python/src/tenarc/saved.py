@@ -230,6 +230,7 @@ class Segment:
     def view(self, cls: Any = None, *, tables: bool = False) -> Any:
         """The value, with read-only views of the file as arrays. Their checksums are not verified.
 
+        Compressed arrays are verified, and decompressed to memory of their own.
         Values behind the last end mark, which `open(path, torn=True)` finds too, are copied. `cls` and `tables`
         are those of `load`.
         """
@@ -305,9 +306,9 @@ class Segment:
     def slice(self, path: str, rows: slice | int) -> Any:
         """Rows of the array at a path, which are selected along its first dimension, in new memory.
 
-        Only the chunks with these rows are read. They are verified, except with `open(path, verify=False)`. An array
-        in column-major order is read and verified as a whole. A column is read as by `tensor`, which does not verify
-        it. `Mismatch` if the value is not a tensor of one dimension or more that numpy can hold.
+        Only the chunks with these rows are read. They are verified, except with `open(path, verify=False)`. An
+        array in column-major order is read and verified as a whole. A column is read as by `tensor`, without being
+        verified. `Mismatch` if the value is not a tensor of one dimension or more that numpy can hold.
         """
         node, trail = self._find(path)
         found: Described | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -262,11 +263,17 @@ class Body:
         self.at = 0
         self.byte_length = 0
 
+    @cached_property
+    def _places(self) -> list[int]:
+        """The position of each buffer."""
+        base = self.at + len(self.header.before_body(self.at))
+        return [base + place for place in self.header.places()]
+
     def payload(self, number: int, owned: bool) -> Payload:
         stored = self.payloads[number]
         if number not in self.header.packed:
             return stored
-        at = self.at + len(self.header.before_body(self.at)) + self.header.places()[number]
+        at = self._places[number]
         try:
             unpacker = Unpacker(
                 self.header, number, at, lambda start, end: stored.data[start - at : end - at], None
