@@ -684,11 +684,11 @@ def without(monkeypatch):
     def hide(*names):
         for name in names:
             monkeypatch.setitem(sys.modules, name, None)
-        codec._library.cache_clear()
+        codec._libraries.clear()
 
     yield hide
     monkeypatch.undo()
-    codec._library.cache_clear()
+    codec._libraries.clear()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 from .dtypes import Payload
@@ -39,17 +38,20 @@ def _import(name: str) -> Any:
         return None
 
 
-@cache
+#: The libraries that were imported, by their codecs.
+_libraries: dict[str, Library] = {}
+
+
 def _library(codec: str) -> Library | None:
     """The library for a codec; `None` if none is installed."""
-    if codec == "lz4":
-        found = _import("lz4.block")
-        return None if found is None else _lz4(found)
-    found = _import("compression.zstd")
-    if found is not None:
-        return _zstd_of_python(found)
-    found = _import("zstandard")
-    return None if found is None else _zstandard(found)
+    # What is missing is looked for again each time, as it may have been installed meanwhile.
+    if codec not in _libraries:
+        for module, library in _MODULES[codec]:
+            found = _import(module)
+            if found is not None:
+                _libraries[codec] = library(found)
+                break
+    return _libraries.get(codec)
 
 
 #: What to install for each codec.
@@ -145,6 +147,13 @@ def _zstd_of_python(library: Any) -> Library:
         return found
 
     return Library(compressor, decompress)
+
+
+#: The modules for each codec, best first.
+_MODULES: dict[str, tuple[tuple[str, Callable[[Any], Library]], ...]] = {
+    "zstd": (("compression.zstd", _zstd_of_python), ("zstandard", _zstandard)),
+    "lz4": (("lz4.block", _lz4),),
+}
 
 
 def _check_frame(frame: memoryview, length: int) -> None:

@@ -246,9 +246,8 @@ fn describe(
             .map(|number| segment.compressed(number).map(|buffer| buffer.codec().to_owned()))
             .collect();
         let value = case.data.to_json();
-        values.push(
-            json!({"name": case.name, "value": value, "buffers": lengths, "codecs": codecs}),
-        );
+        values
+            .push(json!({"name": case.name, "value": value, "buffers": lengths, "codecs": codecs}));
     }
     Ok(json!({
         "file": file,
