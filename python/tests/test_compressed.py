@@ -21,7 +21,9 @@ from described import describe, write_manifest
 import tenarc
 from tenarc import codec, items, planes
 from tenarc.chunks import MIN_CHUNK, hashes_of
+from tenarc.compress import Compressed
 from tenarc.directory import MAGIC, Directory
+from tenarc.encode import Encoded
 from tenarc.packed import Packed
 from tenarc.planes import BadChunk, Layout
 from tenarc.segment import CHECK, HEADER, Header, hash_list, record
@@ -634,6 +636,33 @@ def test_copies_of_a_compressed_buffer_count_as_it_is_stored(tmp_path):
         with pytest.raises(tenarc.Limit, match="several references"):
             read(data, way, tmp_path / "a")
     assert len(read(data, "view", tmp_path / "a")) == 8
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_many_groups_of_rows_with_one_compressed_buffer_are_bounded(compression, tmp_path):
+    content = np.zeros(32 << 20, "u1")
+    column = {"x": cbor2.CBORTag(TBUF, ["u8", [1, content.size], "C", 0])}
+
+    def table(groups: int) -> bytes:
+        metadata = cbor2.dumps(cbor2.CBORTag(int.from_bytes(b"TCOL", "big"), [1, column] * groups))
+        out = io.BytesIO()
+        with tenarc.Writer(out, compression=compression) as writer:
+            encoded = Encoded(metadata, [content], [("u8", content.shape)])
+            writer._save(metadata, [content], None, Compressed(encoded, writer._options))
+        return out.getvalue()
+
+    for groups, is_refused in ((2, False), (30, True)):
+        (tmp_path / "a").write_bytes(table(groups))
+        before = peak()
+        with tenarc.open(tmp_path / "a") as archive:
+            for call in (lambda: archive["x"], lambda: archive.tensor("x"), lambda: archive.table("")["x"]):
+                if is_refused:
+                    with pytest.raises(tenarc.Limit, match="decompressed"):
+                        call()
+                else:
+                    assert call().shape == (groups, content.size)
+                    assert np.array_equal(archive["1.x"], content)
+        assert peak() - before < 400 << 20
 
 
 def test_what_is_written_can_be_read_with_the_default_limits(tmp_path):

@@ -118,8 +118,8 @@ class Resolver:
         # The bytes of the buffers that were read, as they are stored, and of their further copies.
         self._read = 0
         self._repeated = 0
-        # The bytes of the compressed buffers that were read.
-        self._unpacked = 0
+        #: The bytes of the compressed buffers that were read, after they were decompressed.
+        self.unpacked = 0
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
 
@@ -406,14 +406,8 @@ class Resolver:
         header = self.buffers.header
         if number not in header.packed:
             return
-        self._unpacked += header.lengths[number]
-        limit = self.limits.unpacked(self.buffers.byte_length)
-        if self._unpacked > limit:
-            raise Fault(
-                Limit,
-                f"compressed tensors have {self._unpacked} bytes after they were decompressed, and may have "
-                f"{limit}; Limits(max_alloc=...) sets another limit",
-            )
+        self.unpacked += header.lengths[number]
+        self.limits.check_unpacked(self.unpacked, self.buffers.byte_length)
 
     def _inline(self, payload: Payload) -> Payload:
         return payload.copy() if self.owned and not payload.flags.writeable else payload

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import codec
 from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
-from .errors import Unsupported
+from .errors import Fault, Limit, Unsupported
 from .planes import Compress
 
 MAX_DEPTH = 1000
@@ -52,6 +52,16 @@ class Limits:
     def unpacked(self, length: int) -> int:
         """How many bytes the compressed buffers of a value may have, if the value takes `length` bytes."""
         return (64 << 20) + 1024 * length if self.max_alloc is None else self.max_alloc
+
+    def check_unpacked(self, unpacked: int, length: int) -> None:
+        """Refuses compressed buffers that have more bytes than this."""
+        limit = self.unpacked(length)
+        if unpacked > limit:
+            raise Fault(
+                Limit,
+                f"compressed tensors have {unpacked} bytes after they were decompressed, and may have {limit}; "
+                "Limits(max_alloc=...) sets another limit",
+            )
 
 
 DEFAULT_LIMITS = Limits()

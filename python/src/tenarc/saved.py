@@ -80,7 +80,8 @@ class Segment:
         self, source: Source, number: int, offset: int, before: int, limits: Limits, *, verify: bool = True
     ) -> None:
         self._source = source
-        self._limits = limits
+        #: The limits that the archive was opened with.
+        self.limits = limits
         self._verify = verify
         self._before = before
         # The columns that were last read by path.
@@ -158,7 +159,7 @@ class Segment:
     @cached_property
     def _tree(self) -> Any:
         with bounded_recursion():
-            return parse(self._header.metadata, self._metadata_at, self._limits)
+            return parse(self._header.metadata, self._metadata_at, self.limits)
 
     @property
     def hashes(self) -> list[bytes]:
@@ -177,7 +178,7 @@ class Segment:
             raise self._hashes_cut_off()
         length = self._header.hashes_length()
         at = self.end - length
-        self._header.check_hashes_length(self._limits, at)
+        self._header.check_hashes_length(self.limits, at)
         return read_hash_list(self._source.read(at, length), self._header, self._seed, at)
 
     def digest(self) -> str:
@@ -216,7 +217,7 @@ class Segment:
         """Checks the padding and, against their hashes, the buffers."""
         file = SourceFile(self._source, self._behind_header)
         if self._places:
-            read_body(Input(file, self._behind_header), self._header, self._seed, None, self._limits)
+            read_body(Input(file, self._behind_header), self._header, self._seed, None, self.limits)
 
     def load(self, cls: Any = None, *, tables: bool = False) -> Any:
         """Loads the value into memory, and verifies all checksums, except with `open(path, verify=False)`.
@@ -399,7 +400,7 @@ class Segment:
 
     def _columns_of(self, node: Tag, place: paths.Place) -> Iterator[TensorInfo]:
         # Lengths of lists are read, so the resolver must not keep them.
-        resolver = Resolver(self, owned=False, limits=self._limits)
+        resolver = Resolver(self, owned=False, limits=self.limits)
         try:
             found = column_fields.tensors_in(node.value, resolver)
         except Fault as fault:
@@ -421,7 +422,7 @@ class Segment:
 
     @cached_property
     def _describer(self) -> Resolver:
-        return Resolver(self, owned=False, limits=self._limits)
+        return Resolver(self, owned=False, limits=self.limits)
 
     def _describe(self, node: Tag, path: Callable[[], str]) -> Described | None:
         try:
@@ -439,7 +440,7 @@ class Segment:
         prefix: str = "",
     ) -> T:
         """Reads something of the value. For errors, `trail` leads to it, and `prefix` is its path."""
-        resolver = Resolver(self, owned=owned, limits=self._limits, tables=tables)
+        resolver = Resolver(self, owned=owned, limits=self.limits, tables=tables)
         try:
             with bounded_recursion():
                 return read(resolver)
@@ -463,7 +464,7 @@ class Segment:
         base, behind = first * chunk, min(last * chunk, length)
         try:
             if number in self._header.packed:
-                limit = self._limits.unpacked(self.byte_length)
+                limit = self.limits.unpacked(self.byte_length)
                 if behind - base > limit:
                     text = f"{behind - base} bytes of a compressed tensor, more than the limit of {limit}"
                     raise Limit(text, offset=self._places[number], path=self._path_to(number))

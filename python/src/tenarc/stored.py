@@ -17,6 +17,7 @@ from .column_maker import column_of
 from .column_reader import MAX_EMPTY, counts_of
 from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
 from .errors import Fault, Limit, Mismatch
+from .options import Limits
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
 from .values import Tag
@@ -42,6 +43,9 @@ class Shared:
         self._allowed = MAX_EMPTY
         self._counts: dict[tuple[int, int, str], int] = {}
         self._total = 0
+        # The bytes of the compressed buffers that were read in each group, and of the whole table in the archive.
+        self._unpacked: dict[tuple[int, int], int] = {}
+        self._length = 0
 
     def loaded(self, place: tuple[int, int], read: Callable[[], Column]) -> Column:
         """A whole group. The last one is kept."""
@@ -53,6 +57,16 @@ class Shared:
     def add_bytes(self, count: int) -> None:
         """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
         self._allowed += 8 * count
+        self._length += count
+
+    def count_unpacked(self, place: tuple[int, int], count: int, limits: Limits) -> None:
+        """Counts the bytes of the compressed buffers that were read in a group.
+
+        All groups can refer to one buffer, and a column has the rows of all groups.
+        """
+        if count > self._unpacked.get(place, 0):
+            self._unpacked[place] = count
+            limits.check_unpacked(sum(self._unpacked.values()), self._length)
 
     def count(self, place: tuple[int, int, str], rows: int) -> None:
         """Counts rows at a place; those that are counted there already are not counted again."""
@@ -142,6 +156,7 @@ class StoredRows:
             try:
                 found = read(resolver)
                 self._shared.count((self._number, index, ""), resolver.columns.empty)
+                self._shared.count_unpacked((self._number, index), resolver.unpacked, segment.limits)
                 return found
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
