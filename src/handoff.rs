@@ -9,6 +9,7 @@
 
 use crate::elements::Elements;
 use crate::error::Error;
+use crate::io::packed::Precompressed;
 use crate::mem::Lent;
 use crate::mem::shared_bytes::SharedBytes;
 use crate::meta::TensorMeta;
@@ -48,8 +49,13 @@ pub enum Slot {
     /// For the serializer: the metadata of the tensor in the newtype, and the length of its payload in
     /// bytes.
     Outgoing(TensorMeta, usize),
+    /// Like `Outgoing`, for a payload that is compressed already. The content of the newtype can write it as
+    /// [`Slot::Blocks`] and as [`Slot::StoredBlocks`].
+    Compressed(Box<(TensorMeta, usize, Precompressed)>),
     /// For the content of the newtype: it must write its payload as blocks of bytes, and nothing else.
     Blocks,
+    /// Like `Blocks`, but the payload as it is stored.
+    StoredBlocks,
     /// For the serializer: the number of the tag or simple value in the newtype.
     Number(u64),
     /// For the serializer: the newtype contains the bytes of one encoded item.

@@ -101,6 +101,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().alignment
     }
 
+    /// The length in bytes of the chunks that the checksums of the buffers are for, and that compressed buffers are
+    /// compressed in.
+    pub fn chunk_len(&self) -> u64 {
+        self.header().chunk_len.get()
+    }
+
     /// Offset in the archive and length of each buffer. Of a [compressed](Self::compressed) buffer, this is the length
     /// after it was decompressed. Fewer bytes are stored.
     pub fn buffers(&self) -> &[(u64, u64)] {

@@ -11,8 +11,10 @@ use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
 use crate::io::at::ReadAt;
 use crate::io::buffers::Lengths;
+use crate::io::packed::Precompressed;
 use crate::io::segment_read::SegmentRead;
 use crate::meta::TensorMeta;
+use crate::segment::header::Header;
 use crate::serde_model::serialize_blocks;
 use crate::value::Value;
 use crate::wire::reader::Reader;
@@ -25,6 +27,11 @@ use crate::wire::{head, tag};
 /// Saving it copies the encoded item without decoding it. What is in a buffer is copied block by block, and its
 /// checksum is verified after the last block. [`SaveOptions`](crate::archive::SaveOptions) decide, as for any other
 /// value, what gets a buffer in the new segment. In a message, nothing does. What is inline stays inline.
+///
+/// What is compressed stays compressed, unless the options say how tensors are compressed
+/// ([`with_compression`](crate::archive::SaveOptions::with_compression)). If the chunks of the new segment have the same
+/// length ([`Segment::chunk_len`]), they are copied as they are stored. This needs no codec, and the compressed bytes are
+/// never in memory as a whole. Otherwise the content is compressed again with the same codec, at its default level.
 ///
 /// So sequences that are stored as columns stay columns. For other formats than tenarc, it is the [`Value`] that it
 /// stands for.
@@ -47,6 +54,15 @@ struct Reference {
     meta: TensorMeta,
     number: usize,
     len: usize,
+}
+
+impl<S: ?Sized> Stored<'_, S> {
+    /// How the buffer of a reference is compressed. `None` if it is not.
+    fn compressed(segment: &Segment<'_, S>, number: usize) -> Option<Precompressed> {
+        let Header { layout, chunk_len, .. } = &segment.loaded.header;
+        let how = layout.place(number)?.packed()?.clone();
+        Some(Precompressed { how, chunk_len: *chunk_len })
+    }
 }
 
 impl<S: ?Sized> fmt::Debug for Stored<'_, S> {
@@ -192,10 +208,12 @@ struct Referenced<'s, 'a, S: ?Sized> {
 
 impl<S: ReadAt + ?Sized> Serialize for Referenced<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
-        let Reference { name, meta, len, .. } = self.reference;
-        handoff::offer(Slot::Outgoing(meta.clone(), *len), || {
-            serializer.serialize_newtype_struct(name, &Blocks(self))
-        })
+        let Reference { name, meta, len, number, .. } = self.reference;
+        let slot = match Stored::compressed(self.segment, *number) {
+            Some(compressed) => Slot::Compressed(Box::new((meta.clone(), *len, compressed))),
+            None => Slot::Outgoing(meta.clone(), *len),
+        };
+        handoff::offer(slot, || serializer.serialize_newtype_struct(name, &Blocks(self)))
     }
 }
 
@@ -204,7 +222,14 @@ struct Blocks<'s, 'a, S: ?Sized>(&'s Referenced<'s, 'a, S>);
 
 impl<S: ReadAt + ?Sized> Serialize for Blocks<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        let stored = matches!(handoff::take(), Slot::StoredBlocks);
         let Referenced { segment, reference } = self.0;
-        serialize_blocks(serializer, |put| segment.read_buffer(reference.number, put))
+        serialize_blocks(serializer, |put| {
+            if stored {
+                segment.stored_chunks(reference.number, put, None)
+            } else {
+                segment.read_buffer(reference.number, put)
+            }
+        })
     }
 }

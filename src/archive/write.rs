@@ -183,7 +183,7 @@ impl<W: Write> OArchive<W> {
     ) -> Result<&mut Self> {
         self.check()?;
         let options = self.options.clone();
-        let mut plan = Plan::new(value, &options)?;
+        let mut plan = Plan::keeping(value, &options)?;
         plan.compress(value, &options)?;
         let content = plan.content(name, &options);
         self.whole_segment(&content, |out| plan.emit(value, &options, options.checksums, out))

@@ -7,6 +7,7 @@ pub(crate) mod checksum;
 pub(crate) mod chunks;
 pub(crate) mod item_read;
 pub(crate) mod lock;
+pub(crate) mod packed;
 pub(crate) mod parallel;
 pub(crate) mod segment_read;
 pub(crate) mod sink;

@@ -145,14 +145,21 @@ struct Current {
 }
 
 impl<'a> Compressor<'a> {
-    pub fn new(methods: &'a [Option<Method>], chunk_len: ChunkLen, threads: usize) -> Self {
+    /// `before` are the bytes of buffers that are compressed already, and of their stored chunks.
+    pub fn new(
+        methods: &'a [Option<Method>],
+        chunk_len: ChunkLen,
+        threads: usize,
+        before: (u64, u64),
+    ) -> Self {
+        let (full, stored) = before;
         Self {
             methods,
             chunk_len,
             threads,
             done: Compressed::default(),
-            full: 0,
-            stored: 0,
+            full,
+            stored,
             current: None,
             method: None,
             encoders: Mutex::default(),

@@ -74,7 +74,7 @@ impl<'a> Content<'a> {
         items.head(head::ARRAY, lengths.len() as u64)?;
         for (number, &len) in lengths.iter().enumerate() {
             match packed.get(&number) {
-                Some(packed) => packed.write(len, &mut items)?,
+                Some(packed) => packed::write(packed, len, &mut items)?,
                 None => {
                     items.head(head::UNSIGNED, len)?;
                 }

@@ -42,6 +42,11 @@ impl Compression {
         Self(Some((Codec::Lz4, 0)))
     }
 
+    /// This codec with its default level.
+    pub(crate) fn with(codec: Codec) -> Self {
+        Self(Some((codec, 0)))
+    }
+
     /// The codec and its level.
     pub(crate) fn codec(self) -> Option<(Codec, i32)> {
         self.0
@@ -77,7 +82,8 @@ pub struct SaveOptions {
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
     pub(crate) sync: SyncLevel,
-    compression: Compression,
+    /// `None` if the caller has not chosen. Then what is compressed already stays so.
+    compression: Option<Compression>,
     compressing: Option<Compressing>,
     threads: Option<NonZeroUsize>,
 }
@@ -93,7 +99,7 @@ impl Default for SaveOptions {
             dedup: false,
             columns: None,
             sync: SyncLevel::Full,
-            compression: Compression::none(),
+            compression: None,
             compressing: None,
             threads: None,
         }
@@ -247,7 +253,7 @@ impl SaveOptions {
     /// is an error in the function that takes the options.
     #[must_use]
     pub fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
+        self.compression = Some(compression);
         self.compressing = None;
         self
     }
@@ -292,14 +298,19 @@ impl SaveOptions {
 
     /// Whether buffers may be compressed.
     pub(crate) fn compresses(&self) -> bool {
-        self.compressing.is_some() || self.compression != Compression::none()
+        self.compressing.is_some() || self.compression.unwrap_or_default() != Compression::none()
+    }
+
+    /// Whether what is compressed already stays as it is.
+    pub(crate) fn keeps_compressed(&self) -> bool {
+        self.compressing.is_none() && self.compression.is_none()
     }
 
     /// How a buffer is compressed.
     pub(crate) fn compression_of(&self, tensor: &TensorInfo) -> Compression {
         match &self.compressing {
             Some(choose) => choose(tensor).unwrap_or_default(),
-            None => self.compression,
+            None => self.compression.unwrap_or_default(),
         }
     }
 
@@ -333,7 +344,7 @@ impl SaveOptions {
         if let Err(found) = self.chunk_len {
             return Err(Error::limit(ChunkLen::expected(found)));
         }
-        self.compression.check()?;
+        self.compression.unwrap_or_default().check()?;
         let range = format::MIN_ALIGNMENT..=format::MAX_ALIGNMENT;
         if self.alignment.is_power_of_two() && range.contains(&self.alignment) {
             return Ok(());

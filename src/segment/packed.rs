@@ -1,12 +1,11 @@
-//! Compressed buffers, as headers describe them (SPEC 5.13).
+//! The descriptions of compressed buffers in headers (SPEC 5.13).
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::format::Items;
-use crate::codec::{self, Codec};
-use crate::error::{Category, Error, Result};
+use crate::error::Result;
 use crate::io::chunks::ChunkLen;
+pub use crate::io::packed::{Coding, Packed};
 use crate::wire::head;
 
 /// The maximum length of a codec's name in bytes.
@@ -17,111 +16,19 @@ pub const MAX_PARAMETERS: u64 = 16;
 /// The compressed buffers of a segment by number. Other buffers are stored as they are.
 pub type PackedBuffers = BTreeMap<usize, Packed>;
 
-/// A codec and its parameters. A reader need not know them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coding {
-    name: Box<str>,
-    parameters: Box<[u64]>,
-}
-
-impl Coding {
-    /// What a writer that knows the codec uses.
-    pub fn new(codec: Codec, layout: codec::Layout) -> Self {
-        let parameters = [layout.width() as u64, u64::from(layout.rotated())];
-        Self { name: codec.name().into(), parameters: parameters.into() }
+/// Appends the element of the header's `lengths` for a compressed buffer of `len` bytes.
+pub fn write(packed: &Packed, len: u64, items: &mut Items) -> Result<()> {
+    let coding = &packed.coding;
+    items.head(head::ARRAY, 4)?.name(Some(coding.name()))?;
+    items.head(head::ARRAY, coding.parameters().len() as u64)?;
+    for &parameter in coding.parameters() {
+        items.head(head::UNSIGNED, parameter)?;
     }
-
-    /// What decompresses the chunks. `None` if this version does not know the codec.
-    fn known(&self) -> Option<Result<(Codec, codec::Layout), ()>> {
-        let codec = Codec::from_name(&self.name)?;
-        let layout = match *self.parameters {
-            [width, rotated @ (0 | 1)] => usize::try_from(width)
-                .ok()
-                .and_then(|width| codec::Layout::new(width, rotated == 1)),
-            _ => None,
-        };
-        Some(layout.map(|layout| (codec, layout)).ok_or(()))
+    items.head(head::UNSIGNED, len)?.head(head::ARRAY, packed.chunks())?;
+    for stored in packed.lengths() {
+        items.head(head::UNSIGNED, stored)?;
     }
-
-    /// What decompresses the chunks.
-    ///
-    /// # Errors
-    /// If this version does not know the codec.
-    pub fn decodes(&self) -> Result<(Codec, codec::Layout)> {
-        match self.known() {
-            Some(Ok(known)) => Ok(known),
-            _ => {
-                let what =
-                    format!("this version of tenarc does not know the codec `{}`", self.shown());
-                Err(Error::new(Category::Version, what))
-            }
-        }
-    }
-
-    /// The name of the codec.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The name for messages: without control characters.
-    pub fn shown(&self) -> std::str::EscapeDebug<'_> {
-        self.name.escape_debug()
-    }
-}
-
-/// How a compressed buffer is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
-    pub coding: Coding,
-    /// The end of each stored chunk. The first one starts at 0.
-    ends: Vec<u64>,
-}
-
-impl Packed {
-    /// For stored chunks of these lengths.
-    pub fn new(coding: Coding, lengths: impl Iterator<Item = u64>) -> Self {
-        let mut end = 0;
-        let ends = lengths.map(|len| {
-            end += len;
-            end
-        });
-        Self { ends: ends.collect(), coding }
-    }
-
-    /// The number of chunks.
-    pub fn chunks(&self) -> u64 {
-        self.ends.len() as u64
-    }
-
-    /// The number of stored bytes.
-    pub fn stored_len(&self) -> u64 {
-        self.ends.last().copied().unwrap_or_default()
-    }
-
-    /// Where a chunk is in the stored bytes. Empty if there is no such chunk.
-    pub fn stored(&self, index: u64) -> Range<u64> {
-        let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let Some(&end) = self.ends.get(index) else { return 0..0 };
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before));
-        start.copied().unwrap_or_default()..end
-    }
-
-    /// Appends the element of the header's `lengths` for a buffer of `len` bytes.
-    pub fn write(&self, len: u64, items: &mut Items) -> Result<()> {
-        let Self { coding: Coding { name, parameters }, ends } = self;
-        items.head(head::ARRAY, 4)?.name(Some(name))?;
-        items.head(head::ARRAY, parameters.len() as u64)?;
-        for &parameter in parameters {
-            items.head(head::UNSIGNED, parameter)?;
-        }
-        items.head(head::UNSIGNED, len)?.head(head::ARRAY, ends.len() as u64)?;
-        let mut start = 0;
-        for &end in ends {
-            items.head(head::UNSIGNED, end - start)?;
-            start = end;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Why the description of a compressed buffer is refused. The range is that of the bytes at fault.
@@ -149,12 +56,12 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     let parameters = (0..count)
         .map(|_| wire.head(head::UNSIGNED, "a codec's parameter as an unsigned integer"))
         .collect::<Result<_, _>>()?;
-    let coding = Coding { name, parameters };
+    let coding = Coding::read(name, parameters);
     if let Some(Err(())) = coding.known() {
         let what = format!(
             "expected the parameters [width, rotated] of the codec {}, with a width of 1, 2, 4, 8 or 16 and 0 or 1, found {:?}",
             coding.shown(),
-            coding.parameters
+            coding.parameters()
         );
         return Err(refuse(start, what));
     }
@@ -173,8 +80,8 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
         let what = format!("expected the lengths of {expected} stored chunks, found {count}");
         return Err(refuse(at, what));
     }
-    let mut ends = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
-    let (mut end, mut left) = (0, len);
+    let mut lengths = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+    let mut left = len;
     while left > 0 {
         let full = left.min(chunk.get());
         let at = wire.at;
@@ -184,12 +91,11 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
             let what = format!("expected a stored chunk of 1 to {full} bytes, found {stored}");
             return Err(refuse(at, what));
         }
-        // At most the length of the buffer in total.
-        end += stored;
         left -= full;
-        ends.push(end);
+        lengths.push(stored);
     }
-    Ok((len, Packed { coding, ends }, wire.at))
+    // At most the length of the buffer in total.
+    Ok((len, Packed::new(coding, lengths.into_iter()), wire.at))
 }
 
 fn refuse(at: usize, what: impl Into<String>) -> Refused {
@@ -231,10 +137,12 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{self, Codec};
+    use crate::error::Category;
 
     fn written(len: u64, packed: &Packed) -> Vec<u8> {
         let mut items = Items::new();
-        packed.write(len, &mut items).unwrap();
+        write(packed, len, &mut items).unwrap();
         items.into_bytes()
     }
 
@@ -246,7 +154,7 @@ mod tests {
     #[test]
     fn a_description_is_read_as_it_was_written() {
         let chunk = ChunkLen::new(1 << 16).unwrap();
-        let other = Coding { name: "later".into(), parameters: [7, u64::MAX].into() };
+        let other = Coding::read("later".into(), [7, u64::MAX].into());
         for (len, packed) in [
             (1, zstd(&[1])),
             (70_000, zstd(&[100, 4464])),

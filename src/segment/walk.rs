@@ -6,26 +6,29 @@
 //!
 //! Both passes use the same encoder type. `Serialize` is therefore compiled once for each type of value.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use crate::shape::Shape;
 use serde::Serialize;
 
 use super::compress::{Chunks, Compressed, Compressor, Method};
 use super::header::Content;
-use super::options::SaveOptions;
+use super::options::{Compression, SaveOptions};
+use super::packed::{Packed, PackedBuffers};
 use super::path;
 use super::trail::Trail;
+use crate::codec::Codec;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::checksum::{self, Identity};
 use crate::io::chunks::{ChunkHasher, ChunkLen, Hashes};
+use crate::io::packed::{Precompressed, StoredHasher};
 use crate::io::sink::{Overflow, Sink, reserve};
 use crate::meta::{Order, TensorMeta};
 use crate::options::{ColumnChoice, EncodeOptions, Limits};
+use crate::shape::Shape;
 use crate::tensor::TensorInfo;
-use crate::wire::apart::{Apart, Target};
+use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::writer::Writer;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
@@ -33,8 +36,12 @@ pub struct Plan {
     pub metadata: Vec<u8>,
     /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
-    /// The compressed ones.
+    /// The compressed ones. Those without chunks are compressed already, and are copied as they are stored.
     compressed: Compressed,
+    /// The bytes of those that are compressed already, and of their stored chunks.
+    taken: (u64, u64),
+    /// The codecs of those that are to be compressed again.
+    again: BTreeMap<usize, Codec>,
     /// With deduplication: the buffer of each payload, in the order of the pass.
     targets: Option<Vec<u64>>,
     /// The sequences, by number, that turned out to contain different types.
@@ -70,8 +77,17 @@ const MAX_RESTARTS: usize = 8;
 const MAX_LAYOUTS: usize = 8;
 
 impl Plan {
-    /// Runs the first pass.
+    /// Runs the first pass. What is compressed already is decompressed.
     pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
+        Self::of(value, options, false)
+    }
+
+    /// Runs the first pass. What is compressed already stays compressed, unless the options say otherwise.
+    pub fn keeping<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
+        Self::of(value, options, options.keeps_compressed())
+    }
+
+    fn of<T: Serialize + ?Sized>(value: &T, options: &SaveOptions, keeps: bool) -> Result<Self> {
         let mut mixed = HashSet::new();
         let mut answers = Vec::new();
         let mut rows = HashSet::new();
@@ -85,14 +101,15 @@ impl Plan {
                 rows: Rows::new(&rows),
                 tensors_in_columns: false,
                 lengths: Vec::new(),
+                keeping: keeps.then(|| Keeping::new(options.chunk_len())),
                 current: None,
                 mixed: Vec::new(),
                 restart: false,
                 known: options.dedup.then(Known::new),
             };
             let (metadata, result) = walk(value, None, columns, &mut first);
-            let First { lengths, mixed: new, restart, known, current, tensors_in_columns, .. } =
-                first;
+            let First { lengths, mixed: new, restart, known, current, .. } = first;
+            let First { tensors_in_columns, keeping, .. } = first;
             mixed.extend(new);
             answers = asking.given;
             if restart {
@@ -116,10 +133,13 @@ impl Plan {
                 return Err(unfinished());
             }
             let targets = known.map(|known| known.targets);
+            let Keeping { taken: buffers, full, stored, again, .. } = keeping.unwrap_or_default();
             return Ok(Self {
                 metadata,
                 lengths,
-                compressed: Compressed::default(),
+                compressed: Compressed { buffers, ..Compressed::default() },
+                taken: (full, stored),
+                again,
                 targets,
                 mixed,
                 no_sequences,
@@ -136,20 +156,29 @@ impl Plan {
         value: &T,
         options: &SaveOptions,
     ) -> Result<()> {
-        if self.lengths.is_empty() || !options.compresses() {
+        if self.lengths.is_empty() || !options.compresses() && self.again.is_empty() {
             return Ok(());
         }
         let tensors =
             path::in_buffers_at(&self.metadata, 0, &buffers(&self.lengths), own_limits())?;
-        let method =
-            |tensor: &TensorInfo| Method::new(options.compression_of(tensor), tensor.dtype());
-        let methods: Vec<_> = tensors.iter().map(|tensor| method(tensor.as_ref()?)).collect();
+        let method = |(number, tensor): (usize, &Option<TensorInfo>)| {
+            let tensor = tensor.as_ref()?;
+            let compression = match self.again.get(&number) {
+                Some(&codec) => Compression::with(codec),
+                None => options.compression_of(tensor),
+            };
+            Method::new(compression, tensor.dtype())
+        };
+        let methods: Vec<_> = tensors.iter().enumerate().map(method).collect();
         if methods.iter().all(Option::is_none) {
             return Ok(());
         }
-        let mut compressor = Compressor::new(&methods, options.chunk_len(), options.threads());
-        self.emit(value, options, false, &mut compressor)?;
-        self.compressed = compressor.finish();
+        let threads = options.threads();
+        let mut compressor = Compressor::new(&methods, options.chunk_len(), threads, self.taken);
+        self.run(value, options, false, false, &mut compressor)?;
+        let Compressed { buffers, chunks } = compressor.finish();
+        self.compressed.buffers.extend(buffers);
+        self.compressed.chunks = chunks;
         Ok(())
     }
 
@@ -174,6 +203,18 @@ impl Plan {
         checksums: bool,
         out: &mut dyn Output,
     ) -> Result<Hashes> {
+        self.run(value, options, checksums, true, out)
+    }
+
+    /// `copies` is whether what is compressed already is written, too.
+    fn run<T: Serialize + ?Sized>(
+        &self,
+        value: &T,
+        options: &SaveOptions,
+        checksums: bool,
+        copies: bool,
+        out: &mut dyn Output,
+    ) -> Result<Hashes> {
         let given = self.answers.clone();
         let mut answers = Answers { given, next: 0, trail: None };
         let mut second = Second {
@@ -187,6 +228,7 @@ impl Plan {
             // With deduplication, payloads that were equal in the first pass must be equal again.
             hashing: checksums || self.targets.is_some(),
             stepped: checksums,
+            copies,
             written: 0,
             asked: 0,
             current: None,
@@ -438,17 +480,84 @@ struct First<'a> {
     rows: Rows<'a>,
     tensors_in_columns: bool,
     lengths: Vec<u64>,
-    /// The payload being written: its length, and with deduplication a hash of its content.
-    current: Option<(u64, Option<Identity>)>,
+    /// `None` if what is compressed already is decompressed.
+    keeping: Option<Keeping>,
+    /// The payload being written.
+    current: Option<Planned>,
     mixed: Vec<usize>,
     restart: bool,
     known: Option<Known>,
 }
 
+/// A payload in the first pass.
+struct Planned {
+    len: u64,
+    /// With deduplication, a hash of its content, or of what is stored.
+    identity: Option<Identity>,
+    /// What is done with the compression that it has already.
+    kept: Kept,
+}
+
+enum Kept {
+    /// It has none, or loses it.
+    No,
+    /// It is compressed again.
+    Codec(Codec),
+    /// It is copied as it is stored.
+    Stored(Packed),
+}
+
+/// The buffers that are compressed already and stay compressed.
+#[derive(Default)]
+struct Keeping {
+    chunk_len: ChunkLen,
+    /// Those that are copied as they are stored.
+    taken: PackedBuffers,
+    /// Their bytes, and those of their stored chunks.
+    full: u64,
+    stored: u64,
+    /// Those that are compressed again, as their chunks have another length.
+    again: BTreeMap<usize, Codec>,
+}
+
+impl Keeping {
+    fn new(chunk_len: ChunkLen) -> Self {
+        Self { chunk_len, ..Self::default() }
+    }
+
+    /// What is done with a buffer of `len` bytes.
+    fn kept(&self, len: u64, content: &Precompressed) -> Kept {
+        let Precompressed { how, chunk_len } = content;
+        let full = self.full.saturating_add(len);
+        // What readers refuse by default is not written.
+        let limit = Limits::default().unpacked(self.stored.saturating_add(how.stored_len()));
+        if *chunk_len == self.chunk_len && full <= limit {
+            return Kept::Stored(how.clone());
+        }
+        // If this version does not know the codec, reading the content says so.
+        how.coding.decodes().map_or(Kept::No, |(codec, _)| Kept::Codec(codec))
+    }
+
+    fn add(&mut self, number: usize, len: u64, kept: Kept) {
+        match kept {
+            Kept::No => {}
+            Kept::Codec(codec) => {
+                self.again.insert(number, codec);
+            }
+            Kept::Stored(how) => {
+                self.full = self.full.saturating_add(len);
+                self.stored = self.stored.saturating_add(how.stored_len());
+                self.taken.insert(number, how);
+            }
+        }
+    }
+}
+
 /// With deduplication, the contents seen so far.
 struct Known {
     seed: u64,
-    buffers: HashMap<(u64, u128), u64>,
+    /// Their length, whether they are compressed already, and a hash.
+    buffers: HashMap<(u64, bool, u128), u64>,
     targets: Vec<u64>,
 }
 
@@ -477,36 +586,64 @@ impl Apart for First<'_> {
     }
 
     fn begin(&mut self, len: usize) -> Result<bool> {
-        let identity = self.known.as_ref().map(|known| Identity::new(known.seed));
-        let wanted = identity.is_some();
-        if self.current.replace((len as u64, identity)).is_some() {
-            return Err(unfinished());
-        }
-        Ok(wanted)
+        self.start(len, Kept::No)
+    }
+
+    fn begin_compressed(&mut self, len: usize, content: &Precompressed) -> Result<Wanted> {
+        let kept = self.keeping.as_ref().map(|keeping| keeping.kept(len as u64, content));
+        let kept = kept.unwrap_or(Kept::No);
+        let wanted = if let Kept::Stored(_) = kept { Wanted::Stored } else { Wanted::Content };
+        Ok(if self.start(len, kept)? { wanted } else { Wanted::Nothing })
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
-        if let Some((_, Some(identity))) = &mut self.current {
+        if let Some(Planned { identity: Some(identity), .. }) = &mut self.current {
             identity.update(block);
         }
         Ok(())
     }
 
     fn end(&mut self) -> Result<u64> {
-        let (len, identity) = self.current.take().ok_or_else(unfinished)?;
+        let Planned { len, identity, kept } = self.current.take().ok_or_else(unfinished)?;
+        let stored = matches!(kept, Kept::Stored(_));
         let next = self.lengths.len() as u64;
         let number = match (&mut self.known, identity) {
             (Some(known), Some(identity)) => {
-                let number = *known.buffers.entry((len, identity.finish())).or_insert(next);
+                let number = *known.buffers.entry((len, stored, identity.finish())).or_insert(next);
                 known.targets.push(number);
                 number
             }
             _ => next,
         };
         if number == next {
+            if let Some(keeping) = &mut self.keeping {
+                keeping.add(self.lengths.len(), len, kept);
+            }
             self.lengths.push(len);
         }
         Ok(number)
+    }
+}
+
+impl First<'_> {
+    /// Starts a payload. Returns whether its content is needed, or what is stored of it.
+    fn start(&mut self, len: usize, kept: Kept) -> Result<bool> {
+        let mut identity = self.known.as_ref().map(|known| Identity::new(known.seed));
+        if let (Some(identity), Kept::Stored(how)) = (&mut identity, &kept) {
+            // Equal bytes that are stored in another way are not the same content.
+            how.coding.name().bytes().for_each(|byte| identity.update(&[byte]));
+            identity.update(&[0]);
+            let parameters = how.coding.parameters().iter().copied();
+            let numbers = [how.coding.parameters().len() as u64].into_iter();
+            for number in numbers.chain(parameters).chain(how.lengths()) {
+                identity.update(&number.to_le_bytes());
+            }
+        }
+        let wanted = identity.is_some();
+        if self.current.replace(Planned { len: len as u64, identity, kept }).is_some() {
+            return Err(unfinished());
+        }
+        Ok(wanted)
     }
 }
 
@@ -522,6 +659,8 @@ struct Second<'a> {
     hashing: bool,
     /// Whether blocks are hashed and written in small steps, so that the bytes are still in the cache.
     stepped: bool,
+    /// Whether buffers that are compressed already are written, too.
+    copies: bool,
     /// The number of buffers written, and of payloads seen.
     written: usize,
     asked: usize,
@@ -535,7 +674,23 @@ struct Current {
     again: bool,
     /// Whether the buffer was compressed before. Its content is not needed any more.
     compressed: bool,
-    hasher: ChunkHasher,
+    hasher: StoredOrNot,
+}
+
+/// Hashes the chunks of a buffer.
+enum StoredOrNot {
+    Plain(ChunkHasher),
+    /// It is compressed already.
+    Stored(StoredHasher),
+}
+
+impl StoredOrNot {
+    fn update(&mut self, bytes: &[u8], mut each: impl FnMut(u64)) {
+        match self {
+            Self::Plain(hasher) => hasher.update(bytes, |_, hash| each(hash)),
+            Self::Stored(hasher) => hasher.update(bytes, each),
+        }
+    }
 }
 
 impl Apart for Second<'_> {
@@ -552,39 +707,11 @@ impl Apart for Second<'_> {
     fn mixed(&mut self, _: usize) {}
 
     fn begin(&mut self, len: usize) -> Result<bool> {
-        if self.current.is_some() {
-            return Err(unfinished());
-        }
-        let next = self.written as u64;
-        let number = match &self.plan.targets {
-            Some(targets) => targets.get(self.asked).copied(),
-            None => Some(next),
-        };
-        self.asked += 1;
-        let number = number.ok_or_else(|| changed("more tensors than in the first pass"))?;
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let planned = self.plan.lengths.get(index).copied();
-        if planned != Some(len as u64) {
-            return Err(changed(&format!(
-                "a tensor has {len} bytes, and had another length before"
-            )));
-        }
-        let again = number != next;
-        let chunks = self.plan.compressed.chunks.get(&index);
-        if !again {
-            self.out.begin(number, len as u64)?;
-            self.written += 1;
-            if let Some(Chunks { blocks, hashes, .. }) = chunks {
-                hashes.iter().for_each(|hash| self.hashes.push(*hash));
-                blocks.iter().try_for_each(|block| self.out.put(block))?;
-            }
-        }
-        let hasher = ChunkHasher::new(self.chunk_len, len as u64);
-        self.repeated.clear();
-        let compressed = chunks.is_some();
-        let left = if compressed { 0 } else { len as u64 };
-        self.current = Some(Current { number, left, again, compressed, hasher });
-        Ok(!compressed)
+        Ok(self.start(len, None)? != Wanted::Nothing)
+    }
+
+    fn begin_compressed(&mut self, len: usize, content: &Precompressed) -> Result<Wanted> {
+        self.start(len, Some(&content.how))
     }
 
     fn put(&mut self, block: &[u8]) -> Result<()> {
@@ -595,7 +722,7 @@ impl Apart for Second<'_> {
         let step = if self.stepped { checksum::WRITE_STEP } else { block.len().max(1) };
         for step in block.chunks(step) {
             if self.hashing {
-                current.hasher.update(step, |_, hash| {
+                current.hasher.update(step, |hash| {
                     if current.again {
                         self.repeated.push(hash);
                     } else {
@@ -627,5 +754,63 @@ impl Apart for Second<'_> {
             }
         }
         Ok(current.number)
+    }
+}
+
+impl Second<'_> {
+    /// Starts a payload. `stored` says how it is compressed, if it is already. Returns what is needed of it.
+    fn start(&mut self, len: usize, stored: Option<&Packed>) -> Result<Wanted> {
+        if self.current.is_some() {
+            return Err(unfinished());
+        }
+        let next = self.written as u64;
+        let number = match &self.plan.targets {
+            Some(targets) => targets.get(self.asked).copied(),
+            None => Some(next),
+        };
+        self.asked += 1;
+        let number = number.ok_or_else(|| changed("more tensors than in the first pass"))?;
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let planned = self.plan.lengths.get(index).copied();
+        if planned != Some(len as u64) {
+            return Err(changed(&format!(
+                "a tensor has {len} bytes, and had another length before"
+            )));
+        }
+        let again = number != next;
+        let Compressed { buffers, chunks } = &self.plan.compressed;
+        let chunks = chunks.get(&index);
+        let taken = buffers.get(&index).filter(|_| chunks.is_none());
+        if taken.is_some() && taken != stored {
+            return Err(changed("a tensor is compressed in another way"));
+        }
+        if !again {
+            self.out.begin(number, len as u64)?;
+            self.written += 1;
+            if let Some(Chunks { blocks, hashes, .. }) = chunks {
+                hashes.iter().for_each(|hash| self.hashes.push(*hash));
+                blocks.iter().try_for_each(|block| self.out.put(block))?;
+            }
+        }
+        let (hasher, wanted) = match taken {
+            Some(how) => {
+                let hasher = StoredOrNot::Stored(StoredHasher::new(how.clone()));
+                (hasher, if self.copies { Wanted::Stored } else { Wanted::Nothing })
+            }
+            None => {
+                let hasher = ChunkHasher::new(self.chunk_len, len as u64);
+                let wanted = if chunks.is_some() { Wanted::Nothing } else { Wanted::Content };
+                (StoredOrNot::Plain(hasher), wanted)
+            }
+        };
+        self.repeated.clear();
+        let compressed = wanted == Wanted::Nothing;
+        let left = match wanted {
+            Wanted::Nothing => 0,
+            Wanted::Content => len as u64,
+            Wanted::Stored => taken.map_or(0, Packed::stored_len),
+        };
+        self.current = Some(Current { number, left, again, compressed, hasher });
+        Ok(wanted)
     }
 }

@@ -12,12 +12,13 @@ use super::stored::Pieces;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::handoff::{self, Slot, name};
+use crate::io::packed::Precompressed;
 use crate::io::source::reserve;
 use crate::meta::TensorMeta;
 use crate::options::ColumnChoice;
-use crate::serde_model::{Capture, PutBlocks, blocks};
+use crate::serde_model::{Capture, PutBlocks, blocks, stored_blocks};
 use crate::value;
-use crate::wire::apart::{Apart, Target};
+use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::encoded;
 use crate::wire::items::{self, ArrayHead, Plain};
 use crate::wire::writer::Writer;
@@ -36,8 +37,16 @@ impl<O: Target> Writer<O> {
         name: &'static str,
         value: &T,
     ) -> Result<()> {
-        match (name, handoff::take()) {
-            (name::TENSOR, Slot::Outgoing(meta, len)) => self.tensor(&meta, len, value),
+        let (slot, stored) = match handoff::take() {
+            Slot::Compressed(outgoing) => {
+                let (meta, len, stored) = *outgoing;
+                (Slot::Outgoing(meta, len), Some(stored))
+            }
+            slot => (slot, None),
+        };
+        let stored = stored.as_ref();
+        match (name, slot) {
+            (name::TENSOR, Slot::Outgoing(meta, len)) => self.tensor(&meta, len, stored, value),
             // Something between the tensor and this serializer has buffered the value, so its content
             // is the struct that other formats see.
             (name::TENSOR, _) => value::tensor_of(value)?.serialize(self),
@@ -46,7 +55,7 @@ impl<O: Target> Writer<O> {
                     apart.takes_block(written, &meta.dtype, len)
                 };
                 if let Some(apart) = self.sink.apart_if(takes) {
-                    let number = buffer(apart, len, value)?;
+                    let number = buffer(apart, len, stored, value)?;
                     self.room(2)?;
                     return self.sink.numbers_reference(&meta.dtype, number);
                 }
@@ -89,7 +98,7 @@ impl<O: Target> Writer<O> {
                     apart.takes_block(written, &meta.dtype, len)
                 };
                 if let Some(apart) = self.sink.apart_if(takes) {
-                    let number = buffer(apart, len, value)?;
+                    let number = buffer(apart, len, stored, value)?;
                     self.room(2)?;
                     return self.sink.bytes_reference(number);
                 }
@@ -131,11 +140,12 @@ impl<O: Target> Writer<O> {
         &mut self,
         meta: &TensorMeta,
         len: usize,
+        stored: Option<&Precompressed>,
         payload: &T,
     ) -> Result<()> {
         let takes = |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, meta, len);
         if let Some(apart) = self.sink.apart_if(takes) {
-            let number = buffer(apart, len, payload)?;
+            let number = buffer(apart, len, stored, payload)?;
             // Three levels: tag, array and shape.
             self.room(3)?;
             return self.sink.tensor_reference(meta, number);
@@ -257,11 +267,29 @@ impl<O: Target> Writer<O> {
     }
 }
 
-/// Writes a payload to a separate buffer. Returns the number of the buffer.
+/// Writes a payload to a separate buffer. `stored` says how it is compressed, if it is already. Returns the number of
+/// the buffer.
 #[inline(never)]
-fn buffer<T: Serialize + ?Sized>(apart: &mut dyn Apart, len: usize, payload: &T) -> Result<u64> {
-    if apart.begin(len)? {
-        blocks(len, payload, |block| apart.put(block))?;
+fn buffer<T: Serialize + ?Sized>(
+    apart: &mut dyn Apart,
+    len: usize,
+    stored: Option<&Precompressed>,
+    payload: &T,
+) -> Result<u64> {
+    let wanted = match stored {
+        Some(stored) => apart.begin_compressed(len, stored)?,
+        None if apart.begin(len)? => Wanted::Content,
+        None => Wanted::Nothing,
+    };
+    match (wanted, stored) {
+        (Wanted::Nothing, _) => {}
+        (Wanted::Stored, Some(stored)) => {
+            let len = usize::try_from(stored.how.stored_len()).unwrap_or(usize::MAX);
+            stored_blocks(len, payload, |block| apart.put(block))?;
+        }
+        (Wanted::Content | Wanted::Stored, _) => {
+            blocks(len, payload, |block| apart.put(block))?;
+        }
     }
     apart.end()
 }

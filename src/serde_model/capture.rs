@@ -273,6 +273,24 @@ impl Serialize for Failed {
 pub fn blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
+    put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    blocks_of(Slot::Blocks, len, payload, put)
+}
+
+/// Like [`blocks`], for a payload that is compressed already. It has `len` stored bytes, which are passed on as they are.
+pub fn stored_blocks<T: Serialize + ?Sized>(
+    len: usize,
+    payload: &T,
+    put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    blocks_of(Slot::StoredBlocks, len, payload, put)
+}
+
+fn blocks_of<T: Serialize + ?Sized>(
+    slot: Slot,
+    len: usize,
+    payload: &T,
     mut put: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut left = len;
@@ -282,7 +300,7 @@ pub fn blocks<T: Serialize + ?Sized>(
         })?;
         put(block)
     });
-    handoff::offer(Slot::Blocks, || payload.serialize(put))?;
+    handoff::offer(slot, || payload.serialize(put))?;
     if left != 0 {
         return Err(Error::data(format!("a tensor of {len} bytes has written {left} bytes fewer")));
     }

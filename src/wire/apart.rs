@@ -8,6 +8,7 @@ use std::borrow::BorrowMut;
 
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::io::packed::Precompressed;
 use crate::io::sink::{Memory, Overflow, Sink, Stage};
 use crate::meta::TensorMeta;
 
@@ -24,6 +25,16 @@ pub trait Target: Overflow {
 impl<B: BorrowMut<Vec<u8>>> Target for Memory<B> {}
 
 impl<W: std::io::Write> Target for Stage<W> {}
+
+/// What is wanted of a payload that is compressed already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Nothing,
+    /// Its bytes, decompressed.
+    Content,
+    /// Its bytes as they are stored.
+    Stored,
+}
 
 /// Receives payloads for separate buffers while a value is written. See [`Target::apart`].
 ///
@@ -56,6 +67,10 @@ pub trait Apart {
     /// Starts a buffer of `len` bytes. Returns whether its content is needed. If it is not, the
     /// caller calls [`Apart::end`] without calling [`Apart::put`].
     fn begin(&mut self, len: usize) -> Result<bool>;
+
+    /// Starts a buffer of `len` bytes whose content is compressed already. Returns what the caller passes to
+    /// [`Apart::put`] before it calls [`Apart::end`].
+    fn begin_compressed(&mut self, len: usize, content: &Precompressed) -> Result<Wanted>;
 
     /// Appends bytes to the current buffer.
     fn put(&mut self, block: &[u8]) -> Result<()>;

@@ -247,7 +247,153 @@ fn segments_are_copied_as_they_are_stored() {
     let stored = archive.only().unwrap();
     let stored = stored.stored(0..stored.metadata().unwrap().len()).unwrap();
     assert_eq!(to_bytes(&stored, zstd()), bytes);
-    assert_eq!(to_bytes(&stored, small_chunks()), to_bytes(&all(), small_chunks()));
+    // If nothing is said of compression, it stays.
+    assert_eq!(to_bytes(&stored, small_chunks()), bytes);
+    let plain = small_chunks().with_compression(Compression::none());
+    assert_eq!(to_bytes(&stored, plain), to_bytes(&all(), small_chunks()));
+    let never = small_chunks().with_compression_by(|_| None);
+    assert_eq!(to_bytes(&stored, never), to_bytes(&all(), small_chunks()));
+    let lz4 = small_chunks().with_compression(Compression::lz4());
+    assert_eq!(to_bytes(&stored, lz4.clone()), to_bytes(&all(), lz4));
+    // Other formats, and parts, get the content.
+    let message = tenarc::to_vec(&stored).unwrap();
+    assert!(tenarc::from_slice::<All>(&message).unwrap() == all());
+    let parts = tenarc::parts::to_parts_with(&stored, small_chunks()).unwrap();
+    assert!(parts.load::<All>().unwrap() == all());
+}
+
+/// The only value.
+fn whole(bytes: &[u8]) -> Value {
+    Archive::new(bytes).unwrap().load().unwrap()
+}
+
+/// For each tensor, how its buffer is compressed, and how many bytes of it are stored.
+fn stored_as(bytes: &[u8]) -> Vec<(String, Option<(String, u64)>)> {
+    let archive = Archive::new(bytes).unwrap();
+    let segment = archive.only().unwrap();
+    let of = |info: tenarc::tensor::TensorInfo| {
+        let compressed =
+            info.buffer().and_then(|number| segment.compressed(number.try_into().unwrap()));
+        let how = compressed.map(|how| (how.codec().to_owned(), how.stored_len()));
+        (info.path().to_owned(), how)
+    };
+    segment.tensors().unwrap().into_iter().map(of).collect()
+}
+
+/// All of the only segment of `bytes`, inside another value.
+fn inside_another(bytes: &[u8], options: SaveOptions) -> Vec<u8> {
+    let archive = Archive::new(bytes).unwrap();
+    let segment = archive.only().unwrap();
+    let stored = segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+    to_bytes(&BTreeMap::from([("inside", stored)]), options)
+}
+
+#[test]
+fn compressed_tensors_in_another_value_stay_as_they_are() {
+    for compression in [Compression::zstd(0), Compression::lz4()] {
+        for before in [small_chunks(), small_chunks().with_checksums(false)] {
+            let bytes = to_bytes(&all(), before.with_compression(compression));
+            for options in [
+                small_chunks(),
+                small_chunks().with_dedup(true),
+                small_chunks().with_alignment(8),
+                small_chunks().with_checksums(false),
+                small_chunks().with_checksums(false).with_dedup(true),
+            ] {
+                let copy = inside_another(&bytes, options);
+                Archive::new(&copy[..]).unwrap().verify().unwrap();
+                let inside = |(path, how)| (format!("inside.{path}"), how);
+                let expected: Vec<_> = stored_as(&bytes).into_iter().map(inside).collect();
+                assert!(expected.iter().filter(|(_, how)| how.is_some()).count() > 3);
+                assert_eq!(stored_as(&copy), expected);
+                for (way, read) in
+                    read_everywhere::<BTreeMap<String, All>>(&copy, DecodeOptions::default())
+                {
+                    assert!(read.unwrap()["inside"] == all(), "{way}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tied_tensors_that_are_compressed_stay_tied() {
+    let tied = to_bytes(&all(), zstd().with_dedup(true));
+    let lens = |bytes: &[u8]| Archive::new(bytes).unwrap().only().unwrap().buffers().len();
+    assert_eq!(lens(&inside_another(&tied, small_chunks().with_dedup(true))), lens(&tied));
+    assert_eq!(lens(&inside_another(&tied, small_chunks())), lens(&tied) + 1);
+    // Equal bytes that are stored in another way, or as they are, have another buffer.
+    let archives = [zstd(), small_chunks().with_compression(Compression::lz4()), small_chunks()]
+        .map(|options| Archive::new(to_bytes(&all(), options)).unwrap());
+    let segments: Vec<_> = archives.iter().map(|archive| archive.only().unwrap()).collect();
+    let all: Vec<_> = segments
+        .iter()
+        .map(|segment| segment.stored(0..segment.metadata().unwrap().len()).unwrap())
+        .collect();
+    let copy = to_bytes(&all, small_chunks().with_dedup(true));
+    let codecs: std::collections::BTreeSet<_> = stored_as(&copy)
+        .into_iter()
+        .filter(|(path, _)| path.ends_with("f32"))
+        .map(|(_, how)| how.map(|(codec, _)| codec))
+        .collect();
+    assert_eq!(codecs.len(), 3, "{codecs:?}");
+    for value in whole(&copy).as_array().unwrap() {
+        assert!(*value == whole(&tied));
+    }
+}
+
+#[test]
+fn with_chunks_of_another_length_the_codec_stays() {
+    let bytes = to_bytes(&all(), small_chunks().with_compression(Compression::lz4()));
+    let copy = inside_another(&bytes, quick());
+    let codecs = |bytes: &[u8]| {
+        let all = stored_as(bytes).into_iter();
+        all.map(|(_, how)| how.map(|(codec, _)| codec)).collect::<Vec<_>>()
+    };
+    assert_eq!(codecs(&copy), codecs(&bytes));
+    assert_eq!(Archive::new(&copy[..]).unwrap().only().unwrap().chunk_len(), 1 << 20);
+    let read: BTreeMap<String, All> = Archive::new(copy).unwrap().load().unwrap();
+    assert!(read["inside"] == all());
+}
+
+#[test]
+fn damage_of_a_compressed_tensor_is_found_when_it_is_copied() {
+    let mut bytes = to_bytes(&all(), zstd());
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let segment = archive.only().unwrap();
+    let (number, &(at, _)) = (0..)
+        .zip(segment.buffers())
+        .find(|&(number, _)| segment.compressed(number).is_some())
+        .unwrap();
+    let at = usize::try_from(at).unwrap();
+    bytes[at + 9] ^= 1;
+    for dedup in [false, true] {
+        let archive = Archive::new(&bytes[..]).unwrap();
+        let segment = archive.only().unwrap();
+        let stored = segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+        let options = small_chunks().with_dedup(dedup);
+        let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+        let error = out.save(&stored).unwrap_err();
+        assert_eq!(error.category(), Category::Damaged, "{error}");
+        let chunk = format!("chunk 0 of buffer {number}");
+        assert!(error.to_string().contains(&chunk), "{error}");
+    }
+}
+
+/// What alone is more than readers decompress by default is not taken over as it is.
+#[test]
+#[cfg_attr(miri, ignore = "takes minutes when interpreted")]
+fn what_is_copied_is_within_the_limits_of_readers() {
+    // Each alone is below the 64 MiB that are free.
+    let one = Tensor(vec![0u64; 5 << 20]);
+    let bytes = to_bytes(&one, quick().with_compression(Compression::zstd(0)));
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let segment = archive.only().unwrap();
+    let stored = || segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+    let copy = to_bytes(&[stored(), stored(), stored()], quick());
+    assert!(copy.len() < 3 << 20, "{}", copy.len());
+    let read: Vec<Tensor<Vec<u64>>> = Archive::new(copy).unwrap().load().unwrap();
+    assert!(read.iter().all(|each| *each == one) && read.len() == 3);
 }
 
 #[test]

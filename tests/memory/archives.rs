@@ -173,6 +173,18 @@ fn compressed_tensors_take_little_beside_the_value() {
     copied.unwrap();
     assert!(most < MIB, "save_segment: {most}");
     std::fs::remove_file(&copy).unwrap();
+    for dedup in [false, true] {
+        let (copied, most) = peak_of(|| {
+            let stored = segment.stored(0..segment.metadata()?.len())?;
+            let options = SaveOptions::default().with_sync(SyncLevel::Off).with_dedup(dedup);
+            tenarc::archive::save_with(&copy, &("again", stored), options)
+        });
+        copied.unwrap();
+        assert!(most < MIB, "stored: {most}");
+        let len = usize::try_from(std::fs::metadata(&copy).unwrap().len()).unwrap();
+        assert!(len < stored + 1000, "{len}");
+        std::fs::remove_file(&copy).unwrap();
+    }
     std::fs::remove_file(&path).unwrap();
 }
 

@@ -1,8 +1,9 @@
 //! Descriptions of compressed buffers with correct hashes and wrong contents.
 
 use ndarray::Array1;
+use tenarc::archive::SaveOptions;
 use tenarc::error::Category::{Data, Eof, Limit, Syntax, Version};
-use tenarc::{Archive, Tensor};
+use tenarc::{Archive, OArchive, Tensor};
 
 use super::support::{At, WAYS, read, refused, refuses, verify};
 use tenarc_test_support::builder::{
@@ -290,5 +291,29 @@ mod contents {
                 assert!(error.to_string().contains(&expected), "{way}: {error}");
             }
         }
+    }
+}
+
+#[test]
+fn a_buffer_of_an_unknown_codec_is_saved_again_as_it_is() {
+    for parameters in [&[7, 8, 9][..], &[]] {
+        let bytes = archive(&described(element("later", parameters, 100, &[12]), 100));
+        let opened = Archive::new(At(&bytes)).unwrap();
+        let segment = opened.only().unwrap();
+        let stored = segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+        let options = SaveOptions::default().with_inline_below(1);
+        let mut out = OArchive::with_options(Vec::new(), options.clone()).unwrap();
+        out.save(&[&stored, &stored]).unwrap();
+        let copy = Archive::new(out.finish().unwrap()).unwrap();
+        copy.verify().unwrap();
+        for number in 0..2 {
+            let segment = copy.only().unwrap();
+            let compressed = segment.compressed(number).unwrap();
+            assert_eq!((compressed.codec(), compressed.stored_len()), ("later", 12));
+        }
+        // Other chunks would need the codec.
+        let options = options.with_chunk_len(1 << 16);
+        let mut out = OArchive::with_options(Vec::new(), options).unwrap();
+        assert_eq!(out.save(&stored).unwrap_err().category(), Version);
     }
 }
