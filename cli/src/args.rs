@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use tenarc::archive::Compression;
 
 use crate::document::Reading;
 use crate::failure::EXIT_STATUSES;
@@ -126,6 +127,28 @@ pub struct Output {
     /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Compress {
+    /// Compress the tensors of the archive: zstd, lz4, zstd:LEVEL, or none to decompress them. By default, tensors stay
+    /// as they are in the input, and tensors of other formats are not compressed.
+    #[arg(long, value_name = "CODEC", value_parser = compression)]
+    pub compress: Option<Compression>,
+}
+
+/// Parses a codec: `zstd`, `zstd:3`, `lz4`, `none`.
+fn compression(text: &str) -> Result<Compression, String> {
+    match (text, text.strip_prefix("zstd:")) {
+        ("none", _) => Ok(Compression::none()),
+        ("lz4", _) => Ok(Compression::lz4()),
+        ("zstd", _) => Ok(Compression::zstd(0)),
+        (_, Some(level)) => level
+            .parse()
+            .map(Compression::zstd)
+            .map_err(|_| "expected a number as the level, as in zstd:3".into()),
+        _ => Err("expected zstd, zstd:LEVEL, lz4 or none".into()),
+    }
 }
 
 impl Read {
@@ -326,7 +349,8 @@ pub struct Cat {
 #[command(after_help = "\
 With --max-size, each shard is an archive that holds all of the value's metadata, with undefined in place of \
 the tensors that are in other shards. Each shard can be read alone, and paths stay the same. `merge` joins them. \
-A sequence that is stored as columns is not divided: it counts as one tensor with the size of all its columns.")]
+A sequence that is stored as columns is not divided: it counts as one tensor with the size of all its columns. \
+Compressed tensors count with their size after they were decompressed.")]
 pub struct Split {
     /// The file to read, or - for standard input
     pub input: PathBuf,
@@ -338,6 +362,8 @@ pub struct Split {
     /// Without this option, each value becomes one archive
     #[arg(long, short, value_name = "SIZE", value_parser = crate::commands::split::size)]
     pub max_size: Option<u64>,
+    #[command(flatten)]
+    pub compress: Compress,
     /// Do not wait until the files are on disk; they may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
@@ -358,6 +384,8 @@ pub struct Merge {
     #[arg(required = true)]
     pub inputs: Vec<PathBuf>,
     #[command(flatten)]
+    pub compress: Compress,
+    #[command(flatten)]
     pub read: Read,
     #[command(flatten)]
     pub output: Output,
@@ -366,7 +394,8 @@ pub struct Merge {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Changes are made in this order: --drop and --keep, --cast, --rename, --set. Patterns of --drop, --keep and \
---cast match paths of the input. Values that no change affects are copied unchanged.")]
+--cast match paths of the input. Values that no change affects are copied unchanged, unless --compress asks for more. Compressed tensors that are not \
+changed stay as they are. Those that --cast converts are compressed only with --compress.")]
 pub struct Edit {
     /// The file to read, or - for standard input
     pub input: PathBuf,
@@ -394,6 +423,8 @@ pub struct Edit {
     /// The alignment of tensors in the file; by default as in the input
     #[arg(long, value_name = "BYTES")]
     pub align: Option<u64>,
+    #[command(flatten)]
+    pub compress: Compress,
     /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,
@@ -404,6 +435,8 @@ pub struct Edit {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+--compress is for archives. Other formats are written as they are usually: safetensors and npz files without compression.")]
 pub struct Convert {
     /// The file to read, or - for standard input
     pub input: PathBuf,
@@ -415,6 +448,8 @@ pub struct Convert {
     /// Leave out, or change, what cannot be read or written in the output format; each loss is reported
     #[arg(long)]
     pub lossy: bool,
+    #[command(flatten)]
+    pub compress: Compress,
     /// Do not wait until the file is on disk; it may then be lost if the machine crashes
     #[arg(long)]
     pub no_sync: bool,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use tenarc::archive::Segment;
+use tenarc::archive::{SaveOptions, Segment};
 use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
 use crate::formats::{self, Format};
 use crate::input::{Input, Source};
-use crate::node::{self, Kind, Node};
+use crate::node::{self, Kind, Node, Payload};
 use crate::output::say;
 use crate::paths::{self, Listed, Named};
 use crate::progress::Progress;
@@ -139,6 +139,23 @@ impl Document {
             Content::Fetched(fetched) => fetched.add_progress_to(progress.clone()),
             Content::Messages(..) => {}
         }
+    }
+
+    /// Options for an archive with these values, or with most of them: alignment and tied tensors stay, and compressed
+    /// tensors can be copied as they are stored.
+    ///
+    /// # Errors
+    /// If a value is damaged.
+    pub fn like(&self, options: SaveOptions, alignment: Option<u64>) -> Result<SaveOptions> {
+        let (mut tied, mut aligned, mut chunk_len) = (false, None, None);
+        for section in self.sections(None)? {
+            let section = section?;
+            aligned = aligned.max(section.segment().map(Segment::alignment));
+            chunk_len = chunk_len.max(section.compressed_chunks());
+            tied |= section.is_tied()?;
+        }
+        let options = options.with_alignment(alignment.or(aligned).unwrap_or(256));
+        Ok(with_chunks(options.with_dedup(tied), chunk_len))
     }
 
     /// The number of bytes that are read in place; 0 for messages, which are in memory already.
@@ -270,6 +287,23 @@ impl Document {
     }
 }
 
+/// Options for an archive in which compressed tensors can be copied as they are stored: see
+/// [`Section::compressed_chunks`].
+pub fn with_chunks(options: SaveOptions, chunk_len: Option<u64>) -> SaveOptions {
+    match chunk_len {
+        Some(len) => options.with_chunk_len(len),
+        None => options,
+    }
+}
+
+/// How a tensor is compressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed<'a> {
+    pub codec: &'a str,
+    /// The number of bytes that are stored.
+    pub stored: u64,
+}
+
 /// Bytes of a value that are stored in one piece: see [`Section::blobs`].
 pub struct Blob {
     /// The number of its buffer. `None` if it is in the metadata.
@@ -364,6 +398,32 @@ impl<'a> Section<'a> {
             Item::Message(bytes) | Item::Rows { message: Some(bytes), .. } => Some(bytes),
             _ => None,
         }
+    }
+
+    /// How a payload is compressed. `None` if it is stored as it is.
+    pub fn compressed(&self, payload: &Payload) -> Option<Compressed<'_>> {
+        let buffer = self.segment()?.compressed(payload.buffer?)?;
+        Some(Compressed { codec: buffer.codec(), stored: buffer.stored_len() })
+    }
+
+    /// The length of the chunks in which tensors are compressed. `None` if none is.
+    pub fn compressed_chunks(&self) -> Option<u64> {
+        let segment = self.segment()?;
+        let mut numbers = 0..segment.buffers().len();
+        numbers.any(|number| segment.compressed(number).is_some()).then(|| segment.chunk_len())
+    }
+
+    /// Whether a buffer is referred to twice.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn is_tied(&self) -> Result<bool> {
+        let blobs = self.blobs(&self.root)?;
+        let mut buffers: Vec<usize> = blobs.iter().filter_map(|blob| blob.buffer).collect();
+        let count = buffers.len();
+        buffers.sort_unstable();
+        buffers.dedup();
+        Ok(buffers.len() < count)
     }
 
     /// The file that its tensors are read from, if that is of another format.

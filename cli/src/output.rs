@@ -8,7 +8,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tenarc::OArchive;
-use tenarc::archive::{ArchiveFile, SaveOptions, Segment};
+use tenarc::archive::{ArchiveFile, Compression, SaveOptions, Segment};
 use tenarc::io::{AtomicFile, SyncLevel};
 
 use crate::failure::{Failure, Of, Result};
@@ -133,6 +133,8 @@ pub struct Target {
     /// `None`: standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
+    /// Whether values of archives cannot just be copied, because their tensors are to be compressed in another way.
+    pub recompresses: bool,
     sync: SyncLevel,
 }
 
@@ -141,7 +143,16 @@ impl Target {
     pub fn new(path: &Path, sync: bool) -> Self {
         let sync = if sync { SyncLevel::Full } else { SyncLevel::Off };
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
-        Self { path, options: SaveOptions::default().with_sync(sync), sync }
+        let options = SaveOptions::default().with_sync(sync);
+        Self { path, options, recompresses: false, sync }
+    }
+
+    /// Sets how an archive is compressed. `None`: tensors stay as they are.
+    pub fn compress(&mut self, compression: Option<Compression>) {
+        if let Some(compression) = compression {
+            self.options = self.options.clone().with_compression(compression);
+            self.recompresses = true;
+        }
     }
 
     pub fn path(&self) -> Option<&Path> {

@@ -148,6 +148,12 @@ fn same<S: Serializer>(
             Some(segment) if !plain => stored(segment, node, serializer),
             _ => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
         },
+        Kind::Payload(payload) if section.compressed(payload).is_some() && !plain => {
+            match section.segment() {
+                Some(segment) => stored(segment, node, serializer),
+                None => Err(S::Error::custom("only archives have compressed tensors")),
+            }
+        }
         Kind::Payload(payload) if payload.form == Form::Tensor => {
             let tensor = Deferred::from_blocks(
                 payload.dtype.clone(),

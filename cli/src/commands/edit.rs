@@ -4,7 +4,7 @@ mod changes;
 mod tree;
 
 use crate::args::Edit;
-use crate::document::{Document, Section};
+use crate::document::Document;
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::Format;
 use crate::output::{ArchiveTarget, Target};
@@ -36,8 +36,8 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         None => None,
     };
     let mut target = Target::new(&output, !args.no_sync);
-    let options = options(&document, args)?;
-    target.options = target.options.with_dedup(options.0).with_alignment(options.1);
+    target.options = document.like(target.options, args.align)?;
+    target.compress(args.compress.compress);
     let mut out = ArchiveTarget::new(&target)?;
     for number in 0..document.len() {
         let section = document.section(number)?;
@@ -45,7 +45,10 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         let new = if meant { changes.applied(&section).of(&document.name)? } else { None };
         match (new, section.segment()) {
             (Some(value), _) => out.save(section.name(), &value),
-            (None, Some(segment)) if args.align.is_none_or(|to| to == segment.alignment()) => {
+            (None, Some(segment))
+                if !target.recompresses
+                    && args.align.is_none_or(|to| to == segment.alignment()) =>
+            {
                 out.copy(section.name(), segment)
             }
             (None, _) => out.save(section.name(), &Written::whole(&section)),
@@ -57,25 +60,4 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
     }
     out.finish()?;
     Ok(Status::Good)
-}
-
-/// Whether the input has tied tensors, and the alignment for the output.
-fn options(document: &Document, args: &Edit) -> Result<(bool, u64)> {
-    let (mut tied, mut alignment) = (false, None);
-    for section in document.sections(None)? {
-        let section = section?;
-        alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
-        tied |= is_tied(&section)?;
-    }
-    Ok((tied, args.align.or(alignment).unwrap_or(256)))
-}
-
-/// Whether a buffer is referred to twice.
-fn is_tied(section: &Section<'_>) -> Result<bool> {
-    let blobs = section.blobs(&section.root)?;
-    let mut buffers: Vec<usize> = blobs.iter().filter_map(|blob| blob.buffer).collect();
-    let count = buffers.len();
-    buffers.sort_unstable();
-    buffers.dedup();
-    Ok(buffers.len() < count)
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::args::{Ls, Sort};
-use crate::document::{Document, Section};
+use crate::document::{Compressed, Document, Section};
 use crate::failure::{Of, Result, Status};
 use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::output::{DTYPE, FAINT, HEADING, Out};
@@ -29,6 +29,11 @@ struct Row {
     order: &'static str,
     /// `None` if it is not a tensor.
     bytes: Option<u64>,
+    /// Of a compressed tensor: the codec, and the number of bytes that are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codec: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<u64>,
     #[serde(skip)]
     label: String,
 }
@@ -83,7 +88,10 @@ impl Row {
         payload: &Payload,
     ) -> Self {
         let Payload { dtype, shape, order, byte_len, .. } = payload;
+        let compressed = section.compressed(payload);
         Self {
+            codec: compressed.map(|how| how.codec.to_owned()),
+            stored: compressed.map(|how| how.stored),
             dtype: Some(dtype.name().to_owned()),
             order: if *order == tenarc::tensor::Order::F { "F" } else { "C" },
             bytes: Some(*byte_len),
@@ -106,6 +114,8 @@ impl Row {
             shape,
             order: "C",
             bytes: None,
+            codec: None,
+            stored: None,
             label: section.label(),
         }
     }
@@ -163,6 +173,10 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
         ("shape", Align::Left),
         ("bytes", Align::Right),
     ];
+    let compressed = rows.iter().any(|row| row.codec.is_some());
+    if compressed {
+        columns.extend([("stored", Align::Right), ("codec", Align::Left)]);
+    }
     if several {
         columns.insert(0, ("segment", Align::Left));
     }
@@ -175,6 +189,12 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
             shape(&row.shape) + order,
             row.bytes.map_or_else(|| "-".into(), bytes),
         ];
+        if compressed {
+            cells.push(row.stored.or(row.bytes).map_or_else(|| "-".into(), bytes));
+            cells.push(
+                row.codec.as_deref().map_or_else(String::new, |codec| escaped(codec).into_owned()),
+            );
+        }
         if several {
             cells.insert(0, row.label.clone());
         }
@@ -185,6 +205,11 @@ fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
     let (count, total) =
         sizes.fold((0, 0u64), |(count, total), size| (count + 1, total.saturating_add(size)));
     let mut summary = format!("{}, {}", counted(count, "tensor"), bytes(total));
+    if compressed {
+        let stored = rows.iter().filter_map(|row| row.stored.or(row.bytes));
+        let stored = stored.fold(0, u64::saturating_add);
+        summary = format!("{summary}, {} stored", bytes(stored));
+    }
     let tables = rows.iter().filter(|row| row.kind == Some(COLUMNS));
     let (count, total) = tables.fold((0, 0u64), |(count, total), row| {
         let len = row.shape.first().copied().unwrap_or(0) as u64;
@@ -206,8 +231,12 @@ pub fn shown(path: &str) -> String {
 #[derive(Default)]
 struct Branch<'a> {
     payload: Option<&'a Payload>,
+    /// How the payload is compressed.
+    compressed: Option<Compressed<'a>>,
     tensors: u64,
     bytes: u64,
+    /// The bytes that are stored: fewer, if tensors are compressed.
+    stored: u64,
     /// In the order of the value.
     children: Vec<(String, Branch<'a>)>,
     places: BTreeMap<String, usize>,
@@ -233,10 +262,10 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
             Kind::Payload(payload)
                 if payload.is_listed() && globs.admits(&names.path(steps).text) =>
             {
-                root.add(steps, payload);
+                root.add(steps, payload, section.compressed(payload));
             }
             Kind::Columns(columns) => match section.fields(columns) {
-                Ok(fields) => root.add_table(steps, columns, fields, globs),
+                Ok(fields) => root.add_table(steps, columns, fields, globs, &section),
                 Err(failure) => failed = Err(failure),
             },
             _ => {}
@@ -253,11 +282,13 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
 }
 
 impl<'a> Branch<'a> {
-    fn add(&mut self, steps: &[String], payload: &'a Payload) {
+    fn add(&mut self, steps: &[String], payload: &'a Payload, compressed: Option<Compressed<'a>>) {
         self.tensors += 1;
         self.bytes = self.bytes.saturating_add(payload.byte_len);
+        let stored = compressed.map_or(payload.byte_len, |how| how.stored);
+        self.stored = self.stored.saturating_add(stored);
         let Some((step, rest)) = steps.split_first() else {
-            self.payload = Some(payload);
+            (self.payload, self.compressed) = (Some(payload), compressed);
             return;
         };
         let next = self.children.len();
@@ -266,7 +297,7 @@ impl<'a> Branch<'a> {
             self.children.push((step.clone(), Branch::default()));
         }
         if let Some((_, child)) = self.children.get_mut(place) {
-            child.add(rest, payload);
+            child.add(rest, payload, compressed);
         }
     }
 
@@ -277,17 +308,24 @@ impl<'a> Branch<'a> {
         columns: &Columns,
         fields: &'a [Field],
         globs: &Globs,
+        section: &'a Section<'_>,
     ) {
         for field in fields.iter().filter(|field| globs.admits(&field.path)) {
             let Some(payload) = field.tensor.as_ref().and_then(Node::payload) else { continue };
             let rest = field.path.get(columns.path.len()..).unwrap_or_default();
             let rest = rest.trim_start_matches(['.', '/']).split('.').map(str::to_owned);
-            self.add(&steps.iter().cloned().chain(rest).collect::<Vec<_>>(), payload);
+            let steps = steps.iter().cloned().chain(rest).collect::<Vec<_>>();
+            self.add(&steps, payload, section.compressed(payload));
         }
     }
 
     fn summary(&self, out: &Out) -> String {
-        let size = bytes(self.bytes);
+        let mut size = bytes(self.bytes);
+        if let Some(Compressed { codec, stored }) = self.compressed {
+            size = format!("{size} ({} {})", escaped(codec), bytes(stored));
+        } else if self.stored < self.bytes {
+            size = format!("{size} ({} stored)", bytes(self.stored));
+        }
         match self.payload {
             Some(payload) => format!("{}  {size}", out.styled(DTYPE, &payload.label())),
             None => out.styled(FAINT, &format!("{}, {size}", counted(self.tensors, "tensor"))),

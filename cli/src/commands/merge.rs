@@ -6,7 +6,7 @@ use tenarc::Value;
 
 use super::split::ELSEWHERE;
 use crate::args::Merge;
-use crate::document::{Document, Section};
+use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Failure, Result, Status};
 use crate::node::{Key, Kind, Node};
 use crate::output::{ArchiveTarget, Target};
@@ -27,12 +27,14 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
     let mut target = Target::new(&args.output.output, !args.output.no_sync);
-    let (mut name, mut alignment) = (None, None);
+    let (mut name, mut alignment, mut chunk_len) = (None, None, None);
     for section in &sections {
         name = name.or(section.name());
         alignment = alignment.max(section.segment().map(tenarc::archive::Segment::alignment));
+        chunk_len = chunk_len.max(section.compressed_chunks());
     }
-    target.options = target.options.with_dedup(true);
+    target.options = with_chunks(target.options.with_dedup(true), chunk_len);
+    target.compress(args.compress.compress);
     if let Some(alignment) = alignment {
         target.options = target.options.with_alignment(alignment);
     }

@@ -317,6 +317,10 @@ fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
             object.insert("dtype".into(), payload.dtype.name().into());
             object.insert("shape".into(), payload.shape.clone().into());
             object.insert("bytes".into(), payload.byte_len.into());
+            if let Some(how) = section.compressed(payload) {
+                object.insert("codec".into(), how.codec.into());
+                object.insert("stored".into(), how.stored.into());
+            }
             if let Some(data) = tensor::json(section, node, payload, full)? {
                 object.insert("data".into(), data);
             }

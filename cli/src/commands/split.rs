@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tenarc::Value;
 
 use crate::args::Split;
-use crate::document::{Document, Section};
+use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Of, Result, Status};
 use crate::node::{Kind, Node};
 use crate::output::{ArchiveTarget, Out, Target};
@@ -35,10 +35,11 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
             for (at, &number) in sections.iter().enumerate() {
                 let section = document.section(number)?;
                 let file = shard(&args.directory, &stem, at, sections.len());
-                let mut to = ArchiveTarget::new(&target(&file, args, &section))?;
-                match section.segment() {
+                let target = target(&file, args, &section);
+                let mut to = ArchiveTarget::new(&target)?;
+                match section.segment().filter(|_| !target.recompresses) {
                     Some(segment) => to.copy(section.name(), segment),
-                    None => to.save(None, &Written::whole(&section)),
+                    None => to.save(section.name(), &Written::whole(&section)),
                 }
                 .of(&document.name)?;
                 to.finish()?;
@@ -72,8 +73,10 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
 fn target(file: &Path, args: &Split, section: &Section<'_>) -> Target {
     let mut target = Target::new(file, !args.no_sync);
     if let Some(segment) = section.segment() {
-        target.options = target.options.with_alignment(segment.alignment()).with_dedup(true);
+        let options = target.options.with_alignment(segment.alignment()).with_dedup(true);
+        target.options = with_chunks(options, section.compressed_chunks());
     }
+    target.compress(args.compress.compress);
     target
 }
 

@@ -50,7 +50,7 @@ impl Codec for Archives {
         let mut out = ArchiveTarget::new(target)?;
         for section in sections {
             let section = section?;
-            match section.segment() {
+            match section.segment().filter(|_| !target.recompresses) {
                 Some(segment) => out.copy(section.name(), segment)?,
                 None => out.save(section.name(), &Written::whole(&section))?,
             }
