@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tenarc::OArchive;
-use tenarc::archive::SaveOptions;
+use tenarc::archive::{Compression, SaveOptions};
 use tenarc::error::Category;
 
 use crate::support::{name, record};
@@ -55,6 +55,10 @@ fn work() {
         ["append", from, count, len] => {
             append(&path, from.parse().unwrap(), count.parse().unwrap(), len.parse().unwrap())
         }
+        ["append_compressed", codec, from, count, len] => {
+            let numbers = [from, count].map(|number| number.parse().unwrap());
+            append_with(&path, numbers, len.parse().unwrap(), compressed(codec))
+        }
         ["recover"] => tenarc::archive::recover(&path).map(drop),
         ["append_loop", from, count] => {
             append_loop(&path, from.parse().unwrap(), count.parse().unwrap())
@@ -90,7 +94,25 @@ fn count_calls() {
 }
 
 fn append(path: &OsStr, from: u32, count: u32, len: usize) -> tenarc::Result<()> {
-    let mut out = OArchive::append(path)?;
+    append_with(path, [from, count], len, SaveOptions::default())
+}
+
+/// Options with this codec, and chunks that are short enough for several in a tensor.
+pub fn compressed(codec: &str) -> SaveOptions {
+    let compression = match codec {
+        "zstd" => Compression::zstd(0),
+        _ => Compression::lz4(),
+    };
+    SaveOptions::default().with_compression(compression).with_chunk_len(64 << 10)
+}
+
+pub fn append_with(
+    path: &OsStr,
+    [from, count]: [u32; 2],
+    len: usize,
+    options: SaveOptions,
+) -> tenarc::Result<()> {
+    let mut out = OArchive::append_with(path, options)?;
     for number in from..from + count {
         out.save_as(&name(number), &record(number, len))?;
     }

@@ -92,11 +92,11 @@ fn base(path: &Path) {
 
 /// What stands in the file after a crash: all that was there, and of what was appended either all, or
 /// some behind the last end mark.
-fn check_crashed_append(path: &Path, old: &[u8]) -> bool {
+fn check_crashed_append(path: &Path, old: &[u8], [before, appended]: [u32; 2]) -> bool {
     let bytes = fs::read(path).unwrap();
     assert!(bytes.starts_with(old), "a byte of the old archive changed");
-    let old_numbers: Vec<u32> = (0..OLD).collect();
-    let all: Vec<u32> = (0..OLD + 4).collect();
+    let old_numbers: Vec<u32> = (0..before).collect();
+    let all: Vec<u32> = (0..before + appended).collect();
     let file = tenarc::open(path).unwrap();
     file.verify().unwrap();
     let found = numbers_in(&file).unwrap();
@@ -134,7 +134,7 @@ fn killed_appends(others: usize) {
         let kill = [call.with("signal=KILL")];
         let (status, _) = trace::tamper(&job, &path, &kill);
         assert_eq!(status.signal(), Some(9), "{call:?}");
-        *if check_crashed_append(&path, &old) { &mut behind } else { &mut before } += 1;
+        *if check_crashed_append(&path, &old, [OLD, 4]) { &mut behind } else { &mut before } += 1;
         dir.holds_only(NAME);
     }
     assert!(before > 0 && behind > 0, "{before} {behind}");
@@ -149,6 +149,74 @@ fn an_append_killed_at_calls_that_change_something_keeps_all_that_was_there() {
 #[ignore = "slow: every system call"]
 fn an_append_killed_at_any_call_keeps_all_that_was_there() {
     killed_appends(usize::MAX);
+}
+
+/// Whether all tensors of a record are compressed.
+#[cfg(feature = "compression")]
+fn is_compressed(archive: &tenarc::Archive<fs::File>, number: u32) -> bool {
+    let segment = archive.named(&crate::support::name(number)).unwrap();
+    (0..2).all(|buffer| segment.compressed(buffer).is_some())
+}
+
+/// Compressed records are appended to one that is compressed and one that is not.
+#[cfg(feature = "compression")]
+fn killed_compressed_appends(others: usize) {
+    const BEFORE: u32 = 2;
+    const COUNT: u32 = 2;
+    /// So that the tensors have two and four chunks.
+    const LONG: usize = 30_000;
+
+    if !trace::is_there() {
+        return;
+    }
+    for codec in ["zstd", "lz4"] {
+        let dir = Dir::new();
+        let path = dir.at(NAME);
+        let add = |number: u32| {
+            let options = child::compressed(codec).with_sync(tenarc::io::SyncLevel::Off);
+            child::append_with(path.as_os_str(), [number, 1], LONG, options).unwrap();
+        };
+        create(&path, [0], LEN);
+        add(1);
+        let old = fs::read(&path).unwrap();
+        let job = format!("append_compressed {codec} {BEFORE} {COUNT} {LONG}");
+        let calls = trace::watch(&job, &path);
+        let whole = tenarc::open(&path).unwrap();
+        assert!((1..BEFORE + COUNT).all(|number| is_compressed(&whole, number)), "{codec}");
+        let written = fs::metadata(&path).unwrap().len() - old.len() as u64;
+        assert!(written < u64::from(COUNT) * LONG as u64 * 12, "{codec}: {written}");
+        let (mut before, mut behind, mut torn) = (0, 0, 0);
+        for call in strikes(&calls, others) {
+            fs::write(&path, &old).unwrap();
+            let kill = [call.with("signal=KILL")];
+            let (status, _) = trace::tamper(&job, &path, &kill);
+            assert_eq!(status.signal(), Some(9), "{call:?}");
+            torn += usize::from(tenarc::open(&path).unwrap().unfinished_bytes() > 0);
+            let whole = check_crashed_append(&path, &old, [BEFORE, COUNT]);
+            *if whole { &mut behind } else { &mut before } += 1;
+            // What is appended afterwards is compressed, too, and everything is read in every way.
+            add(901);
+            let found = read(&path);
+            let end: &[u32] = &[900, 901];
+            assert!(found.ends_with(end), "{call:?}: {found:?}");
+            assert!(is_compressed(&tenarc::open(&path).unwrap(), 901));
+            dir.holds_only(NAME);
+        }
+        assert!(before > 0 && behind > 0 && torn > 0, "{codec}: {before} {behind} {torn}");
+    }
+}
+
+#[test]
+#[cfg(feature = "compression")]
+fn a_compressed_append_killed_at_calls_that_change_something_keeps_all_that_was_there() {
+    killed_compressed_appends(2);
+}
+
+#[test]
+#[cfg(feature = "compression")]
+#[ignore = "slow: every system call"]
+fn a_compressed_append_killed_at_any_call_keeps_all_that_was_there() {
+    killed_compressed_appends(usize::MAX);
 }
 
 /// Torn in its second segment, in a block of the directory, in an end mark, with a tail of zeros.
@@ -371,7 +439,7 @@ fn an_append_that_fails_and_cannot_be_undone_keeps_all_that_was_there() {
             // Where nothing was written yet, there is nothing to cut off.
             let killed = status.signal() == Some(9);
             assert!(killed || status.code() == Some(child::FAILED), "{status} {said}");
-            check_crashed_append(&path, &old);
+            check_crashed_append(&path, &old, [OLD, 4]);
         }
     }
 }
