@@ -15,7 +15,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-fn file(name: &str) -> Vec<u8> {
+pub fn file(name: &str) -> Vec<u8> {
     let path = directory().join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -25,10 +25,11 @@ fn bytes_of(name: &str) -> Vec<u8> {
 }
 
 /// The archives, and their hashes.
-const ARCHIVES: [(&str, u64); 3] = [
+const ARCHIVES: [(&str, u64); 4] = [
     ("samples.tenarc", 0xd73f_ea46_cc80_55c2),
     ("buffers.tenarc", 0x0b73_6c19_217c_f306),
     ("appended.tenarc", 0x5f8e_6857_afc9_d4c4),
+    ("compressed.tenarc", 0xc6a2_c455_7f8b_b3de),
 ];
 
 fn check<T>(name: &str, expected: &T, _: bool)

@@ -2,6 +2,8 @@
 //!
 //! `README.md` beside this file describes the golden files.
 
+#[cfg(feature = "compression")]
+mod compressed;
 mod files;
 #[path = "../samples/mod.rs"]
 mod samples;
