@@ -1,4 +1,5 @@
-//! Writes arbitrary values of serde's data model, with tensors, and checks that they are read back unchanged.
+//! Writes arbitrary values of serde's data model, with tensors, and checks that they are read back unchanged: from messages,
+//! and from archives with and without compression.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -7,10 +8,11 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
+use tenarc::archive::{Compression, SaveOptions};
 use tenarc::error::Category;
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::Order;
-use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc::{Archive, DType, DynTensor, IArchive, OArchive, Tensor, Value};
 
 #[derive(Arbitrary, Serialize, Deserialize, Debug)]
 enum Item {
@@ -127,7 +129,68 @@ impl<'a> Arbitrary<'a> for Dynamic {
     }
 }
 
-fuzz_target!(|item: Item| {
+/// Options for an archive, from the bits of a byte.
+fn options(choice: u8) -> SaveOptions {
+    let options = SaveOptions::default()
+        // Each compressed buffer takes a hundred times as long as an inline one.
+        .with_inline_below(if choice & 0x10 == 0 { 48 } else { 512 })
+        .with_dedup(choice & 4 != 0)
+        .with_checksums(choice & 8 == 0)
+        .with_alignment(8 << (choice >> 6))
+        .with_chunk_len(64 << 10);
+    match choice & 3 {
+        0 => options.with_compression(Compression::zstd(0)),
+        1 => options.with_compression(Compression::lz4()),
+        // Some tensors of each kind.
+        2 => options.with_compression_by(|tensor| match tensor.byte_len() % 3 {
+            0 => Some(Compression::zstd(0)),
+            1 => Some(Compression::lz4()),
+            _ => None,
+        }),
+        _ => options,
+    }
+}
+
+/// Saves a value in an archive, and a copy of what is stored. `None` if it is nested too deeply for an archive.
+fn saved<T: Serialize + ?Sized>(value: &T, options: SaveOptions) -> Option<Vec<u8>> {
+    let mut out = OArchive::with_options(Vec::new(), options).expect("valid options");
+    match out.save(value) {
+        Ok(_) => Some(out.finish().expect("written")),
+        Err(error) => {
+            assert_eq!(error.category(), Category::Limit, "{error}");
+            None
+        }
+    }
+}
+
+/// Checks that an archive with `value`, which is `bytes` as a message, gives it back.
+fn through_an_archive<T>(value: &T, bytes: &[u8], choice: u8)
+where
+    T: Serialize + serde::de::DeserializeOwned,
+{
+    let Some(archive) = saved(value, options(choice)) else { return };
+    let opened = Archive::new(&archive[..]).expect("opened");
+    opened.verify().expect("verified");
+    let check = |back: tenarc::Result<T>, how: &str| {
+        let back = back.unwrap_or_else(|error| panic!("{how}: {error}"));
+        assert_eq!(tenarc::to_vec(&back).expect(how), bytes, "{how}");
+    };
+    check(opened.load(), "an archive");
+    check(IArchive::new(&archive[..]).and_then(|mut input| input.load()), "a stream");
+    let segment = opened.only().expect("one value");
+    let stored = segment.stored(0..segment.metadata().expect("metadata").len()).expect("stored");
+    // As it is stored: with the same compression, and with another one.
+    let same = options(choice & 0xf0 | 3);
+    for options in [same, options(choice ^ 1)] {
+        let Some(copy) = saved(&stored, options) else { continue };
+        let copy = Archive::new(copy).expect("opened");
+        copy.verify().expect("verified");
+        check(copy.load(), "a copy");
+    }
+}
+
+fuzz_target!(|input: (Item, u8)| {
+    let (item, choice) = input;
     let plain = EncodeOptions::default();
     let bytes = match tenarc::ser::to_vec_with(&item, plain) {
         Ok(bytes) => bytes,
@@ -152,6 +215,8 @@ fuzz_target!(|item: Item| {
     check(tenarc::from_slice(&typed).expect("typed, from a slice"), "typed, slice");
     check(tenarc::from_reader(&typed[..]).expect("typed, from a reader"), "typed, reader");
 
+    through_an_archive(&item, &bytes, choice);
+
     // As columns, together with rows of another form.
     let unit = Item::Unit;
     let rows: Vec<&Item> = (0..20).map(|at| if at % 5 == 3 { &unit } else { &item }).collect();
@@ -161,8 +226,10 @@ fuzz_target!(|item: Item| {
             let plainly = tenarc::to_vec(&rows).expect("rows");
             assert_eq!(tenarc::to_vec(&back).expect("columns"), plainly, "{item:?}");
             let back: Value = tenarc::from_reader(&columns[..]).expect("columns, as a value");
-            let rows: Value = tenarc::from_slice(&plainly).expect("rows, as a value");
-            assert_eq!(back.to_string(), rows.to_string(), "{item:?}");
+            let value: Value = tenarc::from_slice(&plainly).expect("rows, as a value");
+            assert_eq!(back.to_string(), value.to_string(), "{item:?}");
+            let rows: Vec<Item> = tenarc::from_slice(&plainly).expect("rows");
+            through_an_archive(&rows, &plainly, choice);
         }
         Err(error) => assert_eq!(error.category(), Category::Limit, "{error}"),
     }
