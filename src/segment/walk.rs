@@ -788,7 +788,9 @@ impl Second<'_> {
             self.out.begin(number, len as u64)?;
             self.written += 1;
             if let Some(Chunks { blocks, hashes, .. }) = chunks {
-                hashes.iter().for_each(|hash| self.hashes.push(*hash));
+                for hash in hashes {
+                    self.hashes.push(*hash);
+                }
                 blocks.iter().try_for_each(|block| self.out.put(block))?;
             }
         }

@@ -57,7 +57,7 @@ pub fn run(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut T
             .with_checksums(checksums);
         let load =
             move || tenarc::archive::load_with::<Tensor<Array2<f32>>>(path, options).unwrap();
-        move || cold(path, &load)
+        move || cold(path, load)
     };
     let touched = |prefetch: bool| {
         move || {
