@@ -80,7 +80,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
 
     threads(path, effort, recorder, targets);
     #[cfg(target_os = "linux")]
-    super::cold::run(path, effort, recorder, targets);
+    super::cold::run(effort, recorder, targets);
 }
 
 /// Loads the whole tensor with one thread and with two.
