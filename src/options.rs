@@ -258,11 +258,14 @@ impl Limits {
         self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
     }
 
+    /// For each byte of input, this many bytes of compressed buffers are allowed by default.
+    pub(crate) const UNPACKED: u64 = 1024;
+
     /// The most bytes that compressed buffers may have after they were decompressed. The input has `input` bytes.
     pub(crate) fn unpacked(&self, input: u64) -> u64 {
-        const FACTOR: u64 = 1024;
         const FREE: u64 = 64 << 20;
-        self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
+        let default = || input.saturating_mul(Self::UNPACKED).saturating_add(FREE);
+        self.max_alloc.unwrap_or_else(default)
     }
 
     pub(crate) fn alloc_budget(&self, input_is_in_memory: bool) -> u64 {

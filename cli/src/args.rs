@@ -394,7 +394,7 @@ pub struct Merge {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Changes are made in this order: --drop and --keep, --cast, --rename, --set. Patterns of --drop, --keep and \
---cast match paths of the input. Values that no change affects are copied unchanged, unless --compress asks for more. Compressed tensors that are not \
+--cast match paths of the input. Values that no change affects are copied unchanged, unless --compress is given. Compressed tensors that are not \
 changed stay as they are. Those that --cast converts are compressed only with --compress.")]
 pub struct Edit {
     /// The file to read, or - for standard input
@@ -436,7 +436,7 @@ pub struct Edit {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
---compress is for archives. Other formats are written as they are usually: safetensors and npz files without compression.")]
+--compress is for archives. For other formats it is an error.")]
 pub struct Convert {
     /// The file to read, or - for standard input
     pub input: PathBuf,

@@ -359,7 +359,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
                 let mut computed = self.checksums.then_some(&mut self.computed);
                 unpacking.read(out, |chunk, stored| {
                     let computed = computed.as_deref_mut();
-                    stored_chunk(self.read, *number, chunk, stored, computed).map(Cow::Owned)
+                    read_stored_chunk(self.read, *number, chunk, stored, computed).map(Cow::Owned)
                 })?;
             }
             None => {}
@@ -384,7 +384,7 @@ impl<R: io::Read> ReadBuffer for Body<'_, R> {
 }
 
 /// Reads the next chunk of a compressed buffer, as it is stored, and hashes it.
-pub fn stored_chunk<R: io::Read>(
+pub fn read_stored_chunk<R: io::Read>(
     read: &mut IoRead<R>,
     buffer: u64,
     chunk: u64,

@@ -11,7 +11,7 @@ use super::write::{OArchive, check_name};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::checksum::{Hasher, STEP};
-use crate::segment::buffers::stored_chunk;
+use crate::segment::buffers::stored_range;
 use crate::segment::format::Place;
 use crate::segment::walk::Output;
 
@@ -80,7 +80,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let expected = self.loaded.stored(self.source, number as u64, self.options)?;
         let chunk_len = self.header().chunk_len;
         for index in 0..chunk_len.count(place.len()) {
-            let Range { start, end } = stored_chunk(place, chunk_len, index);
+            let Range { start, end } = stored_range(place, chunk_len, index);
             let mut at = start;
             let hashing = expected.is_some() || with_hash.is_some();
             let mut hasher = hashing.then(Hasher::new);

@@ -9,7 +9,7 @@ use crate::io::at::ReadAt;
 use crate::io::buffers::{Buffers, Contents, Lend, ReadBuffer, read_past};
 use crate::io::checksum::STEP;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Checker, Seen};
+use crate::segment::buffers::{Checker, Seen, Spent};
 use crate::segment::format::Place;
 
 /// Reads each buffer when the decoder needs it.
@@ -54,7 +54,17 @@ impl Current<'_> {
 
 impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
     pub fn new(source: &'a S, loaded: &'a Loaded, options: DecodeOptions) -> Self {
-        Self { source, loaded, options, seen: Seen::new(options.limits), current: None }
+        Self::after(source, loaded, options, Spent::default())
+    }
+
+    /// For a call that has read values of other segments.
+    pub fn after(source: &'a S, loaded: &'a Loaded, options: DecodeOptions, spent: Spent) -> Self {
+        Self { source, loaded, options, seen: Seen::after(options.limits, spent), current: None }
+    }
+
+    /// What was read of this segment, and of those before it.
+    pub fn spent(&self) -> Spent {
+        self.seen.spent(self.loaded.present_bytes())
     }
 }
 

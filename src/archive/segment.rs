@@ -180,8 +180,12 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<Vec<DynTensor>> {
         let mut tensors: Vec<Option<DynTensor>> = vec![None; paths.len()];
         let threads = threads.get().min(paths.len());
+        // Threads that decompress would start as many threads each.
+        let one = NonZeroUsize::MIN;
+        let options = if threads > 1 { self.options.with_threads(one) } else { self.options };
+        let segment = Self { options, ..self.clone() };
         in_parallel(paths.iter().zip(&mut tensors), threads, |(path, tensor)| {
-            *tensor = Some(self.dyn_tensor(path.as_ref())?);
+            *tensor = Some(segment.dyn_tensor(path.as_ref())?);
             Ok(())
         })?;
         Ok(tensors.into_iter().flatten().collect())

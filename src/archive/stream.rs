@@ -10,7 +10,7 @@ use std::vec;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
 use super::body::{
-    Body, Computed, cut, discard, last_uses, received, skip_to_body, stored_chunk, take,
+    Body, Computed, cut, discard, last_uses, read_stored_chunk, received, skip_to_body, take,
 };
 use super::directory::{Directory, Entry};
 use super::unpack::{Chunks, Unpacking};
@@ -429,7 +429,7 @@ impl<R: io::Read> IArchive<R> {
                         unpacking.read(step, |chunk, stored| {
                             let computed = checksums.then_some(&mut computed);
                             let bytes =
-                                stored_chunk(&mut self.read, number, chunk, stored, computed);
+                                read_stored_chunk(&mut self.read, number, chunk, stored, computed);
                             bytes.map(Cow::Owned)
                         })?;
                         Ok(step.len())

@@ -16,9 +16,10 @@ use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
 use crate::io::source::SliceRead;
 use crate::options::DecodeOptions;
+use crate::segment::buffers::Spent;
 use crate::segment::columns::{Outline, Target, Whole};
-use crate::segment::decode_with;
 use crate::segment::locate::in_columns;
+use crate::segment::{decode, decode_with};
 use crate::steps::Steps;
 use crate::value::Value;
 use crate::wire::columns::Start;
@@ -160,6 +161,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
             return Err(self.no_row(end - 1));
         }
         let mut rows = Vec::new();
+        let mut spent = Spent::default();
         for part in &self.parts {
             let from = start.max(part.first);
             let to = end.min(part.first.saturating_add(part.rows));
@@ -167,7 +169,7 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
                 let options = part.segment.options.with_checksums(false);
                 let wanted = from - part.first..to - part.first;
                 let read: Vec<T> =
-                    part.rows(wanted, options).map_err(|error| error.in_index(from))?;
+                    part.rows(wanted, options, &mut spent).map_err(|error| error.in_index(from))?;
                 if rows.is_empty() {
                     rows = read;
                 } else {
@@ -217,8 +219,9 @@ impl<'a, S: ReadAt + ?Sized> Table<'a, S> {
         let names = self.whole(path)?.names;
         let limits = self.parts.first().map(|part| part.segment.options.limits);
         let mut column = ColumnOfGroups::new(limits.unwrap_or_default());
+        let mut spent = Spent::default();
         for part in self.parts.iter().filter(|part| part.rows > 0) {
-            part.column(&names, &mut column)?;
+            part.column(&names, &mut column, &mut spent)?;
         }
         Ok(column)
     }
@@ -329,40 +332,79 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
 }
 
 impl<S: ReadAt + ?Sized> Part<'_, S> {
-    /// Reads some of the rows.
+    /// Reads with the buffers of this segment, after the call has read what `spent` says.
+    fn read<'s, R>(
+        &'s self,
+        options: DecodeOptions,
+        spent: &mut Spent,
+        read: impl FnOnce(&mut Positioned<'s, S>) -> Result<R>,
+    ) -> Result<R> {
+        let Segment { source, loaded, .. } = &self.segment;
+        let mut buffers = Positioned::after(*source, loaded, options, *spent);
+        let result = read(&mut buffers)?;
+        *spent = buffers.spent();
+        Ok(result)
+    }
+
+    /// Reads some of the rows. The options are for columns.
     fn rows<T: DeserializeOwned>(
         &self,
         rows: Range<u64>,
         options: DecodeOptions,
+        spent: &mut Spent,
     ) -> Result<Vec<T>> {
-        if let Stored::Items(items) = &self.stored {
-            return rows.map(|row| self.segment.decode(self.item(items, row)?)).collect();
-        }
-        let fields = fields_of::<T>();
-        let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
-        let mut buffers = Positioned::new(self.segment.source, &self.segment.loaded, options);
-        let (base, item) = self.segment.item(self.range.clone())?;
-        decode_with(item, base, &mut buffers, options, |deserializer| {
-            deserializer.rows(Wanted { rows, fields: &is_wanted }, PhantomData)
+        let options = match &self.stored {
+            Stored::Items(_) => self.segment.options,
+            Stored::Columns { .. } => options,
+        };
+        self.read(options, spent, |buffers| {
+            if let Stored::Items(items) = &self.stored {
+                return rows.map(|row| self.row(items, row, options, buffers)).collect();
+            }
+            let fields = fields_of::<T>();
+            let is_wanted = |name: &str| fields.is_none_or(|fields| fields.contains(&name));
+            let (base, item) = self.segment.item(self.range.clone())?;
+            decode_with(item, base, buffers, options, |deserializer| {
+                deserializer.rows(Wanted { rows, fields: &is_wanted }, PhantomData)
+            })
         })
     }
 
     /// Adds the rows of a column.
-    fn column<'s>(&'s self, names: &[String], column: &mut ColumnOfGroups<'s>) -> Result<()> {
-        let Stored::Items(places) = &self.stored else {
-            let options = self.segment.options;
-            let mut buffers = Positioned::new(self.segment.source, &self.segment.loaded, options);
-            let (base, item) = self.segment.item(self.range.clone())?;
-            return decode_with(item, base, &mut buffers, options, |deserializer| {
-                deserializer.column(names, column)
-            });
-        };
-        let rows = (0..self.rows).map(|row| self.segment.decode(self.item(places, row)?));
-        let rows = rows.collect::<Result<Vec<Value>>>()?;
-        let field =
-            |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
-        let fields: Vec<_> = rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
-        column.add_rows(&fields)
+    fn column<'s>(
+        &'s self,
+        names: &[String],
+        column: &mut ColumnOfGroups<'s>,
+        spent: &mut Spent,
+    ) -> Result<()> {
+        let options = self.segment.options;
+        self.read(options, spent, |buffers| {
+            let Stored::Items(places) = &self.stored else {
+                let (base, item) = self.segment.item(self.range.clone())?;
+                return decode_with(item, base, buffers, options, |deserializer| {
+                    deserializer.column(names, column)
+                });
+            };
+            let rows = (0..self.rows).map(|row| self.row(places, row, options, buffers));
+            let rows = rows.collect::<Result<Vec<Value>>>()?;
+            let field =
+                |row| names.iter().try_fold(row, |value: &Value, name| value.get(name.as_str()));
+            let fields: Vec<_> =
+                rows.iter().map(|row| field(row).unwrap_or(&Value::Null)).collect();
+            column.add_rows(&fields)
+        })
+    }
+
+    /// Reads a row of a value that is not stored as columns.
+    fn row<'s, T: DeserializeOwned>(
+        &'s self,
+        places: &OnceLock<Vec<Range<usize>>>,
+        row: u64,
+        options: DecodeOptions,
+        buffers: &mut Positioned<'s, S>,
+    ) -> Result<T> {
+        let (base, item) = self.segment.item(self.item(places, row)?)?;
+        decode(PhantomData, item, base, buffers, options)
     }
 
     /// Where the item of a row is in the metadata. `places` is filled if it is not.
@@ -444,7 +486,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             let first = part.first + self.next;
             let group = part.group(self.next);
             self.next = group.end;
-            match part.rows(group, part.segment.options) {
+            match part.rows(group, part.segment.options, &mut Spent::default()) {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
                     // Nothing is known about what follows.

@@ -192,8 +192,11 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
 
     /// Reads whole chunks, the first of which has this number.
     fn whole(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let threads = if out.len() < MIN_PARALLEL { 1 } else { one_a_core(self.options.threads) };
         let chunk = self.chunks.content_len(0);
+        let threads = match out.len() {
+            len if len < MIN_PARALLEL => 1,
+            len => one_a_core(self.options.threads).min(len.div_ceil(chunk.max(1))),
+        };
         in_parallel((first..).zip(out.chunks_mut(chunk)), threads, |(index, out)| {
             self.chunk(index, out)
         })

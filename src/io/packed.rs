@@ -1,6 +1,7 @@
 //! How compressed buffers are stored (SPEC 5.13).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::codec::{self, Codec};
 use crate::error::{Category, Error, Result};
@@ -75,7 +76,7 @@ impl Coding {
 pub struct Packed {
     pub coding: Coding,
     /// The end of each stored chunk. The first one starts at 0.
-    ends: Vec<u64>,
+    ends: Arc<[u64]>,
 }
 
 impl Packed {
@@ -91,7 +92,7 @@ impl Packed {
 
     /// The stored length of each chunk.
     pub fn lengths(&self) -> impl Iterator<Item = u64> {
-        let starts = std::iter::once(&0).chain(&self.ends);
+        let starts = std::iter::once(&0).chain(&*self.ends);
         self.ends.iter().zip(starts).map(|(end, start)| end - start)
     }
 

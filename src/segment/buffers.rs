@@ -68,7 +68,7 @@ impl<'a> Stored<'a> {
 }
 
 /// Which bytes of the archive a chunk of a buffer has, as it is stored.
-pub fn stored_chunk(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
+pub fn stored_range(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
     let Range { start, end } = match place.packed() {
         Some(packed) => packed.stored(index),
         None => chunk_of(place, chunk_len, index),
@@ -130,7 +130,7 @@ pub fn check_unpacked(len: u64, limits: Limits, input: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::limit(format!(
-        "compressed tensors have {len} bytes after they were decompressed, and may have {limit}; \
+        "compressed tensors would take {len} bytes when they are decompressed, the limit is {limit}; \
          Limits::with_max_alloc sets another limit"
     )))
 }
@@ -144,23 +144,41 @@ pub fn no_such(number: u64) -> Error {
 /// the archive has as many bytes; every further read of the same buffer costs its length.
 pub struct Seen {
     before: Vec<bool>,
+    spent: Spent,
+    /// `None` if nothing is copied.
+    limits: Option<Limits>,
+}
+
+/// What one call has read of the segments before the current one.
+#[derive(Clone, Copy, Default)]
+pub struct Spent {
     /// How many bytes buffers had that were read again.
     repeated: u64,
     /// How many bytes the compressed buffers had that were read.
     unpacked: u64,
-    /// `None` if nothing is copied.
-    limits: Option<Limits>,
+    /// How many bytes these segments have.
+    input: u64,
 }
 
 impl Seen {
     /// For a value that may copy what it reads.
     pub fn new(limits: Limits) -> Self {
-        Self { before: Vec::new(), repeated: 0, unpacked: 0, limits: Some(limits) }
+        Self::after(limits, Spent::default())
+    }
+
+    /// For a value that is read by a call that has read values of other segments.
+    pub fn after(limits: Limits, spent: Spent) -> Self {
+        Self { before: Vec::new(), spent, limits: Some(limits) }
+    }
+
+    /// What was read, including this segment, which has `input` bytes.
+    pub fn spent(&self, input: u64) -> Spent {
+        Spent { input: self.spent.input.saturating_add(input), ..self.spent }
     }
 
     /// For shared tensors, which take no memory for what they read again.
     pub fn uncopied() -> Self {
-        Self { before: Vec::new(), repeated: 0, unpacked: 0, limits: None }
+        Self { before: Vec::new(), spent: Spent::default(), limits: None }
     }
 
     /// What it costs to read `len` bytes of a buffer. The input has `input` bytes so far.
@@ -172,19 +190,21 @@ impl Seen {
         if self.before.is_empty() {
             self.before.resize(header.count(), false);
         }
+        let Spent { repeated, unpacked, input: earlier } = &mut self.spent;
+        let input = earlier.saturating_add(input);
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let seen = self.before.get_mut(index).map(|seen| std::mem::replace(seen, true));
         if seen == Some(false) {
             if header.layout.packed.contains_key(&index) {
-                self.unpacked = self.unpacked.saturating_add(len);
+                *unpacked = unpacked.saturating_add(len);
                 let limits = self.limits.unwrap_or_default();
-                check_unpacked(self.unpacked, limits, input)?;
+                check_unpacked(*unpacked, limits, input)?;
             }
             return Ok(0);
         }
-        self.repeated = self.repeated.saturating_add(len);
+        *repeated = repeated.saturating_add(len);
         if let Some(limit) = self.limits.map(|limits| limits.repeated(input))
-            && self.repeated > limit
+            && *repeated > limit
         {
             return Err(Error::limit(format!(
                 "several references lead to the same buffer, and their copies take more than {limit} bytes; \

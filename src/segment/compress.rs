@@ -20,7 +20,7 @@ use crate::options::Limits;
 const CHUNKS_A_THREAD: usize = 4;
 /// The length of a block of stored chunks.
 const BLOCK: usize = 4 << 20;
-/// About as many bytes of the header describe a chunk.
+/// About how many bytes a chunk takes in the header.
 const ENTRY: u64 = 5;
 
 /// Compressed buffers, to be written.
@@ -106,6 +106,10 @@ fn is_rotated(dtype: &DType) -> bool {
 pub struct Compressor<'a> {
     /// For each buffer, how it is compressed.
     methods: &'a [Option<Method>],
+    /// The buffers that are compressed already.
+    taken: &'a PackedBuffers,
+    /// For each buffer, how many bytes beyond [`Limits::unpacked`] those need that are compressed already and follow it.
+    needs: Vec<u64>,
     chunk_len: ChunkLen,
     threads: usize,
     done: Compressed,
@@ -142,24 +146,38 @@ struct Current {
     /// The bytes that were compressed, and of their stored chunks.
     full: u64,
     stored: u64,
+    need: u64,
 }
 
 impl<'a> Compressor<'a> {
-    /// `before` are the bytes of buffers that are compressed already, and of their stored chunks.
+    /// `taken` are the buffers that are compressed already. `lengths` are the lengths of all buffers.
     pub fn new(
         methods: &'a [Option<Method>],
+        lengths: &[u64],
+        taken: &'a PackedBuffers,
         chunk_len: ChunkLen,
         threads: usize,
-        before: (u64, u64),
     ) -> Self {
-        let (full, stored) = before;
+        let mut need = 0u64;
+        let needs = lengths.iter().enumerate().rev().map(|(number, len)| {
+            let after = need;
+            if let Some(how) = taken.get(&number) {
+                let allowed = how.stored_len().saturating_mul(Limits::UNPACKED);
+                need = need.saturating_add(*len).saturating_sub(allowed);
+            }
+            after
+        });
+        let mut needs: Vec<u64> = needs.collect();
+        needs.reverse();
         Self {
             methods,
+            taken,
+            needs,
             chunk_len,
             threads,
             done: Compressed::default(),
-            full,
-            stored,
+            full: 0,
+            stored: 0,
             current: None,
             method: None,
             encoders: Mutex::default(),
@@ -203,10 +221,11 @@ impl<'a> Compressor<'a> {
         for (bytes, slot) in bytes.chunks(chunk_len).zip(&self.slots) {
             current.full += bytes.len() as u64;
             let so_far = self.stored + current.stored;
-            // What readers refuse by default is not written.
+            // What readers refuse by default is not written. A reader of a stream counts what came before a buffer.
             let most = Limits::default().unpacked(so_far + slot.stored.len() as u64);
+            let full = self.full.saturating_add(current.full).saturating_add(current.need);
             let (stored, hash) = match slot.shorter {
-                true if self.full + current.full <= most => (&*slot.stored, slot.hash),
+                true if full <= most => (&*slot.stored, slot.hash),
                 true => (bytes, checksum::of(bytes, 0)),
                 false => (bytes, slot.hash),
             };
@@ -234,34 +253,48 @@ impl Output for Compressor<'_> {
             chunks: Chunks::default(),
             full: 0,
             stored: 0,
+            need: self.needs.get(number).copied().unwrap_or(0),
         });
+        if let Some(how) = self.taken.get(&number) {
+            self.full = self.full.saturating_add(len);
+            self.stored = self.stored.saturating_add(how.stored_len());
+        }
         Ok(())
+    }
+
+    fn wants(&self) -> bool {
+        self.current.is_some()
     }
 
     fn put(&mut self, mut block: &[u8]) -> Result<()> {
         let chunk_len = usize::try_from(self.chunk_len.get()).unwrap_or(usize::MAX);
-        let Some(current) = &mut self.current else { return Ok(()) };
-        current.left = current.left.saturating_sub(block.len() as u64);
-        let is_last = current.left == 0;
-        if !current.pending.is_empty() {
-            let (now, rest) = block.split_at(block.len().min(chunk_len - current.pending.len()));
-            current.pending.extend_from_slice(now);
+        // Short blocks are collected until there is work for all threads.
+        let most = chunk_len.saturating_mul(self.threads);
+        while let Some(current) = &mut self.current
+            && !block.is_empty()
+        {
+            let is_end = current.left == block.len() as u64;
+            if current.pending.is_empty() && (is_end || block.len() >= most) {
+                let whole =
+                    if is_end { block.len() } else { block.len() - block.len() % chunk_len };
+                let (whole, rest) = block.split_at(whole);
+                current.left = current.left.saturating_sub(whole.len() as u64);
+                self.chunks(whole)?;
+                block = rest;
+                continue;
+            }
+            let (now, rest) = block.split_at(block.len().min(most - current.pending.len()));
             block = rest;
-            if current.pending.len() < chunk_len && !is_last {
-                return Ok(());
+            current.left = current.left.saturating_sub(now.len() as u64);
+            current.pending.extend_from_slice(now);
+            if current.pending.len() == most || current.left == 0 {
+                let mut pending = std::mem::take(&mut current.pending);
+                self.chunks(&pending)?;
+                pending.clear();
+                if let Some(current) = &mut self.current {
+                    current.pending = pending;
+                }
             }
-            let mut pending = std::mem::take(&mut current.pending);
-            self.chunks(&pending)?;
-            pending.clear();
-            if let Some(current) = &mut self.current {
-                current.pending = pending;
-            }
-        }
-        let whole = if is_last { block.len() } else { block.len() - block.len() % chunk_len };
-        let (whole, rest) = block.split_at(whole);
-        self.chunks(whole)?;
-        if let Some(current) = &mut self.current {
-            current.pending.extend_from_slice(rest);
         }
         Ok(())
     }

@@ -307,7 +307,10 @@ impl<'a> Place<'a> {
         match self {
             Self::Plain { start, len } => Ok((start, len)),
             Self::Packed(PackedPlace { start, how, .. }) => {
-                let what = format!("compressed with {}: load it instead", how.coding.shown());
+                let what = format!(
+                    "compressed with {} and cannot be viewed: load it instead",
+                    how.coding.shown()
+                );
                 Err(Error::data(what).at(start))
             }
         }

@@ -30,8 +30,8 @@ impl Compression {
 
     /// The codec `zstd`, for weights and nearly everything else.
     ///
-    /// Level 0 is the encoder of this crate, which writes the same bytes in every build. It is for weights, of which
-    /// other levels save hardly more. The levels of zstd's library, from fast ones below 0 to 22, need the feature
+    /// Level 0 is the encoder of this crate, which writes the same bytes in every build. Use it for weights: other
+    /// levels save hardly more. The levels of zstd's library, from fast ones below 0 to 22, need the feature
     /// `zstd`. They are for data that repeats itself.
     pub fn zstd(level: i32) -> Self {
         Self(Some((Codec::Zstd, level)))
@@ -306,12 +306,14 @@ impl SaveOptions {
         self.compressing.is_none() && self.compression.is_none()
     }
 
-    /// How a buffer is compressed.
-    pub(crate) fn compression_of(&self, tensor: &TensorInfo) -> Compression {
-        match &self.compressing {
-            Some(choose) => choose(tensor).unwrap_or_default(),
-            None => self.compression.unwrap_or_default(),
-        }
+    /// How buffers are compressed if no function decides it.
+    pub(crate) fn compression(&self) -> Compression {
+        self.compression.unwrap_or_default()
+    }
+
+    /// The function that decides how a buffer is compressed.
+    pub(crate) fn chosen_compression(&self) -> Option<&dyn Fn(&TensorInfo) -> Option<Compression>> {
+        self.compressing.as_ref().map(|choose| &**choose as &dyn Fn(&_) -> _)
     }
 
     /// Whether a saved file is synced to disk, to survive a crash of the machine. Has no effect on

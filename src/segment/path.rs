@@ -307,8 +307,18 @@ pub fn references(
     limits: Limits,
     each: &mut dyn FnMut(u64, &TensorItem),
 ) -> Result<()> {
-    let mut lengths = Lengths(&header.layout.buffers);
-    let base = header.metadata_offset();
+    references_at(metadata, header.metadata_offset(), &header.layout.buffers, limits, each)
+}
+
+/// Like [`references`]. The metadata starts at offset `base`.
+pub fn references_at(
+    metadata: &[u8],
+    base: u64,
+    buffers: &[(u64, u64)],
+    limits: Limits,
+    each: &mut dyn FnMut(u64, &TensorItem),
+) -> Result<()> {
+    let mut lengths = Lengths(buffers);
     let mut wire = Reader::new(SegmentRead::new(metadata, base, &mut lengths), limits);
     Visit { metadata, base, wire: &mut wire, path: None, columns: None }.all(&mut |_, at, seen| {
         if let Seen::Payload(item) = seen {

@@ -29,6 +29,7 @@ use crate::options::{ColumnChoice, EncodeOptions, Limits};
 use crate::shape::Shape;
 use crate::tensor::TensorInfo;
 use crate::wire::apart::{Apart, Target, Wanted};
+use crate::wire::tensor::Payload;
 use crate::wire::writer::Writer;
 
 /// The result of the first pass: the metadata, and the lengths of the buffers.
@@ -38,8 +39,6 @@ pub struct Plan {
     pub lengths: Vec<u64>,
     /// The compressed ones. Those without chunks are compressed already, and are copied as they are stored.
     compressed: Compressed,
-    /// The bytes of those that are compressed already, and of their stored chunks.
-    taken: (u64, u64),
     /// The codecs of those that are to be compressed again.
     again: BTreeMap<usize, Codec>,
     /// With deduplication: the buffer of each payload, in the order of the pass.
@@ -59,6 +58,11 @@ pub struct Plan {
 pub trait Output {
     /// Called at the start of buffer `number`, which has `len` bytes.
     fn begin(&mut self, number: u64, len: u64) -> Result<()>;
+
+    /// Whether the content of the buffer that has begun is needed.
+    fn wants(&self) -> bool {
+        true
+    }
 
     /// Called with the next bytes of the buffer.
     fn put(&mut self, block: &[u8]) -> Result<()>;
@@ -133,12 +137,11 @@ impl Plan {
                 return Err(unfinished());
             }
             let targets = known.map(|known| known.targets);
-            let Keeping { taken: buffers, full, stored, again, .. } = keeping.unwrap_or_default();
+            let Keeping { taken: buffers, again, .. } = keeping.unwrap_or_default();
             return Ok(Self {
                 metadata,
                 lengths,
                 compressed: Compressed { buffers, ..Compressed::default() },
-                taken: (full, stored),
                 again,
                 targets,
                 mixed,
@@ -159,27 +162,46 @@ impl Plan {
         if self.lengths.is_empty() || !options.compresses() && self.again.is_empty() {
             return Ok(());
         }
-        let tensors =
-            path::in_buffers_at(&self.metadata, 0, &buffers(&self.lengths), own_limits())?;
-        let method = |(number, tensor): (usize, &Option<TensorInfo>)| {
-            let tensor = tensor.as_ref()?;
-            let compression = match self.again.get(&number) {
-                Some(&codec) => Compression::with(codec),
-                None => options.compression_of(tensor),
-            };
-            Method::new(compression, tensor.dtype())
-        };
-        let methods: Vec<_> = tensors.iter().enumerate().map(method).collect();
+        let methods = self.methods(options)?;
         if methods.iter().all(Option::is_none) {
             return Ok(());
         }
-        let threads = options.threads();
-        let mut compressor = Compressor::new(&methods, options.chunk_len(), threads, self.taken);
+        let (taken, chunk_len) = (&self.compressed.buffers, options.chunk_len());
+        let mut compressor =
+            Compressor::new(&methods, &self.lengths, taken, chunk_len, options.threads());
         self.run(value, options, false, false, &mut compressor)?;
         let Compressed { buffers, chunks } = compressor.finish();
         self.compressed.buffers.extend(buffers);
         self.compressed.chunks = chunks;
         Ok(())
+    }
+
+    /// For each buffer, how it is compressed.
+    fn methods(&self, options: &SaveOptions) -> Result<Vec<Option<Method>>> {
+        let (places, limits) = (buffers(&self.lengths), own_limits());
+        let method = |number: usize, dtype: &DType, compression: &dyn Fn() -> Compression| {
+            let again = self.again.get(&number).copied();
+            Method::new(again.map_or_else(compression, Compression::with), dtype)
+        };
+        let Some(choose) = options.chosen_compression() else {
+            // Without a function, no paths are needed. They could take much more memory than the metadata.
+            let mut methods = vec![None; places.len()];
+            path::references_at(&self.metadata, 0, &places, limits, &mut |_, item| {
+                if let Payload::Buffer { number, .. } = item.payload
+                    && let Ok(number) = usize::try_from(number)
+                    && let Some(first @ None) = methods.get_mut(number)
+                {
+                    *first = method(number, &item.meta.dtype, &|| options.compression());
+                }
+            })?;
+            return Ok(methods);
+        };
+        let tensors = path::in_buffers_at(&self.metadata, 0, &places, limits)?;
+        let methods = tensors.iter().enumerate().map(|(number, tensor)| {
+            let tensor = tensor.as_ref()?;
+            method(number, tensor.dtype(), &|| choose(tensor).unwrap_or_default())
+        });
+        Ok(methods.collect())
     }
 
     /// The content of the segment's header.
@@ -801,7 +823,9 @@ impl Second<'_> {
             }
             None => {
                 let hasher = ChunkHasher::new(self.chunk_len, len as u64);
-                let wanted = if chunks.is_some() { Wanted::Nothing } else { Wanted::Content };
+                let unwanted = !self.hashing && (again || !self.out.wants());
+                let known = chunks.is_some() || unwanted;
+                let wanted = if known { Wanted::Nothing } else { Wanted::Content };
                 (StoredOrNot::Plain(hasher), wanted)
             }
         };

@@ -172,12 +172,21 @@ fn a_function_chooses_what_is_compressed() {
     let error = segment.view_at::<View<'_>>("moments").unwrap_err();
     assert_eq!(error.category(), Category::Data);
     assert_eq!(error.path(), "moments");
-    assert!(error.to_string().contains("compressed with lz4: load it instead"), "{error}");
+    assert!(
+        error.to_string().contains("compressed with lz4 and cannot be viewed: load it instead"),
+        "{error}"
+    );
     let error = segment.share("moments").unwrap_err();
-    assert!(error.to_string().contains("compressed with lz4: load it instead"), "{error}");
+    assert!(
+        error.to_string().contains("compressed with lz4 and cannot be viewed: load it instead"),
+        "{error}"
+    );
     let error = segment.view_parts().unwrap_err();
     assert_eq!(error.path(), "moments");
-    assert!(error.to_string().contains("compressed with lz4: load it instead"), "{error}");
+    assert!(
+        error.to_string().contains("compressed with lz4 and cannot be viewed: load it instead"),
+        "{error}"
+    );
     let found: BTreeMap<String, Tensor<Vec<f32>>> = segment.load().unwrap();
     assert!(found.values().eq(value.values()));
 }
@@ -597,4 +606,107 @@ proptest! {
             prop_assert!(read.unwrap() == value, "{}", way);
         }
     }
+}
+
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+struct Row {
+    x: Tensor<Vec<f32>>,
+}
+
+/// One call may decompress as much as the limit says, however many rows and segments it reads.
+#[test]
+fn rows_and_columns_of_a_table_share_one_limit() {
+    let zeros = vec![Row { x: Tensor(vec![0.0; 40_000]) }; 40];
+    let one_buffer = zstd().with_dedup(true).with_columns(false);
+    let mut tied = OArchive::with_options(Vec::new(), one_buffer).unwrap();
+    tied.save_as("rows", &zeros).unwrap();
+    let mut segments = OArchive::with_options(Vec::new(), zstd()).unwrap();
+    for row in &zeros {
+        segments.save_as("rows", std::slice::from_ref(row)).unwrap();
+    }
+    let limits = tenarc::de::Limits::default().with_max_alloc(1 << 20);
+    let strict = DecodeOptions::default().with_limits(limits);
+    for (name, archive) in [("one buffer", tied), ("segments", segments)] {
+        let bytes = archive.finish().unwrap();
+        assert!(bytes.len() < 100_000, "{}", bytes.len());
+        let archive = Archive::new(&bytes[..]).unwrap();
+        let table = archive.table("rows").unwrap();
+        assert_eq!(table.rows::<Row>(..).unwrap(), zeros);
+        let column: Vec<Tensor<Vec<f32>>> = table.column("x").unwrap();
+        assert!(column.iter().zip(&zeros).all(|(found, row)| *found == row.x));
+
+        let archive = Archive::new(&bytes[..]).unwrap().with_options(strict);
+        let table = archive.table("rows").unwrap();
+        let rows = table.rows::<Row>(..).unwrap_err();
+        let column = table.column::<Vec<Tensor<Vec<f32>>>>("x").unwrap_err();
+        for error in [rows, column] {
+            assert_eq!(error.category(), Category::Limit, "{name}: {error}");
+        }
+        // Each call by itself is allowed.
+        for row in 0..40 {
+            assert_eq!(table.row::<Row>(row).unwrap(), zeros[0]);
+        }
+    }
+}
+
+/// Short blocks are collected for all threads. Neither the blocks nor the threads change what is written.
+#[test]
+fn blocks_and_threads_do_not_change_the_bytes() {
+    use std::num::NonZeroUsize;
+    use tenarc::tensor::{Deferred, Order};
+
+    let bytes: Vec<u8> = (0..1_000_003u32).map(|at| (at / 700 * 31 % 251) as u8).collect();
+    let written = |block: usize, threads: usize| {
+        let blocks = |put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
+            bytes.chunks(block).try_for_each(&mut *put)
+        };
+        let tensor = Deferred::from_blocks(tenarc::DType::U8, &[bytes.len()], Order::C, blocks);
+        to_bytes(&Tensor(tensor), zstd().with_threads(NonZeroUsize::new(threads).unwrap()))
+    };
+    let expected = written(bytes.len(), 1);
+    assert!(expected.len() < bytes.len() / 2, "{}", expected.len());
+    let read: Tensor<Vec<u8>> = Archive::new(&expected[..]).unwrap().load().unwrap();
+    assert!(read.0 == bytes);
+    for block in [1, 999, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 7, 500_000] {
+        for threads in [1, 2, 3, 8] {
+            assert!(written(block, threads) == expected, "{block}, {threads}");
+        }
+    }
+}
+
+/// A reader of a stream counts only what came before a buffer. What is copied later allows nothing.
+#[test]
+fn what_is_compressed_before_copies_is_within_the_limits_of_streams() {
+    let noise: Vec<u8> =
+        (0..6_000_000u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 27) as u8).collect();
+    let (noise, zeros) = (Tensor(noise), Tensor(vec![0u64; 20 << 20]));
+    let bytes = to_bytes(&noise, quick().with_compression(Compression::zstd(0)));
+    let archive = Archive::new(&bytes[..]).unwrap();
+    let segment = archive.only().unwrap();
+    assert!(segment.compressed(0).is_some());
+    let other = to_bytes(&zeros, zstd());
+    let other = Archive::new(&other[..]).unwrap();
+    let other = other.only().unwrap();
+    let stored = segment.stored(0..segment.metadata().unwrap().len()).unwrap();
+    // Its chunks have another length, so it is compressed again.
+    let again = other.stored(0..other.metadata().unwrap().len()).unwrap();
+    let copy = to_bytes(&(again, stored), quick());
+    for (way, read) in
+        read_everywhere::<(Tensor<Vec<u64>>, Tensor<Vec<u8>>)>(&copy, DecodeOptions::default())
+    {
+        let read = read.unwrap_or_else(|error| panic!("{way}: {error}"));
+        assert!(read.0 == zeros && read.1 == noise, "{way}");
+    }
+}
+
+/// Paths of tensors may take much more memory than the metadata. Without a function, they are not needed.
+#[test]
+fn long_paths_do_not_stop_compression() {
+    let tensors = vec![Tensor(vec![0u16; 1000]); 1000];
+    let value = BTreeMap::from([("k".repeat(20_000), tensors)]);
+    let bytes = to_bytes(&value, zstd().with_inline_below(0));
+    assert!(Archive::new(&bytes[..]).unwrap().only().unwrap().compressed(999).is_some());
+    let read: BTreeMap<String, Vec<Tensor<Vec<u16>>>> =
+        Archive::new(&bytes[..]).unwrap().load().unwrap();
+    assert!(read == value);
 }
