@@ -1,4 +1,4 @@
-//! Chunks as they are stored: the plane table and the planes. The layout is described in [`super`].
+//! Chunks as they are stored: the plane table and the planes (`SPEC.md`, section 5.13).
 
 use super::planes::{self, Plane};
 use super::{Codec, CodecError, Layout, Problem, zstd};

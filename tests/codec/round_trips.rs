@@ -63,7 +63,7 @@ fn borders_of_blocks() {
     }
 }
 
-/// The layout in the documentation, byte by byte.
+/// The layout of `SPEC.md`, section 5.13, byte by byte.
 #[test]
 fn layout() {
     // Words of two bytes: one plane is random, one constant, and a byte is left over.
