@@ -1,5 +1,7 @@
 //! Bytes of many kinds.
 
+use std::io::Write as _;
+
 use proptest::prelude::*;
 use tenarc::codec::{Codec, Decoder, Encoder, Layout};
 
@@ -22,11 +24,13 @@ pub enum Kind {
     Quarter,
     /// Another distribution in each 128 KiB.
     Changing,
+    /// A distribution that comes back after another one, and again after random bytes, in steps of 128 KiB.
+    Returning,
     /// Copies of earlier bytes.
     Repeating,
 }
 
-pub const KINDS: [Kind; 10] = [
+pub const KINDS: [Kind; 11] = [
     Kind::Constant,
     Kind::Two,
     Kind::Geometric,
@@ -36,6 +40,7 @@ pub const KINDS: [Kind; 10] = [
     Kind::Half,
     Kind::Quarter,
     Kind::Changing,
+    Kind::Returning,
     Kind::Repeating,
 ];
 
@@ -94,6 +99,11 @@ pub fn bytes(kind: Kind, len: usize, seed: u64) -> Vec<u8> {
                 let shift = at >> 17;
                 (low.trailing_zeros() as u8 * 7).rotate_left(shift as u32) ^ shift as u8
             }
+            Kind::Returning => match (at >> 17) % 5 {
+                0 | 2 | 4 => low.trailing_zeros() as u8 * 7,
+                1 => 90 + uniform % 40,
+                _ => uniform,
+            },
             Kind::Repeating if at > 100 && low % 100 > 0 => out[at - 1 - seed as usize % 90],
             Kind::Repeating => uniform,
         });
@@ -145,6 +155,52 @@ pub fn chunk_of(frame: &[u8]) -> Vec<u8> {
 /// The frame of a chunk of one plane, if it was compressed.
 pub fn frame_of(stored: &[u8], len: usize) -> Option<&[u8]> {
     (stored.len() < len && stored[0] == 2).then(|| &stored[5..])
+}
+
+/// Bytes as computers store them: rows of text whose fields change, as in a file of JSON lines.
+pub fn rows(len: usize) -> Vec<u8> {
+    let mut random = Random(1);
+    let mut out = Vec::new();
+    while out.len() < len {
+        let id = out.len() / 50;
+        let next = random.next();
+        let name = ["conv", "linear", "norm", "embedding"][(next >> 62) as usize];
+        let value = next % 100_000;
+        writeln!(out, r#"{{"id":{id},"layer":"{name}.{}","value":0.{value:05}}}"#, next >> 40 & 31)
+            .unwrap();
+    }
+    out.truncate(len);
+    out
+}
+
+/// Rows of 64 bytes that are nearly the same. Blocks of them have few literals, for which a new tree does not pay.
+pub fn similar_rows(len: usize) -> Vec<u8> {
+    let mut random = Random(3);
+    let mut row = *b"2024-05-17T09:30:00Z host=worker-17 level=info message=ready ok\n";
+    let mut out = Vec::new();
+    while out.len() < len {
+        let next = random.next();
+        if next % 4 == 0 {
+            row[20 + (next >> 8) as usize % 40] =
+                b'a' + ((next >> 16) as u8 & (next >> 24) as u8 & 15);
+        }
+        out.extend(row);
+    }
+    out.truncate(len);
+    out
+}
+
+/// Integers of eight bytes that grow by 1,000 and some noise.
+pub fn counters(len: usize) -> Vec<u8> {
+    let mut random = Random(2);
+    let mut counter = 1_700_000_000_000_i64;
+    let mut out = Vec::new();
+    while out.len() < len {
+        counter += 1000 + (random.next() % 16) as i64;
+        out.extend(counter.to_le_bytes());
+    }
+    out.truncate(len);
+    out
 }
 
 /// Miri has no files, in which proptest would keep what failed.

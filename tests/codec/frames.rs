@@ -6,8 +6,14 @@ use proptest::prelude::*;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tenarc::codec::Codec;
+#[cfg(feature = "zstd")]
+use tenarc::codec::Encoder;
 
-use crate::data::{KINDS, Kind, bytes, cases, chunk_of, decoded, frame_of, kinds, plain, stored};
+use crate::data::{
+    KINDS, Kind, bytes, cases, chunk_of, counters, decoded, frame_of, kinds, plain, rows,
+    similar_rows, stored,
+};
+use crate::heads::{self, REPEAT, TREE, TREELESS};
 
 fn with_ruzstd(frame: &[u8], len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
@@ -23,9 +29,11 @@ fn check(chunk: &[u8], what: &dyn std::fmt::Debug) -> Option<Vec<u8>> {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         assert!(zstd::bulk::decompress(frame, chunk.len()).unwrap() == chunk, "{what:?}");
-        // As a stream, for which the window counts.
+        // As a stream, for which the window counts: at most 8 MiB.
         let mut out = Vec::new();
-        zstd::stream::read::Decoder::new(frame).unwrap().read_to_end(&mut out).unwrap();
+        let mut stream = zstd::stream::read::Decoder::new(frame).unwrap();
+        stream.window_log_max(23).unwrap();
+        stream.read_to_end(&mut out).unwrap();
         assert!(out == chunk, "{what:?}");
         let size = zstd::zstd_safe::get_frame_content_size(frame).unwrap();
         assert_eq!(size, Some(chunk.len() as u64));
@@ -83,6 +91,112 @@ fn frames_of_several_blocks() {
             assert_eq!(frame.is_some(), shrinks, "{kind:?}");
         }
     }
+}
+
+/// The first code is sent again when it comes back, because the reader has another one then.
+#[test]
+#[cfg_attr(miri, ignore = "takes long")]
+fn codes_that_return() {
+    let chunk = bytes(Kind::Returning, 5 << 17, 5);
+    let frame = check(&chunk, &Kind::Returning).unwrap();
+    let literals: Vec<_> = heads::blocks(&frame).iter().map(|block| block.literals).collect();
+    assert_eq!(literals, [Some(TREE), Some(TREE), Some(TREE), None, Some(TREE)]);
+    assert_eq!(decoded(Codec::Zstd, plain(), &chunk_of(&frame), chunk.len()), Some(chunk));
+}
+
+/// A frame has a code for most blocks, and others for single blocks. A code is sent if the reader does not have it.
+#[test]
+#[cfg_attr(miri, ignore = "takes long")]
+fn codes_that_take_turns() {
+    // A: one byte in half of the places. B: 16 values. N: random bytes, which are stored as they are. There are so many A
+    // that the code for all blocks suits them.
+    let order = format!("AAAANAABBABAAN{}", "A".repeat(30));
+    let mut chunk = Vec::new();
+    for (at, kind) in order.chars().enumerate() {
+        let mut block =
+            bytes(if kind == 'A' { Kind::Half } else { Kind::Uniform }, 128 << 10, at as u64);
+        if kind == 'B' {
+            block.iter_mut().for_each(|byte| *byte %= 16);
+        }
+        chunk.extend(block);
+    }
+    let frame = check(&chunk, &"turns").unwrap();
+    let literals = heads::blocks(&frame).into_iter().map(|block| match block.literals {
+        Some(TREE) => '+',
+        Some(TREELESS) => '=',
+        None => '-',
+        _ => '?',
+    });
+    assert_eq!(literals.collect::<String>(), format!("+===-==+=+++=-{}", "=".repeat(30)));
+    assert_eq!(decoded(Codec::Zstd, plain(), &chunk_of(&frame), chunk.len()), Some(chunk));
+}
+
+/// More than the largest window: matches of 8 MiB are allowed, and no longer ones.
+#[test]
+#[cfg_attr(miri, ignore = "takes long")]
+fn a_plane_of_9_mib() {
+    const WINDOW: usize = 8 << 20;
+    let random = bytes(Kind::Uniform, 10 << 10, 6);
+    let repeated = bytes(Kind::Repeating, 10 << 10, 6).into_iter().cycle();
+    for (distance, is_found) in [(WINDOW - 1, true), (WINDOW, true), (WINDOW + 1, false)] {
+        let mut plane = random.clone();
+        plane.extend(repeated.clone().take(distance - random.len()));
+        plane.extend(&random);
+        plane.extend(repeated.clone().take((9 << 20) - plane.len()));
+        let frame = check(&plane, &distance).unwrap();
+        // The size of the content has four bytes, and a window of 8 MiB follows.
+        assert_eq!(frame[4..6], [0x80, 13 << 3]);
+        // The random bytes are in the frame once, or twice if the match was too far away.
+        let times = if is_found { 1 } else { 2 };
+        let range = times * random.len()..(times + 1) * random.len();
+        assert!(range.contains(&frame.len()), "{distance}: {} bytes", frame.len());
+        assert!(decoded(Codec::Zstd, plain(), &chunk_of(&frame), plane.len()) == Some(plane));
+    }
+}
+
+/// Levels above 19 have larger windows than 8 MiB.
+#[test]
+#[cfg(feature = "zstd")]
+#[cfg_attr(miri, ignore = "runs C")]
+fn a_plane_of_9_mib_with_a_level() {
+    let plane: Vec<u8> =
+        bytes(Kind::Repeating, 10 << 10, 6).into_iter().cycle().take(9 << 20).collect();
+    for level in [3, 20] {
+        let mut stored = Vec::new();
+        assert!(Encoder::new(Codec::Zstd, plain(), level).unwrap().encode(&plane, &mut stored));
+        assert_eq!(frame_of(&stored, plane.len()).unwrap()[5], 13 << 3);
+        assert!(decoded(Codec::Zstd, plain(), &stored, plane.len()).as_ref() == Some(&plane));
+    }
+}
+
+/// Several blocks, which take over trees, tables and distances from the blocks before.
+#[test]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn long_frames_of_the_c_library() {
+    let mut treeless = [0; 4];
+    // Literal lengths, offsets and match lengths.
+    let mut repeated = [0; 3];
+    let kinds: [(&str, fn(usize) -> Vec<u8>); 3] =
+        [("rows", rows), ("similar rows", similar_rows), ("counters", counters)];
+    for (what, data) in kinds {
+        for len in [300_000, 600_000] {
+            let chunk = data(len);
+            for (level, treeless) in [1, 3, 9, 19].into_iter().zip(&mut treeless) {
+                let frame = zstd::bulk::compress(&chunk, level).unwrap();
+                for block in heads::blocks(&frame) {
+                    *treeless += usize::from(block.literals == Some(TREELESS));
+                    for (count, mode) in repeated.iter_mut().zip(block.modes.unwrap_or_default()) {
+                        *count += usize::from(mode == REPEAT);
+                    }
+                }
+                let got = decoded(Codec::Zstd, plain(), &chunk_of(&frame), len);
+                assert!(got.as_ref() == Some(&chunk), "{what}, {len} bytes, level {level}");
+            }
+        }
+    }
+    // Otherwise the frames do not test what they are for.
+    assert!(treeless.iter().all(|&count| count > 0), "{treeless:?}");
+    assert!(repeated.iter().all(|&count| count > 0), "{repeated:?}");
 }
 
 /// Of a length and a distribution for which the head of the frame and of the literals have another form each.

@@ -30,7 +30,7 @@ impl Encoder {
         let library = known.or_else(|| ::zstd::bulk::Compressor::new(self.level).ok());
         let Some(library) = library else { return };
         let library = self.library.insert(library);
-        // 0 is what the level has, which is smaller for short planes anyway.
+        // 0 means the window of the level. zstd makes it smaller for short planes.
         let window = if plane.len() as u64 > MAX_WINDOW { MAX_WINDOW.ilog2() } else { 0 };
         if let Ok(frame) = library.window_log(window).and_then(|()| library.compress(plane)) {
             out.extend(frame);
@@ -39,6 +39,9 @@ impl Encoder {
 }
 
 /// Decompresses frames that have passed [`super::has_literals_only`].
+///
+/// The library does not check that matches start within the window, nor that blocks with matches give no more than the
+/// window. [`super::Decoder`] refuses such frames.
 #[derive(Default)]
 pub struct Decoder(Option<::zstd::bulk::Decompressor<'static>>);
 

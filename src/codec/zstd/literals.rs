@@ -172,16 +172,20 @@ impl<'a> Literals<'a> {
 
 fn decode_4(tree: &Tree, many: bool, payload: &[u8], out: &mut [u8]) -> Result<(), &'static str> {
     const CUT: &str = "the Huffman codes of a block are cut off";
+    const FEW: &str = "a block has too few literals for four streams";
+    // zstd's library refuses fewer than 6, even if each stream but the last has one.
+    if out.len() < 6 {
+        return Err(FEW);
+    }
     let (jumps, rest) = payload.split_first_chunk::<6>().ok_or(CUT)?;
     let [a, b, c, d, e, f] = *jumps;
     let (first, rest) = rest.split_at_checked(u16::from_le_bytes([a, b]).into()).ok_or(CUT)?;
     let (second, rest) = rest.split_at_checked(u16::from_le_bytes([c, d]).into()).ok_or(CUT)?;
     let (third, fourth) = rest.split_at_checked(u16::from_le_bytes([e, f]).into()).ok_or(CUT)?;
     let part = out.len().div_ceil(4);
-    let few = "a block has too few literals for four streams";
-    let (out_1, out) = out.split_at_mut_checked(part).ok_or(few)?;
-    let (out_2, out) = out.split_at_mut_checked(part).ok_or(few)?;
-    let (out_3, out_4) = out.split_at_mut_checked(part).ok_or(few)?;
+    let (out_1, out) = out.split_at_mut_checked(part).ok_or(FEW)?;
+    let (out_2, out) = out.split_at_mut_checked(part).ok_or(FEW)?;
+    let (out_3, out_4) = out.split_at_mut_checked(part).ok_or(FEW)?;
     let mut streams = [
         Stream::new(first, out_1)?,
         Stream::new(second, out_2)?,

@@ -62,7 +62,7 @@ impl Encoder {
         self.literals.clear();
         self.sequences.clear();
         let input = &plane[..end];
-        // What is before it is in a sequence.
+        // The bytes before it are in sequences already.
         let mut anchor = start;
         let mut at = start;
         while let Some(word) = word(input, at) {

@@ -38,6 +38,10 @@ struct Head {
     len: usize,
     /// The number of bytes that the frame stands for.
     content: Option<u64>,
+    /// How far matches may reach back.
+    window: usize,
+    /// The most bytes of a block, both as it is stored and decoded (RFC 8878, 3.1.1.2.3).
+    max_block: usize,
 }
 
 impl Head {
@@ -56,12 +60,11 @@ impl Head {
             return Err((4, "the frame needs a dictionary, which no frame in an archive does"));
         }
         let single = descriptor & 0b10_0000 != 0;
+        let mut window = None;
         if !single {
-            let (&window, after) = rest.split_first().ok_or(CUT)?;
-            let base = 1_u64 << (10 + (window >> 3));
-            if base + base / 8 * u64::from(window & 7) > MAX_WINDOW {
-                return Err((5, "the frame needs a window of more than 8 MiB"));
-            }
+            let (&field, after) = rest.split_first().ok_or(CUT)?;
+            let base = 1_u64 << (10 + (field >> 3));
+            window = Some(base + base / 8 * u64::from(field & 7));
             rest = after;
         }
         let bytes = match descriptor >> 6 {
@@ -73,11 +76,18 @@ impl Head {
         content[..bytes].copy_from_slice(field);
         // A field of two bytes starts at 256.
         let content = u64::from_le_bytes(content).saturating_add(if bytes == 2 { 256 } else { 0 });
-        let content = (bytes > 0).then_some(content);
-        if single && content > Some(MAX_WINDOW) {
+        // A frame without a field for the window has one of the size of its content.
+        let window = window.unwrap_or(content);
+        if window > MAX_WINDOW {
             return Err((5, "the frame needs a window of more than 8 MiB"));
         }
-        Ok(Head { len: frame.len() - after.len(), content })
+        let window = window as usize;
+        Ok(Head {
+            len: frame.len() - after.len(),
+            content: (bytes > 0).then_some(content),
+            window,
+            max_block: window.min(MAX_BLOCK),
+        })
     }
 
     /// Appends the head of a frame. `window` is how far matches can reach back; 0 if there are none.
@@ -121,8 +131,8 @@ impl<'a> Block<'a> {
     const RLE: u8 = 1;
     const COMPRESSED: u8 = 2;
 
-    /// Reads a block at the start of `rest`. Returns what follows, too.
-    fn read(rest: &'a [u8]) -> Result<(Block<'a>, &'a [u8]), &'static str> {
+    /// Reads a block at the start of `rest`. `max` is the most bytes of a block in this frame. Returns what follows, too.
+    fn read(rest: &'a [u8], max: usize) -> Result<(Block<'a>, &'a [u8]), &'static str> {
         const CUT: &str = "a block is cut off";
         let (&[a, b, c], rest) = rest.split_first_chunk().ok_or(CUT)?;
         let head = u32::from_le_bytes([a, b, c, 0]);
@@ -131,8 +141,8 @@ impl<'a> Block<'a> {
         if kind == 3 {
             return Err("a block is of an unknown type");
         }
-        if size > MAX_BLOCK {
-            return Err("a block is larger than 128 KiB");
+        if size > max {
+            return Err("a block is larger than 128 KiB or than the window of its frame");
         }
         let stored = if kind == Block::RLE { 1 } else { size };
         let (bytes, rest) = rest.split_at_checked(stored).ok_or(CUT)?;
@@ -171,10 +181,14 @@ impl Decoder {
         loop {
             let here = |what| move |problem: &'static str| (what, problem);
             let at = frame.len() - rest.len();
-            let (block, after) = Block::read(rest).map_err(here(at))?;
-            let decoded = self.block(&block, out, done, &mut sequences).map_err(here(at + 3))?;
-            if decoded - done > MAX_BLOCK {
-                return Err((at, "a block gives more than 128 KiB"));
+            let (block, after) = Block::read(rest, head.max_block).map_err(here(at))?;
+            let decoded = self.block(&block, head.window, out, done, &mut sequences);
+            let decoded = decoded.map_err(here(at + 3))?;
+            if decoded - done > head.max_block {
+                return Err((
+                    at,
+                    "a block gives more than 128 KiB or than the window of its frame",
+                ));
             }
             done = decoded;
             rest = after;
@@ -195,6 +209,7 @@ impl Decoder {
     fn block(
         &mut self,
         block: &Block,
+        window: usize,
         out: &mut [u8],
         done: usize,
         sequences: &mut Option<Box<Sequences>>,
@@ -220,7 +235,7 @@ impl Decoder {
                 let buffer = &mut self.literals[..literals.len];
                 literals.decode(&mut self.tree, buffer)?;
                 let sequences = sequences.get_or_insert_with(|| Box::new(Sequences::new()));
-                sequences.decode(section, buffer, out, done)
+                sequences.decode(section, buffer, window, out, done)
             }
         }
     }
@@ -235,7 +250,7 @@ pub fn has_literals_only(frame: &[u8]) -> Result<bool, Problem> {
     let mut only = true;
     loop {
         let at = frame.len() - rest.len();
-        let (block, after) = Block::read(rest).map_err(|problem| (at, problem))?;
+        let (block, after) = Block::read(rest, head.max_block).map_err(|problem| (at, problem))?;
         if block.kind == Block::COMPRESSED {
             let parsed = Literals::parse(block.bytes).map_err(|problem| (at + 3, problem))?;
             only &= Sequences::none(parsed.1);
@@ -335,7 +350,7 @@ impl Encoder {
         shrinks
     }
 
-    /// Appends a frame with matches, or nothing if memory lacks.
+    /// Appends a frame with matches, or nothing if there is not enough memory.
     fn with_matches(&mut self, plane: &[u8], out: &mut Vec<u8>) {
         #[cfg(feature = "zstd")]
         if let Some(library) = &mut self.library {

@@ -74,12 +74,13 @@ impl Sequences {
         Sequences { literal_lengths: None, offsets: None, match_lengths: None, recent: [1, 4, 8] }
     }
 
-    /// Decodes the sequences of a block. `section` is what follows the literals. `out` is the whole frame, of which
-    /// `done` bytes are decoded. Returns how many are decoded then.
+    /// Decodes the sequences of a block. `section` is what follows the literals. Matches may reach `window` bytes back.
+    /// `out` is the whole frame, of which `done` bytes are decoded. Returns how many are decoded then.
     pub fn decode(
         &mut self,
         section: &[u8],
         mut literals: &[u8],
+        window: usize,
         out: &mut [u8],
         mut done: usize,
     ) -> Result<usize, &'static str> {
@@ -118,7 +119,7 @@ impl Sequences {
                 &MATCH_LENGTH_COUNTS,
                 &mut self.match_lengths,
             )?;
-            self.run(count, rest, &mut literals, out, &mut done)?;
+            self.run(count, rest, &mut literals, window, out, &mut done)?;
         } else if !rest.is_empty() {
             return Err("a block has more bytes than its literals and sequences");
         }
@@ -132,6 +133,7 @@ impl Sequences {
         count: usize,
         bytes: &[u8],
         literals: &mut &[u8],
+        window: usize,
         out: &mut [u8],
         done: &mut usize,
     ) -> Result<(), &'static str> {
@@ -156,6 +158,9 @@ impl Sequences {
             let match_len = match_base as usize + bits.read(match_bits.into()).ok_or(CUT)? as usize;
             let len = length_base as usize + bits.read(length_bits.into()).ok_or(CUT)? as usize;
             let distance = distance_of(value as usize, len, recent)?;
+            if distance > window {
+                return Err("a match starts before the window of the frame");
+            }
 
             let (now, later) = literals
                 .split_at_checked(len)
