@@ -41,10 +41,37 @@ fn round_trip(layout: Layout, codec: Codec, bytes: &[u8]) {
     let mut out = vec![0; bytes.len()];
     Decoder::new().decode(codec, layout, &stored, &mut out).expect("a chunk that was just written");
     assert!(out == bytes, "a round trip gives other bytes");
+    out.fill(0);
     if codec == Codec::Zstd && layout.width() == 1 && stored[0] == 2 {
         let count = FrameDecoder::new().decode_all(&stored[5..], &mut out).expect("ruzstd");
         assert!(count == bytes.len() && out == bytes, "ruzstd decodes other bytes");
     }
+}
+
+/// Several blocks of 128 KiB, each made of one of four pieces of the input. `seed` says which, and whether the bytes of a
+/// block are the piece again and again, or bytes of the piece in random order. For the latter, the encoder chooses among
+/// Huffman codes.
+fn blocks(pieces: &[u8], seed: u32) -> Vec<u8> {
+    const BLOCK: usize = 128 << 10;
+    let pieces: Vec<&[u8]> = pieces.chunks(pieces.len().div_ceil(4).max(1)).collect();
+    let mut out = Vec::new();
+    let mut random = seed | 1;
+    for at in 0..2 + seed as usize % 5 {
+        // Three bits: the number of the piece, and the order.
+        let of_block = seed >> (3 * at + 3);
+        let Some(piece) = pieces.get(of_block as usize % 4) else { continue };
+        if of_block & 4 == 0 {
+            for _ in 0..BLOCK {
+                random = random.wrapping_mul(0x915f_77f5).wrapping_add(0x6b2e_4a35);
+                out.push(piece[(random >> 16) as usize % piece.len()]);
+            }
+        } else {
+            out.extend(piece.iter().cycle().take(BLOCK));
+        }
+    }
+    // The last block may be shorter.
+    out.truncate(out.len().saturating_sub(seed as usize >> 24));
+    out
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -66,4 +93,9 @@ fuzz_target!(|bytes: &[u8]| {
     let len = (rest.len() * (1 + usize::from(a) % 16)).min(20_000);
     let long: Vec<u8> = rest.iter().cycle().take(len).copied().collect();
     round_trip(layout, codec, &long);
+    // Seldom, because it takes long.
+    if choice & 0x80 != 0 && b % 16 == 0 {
+        let Some((seed, pieces)) = rest.split_first_chunk() else { return };
+        round_trip(layout, codec, &blocks(pieces, u32::from_le_bytes(*seed)));
+    }
 });
