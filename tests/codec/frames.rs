@@ -131,6 +131,26 @@ fn codes_that_take_turns() {
     assert_eq!(decoded(Codec::Zstd, plain(), &chunk_of(&frame), chunk.len()), Some(chunk));
 }
 
+/// The code of the second block saves hardly more than its description takes. The block is stored as it is, and the reader
+/// never gets the code. The third block could use that code, so it must not be left without a description.
+#[test]
+#[cfg_attr(miri, ignore = "takes long")]
+fn codes_that_were_not_sent() {
+    let first = bytes(Kind::Uniform, 128 << 10, 1).into_iter().map(|byte| byte % 16);
+    // Four values are less frequent than most, and two are more frequent.
+    let others = bytes(Kind::Uniform, 256 << 10, 2).into_iter().enumerate();
+    let others = others.map(|(at, byte)| match byte {
+        1 | 2 if at % 29 < 9 => 0,
+        37 | 201 if at % 29 < 9 => 100,
+        _ => byte,
+    });
+    let chunk: Vec<u8> = first.chain(others).collect();
+    let frame = check(&chunk, &"not sent").unwrap();
+    let literals: Vec<_> = heads::blocks(&frame).iter().map(|block| block.literals).collect();
+    assert_eq!(literals, [Some(TREE), None, Some(TREE)]);
+    assert_eq!(decoded(Codec::Zstd, plain(), &chunk_of(&frame), chunk.len()), Some(chunk));
+}
+
 /// More than the largest window: matches of 8 MiB are allowed, and no longer ones.
 #[test]
 #[cfg_attr(miri, ignore = "takes long")]
