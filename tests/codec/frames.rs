@@ -116,7 +116,9 @@ fn codes_that_take_turns() {
         let mut block =
             bytes(if kind == 'A' { Kind::Half } else { Kind::Uniform }, 128 << 10, at as u64);
         if kind == 'B' {
-            block.iter_mut().for_each(|byte| *byte %= 16);
+            for byte in &mut block {
+                *byte %= 16;
+            }
         }
         chunk.extend(block);
     }
@@ -196,11 +198,10 @@ fn long_frames_of_the_c_library() {
     let mut treeless = [0; 4];
     // Literal lengths, offsets and match lengths.
     let mut repeated = [0; 3];
-    let kinds: [(&str, fn(usize) -> Vec<u8>); 3] =
-        [("rows", rows), ("similar rows", similar_rows), ("counters", counters)];
-    for (what, data) in kinds {
-        for len in [300_000, 600_000] {
-            let chunk = data(len);
+    for len in [300_000, 600_000] {
+        for (what, chunk) in
+            [("rows", rows(len)), ("similar rows", similar_rows(len)), ("counters", counters(len))]
+        {
             for (level, treeless) in [1, 3, 9, 19].into_iter().zip(&mut treeless) {
                 let frame = zstd::bulk::compress(&chunk, level).unwrap();
                 for block in heads::blocks(&frame) {

@@ -72,8 +72,8 @@ fn literals_len(block: &[u8]) -> usize {
 fn modes(section: &[u8]) -> Option<[u8; 3]> {
     let modes = match section[0] {
         0 => return None,
-        ..128 => section[1],
-        ..255 => section[2],
+        1..128 => section[1],
+        128..255 => section[2],
         255 => section[3],
     };
     Some([modes >> 6, modes >> 4 & 3, modes >> 2 & 3])

@@ -11,8 +11,11 @@ const RLE: u8 = 1;
 /// The smallest window.
 const WINDOW: usize = 1 << 10;
 
+/// A type, the size in the head, and the stored bytes.
+type Block<'a> = (u8, usize, &'a [u8]);
+
 /// Without a length, and with a window of 1 KiB.
-fn frame(blocks: &[(u8, usize, &[u8])]) -> Vec<u8> {
+fn frame(blocks: &[Block]) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0];
     for (at, &(kind, size, bytes)) in blocks.iter().enumerate() {
         let last = u32::from(at + 1 == blocks.len());
@@ -31,7 +34,7 @@ fn matched(distance: usize, len: usize) -> Vec<u8> {
     let bits = u64::from(value) << 9 | (len - 515) as u64;
     // No literals; one sequence, and a constant code for each of its three fields.
     let mut block = vec![0, 1, 0x54, 0, code as u8, 45];
-    block.extend(&bits.to_le_bytes()[..(code as usize + 9) / 8 + 1]);
+    block.extend(&bits.to_le_bytes()[..=(code as usize + 9) / 8]);
     block
 }
 
@@ -59,7 +62,7 @@ fn refuse(frame: &[u8], len: usize, expected: &str) {
 }
 
 /// The last blocks of each frame: they make its content longer than the frame, as that of a stored plane is.
-const FILL: [(u8, usize, &[u8]); 2] = [(RLE, WINDOW, &[7]); 2];
+const FILL: [Block<'static>; 2] = [(RLE, WINDOW, &[7]); 2];
 
 #[test]
 fn blocks_as_large_as_the_window() {
