@@ -15,7 +15,7 @@ from .planes import Compress, Layout
 from .threads import groups, mapped
 from .tree import parse
 
-#: About as many bytes of the header describe a chunk.
+#: About how many bytes a chunk takes in the header.
 _ENTRY = 5
 
 

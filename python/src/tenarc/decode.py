@@ -8,6 +8,7 @@ import cbor2
 import numpy as np
 
 from . import dtypes
+from .calls import Read
 from .column_reader import ColumnReader, references_in
 from .columns import Column
 from .dtypes import DType, Order, Payload
@@ -118,8 +119,10 @@ class Resolver:
         # The bytes of the buffers that were read, as they are stored, and of their further copies.
         self._read = 0
         self._repeated = 0
-        #: The bytes of the compressed buffers that were read, after they were decompressed.
-        self.unpacked = 0
+        # The bytes of the compressed buffers that were read, after they were decompressed.
+        self._unpacked = 0
+        #: Which of the reads of a call this is, if the call reads several places.
+        self.part: Read | None = None
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
 
@@ -381,33 +384,52 @@ class Resolver:
         assert self.buffers is not None
         taken = self._taken.get(number)
         if taken is None:
-            self._count_unpacked(number)
-            taken = self._taken[number] = self.buffers.payload(number, self.owned)
-            self._read += self.buffers.header.stored_lengths[number]
+            taken = self._taken[number] = self._read_buffer(number)
+        elif self.part is not None:
+            if self.part.is_counted:
+                self._count_repeated(taken.nbytes)
         elif self.owned and copy:
-            self._repeated += taken.nbytes
-            # What a header announces need not be there, so that only buffers count that were read.
-            limit = self.limits.repeated(self._read)
-            if self._repeated > limit:
-                raise Fault(
-                    Limit,
-                    "several references lead to the same buffer, and their copies take more than "
-                    f"{limit} bytes; Limits(max_alloc=...) sets another limit",
-                )
+            self._count_repeated(taken.nbytes)
             taken = taken.copy()
         return taken
 
-    def _count_unpacked(self, number: int) -> None:
+    def _read_buffer(self, number: int) -> Payload:
+        """Reads a buffer, after it has been counted."""
+        assert self.buffers is not None
+        part, header = self.part, self.buffers.header
+        found = None if part is None else part.in_memory(number)
+        if found is not None:
+            return found
+        if number in header.packed:
+            self._count_unpacked(header.lengths[number])
+        elif part is not None and part.is_repeated(number):
+            self._count_repeated(header.lengths[number])
+        found = self.buffers.payload(number, self.owned)
+        self._read += header.stored_lengths[number]
+        if part is not None:
+            part.took(number, found, header.stored_lengths[number])
+        return found
+
+    def _count_repeated(self, length: int) -> None:
+        """Counts a further copy of a buffer."""
+        self._repeated += length
+        if self.part is not None:
+            self.part.check_repeated(self._repeated, self.limits)
+        else:
+            # What a header announces need not be there, so that only buffers count that were read.
+            self.limits.check_repeated(self._repeated, self._read)
+
+    def _count_unpacked(self, length: int) -> None:
         """Counts the bytes of a compressed buffer before it is decompressed.
 
         A few bytes can stand for very many, so there is a limit.
         """
         assert self.buffers is not None
-        header = self.buffers.header
-        if number not in header.packed:
-            return
-        self.unpacked += header.lengths[number]
-        self.limits.check_unpacked(self.unpacked, self.buffers.byte_length)
+        self._unpacked += length
+        if self.part is not None:
+            self.part.check_unpacked(self._unpacked, self.limits)
+        else:
+            self.limits.check_unpacked(self._unpacked, self.buffers.byte_length)
 
     def _inline(self, payload: Payload) -> Payload:
         return payload.copy() if self.owned and not payload.flags.writeable else payload

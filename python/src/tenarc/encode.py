@@ -18,6 +18,7 @@ import numpy.typing as npt
 import xxhash
 
 from . import dtypes, items
+from .calls import Call
 from .dtypes import DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
 from .options import SaveOptions
@@ -229,9 +230,10 @@ class Encoder:
     def write_table(self, value: Table, depth: int) -> None:
         self.levels(depth, 2)
         self.out.append(items.tag(COLUMNS, items.head(items.ARRAY, 2 * len(value.groups))))
-        for group in value.groups:
-            self.out.append(items.head(items.UNSIGNED, group.count))
-            group.write(self, depth + 2)
+        with Call():
+            for group in value.groups:
+                self.out.append(items.head(items.UNSIGNED, group.count))
+                group.write(self, depth + 2)
 
     def write_text(self, value: bytes, depth: int) -> None:
         """Writes the texts of a column: as text in the metadata, or as bytes in a buffer."""

@@ -49,6 +49,16 @@ class Limits:
             return min(DEFAULT_ALLOC, (64 << 20) + 64 * length)
         return self.max_alloc
 
+    def check_repeated(self, repeated: int, read: int) -> None:
+        """Refuses further copies of buffers that have more bytes than this."""
+        limit = self.repeated(read)
+        if repeated > limit:
+            raise Fault(
+                Limit,
+                "several references lead to the same buffer, and their copies take more than "
+                f"{limit} bytes; Limits(max_alloc=...) sets another limit",
+            )
+
     def unpacked(self, length: int) -> int:
         """How many bytes the compressed buffers of a value may have, if the value takes `length` bytes."""
         return (64 << 20) + 1024 * length if self.max_alloc is None else self.max_alloc

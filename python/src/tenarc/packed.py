@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from . import codec, items
 from .chunks import count_of, lengths_of
@@ -29,6 +31,11 @@ class Packed:
     def stored_length(self) -> int:
         """The number of stored bytes."""
         return sum(self.stored)
+
+    @cached_property
+    def starts(self) -> array[int]:
+        """Where each stored chunk starts, and the end of the last one. It is kept, as every slice needs it."""
+        return array("Q", accumulate(self.stored, initial=0))
 
     @classmethod
     def read(cls, fields: Items, chunk_len: int) -> tuple[int, Packed]:

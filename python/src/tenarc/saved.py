@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from . import column_fields, dtypes, paths
+from .calls import one_call
 from .chunks import Hashes, hashes_of
 from .convert import convert
 from .decode import Described, Resolver
@@ -244,6 +245,7 @@ class Segment:
     def get(self, path: str) -> Any | None: ...
     @overload
     def get(self, path: str, default: T) -> Any | T: ...
+    @one_call
     def get(self, path: str, default: Any = None) -> Any:
         """The value at a path, with views as arrays, or `default` if there is none."""
         try:
@@ -252,6 +254,7 @@ class Segment:
             return default
         return self._value(node, trail, path)
 
+    @one_call
     def __getitem__(self, path: str) -> Any:
         """The value at a path, such as `layers.3.weight` or `/layers/3/weight`. Arrays are views.
 
@@ -280,6 +283,7 @@ class Segment:
 
         return paths.find(self._tree, path, rows_of)
 
+    @one_call
     def tensor(self, path: str) -> Any:
         """The array at a path, as a view. `Mismatch` if the value there is not a tensor.
 
@@ -304,6 +308,7 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._value(node, trail + through, path)
 
+    @one_call
     def slice(self, path: str, rows: slice | int) -> Any:
         """Rows of the array at a path, which are selected along its first dimension, in new memory.
 
@@ -347,6 +352,7 @@ class Segment:
         rows = self.read(read, trail, prefix=path)
         return rows.view(Numbers) if found.is_sequence else rows
 
+    @one_call
     def table(self, path: str) -> Table:
         """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
 

@@ -6,18 +6,18 @@ other columns of its group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from . import column_fields, dtypes
+from .calls import Call, Read
 from .column_maker import column_of
 from .column_reader import MAX_EMPTY, counts_of
 from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
 from .errors import Fault, Limit, Mismatch
-from .options import Limits
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
 from .values import Tag
@@ -31,24 +31,23 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What the sequences of one table have in common: the group that was read last, and a limit.
+    """What the sequences of one table have in common: the column that was read last, their length, and a limit.
 
     The limit is for rows for which the archive has no bytes: rows of columns without content, and rows that do not
     have a field that is asked for. A short input can announce any number of them.
     """
 
     def __init__(self) -> None:
-        # Kept because callers often read row after row. The numbers of sequence and group, and the group.
-        self._last: tuple[tuple[int, int], Column] | None = None
+        # Kept because callers often read row after row, or field after field. Its place, and the column.
+        self._last: tuple[Hashable, Column] | None = None
         self._allowed = MAX_EMPTY
         self._counts: dict[tuple[int, int, str], int] = {}
         self._total = 0
-        # The bytes of the compressed buffers that were read in each group, and of the whole table in the archive.
-        self._unpacked: dict[tuple[int, int], int] = {}
-        self._length = 0
+        #: The bytes of the whole table in the archive.
+        self.length = 0
 
-    def loaded(self, place: tuple[int, int], read: Callable[[], Column]) -> Column:
-        """A whole group. The last one is kept."""
+    def loaded(self, place: Hashable, read: Callable[[], Column]) -> Column:
+        """The column at a place. The last one is kept."""
         if self._last is None or self._last[0] != place:
             self._last = None
             self._last = place, read()
@@ -57,16 +56,7 @@ class Shared:
     def add_bytes(self, count: int) -> None:
         """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
         self._allowed += 8 * count
-        self._length += count
-
-    def count_unpacked(self, place: tuple[int, int], count: int, limits: Limits) -> None:
-        """Counts the bytes of the compressed buffers that were read in a group.
-
-        All groups can refer to one buffer, and a column has the rows of all groups.
-        """
-        if count > self._unpacked.get(place, 0):
-            self._unpacked[place] = count
-            limits.check_unpacked(sum(self._unpacked.values()), self._length)
+        self.length += count
 
     def count(self, place: tuple[int, int, str], rows: int) -> None:
         """Counts rows at a place; those that are counted there already are not counted again."""
@@ -144,19 +134,23 @@ class StoredRows:
         rows = range(index * MAX_ROWS, min((index + 1) * MAX_ROWS, len(node)))
         return [node[row] for row in rows], [(*trail, Step(node, row)) for row in rows]
 
-    def loaded(self, index: int, read: Callable[[], Column]) -> Column:
-        """A whole group, which may have been read already."""
-        return self._shared.loaded((self._number, index), read)
+    def loaded(self, index: int, trail: Sequence[Step], read: Callable[[], Column]) -> Column:
+        """A column that some steps lead to, which may have been read already."""
+        place = self._number, index, *(step.key for step in trail)
+        return self._shared.loaded(place, read)
 
-    def read(self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T]) -> T:
-        """Reads something in a group. The steps to it are for errors."""
+    def read(
+        self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T], *, is_counted: bool = True
+    ) -> T:
+        """Reads something in a group, to which some steps lead. `is_counted`: see `Read`."""
         segment, _, _ = self._at()
 
         def counted(resolver: Resolver) -> T:
+            length = self._shared.length
+            resolver.part = Read(Call.current(), self._number, index, trail, length, is_counted=is_counted)
             try:
                 found = read(resolver)
                 self._shared.count((self._number, index, ""), resolver.columns.empty)
-                self._shared.count_unpacked((self._number, index), resolver.unpacked, segment.limits)
                 return found
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
@@ -269,7 +263,12 @@ class StoredColumn(_Stored):
             )
             column = self._inside(node[2], [Step(node, 2)], int(np.count_nonzero(bits))).field(name)
             return None if column is None else GapColumn(bits, column)
-        return self.loaded().field(name)
+        # The numbers of all fields are in one buffer.
+        return self._kept().field(name)
+
+    def _kept(self) -> Column:
+        """The column itself, which may have been read already."""
+        return self._source.loaded(self._index, self.trail(), self.loaded)
 
     def _inside(
         self, node: Any, steps: list[Step], count: int | None = None, *, in_struct: bool = False
@@ -290,7 +289,11 @@ class StoredGroup(StoredColumn):
         return self._source.trail(self._index)
 
     def loaded(self) -> Column:
-        return self._source.loaded(self._index, super().loaded)
+        # Without the steps, as finding them would take time for each row.
+        return self._source.loaded(self._index, (), super().loaded)
+
+    def _kept(self) -> Column:
+        return self.loaded()
 
 
 class StoredItems(_Stored):
@@ -306,16 +309,21 @@ class StoredItems(_Stored):
         return self._nodes, self._trails
 
     def rows(self, start: int, stop: int) -> list[Any]:
-        nodes, trails = self._items()
-        return [self._value(nodes[row], trails[row]) for row in range(start, stop)]
+        return self._values(start, stop, is_counted=False)
 
-    def _value(self, node: Any, trail: Sequence[Step]) -> Any:
+    def _values(self, start: int, stop: int, *, is_counted: bool) -> list[Any]:
+        nodes, trails = self._items()
+        with Call():
+            return [self._value(nodes[row], trails[row], is_counted) for row in range(start, stop)]
+
+    def _value(self, node: Any, trail: Sequence[Step], is_counted: bool) -> Any:
         if node is ABSENT:
             return ABSENT
-        return self._source.read(self._index, trail, lambda resolver: resolver.value(node))
+        return self._source.read(self._index, trail, lambda resolver: resolver.value(node), is_counted=is_counted)
 
     def loaded(self) -> Column:
-        return Values(self.rows(0, self.count))
+        with Call() as call:
+            return Values(self._values(0, self.count, is_counted=call.is_joined))
 
     def names(self) -> Iterable[str]:
         return column_fields.item_names(self._items()[0])

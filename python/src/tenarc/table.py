@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import paths
+from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, StructColumn
 from .errors import Fault, Mismatch, NotFound, Unsupported, bounded_recursion
@@ -86,10 +87,15 @@ class Table(paths.Rows):
         return f"<Table of {len(self)} rows: {', '.join(map(repr, self.names()))}>"
 
     def __iter__(self) -> Iterator[Any]:
+        # All of it is one call, but what the caller does between two rows is no part of it.
+        call = Call(is_joined=False)
         for group in self.groups:
-            column = group.loaded()
+            with call:
+                column = group.loaded()
             for start in range(0, group.count, _CHUNK):
-                yield from _rows(column, start, min(start + _CHUNK, group.count))
+                with call:
+                    rows = _rows(column, start, min(start + _CHUNK, group.count))
+                yield from rows
 
     def rows(self) -> list[Any]:
         """All rows, as a list of dicts: what reading gives without `tables=True`."""
@@ -114,8 +120,8 @@ class Table(paths.Rows):
         if isinstance(key, str):
             return self._column(key)
         if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            return self._slice(start, stop) if step == 1 else [self[row] for row in range(start, stop, step)]
+            return self._selected(*key.indices(len(self)))
+        # One row is one read.
         row = operator.index(key)
         if row < 0:
             row += len(self)
@@ -128,6 +134,10 @@ class Table(paths.Rows):
         """The number of the group of a row, and the number of the row in it."""
         number = bisect.bisect_right(self._starts, row) - 1
         return number, row - self._starts[number]
+
+    @one_call
+    def _selected(self, start: int, stop: int, step: int) -> list[Any]:
+        return self._slice(start, stop) if step == 1 else [self[row] for row in range(start, stop, step)]
 
     def _slice(self, start: int, stop: int) -> list[Any]:
         rows: list[Any] = []
@@ -149,6 +159,7 @@ class Table(paths.Rows):
         return self._names
 
     @property
+    @one_call
     def dtypes(self) -> dict[str, str]:
         """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
 
@@ -161,6 +172,7 @@ class Table(paths.Rows):
                 forms["null" if column is None else column.form()] = None
         return {name: " or ".join(forms) for name, forms in found.items()}
 
+    @one_call
     def columns(self) -> dict[str, Any]:
         """All columns by name, each with one dimension, so that `pandas.DataFrame(table.columns())` works.
 
@@ -173,6 +185,7 @@ class Table(paths.Rows):
             columns[name] = _listed(pieces) if array is None or array.ndim > 1 else array
         return columns
 
+    @one_call
     def _column(self, name: str) -> Any:
         if name not in self.field_names():
             try:
@@ -195,7 +208,7 @@ class Table(paths.Rows):
     def _pieces(self, name: str) -> list[Column]:
         pieces: list[Column] = []
         for group in self.groups:
-            if not [*group.names()] and not group.is_table():
+            if not group.is_table() and not [*group.names()]:
                 what = "columns: the rows are not all structs or tuples; `rows` reads them"
                 raise Mismatch(what)
             pieces.append(group.field(name) or group.missing())

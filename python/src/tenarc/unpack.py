@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,8 @@ class Unpacker:
         self._header, self._number, self._at, self._fetch, self._hashes = header, number, at, fetch, hashes
         #: The length of the buffer.
         self.length = header.lengths[number]
-        # The position in the archive of each stored chunk, and the end of the last one.
-        self._places = list(accumulate(packed.stored, initial=at))
+        # Where each stored chunk starts in the stored buffer, and the end of the last one.
+        self._starts = packed.starts
 
     def read(self, start: int, end: int) -> Payload:
         """The bytes of the buffer from `start` to `end`. Only the chunks with these bytes are read."""
@@ -70,14 +69,15 @@ class Unpacker:
                 pieces = [stored[chunk.at - at : chunk.behind - at] for chunk in chunks]
                 for _ in each(unpack, chunks, pieces):
                     pass
-        return out[start - base : end - base]
+        # The array itself if all of it is wanted, so that it is known how long it is in use.
+        return out if len(out) == end - start else out[start - base : end - base]
 
     def _chunks(self, first: int, last: int) -> Iterator[_Chunk]:
         size = self._header.chunk_len
         for index in range(first, last):
             start = index * size
             end = min(start + size, self.length)
-            yield _Chunk(index, start, end, self._places[index], self._places[index + 1])
+            yield _Chunk(index, start, end, self._at + self._starts[index], self._at + self._starts[index + 1])
 
     def _unpack(self, chunk: _Chunk, stored: memoryview, out: Payload) -> None:
         if self._hashes is not None:
