@@ -2,6 +2,7 @@
 
 import io
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -298,3 +299,19 @@ def test_the_positions_of_chunks_are_computed_once(opened, monkeypatch):
     for row in range(0, len(array), 1000):
         assert np.array_equal(archive.slice("x", slice(row, row + 3)), array[row : row + 3])
     assert np.array_equal(archive["x"], array) and len(computed) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_iterating_does_not_keep_what_it_knows_of_each_row(method, tmp_path):
+    peaks = []
+    for count in (2, 12):
+        with open(tmp_path / "a", "wb") as file, tenarc.Writer(file, compression=method, inline_below=0) as out:
+            for number in range(count):
+                out.save([{"x": np.full(100, number * row)} for row in range(3000)], name="log")
+        with tenarc.open(tmp_path / "a") as archive:
+            table = archive.table("log")
+            tracemalloc.start()
+            assert sum(len(row["x"]) for row in table) == count * 3000 * 100
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]

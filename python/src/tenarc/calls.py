@@ -42,6 +42,10 @@ class _Totals:
             self._total += more
         return self._total
 
+    def forget(self) -> None:
+        """Forgets the places, but not the sum."""
+        self._most.clear()
+
 
 class Call:
     """A call, for which `with` is around what it reads. Inside another call, it is a part of that one."""
@@ -53,11 +57,11 @@ class Call:
         self.is_joined = is_joined
         self.unpacked = _Totals()
         self.repeated = _Totals()
-        #: The bytes of the buffers that were read, as they are stored. Each buffer counts once.
+        #: The bytes of the buffers whose copies count, as they are stored. Each buffer counts once.
         self.read = 0
-        #: The place that was the first to take each buffer.
+        #: The place that was the first to take each of them.
         self.first: dict[tuple[int, int], Hashable] = {}
-        #: The buffers that are still in memory.
+        #: The other buffers, if they are still in memory.
         self.alive: dict[tuple[int, int], weakref.ref[Payload]] = {}
         self._token: Any = None
 
@@ -65,6 +69,12 @@ class Call:
     def current() -> Call:
         """The call that is in progress. A read outside any call is one of its own."""
         return _current.get() or Call()
+
+    def forget(self) -> None:
+        """Forgets the places so far, which are not read again. A call can read any number of them."""
+        self.unpacked.forget()
+        self.repeated.forget()
+        self.alive.clear()
 
     def __enter__(self) -> Call:
         outer = _current.get()
@@ -127,11 +137,11 @@ class Read:
     def took(self, buffer: int, payload: Payload, stored: int) -> None:
         """Notes a buffer that was read, and its stored length."""
         key = self._number, buffer
-        if key not in self._call.first:
-            self._call.first[key] = self._place
-            self._call.read += stored
         if not self.is_counted:
             self._call.alive[key] = weakref.ref(payload)
+        elif key not in self._call.first:
+            self._call.first[key] = self._place
+            self._call.read += stored
 
     def check_unpacked(self, count: int, limits: Limits) -> None:
         """Checks the compressed buffers of the call. `count`: the bytes of those that this read has taken."""

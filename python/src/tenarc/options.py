@@ -32,6 +32,7 @@ class Limits:
     #: further copies of a tensor that is referred to several times, and compressed tensors after they were
     #: decompressed. `None` is the default: 16 GiB, for such copies 64 MiB plus 64 times the length of the buffers
     #: that were read, and for compressed tensors 64 MiB plus 1,024 times the length of the value in the archive.
+    #: Columns and rows that are read when they are needed count together for each call of a method.
     max_alloc: int | None = None
 
     def __post_init__(self) -> None:

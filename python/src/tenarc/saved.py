@@ -308,7 +308,6 @@ class Segment:
             raise Mismatch(f"expected a tensor, found {type(node).__name__}", path=path)
         return self._value(node, trail + through, path)
 
-    @one_call
     def slice(self, path: str, rows: slice | int) -> Any:
         """Rows of the array at a path, which are selected along its first dimension, in new memory.
 
@@ -352,7 +351,6 @@ class Segment:
         rows = self.read(read, trail, prefix=path)
         return rows.view(Numbers) if found.is_sequence else rows
 
-    @one_call
     def table(self, path: str) -> Table:
         """The sequence at a path as a `Table`. `Mismatch` if it is not stored as columns.
 

@@ -87,15 +87,14 @@ class Table(paths.Rows):
         return f"<Table of {len(self)} rows: {', '.join(map(repr, self.names()))}>"
 
     def __iter__(self) -> Iterator[Any]:
-        # All of it is one call, but what the caller does between two rows is no part of it.
+        # All groups are read in one call. What the caller does between two rows is no part of it.
         call = Call(is_joined=False)
         for group in self.groups:
+            call.forget()
             with call:
                 column = group.loaded()
             for start in range(0, group.count, _CHUNK):
-                with call:
-                    rows = _rows(column, start, min(start + _CHUNK, group.count))
-                yield from rows
+                yield from _rows(column, start, min(start + _CHUNK, group.count))
 
     def rows(self) -> list[Any]:
         """All rows, as a list of dicts: what reading gives without `tables=True`."""
@@ -159,7 +158,6 @@ class Table(paths.Rows):
         return self._names
 
     @property
-    @one_call
     def dtypes(self) -> dict[str, str]:
         """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
 
