@@ -16,7 +16,7 @@ use crate::tensor::TensorInfo;
 /// The user's function for [`SaveOptions::with_out_of_band`].
 type Chooser = Arc<dyn Fn(&TensorInfo) -> bool + Send + Sync>;
 /// The user's function for [`SaveOptions::with_compression_by`].
-type Compressing = Arc<dyn Fn(&TensorInfo) -> Option<Compression> + Send + Sync>;
+type Compress = dyn Fn(&TensorInfo) -> Option<Compression> + Send + Sync;
 
 /// How tensors are compressed: see [`SaveOptions::with_compression`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct SaveOptions {
     pub(crate) sync: SyncLevel,
     /// `None` if the caller has not chosen. Then what is compressed already stays so.
     compression: Option<Compression>,
-    compressing: Option<Compressing>,
+    compressing: Option<Arc<Compress>>,
     threads: Option<NonZeroUsize>,
 }
 
@@ -312,8 +312,8 @@ impl SaveOptions {
     }
 
     /// The function that decides how a buffer is compressed.
-    pub(crate) fn chosen_compression(&self) -> Option<&dyn Fn(&TensorInfo) -> Option<Compression>> {
-        self.compressing.as_ref().map(|choose| &**choose as &dyn Fn(&_) -> _)
+    pub(crate) fn chosen_compression(&self) -> Option<&Compress> {
+        self.compressing.as_deref()
     }
 
     /// Whether a saved file is synced to disk, to survive a crash of the machine. Has no effect on
