@@ -103,7 +103,9 @@ pub fn compressed(codec: &str) -> SaveOptions {
         "zstd" => Compression::zstd(0),
         _ => Compression::lz4(),
     };
-    SaveOptions::default().with_compression(compression).with_chunk_len(64 << 10)
+    // With several threads, calls of the system would come in another order each time.
+    let options = SaveOptions::default().with_threads(std::num::NonZeroUsize::MIN);
+    options.with_compression(compression).with_chunk_len(64 << 10)
 }
 
 pub fn append_with(
