@@ -5,6 +5,7 @@ crate's code.
 """
 
 import math
+from collections.abc import Mapping
 
 import cbor2
 import numpy as np
@@ -55,7 +56,8 @@ class Resolver:
     def value(self, value):
         if isinstance(value, (list, tuple)):
             return type(value)(map(self.value, value))
-        if isinstance(value, dict):
+        # cbor2 has frozen maps inside of tags.
+        if isinstance(value, Mapping):
             return {self.value(key): self.value(item) for key, item in value.items()}
         if not isinstance(value, CBORTag):
             return value
