@@ -1,15 +1,15 @@
 //! Reads many bytes of a buffer at once: chunk by chunk, each verified, on several threads.
 
 use std::num::NonZeroUsize;
-use std::ops::Range;
 
 use super::source;
 use crate::error::Result;
 use crate::io::at::ReadAt;
 use crate::io::checksum::{self, Hasher, STEP};
+use crate::io::chunks::ChunkLen;
 use crate::io::parallel::in_parallel;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::Stored;
+use crate::segment::buffers::{Stored, stored_range};
 use crate::segment::format::Place;
 use crate::segment::packed::Packed;
 
@@ -33,7 +33,7 @@ pub fn read<S: ReadAt + ?Sized>(
     options: DecodeOptions,
 ) -> Result<()> {
     // Each piece has whole chunks.
-    let chunk = stored.map_or(STEP, |(stored, _)| in_memory(stored.chunk_len()));
+    let chunk = stored.map_or(STEP, |(stored, _)| in_memory(stored.chunk_len().get()));
     let piece = PIECE.next_multiple_of(chunk);
     let read_piece = |at: usize, out: &mut [u8]| {
         let first = stored.map_or(0, |(_, first)| first) + (at / chunk) as u64;
@@ -54,7 +54,8 @@ pub fn read<S: ReadAt + ?Sized>(
     in_parallel(pieces, threads(options), |(at, out)| read_piece(at, out))
 }
 
-/// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with the offsets up to which it was read.
+/// Reads all bytes of a buffer as they are stored, and verifies them if the buffer has checksums. Calls `progress` with
+/// the offsets up to which it was read.
 pub fn verify<S: ReadAt + ?Sized>(
     source: &S,
     place: Place<'_>,
@@ -62,35 +63,29 @@ pub fn verify<S: ReadAt + ?Sized>(
     options: DecodeOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
-    let (start, len) = (place.start(), place.stored_len());
-    let chunk = stored.map_or(STEP as u64, |stored| stored.chunk_len());
-    let range = |index: u64| match place.packed() {
-        Some(packed) => packed.stored(index),
-        None => index * chunk..len.min(index * chunk + chunk),
-    };
+    let len = place.stored_len();
+    let steps = || ChunkLen::new(STEP as u64).unwrap_or_default();
+    let chunk_len = stored.map_or_else(steps, |stored| stored.chunk_len());
+    let range = |index: u64| stored_range(place, chunk_len, index);
     let read_chunk = |index: u64| {
-        let Range { start: from, end } = range(index);
-        let (mut at, mut left) = (start + from, end - from);
         let mut expected = stored.map(|stored| (stored, Hasher::new()));
-        while left > 0 {
-            let step = source::bytes(source, at, left.min(STEP as u64))?;
+        source::in_steps(source, range(index), |step| {
             if let Some((_, hasher)) = &mut expected {
-                hasher.update(&step);
+                hasher.update(step);
             }
-            at += step.len() as u64;
-            left -= step.len() as u64;
-        }
+            Ok(())
+        })?;
         expected.map_or(Ok(()), |(stored, hasher)| stored.check(index, hasher.finish()))
     };
-    let chunks = place.packed().map_or_else(|| len.div_ceil(chunk), Packed::chunks);
+    let chunks = place.packed().map_or_else(|| chunk_len.count(len), Packed::chunks);
     let threads = if len < MIN_PARALLEL as u64 { 1 } else { threads(options) };
     // As many at once as the threads need to be busy, so that progress is shown from time to time.
-    let group = (PIECE as u64 * 16).div_ceil(chunk).max(threads as u64);
+    let group = chunk_len.count(PIECE as u64 * 16).max(threads as u64);
     let mut first = 0;
     while first < chunks {
         let end = chunks.min(first + group);
         in_parallel(first..end, threads, read_chunk)?;
-        progress(start + range(end - 1).end);
+        progress(range(end - 1).end);
         first = end;
     }
     Ok(())

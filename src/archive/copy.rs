@@ -1,7 +1,6 @@
 //! Copies segments, and reads the bytes of buffers, without decoding or holding them in memory.
 
 use std::io::Write;
-use std::ops::Range;
 
 use super::ranges::Ranges;
 use super::segment::Segment;
@@ -10,7 +9,7 @@ use super::unpack::Unpack;
 use super::write::{OArchive, check_name};
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
-use crate::io::checksum::{Hasher, STEP};
+use crate::io::checksum::Hasher;
 use crate::segment::buffers::stored_range;
 use crate::segment::format::Place;
 use crate::segment::walk::Output;
@@ -56,16 +55,12 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
             }
         };
         let mut checker = self.loaded.checker(self.source, number as u64, self.options)?;
-        let (mut at, end) = (start, start + len);
-        while at < end {
-            let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
+        source::in_steps(self.source, start..start + len, |block| {
             if let Some(checker) = &mut checker {
-                checker.update(&block)?;
+                checker.update(block)?;
             }
-            each(&block)?;
-            at += block.len() as u64;
-        }
-        Ok(())
+            each(block)
+        })
     }
 
     /// Reads a buffer as it is stored. Calls `each` with its bytes, in blocks, and `with_hash`, if it
@@ -80,18 +75,14 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         let expected = self.loaded.stored(self.source, number as u64, self.options)?;
         let chunk_len = self.header().chunk_len;
         for index in 0..chunk_len.count(place.len()) {
-            let Range { start, end } = stored_range(place, chunk_len, index);
-            let mut at = start;
             let hashing = expected.is_some() || with_hash.is_some();
             let mut hasher = hashing.then(Hasher::new);
-            while at < end {
-                let block = source::bytes(self.source, at, (STEP as u64).min(end - at))?;
+            source::in_steps(self.source, stored_range(place, chunk_len, index), |block| {
                 if let Some(hasher) = &mut hasher {
-                    hasher.update(&block);
+                    hasher.update(block);
                 }
-                each(&block)?;
-                at += block.len() as u64;
-            }
+                each(block)
+            })?;
             let Some(hash) = hasher.map(|hasher| hasher.finish()) else { continue };
             if let Some(expected) = expected {
                 expected.check(index, hash)?;

@@ -102,31 +102,21 @@ impl<'a, S: ReadAt + ?Sized> Plain<'a, S> {
     }
 
     /// Fills `out` with the bytes of the buffer from `at` on.
-    fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
+    fn read(&mut self, at: u64, mut out: &mut [u8]) -> Result<()> {
         let Some(stored) = self.stored else {
             return chunked::read(self.source, self.start + at, None, out, self.options);
         };
-        while !out.is_empty() {
-            let index = at / stored.chunk_len();
-            let chunk = self.chunk(&stored, index);
-            let end = at + out.len() as u64;
-            // Either whole chunks, or part of one.
-            let now = match (at == chunk.start, end == self.len) {
-                (true, true) => out.len() as u64,
-                (true, false) if end >= chunk.end => out.len() as u64 - end % stored.chunk_len(),
-                _ => end.min(chunk.end) - at,
-            };
-            let (now, rest) = out.split_at_mut(usize::try_from(now).unwrap_or(usize::MAX));
-            if at == chunk.start && at + now.len() as u64 >= chunk.end {
-                let start = self.start + at;
-                chunked::read(self.source, start, Some((stored, index)), now, self.options)?;
-            } else {
-                let bytes = self.hold(&stored, index)?;
-                let from = usize::try_from(at - chunk.start).unwrap_or(usize::MAX);
-                now.copy_from_slice(&bytes[from..from + now.len()]);
-            }
-            at += now.len() as u64;
+        let wanted = at..at.saturating_add(out.len() as u64);
+        for piece in stored.chunk_len().divide(wanted, self.len) {
+            let (now, rest) = out.split_at_mut(piece.len);
             out = rest;
+            if piece.is_whole {
+                let start = self.start + stored.chunk(piece.index).start;
+                let hashes = Some((stored, piece.index));
+                chunked::read(self.source, start, hashes, now, self.options)?;
+            } else {
+                now.copy_from_slice(&self.hold(&stored, piece.index)?[piece.from..][..piece.len]);
+            }
         }
         Ok(())
     }
@@ -134,22 +124,17 @@ impl<'a, S: ReadAt + ?Sized> Plain<'a, S> {
     /// Verifies the chunks with these bytes of the buffer. The source must be in memory.
     fn verify(&mut self, bytes: Range<u64>) -> Result<()> {
         let Some(stored) = self.stored.filter(|_| !bytes.is_empty()) else { return Ok(()) };
-        for index in bytes.start / stored.chunk_len()..=(bytes.end - 1) / stored.chunk_len() {
+        let chunk_len = stored.chunk_len().get();
+        for index in bytes.start / chunk_len..=(bytes.end - 1) / chunk_len {
             self.hold(&stored, index)?;
         }
         Ok(())
     }
 
-    /// Where a chunk is in the buffer.
-    fn chunk(&self, stored: &Stored<'_>, index: u64) -> Range<u64> {
-        let from = index * stored.chunk_len();
-        from..(from + stored.chunk_len()).min(self.len)
-    }
-
     /// The verified bytes of a chunk.
     fn hold(&mut self, stored: &Stored<'_>, index: u64) -> Result<&[u8]> {
         if self.held.as_ref().is_none_or(|(held, _)| *held != index) {
-            let Range { start, end } = self.chunk(stored, index);
+            let Range { start, end } = stored.chunk(index);
             let bytes = source::bytes(self.source, self.start + start, end - start)?;
             stored.check(index, checksum::of(&bytes, 0))?;
             self.held = Some((index, bytes));

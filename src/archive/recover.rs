@@ -12,7 +12,6 @@ use super::write::{OArchive, lock};
 use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
-use crate::io::checksum::STEP;
 use crate::io::lock::is_at;
 
 /// The result of recovering an archive.
@@ -84,12 +83,7 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
     let mut out = AtomicFile::create(new)?;
     let failed = |error| Error::io_at(error, "cannot write", new);
     let kept = repair.scan.as_ref().map_or(len, |scan| scan.end);
-    let mut at = 0;
-    while at < kept {
-        let bytes = source::bytes(&file, at, (STEP as u64).min(kept - at))?;
-        out.write_all(&bytes).map_err(failed)?;
-        at += bytes.len() as u64;
-    }
+    source::in_steps(&file, 0..kept, |bytes| out.write_all(bytes).map_err(failed))?;
     if let Some(scan) = repair.scan {
         out.write_all(&scan.missing).map_err(failed)?;
         let position = scan.mark();

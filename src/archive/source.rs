@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::io::at::ReadAt;
+use crate::io::checksum::STEP;
 use crate::io::source::read_some;
 use crate::segment::format::{self, MAX_RECORD_HEAD};
 
@@ -66,6 +67,21 @@ pub fn bytes_in<'b, S: ReadAt + ?Sized>(
     }
     read_into(source, memory, offset, len)?;
     Ok(memory)
+}
+
+/// Calls `each` with these bytes in steps, so that they are still in the cache when they are hashed. The caller has
+/// checked that the archive is long enough.
+pub fn in_steps<S: ReadAt + ?Sized>(
+    source: &S,
+    Range { start: mut at, end }: Range<u64>,
+    mut each: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    while at < end {
+        let step = bytes(source, at, (STEP as u64).min(end - at))?;
+        each(&step)?;
+        at += step.len() as u64;
+    }
+    Ok(())
 }
 
 /// `len` bytes from `offset` on, if the source is in memory.

@@ -56,10 +56,10 @@ struct Reference {
     len: usize,
 }
 
-impl<S: ?Sized> Stored<'_, S> {
-    /// How the buffer of a reference is compressed. `None` if it is not.
-    fn compressed(segment: &Segment<'_, S>, number: usize) -> Option<Precompressed> {
-        let Header { layout, chunk_len, .. } = &segment.loaded.header;
+impl<S: ?Sized> Segment<'_, S> {
+    /// How a buffer is compressed, for a writer. `None` if it is not.
+    fn precompressed(&self, number: usize) -> Option<Precompressed> {
+        let Header { layout, chunk_len, .. } = &self.loaded.header;
         let how = layout.place(number)?.packed()?.clone();
         Some(Precompressed { how, chunk_len: *chunk_len })
     }
@@ -209,7 +209,7 @@ struct Referenced<'s, 'a, S: ?Sized> {
 impl<S: ReadAt + ?Sized> Serialize for Referenced<'_, '_, S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let Reference { name, meta, len, number, .. } = self.reference;
-        let slot = match Stored::compressed(self.segment, *number) {
+        let slot = match self.segment.precompressed(*number) {
             Some(compressed) => Slot::Compressed(Box::new((meta.clone(), *len, compressed))),
             None => Slot::Outgoing(meta.clone(), *len),
         };

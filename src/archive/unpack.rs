@@ -15,7 +15,7 @@ use crate::io::chunks::ChunkLen;
 use crate::io::parallel::{in_parallel, one_a_core};
 use crate::io::source::reserve;
 use crate::options::DecodeOptions;
-use crate::segment::buffers::{Stored, check_unpacked, chunk_of};
+use crate::segment::buffers::{Stored, check_unpacked, chunk_of, stored_range};
 use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 
@@ -63,19 +63,9 @@ impl<'a> Chunks<'a> {
         Ok(Self { number, place, chunk_len, codec, layout })
     }
 
-    /// The length of the buffer after it was decompressed.
-    pub fn len(&self) -> u64 {
-        self.place.len
-    }
-
     /// The number of chunks.
     pub fn count(&self) -> u64 {
         self.place.how.chunks()
-    }
-
-    /// The number of the chunk with this byte of the buffer.
-    pub fn at(&self, byte: u64) -> u64 {
-        byte / self.chunk_len.get()
     }
 
     /// Which bytes of the buffer a chunk has.
@@ -91,8 +81,7 @@ impl<'a> Chunks<'a> {
 
     /// Which bytes of the archive a chunk has.
     pub fn stored(&self, index: u64) -> Range<u64> {
-        let Range { start, end } = self.place.how.stored(index);
-        self.place.start + start..self.place.start + end
+        stored_range(Place::Packed(self.place), self.chunk_len, index)
     }
 
     /// Decompresses a chunk. `out` has its length.
@@ -167,24 +156,15 @@ impl<'a, S: ReadAt + ?Sized> Unpack<'a, S> {
     }
 
     /// Fills `out` with the bytes of the buffer from `at` on.
-    pub fn read(&mut self, mut at: u64, mut out: &mut [u8]) -> Result<()> {
-        while !out.is_empty() {
-            let index = self.chunks.at(at);
-            let chunk = self.chunks.content(index);
-            let end = at + out.len() as u64;
-            if at == chunk.start && end >= chunk.end {
-                let last =
-                    if end < self.chunks.len() { self.chunks.at(end) } else { self.chunks.count() };
-                let whole = self.chunks.content(last - 1).end - at;
-                let (now, rest) = out.split_at_mut(usize::try_from(whole).unwrap_or(usize::MAX));
-                self.whole(index, now)?;
-                (at, out) = (at + whole, rest);
+    pub fn read(&mut self, at: u64, mut out: &mut [u8]) -> Result<()> {
+        let wanted = at..at.saturating_add(out.len() as u64);
+        for piece in self.chunks.chunk_len.divide(wanted, self.chunks.place.len) {
+            let (now, rest) = out.split_at_mut(piece.len);
+            out = rest;
+            if piece.is_whole {
+                self.whole(piece.index, now)?;
             } else {
-                let now = end.min(chunk.end) - at;
-                let (now, rest) = out.split_at_mut(usize::try_from(now).unwrap_or(usize::MAX));
-                let from = usize::try_from(at - chunk.start).unwrap_or(usize::MAX);
-                now.copy_from_slice(&self.hold(index)?[from..from + now.len()]);
-                (at, out) = (at + now.len() as u64, rest);
+                now.copy_from_slice(&self.hold(piece.index)?[piece.from..][..piece.len]);
             }
         }
         Ok(())

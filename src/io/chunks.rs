@@ -1,6 +1,7 @@
 //! Buffers are hashed in chunks, so that a part of a buffer can be verified without reading all of it.
 
 use std::convert::Infallible;
+use std::ops::Range;
 
 use super::checksum::{self, Hasher};
 
@@ -34,6 +35,33 @@ impl ChunkLen {
     pub fn count(self, len: u64) -> u64 {
         len.div_ceil(self.0)
     }
+
+    /// Divides some bytes of a buffer of `len` bytes into whole chunks and, before and behind them, parts of chunks.
+    pub fn divide(self, bytes: Range<u64>, len: u64) -> impl Iterator<Item = Piece> {
+        let Range { start, end } = bytes;
+        let first = start.checked_next_multiple_of(self.0).unwrap_or(u64::MAX);
+        let last = if end == len { end } else { end - end % self.0 };
+        let before = (start..first.min(end), false);
+        let behind = (first.max(last)..end, false);
+        let pieces = [before, (first..last, true), behind].into_iter();
+        pieces.filter(|(range, _)| !range.is_empty()).map(move |(range, is_whole)| Piece {
+            index: range.start / self.0,
+            from: usize::try_from(range.start % self.0).unwrap_or(usize::MAX),
+            len: usize::try_from(range.end - range.start).unwrap_or(usize::MAX),
+            is_whole,
+        })
+    }
+}
+
+/// Whole chunks of a buffer, or part of one chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The number of the chunk, or of the first one.
+    pub index: u64,
+    /// Where the piece starts in this chunk.
+    pub from: usize,
+    pub len: usize,
+    pub is_whole: bool,
 }
 
 impl Default for ChunkLen {
@@ -243,6 +271,32 @@ mod tests {
         assert_eq!(hasher.of_current(1 << 40), 0);
         assert_eq!(hasher.pass_chunks(1 << 40), CHUNK.get() + 9);
         assert_eq!(hasher.left(), 0);
+    }
+
+    #[test]
+    fn bytes_are_divided_into_whole_chunks_and_parts() {
+        const C: usize = 64 << 10;
+        let whole = |index, len| Piece { index, from: 0, len, is_whole: true };
+        let part = |index, from, len| Piece { index, from, len, is_whole: false };
+        let len = 3 * C + 7;
+        for (bytes, expected) in [
+            (5..5, vec![]),
+            (0..len, vec![whole(0, len)]),
+            (C..3 * C, vec![whole(1, 2 * C)]),
+            (3..9, vec![part(0, 3, 6)]),
+            (0..9, vec![part(0, 0, 9)]),
+            (3..C, vec![part(0, 3, C - 3)]),
+            (C - 1..C + 1, vec![part(0, C - 1, 1), part(1, 0, 1)]),
+            (9..2 * C + 4, vec![part(0, 9, C - 9), whole(1, C), part(2, 0, 4)]),
+            (C + 1..len, vec![part(1, 1, C - 1), whole(2, C + 7)]),
+            // The last chunk is whole only from its start.
+            (3 * C..len, vec![whole(3, 7)]),
+            (3 * C + 2..len, vec![part(3, 2, 5)]),
+            (3 * C..len - 1, vec![part(3, 0, 6)]),
+        ] {
+            let bytes = bytes.start as u64..bytes.end as u64;
+            assert_eq!(CHUNK.divide(bytes, len as u64).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -31,8 +31,13 @@ impl<'a> Stored<'a> {
     }
 
     /// The length of the chunks. The last one of the buffer may be shorter.
-    pub fn chunk_len(&self) -> u64 {
-        self.chunk_len.get()
+    pub fn chunk_len(&self) -> ChunkLen {
+        self.chunk_len
+    }
+
+    /// Which bytes of the buffer a chunk has.
+    pub fn chunk(&self, index: u64) -> Range<u64> {
+        chunk_of(self.place, self.chunk_len, index)
     }
 
     /// Compares the hash of a chunk, as it is stored, with the stored one.
@@ -47,7 +52,7 @@ impl<'a> Stored<'a> {
     #[cold]
     fn wrong(&self, index: u64, computed: u64, stored: u64) -> Error {
         let Self { number, place, .. } = *self;
-        let Range { start: from, end: to } = chunk_of(place, self.chunk_len, index);
+        let Range { start: from, end: to } = self.chunk(index);
         let what = match (self.chunk_len.count(place.len()), place.packed()) {
             (0 | 1, None) => format!("buffer {number}"),
             (_, None) => {

@@ -138,15 +138,19 @@ struct Current {
     number: usize,
     len: u64,
     method: Method,
-    /// The bytes that are still to come.
-    left: u64,
-    /// The start of a chunk.
+    /// Bytes that wait for more, so that all threads have work.
     pending: Vec<u8>,
     chunks: Chunks,
     /// The bytes that were compressed, and of their stored chunks.
     full: u64,
     stored: u64,
-    need: u64,
+}
+
+impl Current {
+    /// The bytes that are still to come.
+    fn left(&self) -> u64 {
+        self.len.saturating_sub(self.full).saturating_sub(self.pending.len() as u64)
+    }
 }
 
 impl<'a> Compressor<'a> {
@@ -208,6 +212,7 @@ impl<'a> Compressor<'a> {
             self.slots.resize_with(count, Slot::default);
         }
         let (method, encoders) = (current.method, &self.encoders);
+        let need = self.needs.get(current.number).copied().unwrap_or(0);
         in_parallel(bytes.chunks(chunk_len).zip(&mut self.slots), threads, |(chunk, to)| {
             let free = || encoders.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = free().pop();
@@ -223,7 +228,7 @@ impl<'a> Compressor<'a> {
             let so_far = self.stored + current.stored;
             // What readers refuse by default is not written. A reader of a stream counts what came before a buffer.
             let most = Limits::default().unpacked(so_far + slot.stored.len() as u64);
-            let full = self.full.saturating_add(current.full).saturating_add(current.need);
+            let full = self.full.saturating_add(current.full).saturating_add(need);
             let (stored, hash) = match slot.shorter {
                 true if full <= most => (&*slot.stored, slot.hash),
                 true => (bytes, checksum::of(bytes, 0)),
@@ -248,12 +253,10 @@ impl Output for Compressor<'_> {
             number,
             len,
             method,
-            left: len,
             pending: Vec::new(),
             chunks: Chunks::default(),
             full: 0,
             stored: 0,
-            need: self.needs.get(number).copied().unwrap_or(0),
         });
         if let Some(how) = self.taken.get(&number) {
             self.full = self.full.saturating_add(len);
@@ -273,21 +276,19 @@ impl Output for Compressor<'_> {
         while let Some(current) = &mut self.current
             && !block.is_empty()
         {
-            let is_end = current.left == block.len() as u64;
+            let is_end = current.left() == block.len() as u64;
             if current.pending.is_empty() && (is_end || block.len() >= most) {
                 let whole =
                     if is_end { block.len() } else { block.len() - block.len() % chunk_len };
                 let (whole, rest) = block.split_at(whole);
-                current.left = current.left.saturating_sub(whole.len() as u64);
                 self.chunks(whole)?;
                 block = rest;
                 continue;
             }
             let (now, rest) = block.split_at(block.len().min(most - current.pending.len()));
             block = rest;
-            current.left = current.left.saturating_sub(now.len() as u64);
             current.pending.extend_from_slice(now);
-            if current.pending.len() == most || current.left == 0 {
+            if current.pending.len() == most || current.left() == 0 {
                 let mut pending = std::mem::take(&mut current.pending);
                 self.chunks(&pending)?;
                 pending.clear();
