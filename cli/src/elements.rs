@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use tenarc::DType;
 
 pub use cast::Cast;
+use quad::Rounding;
 
 /// One element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +56,7 @@ pub fn decode(dtype: &DType, bytes: &[u8]) -> Option<Element> {
         DType::BF16 => Element::Float(from!(bf16).to_f64(), 16),
         DType::F32 => Element::Float(from!(f32).into(), 32),
         DType::F64 => Element::Float(from!(f64), 64),
-        DType::F128 => Element::Float(quad::to_double(from!(u128)), 64),
+        DType::F128 => Element::Float(quad::to_double(from!(u128), Rounding::Nearest), 64),
         DType::C64 => {
             let (re, im) = bytes.split_at_checked(4)?;
             let part = |bytes: &[u8]| Some(f32::from_le_bytes(bytes.try_into().ok()?).into());

@@ -4,17 +4,18 @@ mod bytes;
 mod element;
 mod f8;
 mod plain;
+mod rounding;
 mod show;
 
 use std::borrow::Cow;
 
-use half::{bf16, f16};
 use num_complex::Complex;
 
 use bytes::from_bits;
 pub use bytes::{copied, le_bytes, viewed};
 pub use element::Element;
 use element::Sealed as _;
+use rounding::{nearest_bf16, nearest_f16};
 pub use show::{FirstOf, show_bytes_of_tensor, show_tensor};
 
 use crate::dtype::{DType, for_each_dtype};
@@ -186,8 +187,8 @@ impl Elements {
         fn rounded<A: Element>(number: Number) -> Option<A> {
             let float = |value: f64| match A::DTYPE {
                 DType::F32 => single(value),
-                DType::F16 => near(value, f16::from_f64(value).to_f64()),
-                DType::BF16 => near(value, bf16::from_f64(value).to_f64()),
+                DType::F16 => near(value, nearest_f16(value).to_f64()),
+                DType::BF16 => near(value, nearest_bf16(value).to_f64()),
                 _ => None,
             };
             A::from_number(number).or_else(|| match number {

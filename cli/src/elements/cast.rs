@@ -1,13 +1,14 @@
 //! Converts elements to another dtype.
 
-use half::{bf16, f16};
 use tenarc::DType;
 
+use super::quad::{self, Rounding};
 use super::{Element, decode, size};
 use crate::failure::{Failure, Result};
 
-/// A conversion from one dtype to another. Floats are rounded to the nearest value. Integers must fit in the new
-/// dtype. A float can become an integer only if it is a whole number.
+/// A conversion from one dtype to another. Numbers are rounded once, to the nearest float; if two are equally near, to
+/// the one whose last bit is 0. Integers must fit in the new dtype. A float can become an integer only if it is a whole
+/// number.
 #[derive(Clone, Debug)]
 pub struct Cast {
     from: DType,
@@ -54,9 +55,17 @@ impl Cast {
     }
 
     fn one(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let element = decode(&self.from, bytes);
+        let quad = match (&self.from, bytes.try_into()) {
+            (DType::F128, Ok(bytes)) => Some(u128::from_le_bytes(bytes)),
+            _ => None,
+        };
+        let element = match quad {
+            Some(bits) if super::is_integer(&self.to) => quad::to_integer(bits).map(Element::Int),
+            Some(bits) => Some(Element::Float(quad::to_double(bits, rounding(&self.to)), 64)),
+            None => decode(&self.from, bytes),
+        };
         element.and_then(|element| put(element, &self.to, out)).ok_or_else(|| {
-            let shown = element.map_or_else(|| "?".into(), Element::text);
+            let shown = decode(&self.from, bytes).map_or_else(|| "?".into(), Element::text);
             Failure::new(format!("{} cannot hold the {} {shown}", self.to, self.from))
         })
     }
@@ -71,7 +80,16 @@ fn is_made(dtype: &DType) -> bool {
         )
 }
 
+/// How a number becomes a double on its way to a dtype: one that is rounded again is rounded to odd.
+fn rounding(to: &DType) -> Rounding {
+    match to {
+        DType::F64 | DType::C128 => Rounding::Nearest,
+        _ => Rounding::Odd,
+    }
+}
+
 fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
+    let real = |element| real(element, rounding(dtype));
     if let DType::C64 | DType::C128 = dtype {
         let (re, im) = match element {
             Element::Complex(re, im, _) => (re, im),
@@ -96,8 +114,7 @@ fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
         DType::I16 => integer!(i16),
         DType::I32 => integer!(i32),
         DType::I64 => integer!(i64),
-        DType::F16 => out.extend(f16::from_f64(real(element)?).to_le_bytes()),
-        DType::BF16 => out.extend(bf16::from_f64(real(element)?).to_le_bytes()),
+        DType::F16 | DType::BF16 => out.extend(dtype.encode_f16(real(element)?)?.to_le_bytes()),
         #[allow(clippy::cast_possible_truncation)]
         DType::F32 => out.extend((real(element)? as f32).to_le_bytes()),
         DType::F64 => out.extend(real(element)?.to_le_bytes()),
@@ -107,10 +124,17 @@ fn put(element: Element, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// The element as a real number. `None` if it is complex: its imaginary part would be lost.
-fn real(element: Element) -> Option<f64> {
+fn real(element: Element, rounding: Rounding) -> Option<f64> {
     Some(match element {
-        #[allow(clippy::cast_precision_loss)]
-        Element::Int(value) => value as f64,
+        Element::Int(value) => {
+            let size = value.unsigned_abs();
+            let dropped = (u128::BITS - size.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
+            // What is left is exact, and so is the multiplication by a power of two.
+            #[allow(clippy::cast_precision_loss)]
+            let kept = rounding.drop_bits(size, dropped) as f64;
+            let size = kept * f64::powi(2.0, dropped.cast_signed());
+            if value < 0 { -size } else { size }
+        }
         Element::Float(value, _) => value,
         Element::Bool(value) => f64::from(u8::from(value)),
         Element::Complex(..) => return None,
@@ -132,6 +156,8 @@ fn integer(element: Element) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
+    use half::{bf16, f16};
+
     use super::*;
 
     #[test]
@@ -147,15 +173,59 @@ mod tests {
         }
     }
 
+    fn cast<const N: usize>(from: &DType, to: &DType, bytes: [u8; N]) -> Option<Vec<u8>> {
+        Cast::new(from, to).and_then(|mut cast| cast.block(&bytes)).ok()
+    }
+
+    #[test]
+    fn rounds_once() {
+        let bf16 = |bits| Some(bf16::from_bits(bits).to_le_bytes().to_vec());
+        let f16 = |value| Some(f16::from_f32(value).to_le_bytes().to_vec());
+        let f32 = |value: f32| Some(value.to_le_bytes().to_vec());
+        let single = 0x3ca4_8007u32.to_le_bytes();
+        assert_eq!(cast(&DType::F32, &DType::BF16, single), bf16(0x3ca5));
+        // A little more than the middle of two floats, by less than the next wider float has bits for.
+        let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
+        assert_eq!(cast(&DType::F64, &DType::F16, above.to_le_bytes()), f16(1.0 + 1.0 / 1024.0));
+        let above = (1i64 << 62) + (1 << 38) + 1;
+        let expected = f32::powi(2.0, 62) + f32::powi(2.0, 39);
+        assert_eq!(cast(&DType::I64, &DType::F32, above.to_le_bytes()), f32(expected));
+        assert_eq!(cast(&DType::I64, &DType::F32, (-above).to_le_bytes()), f32(-expected));
+        assert_eq!(
+            cast(&DType::I64, &DType::C64, above.to_le_bytes()).unwrap()[..4],
+            f32(expected).unwrap()
+        );
+        let most = u64::MAX.to_le_bytes();
+        let double = Some(f64::powi(2.0, 64).to_le_bytes().to_vec());
+        assert_eq!(cast(&DType::U64, &DType::F64, most), double);
+        let above = (0x3fffu128 << 112 | 1 << 88 | 1).to_le_bytes();
+        assert_eq!(cast(&DType::F128, &DType::F32, above), f32(1.0 + f32::EPSILON));
+        let above = (0x3fffu128 << 112 | 1 << 59 | 1).to_le_bytes();
+        let double = Some((1.0 + f64::EPSILON).to_le_bytes().to_vec());
+        assert_eq!(cast(&DType::F128, &DType::F64, above), double);
+    }
+
+    #[test]
+    fn takes_whole_numbers_of_quads_exactly() {
+        let quad = |exponent: u128, fraction: u128| (exponent + 16383) << 112 | fraction;
+        let to = |to: DType, bits: u128| cast(&DType::F128, &to, bits.to_le_bytes());
+        let number = (1u64 << 63) + 1;
+        assert_eq!(to(DType::U64, quad(63, 1 << 49)), Some(number.to_le_bytes().to_vec()));
+        assert_eq!(to(DType::U64, quad(63, 1 << 48)), None);
+        assert_eq!(to(DType::I8, quad(1, 0) | 1 << 127), Some(vec![0xfe]));
+        assert_eq!(to(DType::I8, 0), Some(vec![0]));
+        assert_eq!(to(DType::I8, 1), None);
+        assert_eq!(to(DType::I8, 0x7fff << 112), None);
+    }
+
     #[test]
     fn refuses_what_would_be_another_number() {
-        let cast = |from, to, bytes: &[u8]| Cast::new(&from, &to).and_then(|mut c| c.block(bytes));
-        assert!(cast(DType::F32, DType::I32, &0.5f32.to_le_bytes()).is_err());
-        assert!(cast(DType::I64, DType::U8, &256i64.to_le_bytes()).is_err());
-        assert!(cast(DType::C64, DType::F32, &[0; 8]).is_err());
-        assert!(cast(DType::U8, DType::Bool, &[2]).is_err());
-        assert!(cast(DType::F32, DType::F8E8M0, &[0; 4]).is_err());
-        assert_eq!(cast(DType::F32, DType::F8E4M3, &1f32.to_le_bytes()).unwrap(), [0x38]);
-        assert_eq!(cast(DType::F32, DType::I8, &(-3f32).to_le_bytes()).unwrap(), [0xfd]);
+        assert!(cast(&DType::F32, &DType::I32, 0.5f32.to_le_bytes()).is_none());
+        assert!(cast(&DType::I64, &DType::U8, 256i64.to_le_bytes()).is_none());
+        assert!(cast(&DType::C64, &DType::F32, [0; 8]).is_none());
+        assert!(cast(&DType::U8, &DType::Bool, [2]).is_none());
+        assert!(cast(&DType::F32, &DType::F8E8M0, [0; 4]).is_none());
+        assert_eq!(cast(&DType::F32, &DType::F8E4M3, 1f32.to_le_bytes()).unwrap(), [0x38]);
+        assert_eq!(cast(&DType::F32, &DType::I8, (-3f32).to_le_bytes()).unwrap(), [0xfd]);
     }
 }

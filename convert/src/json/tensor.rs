@@ -68,14 +68,15 @@ pub fn recognised(entries: Vec<(Value, Value)>, limits: Limits) -> Result<Value>
 /// Whether a number would be rounded to infinity.
 fn overflows(dtype: &DType, number: Number) -> bool {
     let beyond = |value: f64| {
+        let size = value.abs();
         #[allow(clippy::cast_possible_truncation)]
-        let rounded = match dtype {
-            DType::F32 | DType::C64 => f64::from(value as f32),
-            DType::F16 => half::f16::from_f64(value).to_f64(),
-            DType::BF16 => half::bf16::from_f64(value).to_f64(),
-            _ => value,
+        let is_infinite = match dtype {
+            DType::F32 | DType::C64 => (size as f32).is_infinite(),
+            DType::F16 => dtype.encode_f16(size) == Some(0x7c00),
+            DType::BF16 => dtype.encode_f16(size) == Some(0x7f80),
+            _ => false,
         };
-        value.is_finite() && !rounded.is_finite()
+        size.is_finite() && is_infinite
     };
     match number {
         Number::Float(value) => beyond(value),
