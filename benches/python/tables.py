@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measure import figures
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
 import tenarc
@@ -41,12 +40,13 @@ class Tenarc:
     """Reading makes a `Table`, which keeps columns as numpy arrays."""
 
     peer, form = "tenarc", "columns"
+    compression: str | None = None
 
     def __init__(self, path: Path, records: tenarc.Table) -> None:
-        self.path, self.records = path.with_suffix(".again"), records
+        self.path, self.records = path.with_suffix(f".{self.compression}.again"), records
 
     def write(self) -> None:
-        tenarc.save(self.path, self.records, sync=False)
+        tenarc.save(self.path, self.records, sync=False, compression=self.compression)
 
     def read(self) -> Any:
         return tenarc.load(self.path, tables=True)
@@ -62,6 +62,12 @@ class Tenarc:
     def scores(self) -> Any:
         with tenarc.open(self.path) as archive:
             return archive.table(None)["score"]
+
+
+class TenarcZstd(Tenarc):
+    """Compressed. Python's standard threads decompress."""
+
+    form, compression = "columns, zstd", "zstd"
 
 
 class Parquet:
@@ -163,21 +169,10 @@ def arrow_kind(kind: Any) -> dict[str, Any]:
     return {"name": name, **(content if isinstance(content, dict) else {"buy": content})}
 
 
-def times(rounds: int, work: Callable[[], Any]) -> list[int]:
-    """The time of each round in nanoseconds, fastest first. Results are dropped after the clock has stopped."""
-    taken = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns()
-        kept = work()
-        taken.append(time.perf_counter_ns() - start)
-        del kept
-    return sorted(taken)
-
-
 def main(file: str, rounds: int, at: int) -> None:
     path = Path(file)
     records = tenarc.load(path, tables=True)
-    peers = [kind(path, records) for kind in (Parquet, ParquetZstd, Sqlite, Tenarc)]
+    peers = [kind(path, records) for kind in (Parquet, ParquetZstd, Sqlite, Tenarc, TenarcZstd)]
     expected = (len(records), records[at]["label"], records["score"].count())
     results = []
     for peer in peers:
@@ -194,14 +189,9 @@ def main(file: str, rounds: int, at: int) -> None:
             "one row": partial(peer.row, at),
             "scores": peer.scores,
         }
-        figures = []
-        for what, one in work.items():
-            taken = times(rounds, one)
-            spread = [taken[round((rounds - 1) * part)] for part in (0.1, 0.9)]
-            median = taken[rounds // 2]
-            figures.append({"what": what, "unit": "ns", "median": median, "spread": spread, "floor": None})
+        measured = figures(work, rounds)
         results.append(
-            {"peer": peer.peer, "form": peer.form, "bytes": peer.path.stat().st_size, "figures": figures}
+            {"peer": peer.peer, "form": peer.form, "bytes": peer.path.stat().st_size, "figures": measured}
         )
     # The first one is the floor.
     for result in results:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import blosc2
 import numpy as np
 import zarr
 import zarrs  # noqa: F401: its codecs are chosen in `main`
 import zipnn
+from measure import figures
 
 CHUNK = 1 << 20
 
@@ -109,17 +107,6 @@ class Zarr:
         return zarr.open_array(self.path, mode="r")[:]
 
 
-def times(rounds: int, work: Callable[[], Any]) -> list[int]:
-    """The nanoseconds of each round, sorted. Dropping results is not timed."""
-    taken = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns()
-        kept = work()
-        taken.append(time.perf_counter_ns() - start)
-        del kept
-    return sorted(taken)
-
-
 def size(path: Path) -> int:
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -142,15 +129,9 @@ def main(file: str, dtype: str, rounds: int) -> None:
         peer.save()
         if not np.array_equal(peer.load().view(np.uint8), values.view(np.uint8)):
             raise SystemExit(f"{peer.peer} loads other values")
-        figures = []
         # npz takes seconds.
-        counted = 1 if kind is Npz else rounds
-        for what, work in {"save": peer.save, "load": peer.load}.items():
-            taken = times(counted, work)
-            spread = [taken[round((counted - 1) * part)] for part in (0.1, 0.9)]
-            median = taken[counted // 2]
-            figures.append({"what": what, "unit": "ns", "median": median, "spread": spread, "floor": None})
-        results.append({"peer": peer.peer, "form": peer.form, "bytes": size(peer.path), "figures": figures})
+        measured = figures({"save": peer.save, "load": peer.load}, 1 if kind is Npz else rounds)
+        results.append({"peer": peer.peer, "form": peer.form, "bytes": size(peer.path), "figures": measured})
     print(json.dumps(results))
 
 

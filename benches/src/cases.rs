@@ -5,6 +5,7 @@ pub mod cold;
 pub mod compress;
 pub mod load;
 pub mod log;
+pub mod many;
 pub mod mesh;
 pub mod model;
 pub mod open;

@@ -41,7 +41,7 @@ use recorder::{Destination, Recorder};
 use targets::Targets;
 
 /// Letter, name and description of each case.
-const CASES: [(&str, &str, &str); 16] = [
+const CASES: [(&str, &str, &str); 17] = [
     ("a", "model", "model structs of 10 MB and 200 MB"),
     ("b", "records", "10,000 records of id, label and 256 floats"),
     ("c", "mesh", "a mesh of 125,000 triangles"),
@@ -58,6 +58,7 @@ const CASES: [(&str, &str, &str); 16] = [
     ("m", "table", "100,000 records in a file, and parts of them"),
     ("o", "slices", "part of a tensor of 2 GB in a file, and all of it with two threads"),
     ("p", "compress", "weights in bf16 and f32, and the moments of Adam, compressed in files"),
+    ("q", "many", "51,000 small tensors in a file"),
 ];
 
 /// The interpreter that the cases m and p run, from the root of the repository.
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
             "o" => println!("(o) needs `pread`"),
             "n" => cases::savedata::run(effort, &mut recorder, &mut targets),
             "p" => cases::compress::run(effort, python, &mut recorder, &mut targets),
+            "q" => cases::many::run(effort, &mut recorder, &mut targets),
             "m" => cases::table::run(effort, python, &mut recorder, &mut targets),
             _ => cases::savegame::run(effort, &mut recorder, &mut targets),
         }

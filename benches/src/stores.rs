@@ -227,6 +227,89 @@ impl Viewer for Burnpack {
     }
 }
 
+/// zTensor's files, with hashes, which it verifies. The crate syncs every file that it writes.
+pub struct ZTensor;
+
+impl ZTensor {
+    /// Tensors start at multiples of 64 KiB by default. For smaller ones, the crate's documents advise less; this is
+    /// the least.
+    const SMALL: u64 = 4096;
+}
+
+impl Store for ZTensor {
+    const NAME: &'static str = "zTensor";
+
+    /// In ascending order of the names, in which the crate takes them by default.
+    type Prepared<'a> = Vec<&'a Named<'a>>;
+
+    fn prepare<'a>(tensors: &'a [Named<'a>]) -> Self::Prepared<'a> {
+        let mut sorted: Vec<_> = tensors.iter().collect();
+        sorted.sort_by_key(|tensor| &tensor.name);
+        sorted
+    }
+
+    fn save(prepared: &Self::Prepared<'_>, path: &Path, sync: Sync) -> Duration {
+        let start = Instant::now();
+        let mean =
+            prepared.iter().map(|tensor| tensor.values.len()).sum::<usize>() / prepared.len();
+        let options = match mean * size_of::<f32>() {
+            ..65_536 => ztensor::Writer::options().canonical(false).align(Self::SMALL),
+            _ => ztensor::Writer::options(),
+        };
+        let mut out = match sync {
+            Sync::Off => options.create(path).unwrap(),
+            Sync::Full => options.publish(path).unwrap(),
+        };
+        for tensor in prepared {
+            let shape = [tensor.shape.0 as u64, tensor.shape.1 as u64];
+            let bytes = bytemuck::cast_slice(tensor.values);
+            out.add(&*tensor.name, shape, ztensor::DType::F32, bytes).unwrap();
+        }
+        out.finish().unwrap();
+        start.elapsed()
+    }
+
+    type Loaded = HashMap<String, Array2<f32>>;
+
+    fn load(path: &Path) -> Self::Loaded {
+        let file = ztensor::Source::open(path).unwrap();
+        let own = |tensor: ztensor::Tensor<'_>| {
+            assert!(tensor.verify().unwrap().is_checked());
+            let [rows, columns] = tensor.shape().try_into().unwrap();
+            let values = bytemuck::pod_collect_to_vec(tensor.data().unwrap().map().unwrap());
+            let array = Array2::from_shape_vec((rows as usize, columns as usize), values);
+            (tensor.name().to_owned(), array.unwrap())
+        };
+        file.tensors().map(own).collect()
+    }
+
+    fn values(loaded: &Self::Loaded, tensor: &Named<'_>) -> Vec<f32> {
+        loaded[&tensor.name].iter().copied().collect()
+    }
+}
+
+impl Viewer for ZTensor {
+    fn view(wanted: &Wanted<'_>) -> Duration {
+        let start = Instant::now();
+        let file = ztensor::Source::open(wanted.path).unwrap();
+        let found = file.tensor(&wanted.tensor.name).unwrap();
+        let values = bytemuck::cast_slice(found.data().unwrap().map().unwrap());
+        let view = ArrayView2::from_shape(wanted.tensor.shape, values).unwrap();
+        let took = start.elapsed();
+        wanted.check(black_box(view));
+        took
+    }
+
+    fn describe(wanted: &Wanted<'_>) -> Duration {
+        let start = Instant::now();
+        let file = ztensor::Source::open(wanted.path).unwrap();
+        let found = file.tensor(&wanted.tensor.name).unwrap();
+        let took = start.elapsed();
+        assert_eq!(black_box(found).num_elements().unwrap(), wanted.tensor.values.len() as u64);
+        took
+    }
+}
+
 /// numpy's npz: an uncompressed zip file of arrays.
 pub struct Npz;
 

@@ -112,9 +112,29 @@ fn sets(
     Ok(drawn(results, title, note, panels, rows))
 }
 
+/// A row of a chart of files: its label, case, peer and form.
+type FileRow<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// The sizes of files, and two times that were measured with them.
+fn of_files(
+    results: &Results,
+    title: &'static str,
+    note: &str,
+    panels: [(&'static str, Unit); 3],
+    rows: &[FileRow<'_>],
+) -> Result<String, String> {
+    let rows = rows.iter().map(|&(label, case, peer, form)| {
+        let values = panels.iter().map(|(column, _)| value(results, (case, column), (peer, form)));
+        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
+        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
+    });
+    let rows = rows.collect::<Result<_, String>>()?;
+    Ok(drawn(results, title, note, panels.to_vec(), rows))
+}
+
 /// Case m, in Rust and in Python.
 fn table(results: &Results) -> Result<String, String> {
-    const ROWS: [(&str, &str, &str, &str); 7] = [
+    let rows = [
         ("tenarc, columns", "table-all", "tenarc", "columns"),
         ("tenarc, rows", "table-all", "tenarc", "rows"),
         ("rkyv", "table-all", "rkyv", ""),
@@ -123,17 +143,10 @@ fn table(results: &Results) -> Result<String, String> {
         ("Parquet, Python", "table-python", "Parquet", "pyarrow"),
         ("sqlite, Python", "table-python", "sqlite", "sqlite3"),
     ];
-    const PANELS: [(&str, Unit); 3] =
+    let panels =
         [("write", Unit::Nanoseconds), ("read", Unit::Nanoseconds), ("bytes", Unit::Bytes)];
-    let rows = ROWS.iter().map(|&(label, case, peer, form)| {
-        let values = PANELS.iter().map(|(column, _)| value(results, (case, column), (peer, form)));
-        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
-        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
-    });
-    let rows = rows.collect::<Result<_, String>>()?;
-    let title = "100,000 records in a file";
     let note = "Rust makes structs of all records. In Python, tenarc and Parquet keep columns, and sqlite makes tuples.";
-    Ok(drawn(results, title, note, PANELS.to_vec(), rows))
+    of_files(results, "100,000 records in a file", note, panels, &rows)
 }
 
 /// Case p: one kind of data.
@@ -152,16 +165,9 @@ fn compressed(
         ("zTensor, zt.zstd", rust, "zTensor", "zt.zstd"),
         ("npz, deflated", python, "npz", "deflated"),
     ];
-    const PANELS: [(&str, Unit); 3] =
-        [("bytes", Unit::Bytes), ("save", Unit::Nanoseconds), ("load", Unit::Nanoseconds)];
-    let rows = rows.iter().map(|&(label, case, peer, form)| {
-        let values = PANELS.iter().map(|(column, _)| value(results, (case, column), (peer, form)));
-        let kind = if peer == "tenarc" { Kind::Tenarc } else { Kind::Peer };
-        Ok(Bars { label: label.to_string(), kind, values: values.collect::<Result<_, String>>()? })
-    });
-    let rows = rows.collect::<Result<_, String>>()?;
+    let panels = [("bytes", Unit::Bytes), ("save", Unit::Nanoseconds), ("load", Unit::Nanoseconds)];
     let note = "One thread. Not synced, from the page cache. ZipNN, blosc2, zarrs and npz are called from Python.";
-    Ok(drawn(results, title, note, PANELS.to_vec(), rows))
+    of_files(results, title, note, panels, &rows)
 }
 
 /// Every chart: its path from the root of the repository, and the SVG.

@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read as _;
-use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::Duration;
 
 use ndarray::{Array2, ArrayView2};
-use tenarc::de::DecodeOptions;
 use tenarc::{Map, Tensor};
 
+use super::slices;
 use crate::files::{self, Dir};
 use crate::harness::{Case, Column, Effort, Row, timed};
 use crate::recorder::Recorder;
@@ -66,12 +65,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let array = Array2::from_shape_fn((ROWS, 1024), |(row, column)| (row * 31 + column) as f32);
     tenarc::save(path, &Tensor(array)).unwrap();
     let load = |threads: usize, checksums: bool| {
-        let options = DecodeOptions::default()
-            .with_threads(NonZeroUsize::new(threads).expect("not 0"))
-            .with_checksums(checksums);
-        let load =
-            move || tenarc::archive::load_with::<Tensor<Array2<f32>>>(path, options).unwrap();
-        move || cold(path, load)
+        move || cold(path, || slices::load(path, threads, checksums))
     };
     let prefetched = || {
         // SAFETY: only this program writes the file, and not while it is mapped.

@@ -1,5 +1,6 @@
 //! (p) saves weights compressed, and loads them. All rows use one thread, except those that say otherwise.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{BufWriter, Read as _, Write as _};
 use std::num::NonZeroUsize;
@@ -20,7 +21,7 @@ use tenarc_benches_report::results::RowResults;
 use super::table::print_python;
 use crate::data::Random;
 use crate::files::{self, Dir, Sync};
-use crate::harness::{Case, Column, Effort, Row};
+use crate::harness::{Case, Column, Effort, Row, timed};
 use crate::recorder::Recorder;
 use crate::table::print_report;
 use crate::targets::Targets;
@@ -105,7 +106,30 @@ fn timed_in(path: &Path, work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// A row of tenarc.
+fn len(path: &Path) -> usize {
+    usize::try_from(fs::metadata(path).unwrap().len()).unwrap()
+}
+
+/// A row, and the size of its file. `bytes` gives the bytes of the tensor that was loaded, for the check.
+fn row<'a, R>(
+    data: &'a Data,
+    dir: &Dir,
+    (peer, form): (&'static str, &'static str),
+    save: impl Fn(&Path) + 'a,
+    load: impl Fn(&Path) -> R + 'a,
+    bytes: impl Fn(&R) -> Cow<'_, [u8]>,
+) -> (Row<'a>, usize) {
+    let saved = dir.file(&format!("{peer}, {form}"));
+    save(&saved);
+    let stored = len(&saved);
+    assert!(*bytes(&load(&saved)) == *data.bytes);
+    let loaded = saved.clone();
+    let row = Row::bare(peer, form)
+        .on(SAVE, move || timed_in(&saved, || save(&saved)))
+        .on(LOAD, move || timed(|| load(&loaded)));
+    (row, stored)
+}
+
 fn tenarc<'a>(
     data: &'a Data,
     dir: &Dir,
@@ -113,104 +137,67 @@ fn tenarc<'a>(
     compression: Compression,
     threads: usize,
 ) -> (Row<'a>, usize) {
-    let path = dir.file(form);
     let threads = NonZeroUsize::new(threads).expect("not 0");
     let options = SaveOptions::default()
         .with_sync(SyncLevel::Off)
         .with_compression(compression)
         .with_threads(threads);
-    let save = {
-        let path = path.clone();
-        move || {
-            tenarc::archive::save_with(&path, &Tensor(data.view()), options.clone()).unwrap();
-        }
+    let save = move |path: &Path| {
+        tenarc::archive::save_with(path, &Tensor(data.view()), options.clone()).unwrap();
     };
-    save();
-    let stored = len(&path);
-    let saved = path.clone();
-    let load = move || {
+    let load = move |path: &Path| {
         let options = DecodeOptions::default().with_threads(threads);
-        tenarc::archive::load_with::<Tensor<DynTensor>>(&path, options).unwrap()
+        tenarc::archive::load_with::<Tensor<DynTensor>>(path, options).unwrap()
     };
-    assert!(*load().0.le_bytes() == *data.bytes);
-    let row = Row::bare("tenarc", form)
-        .on(SAVE, move || timed_in(&saved, &save))
-        .on(LOAD, move || crate::harness::timed(&load));
-    (row, stored)
-}
-
-fn len(path: &Path) -> usize {
-    usize::try_from(fs::metadata(path).unwrap().len()).unwrap()
+    row(data, dir, ("tenarc", form), save, load, |tensor| tensor.0.le_bytes())
 }
 
 /// A safetensors file as one stream of zstd's library, level 3.
 fn safetensors_zstd<'a>(data: &'a Data, dir: &Dir) -> (Row<'a>, usize) {
-    let path = dir.file("safetensors.zst");
-    let save = {
-        let path = path.clone();
-        move || {
-            let dtype = match data.dtype {
-                DType::BF16 => safetensors::Dtype::BF16,
-                _ => safetensors::Dtype::F32,
-            };
-            let view = TensorView::new(dtype, vec![data.len()], &data.bytes).unwrap();
-            let file = safetensors::serialize([("weight", view)], None).unwrap();
-            let out = BufWriter::with_capacity(1 << 20, File::create(&path).unwrap());
-            let mut out = zstd::Encoder::new(out, 3).unwrap();
-            out.write_all(&file).unwrap();
-            out.finish().unwrap().flush().unwrap();
-        }
+    let save = move |path: &Path| {
+        let dtype = match data.dtype {
+            DType::BF16 => safetensors::Dtype::BF16,
+            _ => safetensors::Dtype::F32,
+        };
+        let view = TensorView::new(dtype, vec![data.len()], &data.bytes).unwrap();
+        let file = safetensors::serialize([("weight", view)], None).unwrap();
+        let out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
+        let mut out = zstd::Encoder::new(out, 3).unwrap();
+        out.write_all(&file).unwrap();
+        out.finish().unwrap().flush().unwrap();
     };
-    save();
-    let stored = len(&path);
-    let saved = path.clone();
-    let load = move || {
+    let load = |path: &Path| {
         let mut file = Vec::new();
-        let mut input = zstd::Decoder::new(File::open(&path).unwrap()).unwrap();
+        let mut input = zstd::Decoder::new(File::open(path).unwrap()).unwrap();
         input.read_to_end(&mut file).unwrap();
         SafeTensors::deserialize(&file).unwrap().tensor("weight").unwrap().data().to_vec()
     };
-    assert!(load() == data.bytes);
-    let row = Row::bare("safetensors", "zstd -3")
-        .on(SAVE, move || timed_in(&saved, &save))
-        .on(LOAD, move || crate::harness::timed(&load));
-    (row, stored)
+    row(data, dir, ("safetensors", "zstd -3"), save, load, |bytes| bytes.into())
 }
 
 /// zTensor with its encoding `zt.zstd-seekable/1`: frames of 1 MiB, level 3.
 fn ztensor_zstd<'a>(data: &'a Data, dir: &Dir) -> (Row<'a>, usize) {
-    let path = dir.file("zt");
-    let save = {
-        let path = path.clone();
-        move || {
-            let dtype = match data.dtype {
-                DType::BF16 => ztensor::DType::BF16,
-                _ => ztensor::DType::F32,
-            };
-            let mut out = ztensor::Writer::options().canonical(false).create(&path).unwrap();
-            out.object("weight", |object| {
-                object.shape([data.len() as u64]).part("data", |part| {
-                    part.dtype(dtype).encoding("zt.zstd-seekable/1").bytes(&data.bytes)
-                })
+    let save = move |path: &Path| {
+        let dtype = match data.dtype {
+            DType::BF16 => ztensor::DType::BF16,
+            _ => ztensor::DType::F32,
+        };
+        let mut out = ztensor::Writer::options().canonical(false).create(path).unwrap();
+        out.object("weight", |object| {
+            object.shape([data.len() as u64]).part("data", |part| {
+                part.dtype(dtype).encoding("zt.zstd-seekable/1").bytes(&data.bytes)
             })
-            .unwrap();
-            out.finish().unwrap();
-        }
+        })
+        .unwrap();
+        out.finish().unwrap();
     };
-    save();
-    let stored = len(&path);
-    let saved = path.clone();
-    let load = move || {
-        let file = ztensor::Source::open(&path).unwrap();
+    let load = |path: &Path| {
+        let file = ztensor::Source::open(path).unwrap();
         let tensor = file.tensor("weight").unwrap();
         tensor.verify().unwrap();
         tensor.data().unwrap().bytes().unwrap().into_owned()
     };
-    assert!(load() == data.bytes);
-    let row = Row::bare("zTensor", "zt.zstd")
-        .on(SAVE, move || timed_in(&saved, &save))
-        .on(LOAD, move || crate::harness::timed(&load));
-    (row, stored)
+    row(data, dir, ("zTensor", "zt.zstd"), save, load, |bytes| bytes.into())
 }
 
 fn measure(
@@ -226,7 +213,7 @@ fn measure(
     let (written, read) = (dir.file("written"), raw.clone());
     let floor = Row::bare("floor", "")
         .on(SAVE, move || timed_in(&written, || fs::write(&written, &data.bytes).unwrap()))
-        .on(LOAD, move || crate::harness::timed(|| fs::read(&read).unwrap()));
+        .on(LOAD, move || timed(|| fs::read(&read).unwrap()));
     let (rows, sizes): (Vec<_>, Vec<_>) = [
         (floor, data.bytes.len()),
         tenarc(data, &dir, "raw", Compression::none(), 1),

@@ -15,7 +15,7 @@ use crate::cases::save::{self, COLUMNS, ROWS, named};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row, timed};
 use crate::recorder::Recorder;
-use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
+use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store, ZTensor};
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -81,8 +81,8 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let native = &model.map(TensorLayer::as_vectors);
     let named = &named(model);
     let dir = Dir::new();
-    let files = ["tenarc", "safetensors", "rkyv", "bpk", "bincode", "arrow", "npz"];
-    let [archive, safetensors, rkyv, burnpack, bincode, arrow, npz] =
+    let files = ["tenarc", "safetensors", "rkyv", "bpk", "bincode", "arrow", "npz", "zt"];
+    let [archive, safetensors, rkyv, burnpack, bincode, arrow, npz, ztensor] =
         &files.map(|name| dir.file(&format!("model.{name}")));
     save::save_tenarc(model, archive, Sync::Off, true);
     save::save_rkyv(native, rkyv, Sync::Off);
@@ -105,6 +105,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         Row::bare("rkyv", "mapped, and XXH3")
             .on(LOAD, move || timed(|| (XxHash3_64::oneshot(&files::map(rkyv)), load_rkyv(rkyv)))),
         stored::<Burnpack>(named, burnpack),
+        stored::<ZTensor>(named, ztensor),
         row(("bincode 1", "bytes"), casts, move || load_bincode(bincode)),
         stored::<ArrowIpc>(named, arrow),
         stored::<Npz>(named, npz),

@@ -14,7 +14,7 @@ use crate::data::Random;
 use crate::files::{Dir, Sync};
 use crate::harness::{Case, Column, Effort, Report, Row};
 use crate::recorder::Recorder;
-use crate::stores::{ArrowIpc, Burnpack, Named, Safetensors, Store, Viewer, Wanted};
+use crate::stores::{ArrowIpc, Burnpack, Named, Safetensors, Store, Viewer, Wanted, ZTensor};
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -172,6 +172,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     let tenarc = &files.iter().map(|files| Some(files.save_tenarc())).collect::<Vec<_>>();
     let safetensors = &paths::<Safetensors>(files, true);
     let burnpack = &paths::<Burnpack>(files, false);
+    let ztensor = &paths::<ZTensor>(files, false);
     let arrow = &paths::<ArrowIpc>(files, false);
 
     let report = |ask| {
@@ -201,6 +202,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
                 burnpack,
                 pick(Burnpack::view, Burnpack::describe),
             ),
+            row(ZTensor::NAME, "", files, ztensor, pick(ZTensor::view, ZTensor::describe)),
             row(ArrowIpc::NAME, "", files, arrow, pick(ArrowIpc::view, ArrowIpc::describe)),
         ];
         let [a, b, c] = KINDS.map(|kind| kind.head);

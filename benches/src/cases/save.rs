@@ -10,7 +10,7 @@ use crate::cases::model::{self, CastLayer, Model, NativeLayer, TensorLayer};
 use crate::files::{self, Dir, Sync};
 use crate::harness::{Case, Column, Effort, Row};
 use crate::recorder::Recorder;
-use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
+use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store, ZTensor};
 use crate::table::print_report;
 use crate::targets::Targets;
 
@@ -106,6 +106,7 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
         }),
         stored::<Safetensors>(named, path, unsynced),
         stored::<Burnpack>(named, path, both),
+        stored::<ZTensor>(named, path, &[SYNCED]),
         row("rkyv", "native", unsynced, &|it, path, sync| save_rkyv(it.native, path, sync)),
         row("bincode 1", "bytes", unsynced, &|it, path, sync| save_bincode(it.casts, path, sync)),
         stored::<ArrowIpc>(named, path, unsynced),

@@ -11,7 +11,7 @@ use crate::cases::records;
 use crate::cases::save::{self, COLUMNS, ROWS};
 use crate::files::{Dir, Sync};
 use crate::recorder::Recorder;
-use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store};
+use crate::stores::{ArrowIpc, Burnpack, Named, Npz, Safetensors, Store, ZTensor};
 use crate::table::{Table, thousands};
 use crate::targets::Targets;
 
@@ -97,6 +97,7 @@ pub fn run(recorder: &mut Recorder, targets: &mut Targets) {
             ("tenarc", "", archive),
             ("safetensors", "tensors only", stored::<Safetensors>(&named, path)),
             ("burnpack", "tensors only", stored::<Burnpack>(&named, path)),
+            ("zTensor", "tensors only", stored::<ZTensor>(&named, path)),
             ("Arrow IPC", "tensors only", stored::<ArrowIpc>(&named, path)),
             ("npz", "tensors only", stored::<Npz>(&named, path)),
             ("rkyv", "native", rkyv),

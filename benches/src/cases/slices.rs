@@ -83,14 +83,17 @@ pub fn run(effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
     super::cold::run(effort, recorder, targets);
 }
 
+/// Loads a whole tensor.
+pub fn load(path: &Path, threads: usize, checksums: bool) -> Tensor<Array2<f32>> {
+    let options = DecodeOptions::default()
+        .with_threads(NonZeroUsize::new(threads).expect("not 0"))
+        .with_checksums(checksums);
+    tenarc::archive::load_with(path, options).unwrap()
+}
+
 /// Loads the whole tensor with one thread and with two.
 fn threads(path: &Path, effort: Effort, recorder: &mut Recorder, targets: &mut Targets) {
-    let load = |threads: usize, checksums: bool| {
-        let options = DecodeOptions::default()
-            .with_threads(NonZeroUsize::new(threads).expect("not 0"))
-            .with_checksums(checksums);
-        move || timed(|| tenarc::archive::load_with::<Tensor<Array2<f32>>>(path, options).unwrap())
-    };
+    let load = |threads: usize, checksums: bool| move || timed(|| load(path, threads, checksums));
     let rows = vec![
         Row::bare("floor", "").on(READ, move || timed(|| std::fs::read(path).unwrap())),
         Row::bare("tenarc", "one thread").on(READ, load(1, true)),

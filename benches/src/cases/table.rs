@@ -390,11 +390,14 @@ pub fn run(effort: Effort, python: Option<&Path>, recorder: &mut Recorder, targe
                 let case = "m table";
                 let pair = (Some(len(ZSTD) as f64), size);
                 targets.at_most(case, "columns, zstd, size / Parquet with zstd", pair, 1.1);
-                let read = parquet.figures.iter().find(|figure| figure.what == "read");
-                let read = read.map(|figure| figure.median as f64 / 1e9);
-                let text = "columns, zstd, read: time of Parquet with zstd / tenarc";
-                let ours = all.median("tenarc", ZSTD, Column::ToVec);
-                targets.at_least(case, text.to_string(), (read, ours), 2.0);
+                let reading = |row: &RowResults| {
+                    let read = row.figures.iter().find(|figure| figure.what == "read");
+                    read.map(|figure| figure.median as f64 / 1e9)
+                };
+                let read = reading(parquet);
+                let ours = rows.iter().find(|row| row.peer == "tenarc" && row.form == ZSTD);
+                let text = "in Python: columns, zstd, read: time of Parquet with zstd / tenarc";
+                targets.at_least(case, text.to_string(), (read, ours.and_then(reading)), 2.0);
             }
             recorder.keep_rows("table-python", title, "Parquet, by pyarrow", rows);
         }
