@@ -4,6 +4,7 @@
 //! | feature | gives |
 //! |---|---|
 //! | `arrow` | `arrow`: Arrow IPC files and streams, tensors in columns |
+//! | `gguf` | `gguf`: GGUF files of llama.cpp, read and written |
 //! | `json` | `json`: JSON and JSON lines, tensors as objects |
 //! | `msgpack` | `msgpack`: MessagePack, arrays as msgpack-numpy writes them |
 //! | `npy` | `npy`: numpy's npy and npz files |
@@ -20,6 +21,7 @@
 #![cfg_attr(
     not(all(
         feature = "arrow",
+        feature = "gguf",
         feature = "json",
         feature = "msgpack",
         feature = "npy",
@@ -34,6 +36,9 @@
 #[cfg(feature = "arrow")]
 #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 pub mod arrow;
+#[cfg(feature = "gguf")]
+#[cfg_attr(docsrs, doc(cfg(feature = "gguf")))]
+pub mod gguf;
 #[cfg(feature = "json")]
 #[cfg_attr(docsrs, doc(cfg(feature = "json")))]
 pub mod json;
@@ -82,6 +87,10 @@ pub use loss::{Loss, Losses};
 #[cfg(all(doctest, feature = "arrow"))]
 #[doc = include_str!("../docs/from-arrow.md")]
 struct FromArrow;
+
+#[cfg(all(doctest, feature = "gguf"))]
+#[doc = include_str!("../docs/from-gguf.md")]
+struct FromGguf;
 
 #[cfg(all(doctest, feature = "json"))]
 #[doc = include_str!("../docs/from-json.md")]

@@ -1,0 +1,300 @@
+//! The start of a file: its metadata, and where its tensors are.
+
+use std::collections::{HashMap, HashSet};
+
+use tenarc::de::Limits;
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Order, TensorInfo, TensorMeta};
+use tenarc::{DType, DynTensor, Error, Result, Value};
+
+use super::dtype::Kind;
+use crate::input::{Input, Positions};
+
+pub const MAGIC: [u8; 4] = *b"GGUF";
+
+/// Tensors have at most this many dimensions: `GGML_MAX_DIMS`.
+pub const MAX_RANK: usize = 4;
+
+/// The key of the alignment, and the alignment without it.
+pub const ALIGNMENT: &str = "general.alignment";
+pub const DEFAULT_ALIGNMENT: u64 = 32;
+const MAX_ALIGNMENT: u64 = 1 << 20;
+
+/// Arrays in arrays in arrays, as deep as this.
+const MAX_DEPTH: usize = 16;
+
+/// What the start of a file says.
+pub struct Header {
+    pub version: u32,
+    pub metadata: Vec<(String, Value)>,
+    pub tensors: Vec<TensorInfo>,
+    /// Where in the file each tensor starts.
+    pub places: Vec<u64>,
+    /// The number of each tensor, by its name.
+    pub numbers: HashMap<String, usize>,
+}
+
+/// A tensor as the file lists it.
+struct Listed {
+    info: TensorInfo,
+    /// Where it starts, from the start of all tensors.
+    offset: u64,
+}
+
+impl Header {
+    pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Self> {
+        let size = source.size().map_err(Error::io)?;
+        let mut input = Reader { input: Input::new(Positions::new(source)?, limits), size };
+        let mut magic = [0; 4];
+        input.input.fill(&mut magic, "`GGUF`")?;
+        if magic != MAGIC {
+            return Err(Error::syntax("expected `GGUF`, the first bytes of GGUF files").at(0));
+        }
+        let version = input.u32("the version")?;
+        match version {
+            2 | 3 => {}
+            _ if version != 0 && version.trailing_zeros() >= 16 => {
+                let what = "a GGUF file for big-endian machines: only the others are read";
+                return Err(Error::data(what).at(4));
+            }
+            _ => {
+                let what = format!("version {version} of GGUF, expected version 2 or 3");
+                return Err(Error::data(what).at(4));
+            }
+        }
+        let tensor_count = input.u64("the number of tensors")?;
+        let key_count = input.u64("the number of keys")?;
+        let mut metadata = Vec::new();
+        let mut keys = HashSet::new();
+        for _ in 0..key_count {
+            let at = input.input.at();
+            let key = input.text("a key")?;
+            input.charge_name(&key)?;
+            if !keys.insert(key.clone()) {
+                return Err(Error::data("expected each key once, found one twice")
+                    .at(at)
+                    .in_field(key));
+            }
+            let kind = input.u32("the type of a value")?;
+            let value =
+                input.value(kind, MAX_DEPTH).map_err(|error| error.in_field(key.as_str()))?;
+            metadata.push((key, value));
+        }
+        let mut listed = Vec::new();
+        let mut numbers = HashMap::new();
+        for number in 0..tensor_count {
+            let at = input.input.at();
+            let name = input.text("the name of a tensor")?;
+            input.charge_name(&name)?;
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            if numbers.insert(name.clone(), number).is_some() {
+                let what = "expected each name once, found two tensors of one";
+                return Err(Error::data(what).at(at).in_field(name));
+            }
+            listed.push(input.tensor(&name).map_err(|error| error.in_field(name))?);
+        }
+        let alignment = match metadata.iter().find(|(key, _)| key == ALIGNMENT) {
+            Some((_, value)) => alignment(value)?,
+            None => DEFAULT_ALIGNMENT,
+        };
+        let base = input.input.at().checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        check_places(&listed, base, size, alignment)?;
+        let (tensors, places) = listed
+            .into_iter()
+            .map(|listed| (listed.info, base.saturating_add(listed.offset)))
+            .unzip();
+        Ok(Self { version, metadata, tensors, places, numbers })
+    }
+}
+
+/// The alignment of tensors that metadata say.
+pub fn alignment(value: &Value) -> Result<u64> {
+    let found = value.as_u64().filter(|found| *found > 0 && found.is_multiple_of(8));
+    found.filter(|found| *found <= MAX_ALIGNMENT).ok_or_else(|| {
+        let what = format!("expected a multiple of 8 up to {MAX_ALIGNMENT}, found {value}");
+        Error::data(what).in_field(ALIGNMENT)
+    })
+}
+
+/// Checks that the tensors lie one behind the other, each at the alignment, and nothing else between them. So a file
+/// has no bytes that a conversion would leave out.
+fn check_places(listed: &[Listed], base: u64, size: u64, alignment: u64) -> Result<()> {
+    let mut sorted: Vec<&Listed> = listed.iter().collect();
+    sorted.sort_by_key(|listed| (listed.offset, listed.info.byte_len()));
+    let mut expected = 0u64;
+    let mut end = 0u64;
+    for Listed { info, offset } in sorted {
+        if *offset != expected {
+            let what = format!(
+                "expected a tensor at byte {expected} behind the header, found it at byte {offset}"
+            );
+            return Err(Error::data(what).at(base.saturating_add(*offset)).in_field(info.path()));
+        }
+        let behind = offset.checked_add(info.byte_len());
+        let next = behind.and_then(|behind| behind.checked_next_multiple_of(alignment));
+        (end, expected) = behind.zip(next).ok_or_else(|| {
+            Error::data("the tensor does not fit in a file").in_field(info.path())
+        })?;
+        if base.saturating_add(end) > size {
+            let there = size.saturating_sub(base.saturating_add(*offset));
+            let what = format!("{} bytes of a tensor, of which {there} are there", info.byte_len());
+            return Err(Error::eof(&what).at(size).in_field(info.path()));
+        }
+    }
+    // The last tensor may be padded, too.
+    let last = if listed.is_empty() { base } else { base.saturating_add(expected) };
+    if size > last {
+        let what = format!("{} bytes behind the last tensor", size - base.saturating_add(end));
+        return Err(Error::data(what).at(base.saturating_add(end)));
+    }
+    Ok(())
+}
+
+struct Reader<'a, S: ?Sized> {
+    input: Input<Positions<'a, S>>,
+    /// The length of the file.
+    size: u64,
+}
+
+impl<S: ReadAt + ?Sized> Reader<'_, S> {
+    fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.fill(&mut bytes, what)?;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self, what: &str) -> Result<u32> {
+        self.array(what).map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self, what: &str) -> Result<u64> {
+        self.array(what).map(u64::from_le_bytes)
+    }
+
+    /// The next bytes, which must be in the file.
+    fn bytes(&mut self, len: u64, what: &str) -> Result<Vec<u8>> {
+        let at = self.input.at();
+        let there = self.size.saturating_sub(at);
+        if len > there {
+            let found = format!("{what} of {len} bytes, of which {there} are there");
+            return Err(Error::eof(&found).at(at));
+        }
+        self.input.bytes(len, what)
+    }
+
+    fn text(&mut self, what: &str) -> Result<String> {
+        let len = self.u64("a length")?;
+        let at = self.input.at();
+        let bytes = self.bytes(len, what)?;
+        String::from_utf8(bytes).map_err(|_| Error::data(format!("{what} is not UTF-8")).at(at))
+    }
+
+    /// Counts the memory of a second copy of a name, with which names are compared.
+    fn charge_name(&mut self, name: &str) -> Result<()> {
+        self.input.charge(name.len() as u64)
+    }
+
+    /// A value of this type.
+    fn value(&mut self, kind: u32, depth: usize) -> Result<Value> {
+        self.input.charge(size_of::<Value>() as u64)?;
+        Ok(match kind {
+            0 => Value::from(u8::from_le_bytes(self.array("a number")?)),
+            1 => Value::from(i8::from_le_bytes(self.array("a number")?)),
+            2 => Value::from(u16::from_le_bytes(self.array("a number")?)),
+            3 => Value::from(i16::from_le_bytes(self.array("a number")?)),
+            4 => Value::from(u32::from_le_bytes(self.array("a number")?)),
+            5 => Value::from(i32::from_le_bytes(self.array("a number")?)),
+            6 => Value::from(f32::from_le_bytes(self.array("a number")?)),
+            7 => Value::from(self.bool()?),
+            8 => Value::from(self.text("a text")?),
+            9 => self.values(depth)?,
+            10 => Value::from(u64::from_le_bytes(self.array("a number")?)),
+            11 => Value::from(i64::from_le_bytes(self.array("a number")?)),
+            12 => Value::from(f64::from_le_bytes(self.array("a number")?)),
+            other => {
+                let what = format!("expected a type of values from 0 to 12, found {other}");
+                return Err(Error::data(what).at(self.input.at().saturating_sub(4)));
+            }
+        })
+    }
+
+    fn bool(&mut self) -> Result<bool> {
+        match self.array("a bool")? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => {
+                let what = format!("expected a bool of 0 or 1, found {other}");
+                Err(Error::data(what).at(self.input.at().saturating_sub(1)))
+            }
+        }
+    }
+
+    /// An array: of numbers, a tensor of one dimension.
+    fn values(&mut self, depth: usize) -> Result<Value> {
+        let depth = depth.checked_sub(1).ok_or_else(|| {
+            Error::limit("arrays are nested more deeply than is allowed").at(self.input.at())
+        })?;
+        let kind = self.u32("the type of the values of an array")?;
+        let count = self.u64("the length of an array")?;
+        let dtype = match kind {
+            0 => DType::U8,
+            1 => DType::I8,
+            2 => DType::U16,
+            3 => DType::I16,
+            4 => DType::U32,
+            5 => DType::I32,
+            6 => DType::F32,
+            7 => DType::Bool,
+            10 => DType::U64,
+            11 => DType::I64,
+            12 => DType::F64,
+            _ => {
+                let mut values = Vec::new();
+                for _ in 0..count {
+                    values.push(self.value(kind, depth)?);
+                }
+                return Ok(Value::Array(values));
+            }
+        };
+        let at = self.input.at();
+        let len = usize::try_from(count).ok();
+        let byte_len = len.and_then(|len| dtype.byte_len(len)).ok_or_else(|| {
+            Error::limit(format!("an array of {count} numbers does not fit memory")).at(at)
+        })?;
+        let bytes = self.bytes(byte_len as u64, "an array")?;
+        let shape = [len.unwrap_or_default()];
+        let tensor = DynTensor::new(dtype, &shape, Order::C, bytes);
+        tensor.map(Value::from).map_err(|error| error.at(at))
+    }
+
+    /// What stands behind the name of a tensor.
+    fn tensor(&mut self, name: &str) -> Result<Listed> {
+        let at = self.input.at();
+        let rank = self.u32("the number of dimensions")?;
+        let rank =
+            usize::try_from(rank).ok().filter(|rank| *rank <= MAX_RANK).ok_or_else(|| {
+                Error::data(format!("expected at most {MAX_RANK} dimensions, found {rank}")).at(at)
+            })?;
+        let mut shape = Vec::with_capacity(rank);
+        for _ in 0..rank {
+            let len = self.u64("a dimension")?;
+            shape.push(usize::try_from(len).map_err(|_| {
+                Error::limit(format!("a dimension of {len} does not fit memory")).at(at)
+            })?);
+        }
+        // The first dimension is the one whose elements are next to each other.
+        shape.reverse();
+        let number = self.u32("the type of a tensor")?;
+        let offset = self.u64("where a tensor starts")?;
+        let kind = Kind::of_number(number)
+            .ok_or_else(|| Error::data(format!("type {number} of GGUF is not known")).at(at))?;
+        let byte_len = kind.byte_len(&shape).ok_or_else(|| {
+            let Kind { name, block, .. } = kind;
+            let what = format!("a {name} tensor of shape {shape:?} has no rows of whole blocks of {block} elements, or is too large");
+            Error::data(what).at(at)
+        })?;
+        let meta = TensorMeta::new(kind.dtype(), &*shape, Order::C);
+        self.input.charge(size_of::<Listed>() as u64)?;
+        Ok(Listed { info: TensorInfo::new(name.to_owned(), meta, byte_len), offset })
+    }
+}

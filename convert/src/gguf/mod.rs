@@ -1,0 +1,244 @@
+//! GGUF files, in which llama.cpp and other programs keep models: read, converted to archives, and written.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use tenarc::Value;
+//! use tenarc_convert::gguf::{self, Gguf};
+//!
+//! let metadata = [("general.architecture", Value::from("llama"))];
+//! let mut bytes = Vec::new();
+//! gguf::to_writer(&mut bytes, &metadata, &[("output.weight", Array2::<f32>::eye(4))])?;
+//!
+//! let file = Gguf::new(bytes)?;
+//! assert_eq!(file.metadata()[0].1, Value::from("llama"));
+//! let weight: Array2<f32> = file.tensor("output.weight")?;
+//! assert_eq!(weight, Array2::<f32>::eye(4));
+//! # Ok::<(), tenarc::Error>(())
+//! ```
+//!
+//! Versions 2 and 3 of the format are read, for little-endian machines. Version 3 is written.
+//!
+//! Tensors of whole elements (`f16`, `bf16`, `f32`, `f64` and signed integers) are tensors of these dtypes. Quantised
+//! tensors consist of blocks, for example of 256 elements in 144 bytes. Their bytes are kept as they are, under a dtype
+//! with the name of their type: `q4_k`, `q8_0` and so on. Their shape counts elements. GGUF lists the dimensions of a
+//! tensor from the innermost to the outermost; here they are in the order of ndarray and numpy.
+//!
+//! As a value, a file is a map of its tensors by name, with its metadata under `__metadata__`. In the metadata, an array
+//! of numbers is a tensor of one dimension, so its dtype is kept. The widths of single integers are not kept: see
+//! [`to_writer`].
+
+mod dtype;
+mod header;
+mod write;
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use tenarc::archive::SaveOptions;
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
+use tenarc::{DynTensor, Error, Result, Tensor, Value};
+
+use crate::exported::METADATA;
+use crate::support::STEP;
+use crate::{made, source};
+
+pub use write::{save, to_writer};
+
+/// A GGUF file that is read at positions: a [file](open), bytes in memory, or anything else that is [`ReadAt`].
+///
+/// Opening reads the metadata and the list of tensors, and checks that the tensors fill the rest of the file. Tensors are
+/// read when they are asked for.
+pub struct Gguf<S> {
+    source: S,
+    header: header::Header,
+}
+
+impl<S> fmt::Debug for Gguf<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gguf")
+            .field("version", &self.header.version)
+            .field("keys", &self.header.metadata.len())
+            .field("tensors", &self.header.tensors.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a file. See [`Gguf::new`].
+///
+/// # Errors
+/// The errors of [`Gguf::new`], and if the file cannot be opened.
+pub fn open(path: impl AsRef<Path>) -> Result<Gguf<File>> {
+    let path = path.as_ref();
+    let (file, _) = open_file(path)?;
+    Gguf::new(file).map_err(|error| error.in_file(path))
+}
+
+impl<S: ReadAt> Gguf<S> {
+    /// Reads the metadata and the list of tensors.
+    ///
+    /// # Errors
+    /// If the source cannot be read; if it is not a GGUF file of version 2 or 3; if two keys or two tensors have the same
+    /// name; if a tensor has a type that is not known; and if the tensors do not lie one behind the other up to the end of
+    /// the file.
+    pub fn new(source: S) -> Result<Self> {
+        Self::with_limits(source, Limits::default())
+    }
+
+    /// Like [`new`](Self::new), with limits for the memory that the metadata may take.
+    ///
+    /// # Errors
+    /// The errors of [`new`](Self::new), and one of
+    /// [`Category::Limit`](tenarc::error::Category::Limit) if a limit is exceeded.
+    pub fn with_limits(source: S, limits: Limits) -> Result<Self> {
+        let header = header::Header::read(&source, limits)?;
+        Ok(Self { source, header })
+    }
+
+    /// What the file is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> u32 {
+        self.header.version
+    }
+
+    /// The keys and values of the metadata, in the order of the file.
+    pub fn metadata(&self) -> &[(String, Value)] {
+        &self.header.metadata
+    }
+
+    /// All tensors, in the order in which the file lists them. The path of each is its name.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.header.tensors
+    }
+
+    /// The description of a tensor.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name.
+    pub fn info(&self, name: &str) -> Result<&TensorInfo> {
+        self.find(name).map(|(info, _)| info)
+    }
+
+    /// Where in the source the bytes of a tensor start.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name.
+    pub fn position(&self, name: &str) -> Result<u64> {
+        self.find(name).map(|(_, start)| start)
+    }
+
+    /// Reads a tensor as an array type.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name, if it cannot be read, or if it has another dtype or number of dimensions.
+    /// Quantised tensors are read by [`dyn_tensor`](Self::dyn_tensor) only.
+    pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
+        self.dyn_tensor(name)?.into_tensor().map_err(|error| error.in_field(name))
+    }
+
+    /// Reads a tensor of any dtype.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name, or if it cannot be read.
+    pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
+        let (info, start) = self.find(name)?;
+        let bytes = source::bytes(&self.source, start, info.byte_len())
+            .map_err(|error| error.in_field(name))?;
+        let tensor =
+            DynTensor::new(info.dtype().clone(), info.shape(), Order::C, bytes.into_owned());
+        tensor.map_err(|error| error.at(start).in_field(name))
+    }
+
+    /// A tensor that is read when it is written, in steps of 256 KiB.
+    ///
+    /// # Errors
+    /// If there is no tensor of this name.
+    pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        let (info, start) = self.find(name)?;
+        self.deferred_of(info, start)
+    }
+
+    /// The file as a value that can be saved: a map of its tensors by name, and its metadata under `__metadata__`.
+    /// Tensors are read as they are written.
+    pub fn flat(&self) -> impl Serialize {
+        Flat(self)
+    }
+
+    fn find(&self, name: &str) -> Result<(&TensorInfo, u64)> {
+        let number = self.header.numbers.get(name);
+        let found = number.and_then(|number| {
+            self.header.tensors.get(*number).zip(self.header.places.get(*number))
+        });
+        found.map(|(info, start)| (info, *start)).ok_or_else(|| {
+            Error::data(format!("there is no tensor named `{}`", name.escape_debug()))
+        })
+    }
+
+    fn deferred_of<'a>(&'a self, info: &'a TensorInfo, start: u64) -> Result<Deferred<'a>> {
+        let len = source::in_memory(info.byte_len(), start)?;
+        let deferred =
+            Deferred::from_blocks(info.dtype().clone(), info.shape(), Order::C, move |put| {
+                let end = start.saturating_add(info.byte_len());
+                let mut at = start;
+                while at < end {
+                    let block = source::bytes(&self.source, at, (end - at).min(STEP as u64))?;
+                    put(&block)?;
+                    at = at.saturating_add(block.len() as u64);
+                }
+                Ok(())
+            });
+        Ok(deferred.with_byte_len(len))
+    }
+}
+
+struct Flat<'a, S>(&'a Gguf<S>);
+
+impl<S: ReadAt> Serialize for Flat<'_, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        struct Metadata<'a>(&'a [(String, Value)]);
+
+        impl Serialize for Metadata<'_> {
+            fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+                serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+            }
+        }
+
+        let header = &self.0.header;
+        let mut map = serializer.serialize_map(Some(header.tensors.len() + 1))?;
+        map.serialize_entry(METADATA, &Metadata(&header.metadata))?;
+        for (info, start) in header.tensors.iter().zip(&header.places) {
+            let deferred = self.0.deferred_of(info, *start).map_err(serde::ser::Error::custom)?;
+            map.serialize_entry(info.path(), &Tensor(deferred))?;
+        }
+        map.end()
+    }
+}
+
+/// Converts a file to an archive of one value: see [`Gguf::flat`]. Nothing is lost but the widths of single integers in
+/// the metadata.
+///
+/// The archive has checksums. It is read back and verified before it takes its name.
+///
+/// # Errors
+/// If the file cannot be read, if one of its tensors is named `__metadata__`, or if the archive cannot be written.
+pub fn to_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: SaveOptions,
+) -> Result<()> {
+    let from = from.as_ref();
+    let file = open(from)?;
+    if file.info(METADATA).is_ok() {
+        let what = format!("a tensor is named `{METADATA}`, which is the key of the metadata");
+        return Err(Error::data(what).in_file(from));
+    }
+    made::archive(to.as_ref(), options, |out| out.save(&file.flat()).map(drop), |_| Ok(()))
+        .map_err(|error| error.in_file(from))
+}

@@ -1,0 +1,273 @@
+//! GGUF files: those of the Python package gguf, our own, and damaged ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array2, ArrayD};
+use sha2::{Digest as _, Sha256};
+use tenarc::archive::SaveOptions;
+use tenarc::tensor::{Order, ToTensor};
+use tenarc::{Archive, DType, DynTensor, Value};
+use tenarc_convert::gguf::{self, Gguf};
+use tenarc_test_support::hex;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/gguf")
+}
+
+fn model() -> Vec<u8> {
+    fs::read(fixtures().join("model.gguf")).unwrap()
+}
+
+/// A file of one key and two tensors.
+fn small() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let tensors = [("a", Array2::<f32>::eye(3)), ("b", Array2::<f32>::zeros((2, 1)))];
+    gguf::to_writer(&mut bytes, &[("general.name", Value::from("x"))], &tensors).unwrap();
+    bytes
+}
+
+fn error(bytes: Vec<u8>) -> String {
+    Gguf::new(bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn files_of_the_python_package_are_read() {
+    let manifest = fs::read(fixtures().join("MANIFEST.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let manifest = manifest.as_object().unwrap();
+    let file = Gguf::new(model()).unwrap();
+    assert_eq!(file.version(), 3);
+    assert_eq!(file.tensors().len(), manifest.len());
+    for (name, expected) in manifest {
+        let tensor = file.dyn_tensor(name).unwrap();
+        assert_eq!(tensor.dtype().name(), expected["dtype"], "{name}");
+        assert_eq!(serde_json::json!(tensor.shape()), expected["shape"], "{name}");
+        let digest = Sha256::digest(tensor.le_bytes());
+        assert_eq!(hex(&digest), expected["sha256"], "{name}");
+    }
+    let find = |key: &str| &file.metadata().iter().find(|(found, _)| found == key).unwrap().1;
+    for (key, expected) in [
+        ("general.architecture", Value::from("llama")),
+        ("test.u8", 200.into()),
+        ("test.i8", (-100).into()),
+        ("test.u16", 60_000.into()),
+        ("test.i16", (-30_000).into()),
+        ("test.u32", 4_000_000_000u32.into()),
+        ("test.i32", (-2_000_000_000).into()),
+        ("test.u64", ((1u64 << 63) + 5).into()),
+        ("test.i64", (-(1i64 << 62)).into()),
+        ("test.f32", 0.1f32.into()),
+        ("test.f64", 0.1f64.into()),
+        ("test.bool", true.into()),
+        ("tokenizer.ggml.tokens", vec!["<s>", "</s>", "é", ""].into()),
+    ] {
+        assert_eq!(*find(key), expected, "{key}");
+    }
+    let numbers = |key, dtype: DType, bytes: &[u8]| {
+        let count = bytes.len() / dtype.byte_len(1).unwrap();
+        let expected = DynTensor::new(dtype, &[count], Order::C, bytes.to_vec()).unwrap();
+        assert_eq!(*find(key), Value::from(expected), "{key}");
+    };
+    let scores: Vec<u8> = [0.0f32, -1.5, 2.25, 0.5].iter().flat_map(|v| v.to_le_bytes()).collect();
+    numbers("tokenizer.ggml.scores", DType::F32, &scores);
+    numbers("test.bools", DType::Bool, &[1, 0]);
+    assert_eq!(find("test.nested").as_array().map(<[_]>::len), Some(2));
+}
+
+#[test]
+fn an_archive_has_all_of_a_file_and_gives_it_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let [archive, again] = ["model.tenarc", "again.gguf"].map(|name| dir.path().join(name));
+    gguf::to_archive(fixtures().join("model.gguf"), &archive, SaveOptions::default()).unwrap();
+    let archive = tenarc::open(&archive).unwrap();
+    let half: ArrayD<half::f16> = archive.tensor("half").unwrap();
+    assert_eq!(half.shape(), [3, 7]);
+    let segment = archive.segment(0).unwrap();
+    let file = Gguf::new(model()).unwrap();
+
+    let tensors: Vec<(String, DynTensor)> = file
+        .tensors()
+        .iter()
+        .map(|info| {
+            let pointer = format!("/{}", info.path());
+            (info.path().to_owned(), segment.dyn_tensor(&pointer).unwrap())
+        })
+        .collect();
+    let value: Value = segment.load().unwrap();
+    let Value::Map(entries) = &value["__metadata__"] else { panic!("no metadata") };
+    let metadata: Vec<(&str, Value)> =
+        entries.iter().map(|(key, value)| (key.as_str().unwrap(), value.clone())).collect();
+    gguf::save(&again, &metadata, &tensors).unwrap();
+
+    let again = gguf::open(&again).unwrap();
+    assert_eq!(again.metadata(), file.metadata());
+    assert_eq!(again.tensors(), file.tensors());
+    for info in file.tensors() {
+        let name = info.path();
+        assert_eq!(again.dyn_tensor(name).unwrap(), file.dyn_tensor(name).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn other_alignments_are_read_and_written() {
+    let metadata = [("general.alignment", Value::from(4096))];
+    let mut bytes = Vec::new();
+    let tensors = [("a", vec![1i8; 5]), ("b", vec![2; 3])];
+    gguf::to_writer(&mut bytes, &metadata, &tensors).unwrap();
+    assert_eq!(bytes.len(), 3 * 4096);
+    let file = Gguf::new(bytes).unwrap();
+    assert_eq!(file.position("b").unwrap(), 2 * 4096);
+    assert_eq!(file.tensor::<Vec<i8>>("b").unwrap(), [2; 3]);
+    for wrong in [0u64, 12, 1 << 40] {
+        let metadata = [("general.alignment", Value::from(wrong))];
+        let error = gguf::to_writer(Vec::new(), &metadata, &tensors).unwrap_err().to_string();
+        assert!(error.contains("expected a multiple of 8"), "{error}");
+    }
+}
+
+#[test]
+fn integers_have_the_first_type_that_holds_them() {
+    let numbers: [i128; 8] = [
+        0,
+        u32::MAX.into(),
+        i128::from(u32::MAX) + 1,
+        -1,
+        i32::MIN.into(),
+        i128::from(i32::MIN) - 1,
+        i64::MIN.into(),
+        u64::MAX.into(),
+    ];
+    let metadata: Vec<_> =
+        numbers.iter().map(|number| (number.to_string(), Value::Integer(*number))).collect();
+    let mut bytes = Vec::new();
+    gguf::to_writer(&mut bytes, &metadata, &[] as &[(&str, Vec<f32>)]).unwrap();
+    assert_eq!(Gguf::new(bytes).unwrap().metadata(), metadata);
+    let refused = |value: Value| {
+        let none: &[(&str, Vec<f32>)] = &[];
+        gguf::to_writer(Vec::new(), &[("key", value)], none).unwrap_err().to_string()
+    };
+    assert!(refused(Value::Integer(1 << 70)).contains("64 bits"));
+    assert!(refused(Value::Null).contains("`key`") || refused(Value::Null).contains("key"));
+    assert!(refused(vec![Value::from(1), "x".into()].into()).contains("one type"));
+    assert!(refused(vec![Value::from(-1), u64::MAX.into()].into()).contains("64 bits"));
+}
+
+#[test]
+fn tensors_that_gguf_cannot_hold_are_refused() {
+    let refused = |tensor: &dyn ToTensor| {
+        let none: &[(&str, Value)] = &[];
+        let mut out = Vec::new();
+        let error = gguf::to_writer(&mut out, none, &[("t", tensor)]).unwrap_err().to_string();
+        assert!(out.is_empty());
+        error
+    };
+    assert!(refused(&vec![1u8]).contains("no dtype u8"));
+    let columns = DynTensor::new(DType::I8, &[2, 2], Order::F, vec![0; 4]).unwrap();
+    assert!(refused(&columns).contains("column-major"));
+    let deep = DynTensor::new(DType::I8, &[1; 5], Order::C, vec![0]).unwrap();
+    assert!(refused(&deep).contains("at most 4 dimensions"));
+    let part = DynTensor::new(DType::from_name("q4_k"), &[100], Order::C, vec![0; 56]).unwrap();
+    assert!(refused(&part).contains("whole blocks"));
+    let short = DynTensor::new(DType::from_name("q4_k"), &[256], Order::C, vec![0; 100]).unwrap();
+    let none: &[(&str, Value)] = &[];
+    let error = gguf::to_writer(Vec::new(), none, &[("t", short)]).unwrap_err().to_string();
+    assert!(error.contains("expected 144 bytes of a tensor, found 100"), "{error}");
+}
+
+#[test]
+fn hostile_files_are_refused_by_name() {
+    let edit = |at: usize, bytes: &[u8]| {
+        let mut file = small();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        error(file)
+    };
+    assert!(edit(0, b"GGML").contains("expected `GGUF`"));
+    assert!(edit(4, &1u32.to_le_bytes()).contains("version 1 of GGUF"));
+    assert!(edit(4, &3u32.to_be_bytes()).contains("big-endian"));
+    // The numbers of tensors and of keys, and the length of a key.
+    assert!(edit(8, &u64::MAX.to_le_bytes()).contains("the name of a tensor"));
+    let found = edit(16, &u64::MAX.to_le_bytes());
+    assert!(found.contains("a key of"), "{found}");
+    assert!(edit(24, &u64::MAX.to_le_bytes()).contains("of which"));
+    let mut file = small();
+    file.extend([0; 32]);
+    assert!(error(file).contains("behind the last tensor"));
+    let mut file = model();
+    file.push(0);
+    // It ends with a tensor of 2,048 bytes, which are a multiple of the alignment.
+    assert!(error(file).contains("1 bytes behind the last tensor"));
+}
+
+#[test]
+fn every_truncation_and_every_flipped_bit_is_an_error_or_another_value() {
+    let whole = model();
+    for len in 0..whole.len() {
+        assert!(Gguf::new(&whole[..len]).is_err(), "{len}");
+    }
+    let original = Gguf::new(&whole[..]).unwrap();
+    let data = usize::try_from(original.position("token_embd.weight").unwrap()).unwrap();
+    for bit in 0..data * 8 {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let Ok(file) = Gguf::new(&flipped[..]) else { continue };
+        for info in file.tensors() {
+            let tensor = file.dyn_tensor(info.path()).unwrap();
+            assert_eq!(tensor.meta(), *info.meta());
+        }
+        // The bytes between the list of tensors and the first tensor are not read.
+        let is_padding = bit / 8 >= data - 32;
+        // As texts: zero equals negative zero.
+        let said = |file: &Gguf<&[u8]>| {
+            let metadata: Vec<_> =
+                file.metadata().iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
+            (metadata, format!("{:?}", file.tensors()), file.version())
+        };
+        let is_other = said(&file) != said(&original);
+        assert!(is_other || is_padding, "{bit}");
+    }
+}
+
+#[test]
+fn values_that_claim_much_take_no_memory() {
+    // A text, an array of texts, and an array of numbers that say they have 2^40 elements.
+    for (kind, rest) in [
+        (8u32, vec![]),
+        (9, 8u32.to_le_bytes().to_vec()),
+        (9, 6u32.to_le_bytes().to_vec()),
+        (9, 9u32.to_le_bytes().to_vec()),
+    ] {
+        let mut file = b"GGUF\x03\0\0\0".to_vec();
+        file.extend(0u64.to_le_bytes());
+        file.extend(1u64.to_le_bytes());
+        file.extend(1u64.to_le_bytes());
+        file.push(b'k');
+        file.extend(kind.to_le_bytes());
+        file.extend(rest);
+        file.extend((1u64 << 40).to_le_bytes());
+        assert!(Gguf::new(file).is_err());
+    }
+    // Arrays in arrays, each of one element.
+    let mut file = b"GGUF\x03\0\0\0".to_vec();
+    file.extend(0u64.to_le_bytes());
+    file.extend(1u64.to_le_bytes());
+    file.extend(1u64.to_le_bytes());
+    file.push(b'k');
+    file.extend(9u32.to_le_bytes());
+    for _ in 0..100_000 {
+        file.extend(9u32.to_le_bytes());
+        file.extend(1u64.to_le_bytes());
+    }
+    assert!(error(file).contains("nested more deeply"));
+}
+
+#[test]
+fn an_archive_of_it_can_be_compressed_and_verified() {
+    let file = Gguf::new(model()).unwrap();
+    let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
+    out.save(&file.flat()).unwrap();
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    archive.verify().unwrap();
+    let names: Vec<_> = archive.tensors().unwrap().iter().map(|t| t.path().to_owned()).collect();
+    assert!(names.iter().any(|name| name == "q4"), "{names:?}");
+}
