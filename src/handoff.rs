@@ -17,8 +17,8 @@ use crate::meta::TensorMeta;
 /// The names of the newtypes. No other type has a name that starts with `$`.
 pub mod name {
     pub const TENSOR: &str = "$tenarc::Tensor";
-    /// A tensor as two blocks: what stands before its payload, and the payload. Only for a serializer that
-    /// is known to be [`Writer`](crate::wire::writer::Writer), without an offer of a slot.
+    /// A tensor as a sequence of what stands before its payload, packed into an integer, and the payload. Only for a
+    /// serializer that is known to be [`Writer`](crate::wire::writer::Writer), without an offer of a slot.
     pub const WHOLE_TENSOR: &str = "$tenarc::WholeTensor";
     pub const NUMBERS: &str = "$tenarc::value::Numbers";
     pub const TAGGED: &str = "$tenarc::Tagged";

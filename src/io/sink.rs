@@ -94,6 +94,21 @@ impl<O: Overflow> Sink<O> {
         if mem::append(self.buf.borrow_mut(), [], bytes) { Ok(()) } else { self.overflow(bytes) }
     }
 
+    /// Writes the first `len` bytes of a word.
+    #[inline(always)]
+    pub fn put_first<const N: usize>(&mut self, word: [u8; N], len: usize) -> Result<()> {
+        if mem::append_first(self.buf.borrow_mut(), word, len) {
+            return Ok(());
+        }
+        self.last_first(word, len)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn last_first<const N: usize>(&mut self, word: [u8; N], len: usize) -> Result<()> {
+        self.put_slice(word.get(..len).unwrap_or_default())
+    }
+
     /// Like [`Sink::put_slice`], for slices that are usually long.
     #[inline]
     pub fn put_block(&mut self, bytes: &[u8]) -> Result<()> {

@@ -52,6 +52,23 @@ pub fn append_word<const N: usize, const M: usize>(
     true
 }
 
+/// Appends the first `len` bytes of a word and returns `true`. Returns `false` and changes nothing if the vector's
+/// capacity has no room for the whole word, or `len` is not within it.
+#[inline(always)]
+#[must_use]
+pub fn append_first<const N: usize>(buf: &mut Vec<u8>, word: [u8; N], len: usize) -> bool {
+    let (filled, spare) = (buf.len(), buf.capacity() - buf.len());
+    if spare < N || len > N {
+        return false;
+    }
+    // SAFETY: as in `append`. There is room for `N` bytes, all of which are written, and `len` is at most `N`.
+    unsafe {
+        buf.as_mut_ptr().add(filled).cast::<[u8; N]>().write_unaligned(word);
+        buf.set_len(filled + len);
+    }
+    true
+}
+
 /// The most bytes that the head of an item takes.
 pub const MAX_HEAD: usize = 9;
 
@@ -84,7 +101,6 @@ pub fn append_head<const N: usize>(
 
 /// The head of an item with its argument in the fewest bytes (RFC 8949, section 4.1), and its length.
 /// `major` is the major type, shifted into the three upper bits. Bytes after the length are zero.
-#[inline(always)]
 pub fn head_bytes(major: u8, arg: u64) -> ([u8; MAX_HEAD], usize) {
     let mut head = [0; MAX_HEAD];
     if arg < 24 {
@@ -259,6 +275,18 @@ unsafe fn copy_short(from: &[u8], to: *mut u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_bytes_of_a_word_are_appended() {
+        let mut buf = Vec::with_capacity(10);
+        assert!(append_first(&mut buf, [1, 2, 3, 4], 3));
+        assert!(append_first(&mut buf, [5, 6, 7, 8], 0));
+        assert!(append_first(&mut buf, [5, 6, 7, 8], 4));
+        assert!(!append_first(&mut buf, [9, 9, 9, 9], 1));
+        assert!(!append_first(&mut buf, [9], 2));
+        assert!(append_first(&mut buf, [9, 0], 1));
+        assert_eq!(buf, [1, 2, 3, 5, 6, 7, 8, 9]);
+    }
 
     #[test]
     fn appends_words_until_they_end() {

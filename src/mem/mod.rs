@@ -23,7 +23,8 @@ use std::mem::ManuallyDrop;
 use bytemuck::{AnyBitPattern, CheckedBitPattern, NoUninit, Pod};
 
 pub use append::{
-    MAX_HEAD, append, append_head, append_heads, append_run, append_word, append_words, head_bytes,
+    MAX_HEAD, append, append_first, append_head, append_heads, append_run, append_word,
+    append_words, head_bytes,
 };
 pub use arena::Arena;
 pub use huge::{LARGE, prefer_large_pages, read_ahead};

@@ -16,7 +16,7 @@ use crate::io::packed::Precompressed;
 use crate::io::source::reserve;
 use crate::meta::TensorMeta;
 use crate::options::ColumnChoice;
-use crate::serde_model::{Capture, PutBlocks, blocks, stored_blocks};
+use crate::serde_model::{Capture, PutWhole, blocks, stored_blocks};
 use crate::value;
 use crate::wire::apart::{Apart, Target, Wanted};
 use crate::wire::encoded;
@@ -448,7 +448,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
             name if !name::is_ours(name) => value.serialize(self),
             name::WHOLE_TENSOR if self.sink.apart().is_none() => {
                 self.room(ArrayHead::LEVELS)?;
-                value.serialize(PutBlocks(&mut self.sink))
+                value.serialize(PutWhole(&mut self.sink))
             }
             name::TAGGED => self.tagged(value),
             name::COLUMNS => self.with_columns(value),

@@ -20,8 +20,12 @@ macro_rules! refuse {
         refuse!(@@ $error; serialize_bool(bool));
     };
     (@ $error:expr, scalars) => {
+        refuse!(@ $error, most_scalars);
+        refuse!(@@ $error; serialize_u128(u128));
+    };
+    (@ $error:expr, most_scalars) => {
         refuse!(@@ $error; serialize_char(char); serialize_str(&str);
-            serialize_i128(i128); serialize_u128(u128); serialize_none(); serialize_unit();
+            serialize_i128(i128); serialize_none(); serialize_unit();
             serialize_unit_struct(&'static str);
             serialize_unit_variant(&'static str, u32, &'static str));
     };
@@ -310,10 +314,11 @@ fn blocks_of<T: Serialize + ?Sized>(
 /// Slices from this length on are appended as blocks.
 const LONG: usize = 1 << 20;
 
-/// A serializer that appends a byte string, or each of a sequence of byte strings, to a sink.
-pub struct PutBlocks<'a, O: Overflow>(pub &'a mut Sink<O>);
+/// A serializer that appends a tensor to a sink: a sequence of what stands before its payload, as an
+/// [`ArrayHead`](crate::wire::items::ArrayHead) that is packed into an integer, and the payload.
+pub struct PutWhole<'a, O: Overflow>(pub &'a mut Sink<O>);
 
-impl<O: Overflow> Serializer for PutBlocks<'_, O> {
+impl<O: Overflow> Serializer for PutWhole<'_, O> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Self;
@@ -329,16 +334,21 @@ impl<O: Overflow> Serializer for PutBlocks<'_, O> {
         Ok(self)
     }
 
-    refuse!(not_bytes(); bool scalars numbers wrappers compounds);
+    #[inline(always)]
+    fn serialize_u128(self, head: u128) -> Result<()> {
+        self.0.array_head(head)
+    }
+
+    refuse!(not_bytes(); bool most_scalars numbers wrappers compounds);
 }
 
-impl<O: Overflow> ser::SerializeSeq for PutBlocks<'_, O> {
+impl<O: Overflow> ser::SerializeSeq for PutWhole<'_, O> {
     type Ok = ();
     type Error = Error;
 
     #[inline(always)]
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        value.serialize(PutBlocks(&mut *self.0))
+        value.serialize(PutWhole(&mut *self.0))
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ mod typed;
 use serde::de::{Expected, Unexpected};
 
 pub(crate) use self::capture::refuse;
-pub use self::capture::{Capture, PutBlocks, blocks, serialize_blocks, stored_blocks};
+pub use self::capture::{Capture, PutWhole, blocks, serialize_blocks, stored_blocks};
 pub(crate) use self::numbers::for_each_number;
 pub use self::typed::{Narrowing, visit_numbers};
 use crate::error::{Category, Error, Result};

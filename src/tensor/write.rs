@@ -24,22 +24,25 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
         && meta.byte_len() == Some(payload.len())
         && let Some(head) = ArrayHead::of(&meta, payload.len())
     {
-        let blocks = Blocks([head.as_bytes(), payload]);
-        return serializer.serialize_newtype_struct(name::WHOLE_TENSOR, &blocks);
+        let whole = Whole { head: head.packed(), payload };
+        return serializer.serialize_newtype_struct(name::WHOLE_TENSOR, &whole);
     }
     serialize_any(array, serializer)
 }
 
-/// A sequence of byte strings.
-struct Blocks<'a>([&'a [u8]; 2]);
+/// A tensor for [`PutWhole`](crate::serde_model::PutWhole).
+struct Whole<'a> {
+    /// An [`ArrayHead`], packed.
+    head: u128,
+    payload: &'a [u8],
+}
 
-impl Serialize for Blocks<'_> {
+impl Serialize for Whole<'_> {
     #[inline(always)]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
-        for block in self.0 {
-            seq.serialize_element(Bytes::new(block))?;
-        }
+        let mut seq = serializer.serialize_seq(Some(2))?;
+        seq.serialize_element(&self.head)?;
+        seq.serialize_element(Bytes::new(self.payload))?;
         seq.end()
     }
 }

@@ -42,23 +42,21 @@ pub fn signed(value: i64) -> (u8, u64) {
     }
 }
 
-/// What stands before the payload of a tensor, in one piece.
-pub struct ArrayHead {
-    bytes: [u8; Self::MAX],
-    len: usize,
-}
+/// What stands before the payload of a tensor, in a register: the bytes from the lowest on, and in the highest byte how many
+/// they are. In memory, it would be written in small pieces and read in large ones, which takes the processor longer than
+/// copying a small tensor.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayHead(u128);
 
 impl ArrayHead {
-    /// Two tags, two arrays, four dimensions and the head of the payload take 51 bytes at most. The head
-    /// written last may write up to 8 bytes more.
-    const MAX: usize = 64;
+    /// The most bytes. A tensor with one dimension takes 14 at most if it has fewer than 4 GiB.
+    const MAX: usize = 15;
 
     /// The levels of nesting of the tensor: the tag, the array, and the shape or the inner tag.
     pub const LEVELS: usize = 3;
 
-    /// The same bytes as [`Sink::tensor_head`] writes, for the most common tensors: with a typed array of
-    /// real numbers, in row-major order, and with one to four dimensions of which none is 0. `None` for
-    /// all others.
+    /// The same bytes as [`Sink::tensor_head`] writes, for small tensors: with a typed array of real numbers, in row-major
+    /// order, and with one to four dimensions of which none is 0. `None` for all others.
     #[inline(always)]
     pub fn of(meta: &TensorMeta, len: usize) -> Option<Self> {
         let typed = meta.dtype.typed_array_tag().filter(|_| !meta.dtype.is_complex())?;
@@ -66,33 +64,49 @@ impl ArrayHead {
         if meta.order != Order::C {
             return None;
         }
-        let mut head = Self { bytes: [0; Self::MAX], len: 0 };
-        head.push(head::TAG, tag::ROW_MAJOR)?;
-        head.push(head::ARRAY, 2)?;
-        head.push(head::ARRAY, rank as u64)?;
+        let mut head = (0, 0);
+        push(&mut head, head::TAG, tag::ROW_MAJOR)?;
+        push(&mut head, head::ARRAY, 2)?;
+        push(&mut head, head::ARRAY, rank as u64)?;
         for &dim in &meta.shape {
             if dim == 0 {
                 return None;
             }
-            head.push(head::UNSIGNED, dim as u64)?;
+            push(&mut head, head::UNSIGNED, dim as u64)?;
         }
-        head.push(head::TAG, typed.into())?;
-        head.push(head::BYTES, len as u64)?;
-        Some(head)
+        push(&mut head, head::TAG, typed.into())?;
+        push(&mut head, head::BYTES, len as u64)?;
+        let (bytes, len) = head;
+        Some(Self(bytes | (len as u128) << (8 * Self::MAX)))
     }
 
+    /// The number that [`Sink::array_head`] takes.
     #[inline(always)]
-    fn push(&mut self, major: u8, arg: u64) -> Option<()> {
-        let (head, len) = mem::head_bytes(major << 5, arg);
-        *self.bytes.get_mut(self.len..)?.first_chunk_mut()? = head;
-        self.len += len;
-        Some(())
+    pub fn packed(self) -> u128 {
+        self.0
     }
+}
 
-    #[inline(always)]
-    pub fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+/// Adds the head of an item, in the shortest form, to bytes and their number. `None` if there are too many.
+#[inline(always)]
+fn push((bytes, len): &mut (u128, usize), major: u8, arg: u64) -> Option<()> {
+    let major = major << 5;
+    let (head, width) = if arg < 24 {
+        (u128::from(u64::from(major) | arg), 0)
+    } else {
+        // The additional information 24 to 27 means 1, 2, 4 or 8 bytes.
+        let class = u8::from(arg > 0xff) + u8::from(arg > 0xffff) + u8::from(arg > 0xffff_ffff);
+        let width = 1usize << class;
+        // Big-endian: the highest byte of the argument comes first.
+        let arg = (arg << (64 - 8 * width)).swap_bytes();
+        (u128::from(major | (ONE_BYTE + class)) | u128::from(arg) << 8, width)
+    };
+    if *len + 1 + width > ArrayHead::MAX {
+        return None;
     }
+    *bytes |= head << (8 * *len);
+    *len += 1 + width;
+    Some(())
 }
 
 impl<O: Overflow> Sink<O> {
@@ -222,6 +236,13 @@ impl<O: Overflow> Sink<O> {
         }
     }
 
+    /// Writes an [`ArrayHead`], which is [packed](ArrayHead::packed).
+    #[inline(always)]
+    pub fn array_head(&mut self, packed: u128) -> Result<()> {
+        let bytes = packed.to_le_bytes();
+        self.put_first(bytes, usize::from(bytes[ArrayHead::MAX]))
+    }
+
     /// Writes the part of a tensor before its payload. The caller must write the `len` bytes of the
     /// payload next.
     pub fn tensor_head(
@@ -321,10 +342,14 @@ mod tests {
         let mut found = 0;
         for dtype in [DType::U8, DType::F16, DType::F64, DType::BF16, DType::C64] {
             for shape in shapes {
-                for (order, len) in [(Order::C, 0), (Order::C, usize::MAX), (Order::F, 300)] {
+                for (order, len) in
+                    [(Order::C, 0), (Order::C, 0xff_ffff), (Order::C, usize::MAX), (Order::F, 300)]
+                {
                     let meta = TensorMeta::new(dtype.clone(), shape, order);
                     let Some(head) = ArrayHead::of(&meta, len) else {
-                        let unusual = order == Order::F && shape.len() > 1
+                        let unusual = len > 0xffff_ffff
+                            || shape.iter().any(|dim| *dim > 0xffff)
+                            || order == Order::F && shape.len() > 1
                             || !(1..=4).contains(&shape.len())
                             || shape.contains(&0)
                             || !matches!(dtype, DType::U8 | DType::F16 | DType::F64);
@@ -334,7 +359,9 @@ mod tests {
                     found += 1;
                     let mut sink = Sink::new(Vec::new(), Memory::growing());
                     sink.tensor_head(&meta.dtype, &meta.shape, meta.order, len).unwrap();
-                    assert_eq!(head.as_bytes(), sink.into_parts().0, "{meta:?}");
+                    let mut packed = Sink::new(Vec::new(), Memory::growing());
+                    packed.array_head(head.packed()).unwrap();
+                    assert_eq!(packed.into_parts().0, sink.into_parts().0, "{meta:?}");
                 }
             }
         }
