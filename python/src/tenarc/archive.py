@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import xxhash
 
@@ -19,6 +19,7 @@ from .paths import Step
 from .saved import Segment, TensorInfo, read_record
 from .source import FileSource, Front, Joined, Source, open_regular
 from .stored import Shared, StoredRows
+from .stream import is_stream, load_from
 from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
@@ -276,19 +277,29 @@ def open_archive(
 
 
 def load(
-    path: str | os.PathLike[str], *, cls: Any = None, tables: bool = False, limits: Limits = DEFAULT_LIMITS
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    cls: Any = None,
+    tables: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Any:
     """Loads the value of an archive file that holds one value, and verifies all checksums.
+
+    `path` can also be a file object, or any other object with `read(length)`, such as a pipe. It is read from its
+    position to its end, without seeking, and stays open.
 
     Arrays have memory of their own. With `cls` the value is converted to that type: a dataclass, `list[int]`,
     `dict[str, numpy.ndarray]`, … Sequences that are stored as columns are read as lists of rows; with `tables` as
     `Table`.
     """
+    if is_stream(path, "read"):
+        with in_file(path):
+            return load_from(path, cls, tables=tables, limits=limits)
     with _opened(path, Archive, limits=limits) as archive, in_file(path):
         return archive.load(cls, tables=tables)
 
 
-def _opened(path: str | os.PathLike[str], make: Callable[..., Archive], **options: Any) -> Archive:
+def _opened(path: Any, make: Callable[..., Archive], **options: Any) -> Archive:
     source = FileSource(open_regular(path))
     try:
         with in_file(path):

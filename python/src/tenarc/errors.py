@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Any
 
 
 class Error(Exception):
@@ -69,12 +70,13 @@ class End(Error, EOFError):
 
 
 @contextlib.contextmanager
-def in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Adds the file's name to errors of the block."""
+def in_file(file: Any) -> Iterator[None]:
+    """Adds the file's name to errors of the block. `file` is a path, or a file object, which may have no name."""
     try:
         yield
     except Error as error:
-        error.file = os.fsdecode(path)
+        name = file if isinstance(file, (str, bytes, os.PathLike)) else getattr(file, "name", None)
+        error.file = os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else None
         raise
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import os
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from .atomic import AtomicFile, open_locked
 from .chunks import DEFAULT_CHUNK
 from .errors import in_file
 from .options import DEFAULT_LIMITS, Compression
 from .source import FileSource
-from .stream import Writer
+from .stream import Writer, is_stream, save_to
 from .torn import last_commit
 
 
 def save(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     value: Any,
     *,
     name: str | None = None,
@@ -34,18 +34,24 @@ def save(
     The archive is written to a temporary file in the same directory, which is synced and renamed to `path`; then
     the directory is synced. After any error, the old file is unchanged. Without `sync` nothing is synced: a crash
     of the process does no harm, but a crash of the machine may. The other options are those of `Writer`.
+
+    `path` can also be a file object, or any other object with `write(bytes)`. The archive is written from its
+    position on. It is flushed, but neither synced nor closed. Nothing is written if the value cannot be saved.
     """
-    with in_file(path), AtomicFile(path, sync=sync) as file:
-        options: Any = dict(
-            alignment=alignment,
-            inline_below=inline_below,
-            checksums=checksums,
-            dedup=dedup,
-            chunk_len=chunk_len,
-            compression=compression,
-        )
-        with Writer(file, **options) as out:
-            out.save(value, name=name)
+    options: Any = dict(
+        alignment=alignment,
+        inline_below=inline_below,
+        checksums=checksums,
+        dedup=dedup,
+        chunk_len=chunk_len,
+        compression=compression,
+    )
+    if is_stream(path, "write"):
+        with in_file(path):
+            save_to(path, value, name, options)
+        return
+    with in_file(path), AtomicFile(cast(Any, path), sync=sync) as file:
+        save_to(file, value, name, options)
 
 
 def append(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 from .chunks import DEFAULT_CHUNK
 from .compress import Compressed
@@ -13,7 +14,7 @@ from .convert import convert
 from .directory import MAGIC, Directory
 from .dtypes import Payload
 from .encode import encode
-from .errors import End
+from .errors import End, NotFound
 from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
 from .segment import HASH_ITEM, Header, check_name, hash_list
 from .source import STEP
@@ -143,6 +144,33 @@ class Writer:
         write_all(self._file, data)
         self._at += len(data)
         self._broken = False
+
+
+def save_to(file: BinaryIO, value: Any, name: str | None, options: Mapping[str, Any]) -> None:
+    """Writes an archive with one value. Nothing is written if the format cannot hold the value."""
+    check_name(name)
+    prepared = SaveOptions(**options)
+    encoded = encode(value, prepared)
+    compressed = Compressed(encoded, prepared)
+    out = Writer(file, **options)
+    out._save(encoded.metadata, encoded.buffers, name, compressed)
+    out.finish()
+
+
+def load_from(file: BinaryIO, cls: Any, *, tables: bool, limits: Limits) -> Any:
+    """Reads a stream to its end. It must be an archive with one value."""
+    reader = Reader(file, limits=limits)
+    if reader.next_header() is None:
+        raise NotFound("the archive has no values")
+    body = reader._body(keep=True)
+    if reader.next_header() is not None:
+        raise NotFound("the archive has more than one value: `Reader` reads them one after the other")
+    return convert(body.value(tables=tables), cls)
+
+
+def is_stream(file: Any, method: str) -> TypeGuard[BinaryIO]:
+    """Whether something is a file object that has a method, and not a path."""
+    return not isinstance(file, (str, bytes, os.PathLike)) and hasattr(file, method)
 
 
 def _pieces(content: memoryview) -> Iterator[memoryview]:
