@@ -84,7 +84,7 @@ def test_columns_of_other_kinds():
 
 def test_wrong_rows_and_columns_of_tables_are_errors():
     table = table_of(2, {"a": u8(1, 2)})
-    assert repr(table) == "<Table of 2 rows: 'a'>"
+    assert repr(table) == "<tenarc.Table: 2 rows, 1 column: 'a' u8>"
     for row in (2, -3):
         with pytest.raises(IndexError):
             table[row]

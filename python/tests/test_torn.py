@@ -73,7 +73,7 @@ def check_salvaged(path: Path, count: int, salvaged: tenarc.Salvaged) -> None:
     """Checks that what is left of a cut value follows the complete ones."""
     with tenarc.open(path) as archive:
         archive.verify()
-        assert len(archive) == count + 1
+        assert archive.count == count + 1
         last = archive.segment(-1)
         assert last.name == salvaged.name == f"n{count}"
         # A value here has one tensor, so a cut value is kept only if all of it but its checksums is there.
@@ -94,9 +94,9 @@ def test_what_is_whole_is_read_and_kept_whatever_the_cut(path, tmp_path, counts,
             with tenarc.open(path) as archive:
                 # Behind an end mark nothing is torn.
                 archive.verify()
-                assert len(archive) <= count and archive.unfinished_bytes <= length
+                assert archive.count <= count and archive.unfinished_bytes <= length
                 if archive.unfinished_bytes == 0:
-                    assert len(archive) == count and end == length
+                    assert archive.count == count and end == length
                     continue
         except tenarc.Torn as error:
             assert error.offset == end and f"{count} complete segments" in str(error)
@@ -266,7 +266,7 @@ def test_damage_before_an_end_mark_is_not_cut_off(path, tmp_path):
         tenarc.recover_to(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with tenarc.open(path, torn=True) as archive:
-        assert len(archive) == 1 and "hash of a record" in str(archive.torn)
+        assert archive.count == 1 and "hash of a record" in str(archive.torn)
         with pytest.raises(tenarc.Damaged):
             archive.verify()
 
@@ -280,7 +280,7 @@ def test_a_body_that_a_crash_has_lost_is_not_kept(path):
     data[places[3] : places[3] + 8] = bytes(8)
     path.write_bytes(data)
     with tenarc.open(path, torn=True) as archive:
-        assert len(archive) == 4
+        assert archive.count == 4
         with pytest.raises(tenarc.Damaged, match="checksum"):
             archive.segment(3).load()
     assert tenarc.recover(path).segments == 3
@@ -370,7 +370,7 @@ def test_damage_before_a_whole_value_takes_nothing_with_it(path):
     found = tenarc.recover(path)
     assert (found.segments, found.damaged) == (4, 1)
     with tenarc.open(path) as archive:
-        assert len(archive) == 4 and archive.segment(3).load()[0] == 3
+        assert archive.count == 4 and archive.segment(3).load()[0] == 3
         with pytest.raises(tenarc.Damaged):
             archive.segment(2).load()
 
@@ -397,7 +397,7 @@ def test_complete_tensors_of_a_cut_value_are_read_and_kept(path, tmp_path, check
     with pytest.raises(tenarc.Torn, match="no end mark"):
         tenarc.open(path)
     with tenarc.open(path, torn=True) as archive:
-        assert archive.torn is not None and len(archive) == 1 and archive.names() == ["model"]
+        assert archive.torn is not None and archive.count == 1 and archive.names() == ["model"]
         (segment,) = archive.segments()
         assert segment.missing_bytes == end - len(torn)
         assert [(info.path, info.buffer) for info in archive.tensors()] == [(f"w{n}", n) for n in range(4)]
@@ -471,7 +471,7 @@ def test_a_name_means_a_complete_value_if_there_is_one(path):
         data = path.read_bytes()
         path.write_bytes(data[: ends[count - 1] - 1])
         with tenarc.open(path, torn=True) as archive:
-            assert len(archive) == count and archive.segment(-1).missing_bytes == 1
+            assert archive.count == count and archive.segment(-1).missing_bytes == 1
             for name, number in wanted:
                 assert archive.named(name)["n"] == number
             with pytest.raises(tenarc.NotFound, match="no value named"):
@@ -533,7 +533,7 @@ FileSource.read = cutting
 with tenarc.open(path, torn=when == "torn") as archive:
     FileSource.read = read
     if when == "torn":
-        assert len(archive) == 2 and archive.segment(1)["b"][7] == 7
+        assert archive.count == 2 and archive.segment(1)["b"][7] == 7
     os.truncate(path, committed)
     assert archive.segment(0)["a"][4999] == 4999 and archive.segment(0).load()["a"].shape == (5000,)
     if when == "torn":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterator
@@ -13,23 +14,30 @@ import xxhash
 
 from . import items, walk
 from .directory import Directory, Entry
-from .errors import Damaged, NotFound, Torn, in_file
+from .errors import Damaged, Error, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
 from .paths import Step
-from .saved import Segment, TensorInfo, read_record
+from .saved import Segment, TensorInfo, counted, read_record, shown
 from .source import FileSource, Front, Joined, Source, open_regular
 from .stored import Shared, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
 
+# The most values whose names are in a description.
+_FEW = 8
+
 
 class Archive:
     """An archive that can be read at any position.
 
     Opening it reads the end mark. Headers are read when they are needed, and tensors when they are asked for.
-    If the archive holds one value, the methods here read parts of it. Views stay valid after the archive is
-    closed. While views are in use, no other process may truncate the file to less than what was committed.
+    If the archive holds one value, the methods here read parts of it, and it can be used like a dict of paths:
+    `archive["layers.0.weight"]`, `"layers.0.weight" in archive`, `for path in archive`, `archive.keys()`. If it
+    holds several, `segment`, `named` and `segments` give them, and these methods raise `NotFound`.
+
+    Views stay valid after the archive is closed. While views are in use, no other process may truncate the file to
+    less than what was committed.
     """
 
     def __init__(
@@ -41,6 +49,9 @@ class Archive:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._source = source
+        # The file that it is in.
+        self._path: str | None = None
+        self._is_closed = False
         self._limits = limits
         self._verify = verify
         #: What is wrong with a torn archive that was opened with `torn=True`; otherwise `None`.
@@ -99,11 +110,28 @@ class Archive:
     def close(self) -> None:
         """Closes the file. Views stay valid, and keep the file mapped."""
         self.__dict__.pop("_only", None)
+        self._is_closed = True
         self._source.close()
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
         """The number of values."""
         return self._directory.count
+
+    def __repr__(self) -> str:
+        name = "" if self._path is None else f" {self._path!r}"
+        if self._is_closed:
+            return f"<tenarc.Archive{name}: closed>"
+        words = [counted(self.count, "value"), f"{self._source.length:,} bytes"]
+        # The header of each value is read for this.
+        with contextlib.suppress(Error, OSError, ValueError):
+            if self.count == 1:
+                words[1:1] = self._only.contents()[:-1]
+            elif self.count <= _FEW:
+                words[0] += f" ({', '.join('unnamed' if name is None else shown(name) for name in self.names())})"
+        if self.torn is not None:
+            words.append("torn")
+        return f"<tenarc.Archive{name}: {', '.join(words)}>"
 
     def _read(self, at: int, before: int) -> bytes:
         return read_record(self._source, at, before, self._limits)
@@ -176,7 +204,30 @@ class Archive:
         return self._only.get(path, default)
 
     def __getitem__(self, path: str) -> Any:
+        """The value at a path in the only value: see `Segment.__getitem__`."""
         return self._only[path]
+
+    def keys(self) -> list[str]:
+        """The paths in the only value: see `Segment.keys`."""
+        return self._only.keys()
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """The paths in the only value, and what is there: see `Segment.items`."""
+        return self._only.items()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._only)
+
+    def __len__(self) -> int:
+        """The number of paths in the only value. `count` is the number of values."""
+        return len(self._only)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, path: object) -> bool:
+        """Whether there is a value at a path in the only value."""
+        return path in self._only
 
     def tensor(self, path: str) -> Any:
         """The array at a path: see `Segment.tensor`."""
@@ -215,7 +266,7 @@ class Archive:
 
         See `Segment.digest`.
         """
-        state = xxhash.xxh3_128(items.head(items.ARRAY, len(self)))
+        state = xxhash.xxh3_128(items.head(items.ARRAY, self.count))
         for segment in self.segments():
             name = items.text_or_null(segment.name)
             state.update(items.array([name, items.byte_string(segment.digest_bytes())]))
@@ -303,7 +354,9 @@ def _opened(path: Any, make: Callable[..., Archive], **options: Any) -> Archive:
     source = FileSource(open_regular(path))
     try:
         with in_file(path):
-            return make(source, **options)
+            archive = make(source, **options)
+        archive._path = os.fsdecode(path)
+        return archive
     except BaseException:
         source.close()
         raise

@@ -272,9 +272,8 @@ class Place:
 def places(tree: Any) -> Iterator[tuple[Place, Tag]]:
     """Every tensor, sequence of numbers, byte string with a tag, and sequence in columns, with its place."""
     ambiguous = _Ambiguous(tree)
-    for steps, node, in_key in _walk(tree, (), False):
-        if type(node) is Tag and (node.tag in PAYLOADS or node.tag == COLUMNS):
-            yield Place(ambiguous, steps, in_key), node
+    for steps, node, in_key in _tags(tree, (), False):
+        yield Place(ambiguous, steps, in_key), node
 
 
 def payloads(tree: Any) -> Iterator[tuple[Place, Tag]]:
@@ -299,21 +298,77 @@ def buffers(tree: Any) -> Iterator[tuple[int, Place]]:
             yield fields[-1], place
 
 
-def _walk(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
-    """Every value, with the components of its path, and whether it is inside a map key.
+def keys(tree: Any) -> list[str]:
+    """The paths of all tensors, columns and plain values, in the order of the metadata.
 
-    A value comes before the values inside it, and a key before its value.
+    A list of plain values counts as one value, and so do an empty list and an empty map. Values that no path leads
+    to are left out.
     """
+    found: list[str] = []
+    ambiguous = _Ambiguous(tree)
+
+    def visit(node: Any, steps: tuple[str, ...]) -> None:
+        if type(node) is Tag:
+            node, _ = inside(node)
+        if isinstance(node, Mapping) and node:
+            for key, item in node.items():
+                visit(item, (*steps, component(key)))
+        elif isinstance(node, (list, tuple)) and not all(map(_is_leaf, node)):
+            for index, item in enumerate(node):
+                visit(item, (*steps, str(index)))
+        elif type(node) is Tag and node.tag == COLUMNS:
+            fields(field_tree(node.value), steps, ())
+        else:
+            add(steps, ())
+
+    def fields(tree: Tree, steps: tuple[str, ...], names: tuple[str, ...]) -> None:
+        for name, inner in tree.items():
+            fields(inner, steps, (*names, name))
+        if not tree:
+            add(steps, names)
+
+    def add(steps: tuple[str, ...], names: tuple[str, ...]) -> None:
+        path, is_unique = ambiguous.written(steps, names)
+        if is_unique:
+            found.append(path)
+
+    visit(tree, ())
+    return found
+
+
+#: The types of values that have no others in them.
+_LEAVES = frozenset((str, int, float, bool, type(None), bytes, Simple, type(cbor2.undefined)))
+
+
+def _is_leaf(node: Any) -> bool:
+    """Whether a node is a plain value. Bignums, optional values and long byte strings are tags."""
+    if type(node) is not Tag:
+        return type(node) in _LEAVES
     node, _ = inside(node)
-    yield steps, node, in_key
-    if isinstance(node, Mapping):
+    if type(node) is not Tag:
+        return type(node) in _LEAVES
+    return node.tag == REFERENCE and isinstance(node.value, (list, tuple)) and len(node.value) == 1
+
+
+def _tags(node: Any, steps: tuple[str, ...], in_key: bool) -> Iterator[tuple[tuple[str, ...], Tag, bool]]:
+    """Every tag with a payload or columns, with the components of its path, and whether it is inside a map key.
+
+    A key comes before its value. Nothing is made for plain values, of which there can be very many.
+    """
+    if type(node) is Tag:
+        node, _ = inside(node)
+    if type(node) is Tag:
+        yield steps, node, in_key
+    elif isinstance(node, Mapping):
         for key, item in node.items():
             if type(key) is not str:
-                yield from _walk(key, (*steps, "?"), True)
-            yield from _walk(item, (*steps, component(key)), in_key)
+                yield from _tags(key, (*steps, "?"), True)
+            if type(item) not in _LEAVES:
+                yield from _tags(item, (*steps, component(key)), in_key)
     elif isinstance(node, (list, tuple)):
         for index, item in enumerate(node):
-            yield from _walk(item, (*steps, str(index)), in_key)
+            if type(item) not in _LEAVES:
+                yield from _tags(item, (*steps, str(index)), in_key)
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
@@ -425,15 +480,18 @@ class _Ambiguous:
 
 def _has_odd_keys(node: Any) -> bool:
     """Whether some keys could make two paths equal: keys with dots, empty keys, or two with one component."""
-    node, _ = inside(node)
+    if type(node) is Tag:
+        node, _ = inside(node)
     if type(node) is Tag and node.tag == COLUMNS:
         return _has_odd_fields(field_tree(node.value))
     if isinstance(node, Mapping):
         names = [*map(component, node)]
-        if len({*names}) < len(names) or any(not name or "." in name for name in names):
+        if "" in names or "." in "".join(names) or len({*names}) < len(names):
             return True
-        return any(map(_has_odd_keys, node.values()))
-    return isinstance(node, (list, tuple)) and any(map(_has_odd_keys, node))
+        node = node.values()
+    elif not isinstance(node, (list, tuple)):
+        return False
+    return any(_has_odd_keys(item) for item in node if type(item) not in _LEAVES)
 
 
 def _has_odd_fields(tree: Tree) -> bool:

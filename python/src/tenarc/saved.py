@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import weakref
 from collections.abc import Callable, Iterator
@@ -55,6 +56,8 @@ T = TypeVar("T")
 
 # Many records are shorter than this, so that one read gets all of one.
 _NEAR = 256
+# The most bytes of metadata in which a description counts the tensors.
+_SHORT = 1 << 20
 
 
 class TensorInfo(NamedTuple):
@@ -253,6 +256,59 @@ class Segment:
         except NotFound:
             return default
         return self._value(node, trail, path)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        with bounded_recursion():
+            return paths.keys(self._tree)
+
+    def keys(self) -> list[str]:
+        """The paths of everything in the value: tensors, columns of tables, and plain values such as numbers.
+
+        A list of plain values has one path, and so have an empty list and an empty dict. The rows of a table have
+        none here: its columns have. So `dict(segment.items())` is the whole value without its nesting. Values to
+        which no path leads are left out. Only the metadata is read.
+        """
+        return list(self._keys)
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Each of the `keys` with its value, which is read when it is asked for. Arrays are views."""
+        for path in self._keys:
+            yield path, self[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        """The number of `keys`."""
+        return len(self._keys)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, path: object) -> bool:
+        """Whether there is a value at a path. This can be a dict or a list too, which are not among the `keys`."""
+        if not isinstance(path, str):
+            return False
+        try:
+            self._find(path)
+        except NotFound:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f" {shown(self.name)}"
+        return f"<tenarc.Segment {self.number}{name}: {', '.join(self.contents())}>"
+
+    def contents(self) -> list[str]:
+        """What is in it, in a few words."""
+        words = [f"{self.byte_length:,} bytes"]
+        if len(self._header.metadata) <= _SHORT:
+            with contextlib.suppress(Error, OSError, ValueError):
+                words.insert(0, counted(sum(1 for _ in self.tensors()), "tensor"))
+        if self.missing_bytes:
+            words.append(f"{self.missing_bytes:,} bytes missing")
+        return words
 
     @one_call
     def __getitem__(self, path: str) -> Any:
@@ -550,6 +606,15 @@ class Segment:
             return next((place.path() for found, place in paths.buffers(self._tree) if found == number), None)
         except Error:
             return None
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + "s" * (count != 1)
+
+
+def shown(name: str) -> str:
+    """A name for a description."""
+    return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
 def read_record(source: Source, at: int, before: int, limits: Limits) -> bytes:

@@ -15,12 +15,14 @@ from . import paths
 from .calls import Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, StructColumn
-from .errors import Fault, Mismatch, NotFound, Unsupported, bounded_recursion
+from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
 from .values import Raw
 
 # Iterating makes so many rows at a time.
 _CHUNK = 4096
+# The most columns, and groups of rows, that a description looks at.
+_FEW = 12
 
 
 class Table(paths.Rows):
@@ -84,7 +86,32 @@ class Table(paths.Rows):
         return self._starts[-1]
 
     def __repr__(self) -> str:
-        return f"<Table of {len(self)} rows: {', '.join(map(repr, self.names()))}>"
+        rows = f"{len(self):,} row" + "s" * (len(self) != 1)
+        if len(self.groups) > _FEW:
+            # Each group is looked into for the columns.
+            return f"<tenarc.Table: {rows}>"
+        try:
+            forms = self.dtypes
+            form = " or ".join(dict.fromkeys(group.form() for group in self.groups))
+        except (Error, OSError, ValueError):
+            return f"<tenarc.Table: {rows}>"
+        if not forms:
+            return f"<tenarc.Table: {rows}{form and ' of '}{form}>"
+        columns = f"{len(forms):,} column" + "s" * (len(forms) != 1)
+        shown = [f"{name!r} {form}" for name, form in list(forms.items())[:_FEW]] + ["..."] * (len(forms) > _FEW)
+        return f"<tenarc.Table: {rows}, {columns}: {', '.join(shown)}>"
+
+    def keys(self) -> list[str]:
+        """The names of the columns, as `names`."""
+        return self.names()
+
+    def __contains__(self, key: object) -> bool:
+        """Whether text is the name of a column. Anything else, and text in a table without columns, is a row."""
+        if isinstance(key, str):
+            names = self.field_names()
+            if names:
+                return key in names
+        return super().__contains__(key)
 
     def __iter__(self) -> Iterator[Any]:
         # All groups are read in one call. What the caller does between two rows is no part of it.
