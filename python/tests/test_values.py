@@ -144,7 +144,7 @@ def test_memory_of_any_kind_is_bytes():
         ({"a": tenarc.Tag(int.from_bytes(b"TBUF", "big"), [0])}, "a", "refers to a buffer"),
         (["\ud800"], "0", "not valid Unicode"),
         ({"a": ["ok"] * 20 + ["\ud800"]}, "a", "not valid Unicode"),
-        ([1j], "0", "complex"),
+        ([complex], "0", "builtins.type"),
         ([int], "0", "builtins.type"),
     ],
 )
@@ -341,3 +341,24 @@ def test_a_name_is_text(tmp_path, wrong):
         with pytest.raises(tenarc.Unsupported, match="a name"):
             call()
     assert not (tmp_path / "a").exists()
+
+
+def test_complex_numbers_are_tensors_without_dimensions(tmp_path):
+    values = [1 + 2j, -0j, complex("nan+infj"), np.complex128(1j)]
+    for write, read in (
+        (tenarc.dumps, tenarc.loads),
+        (tenarc.to_parts, lambda parts: tenarc.from_parts(*unpacked(parts))),
+    ):
+        found = read(write(values))
+        assert [array.shape for array in found] == [()] * 4 and {array.dtype for array in found} == {
+            np.dtype("c16")
+        }
+        assert [array.tobytes() for array in found] == [np.complex128(value).tobytes() for value in values]
+    assert tenarc.loads(tenarc.dumps({"a": 2j}), cls=dict[str, complex]) == {"a": 2j}
+    tenarc.save(tmp_path / "a", tenarc.Table([{"z": 1j}, {"z": 2 + 0j}]))
+    with tenarc.open(tmp_path / "a") as archive:
+        assert archive.tensor("z").tolist() == [1j, 2 + 0j]
+
+
+def unpacked(parts: tenarc.Parts):
+    return parts.metadata, parts.buffers

@@ -14,6 +14,8 @@ are aligned and have checksums. A **message** (`dumps`, `loads`) is one value as
 `from_parts`) are one value as metadata and separate buffers. `SPEC.md` of the project specifies the format.
 """
 
+from . import numpy as numpy
+from . import torch as torch
 from .archive import Archive, load
 from .archive import open_archive as open
 from .errors import (
@@ -37,8 +39,10 @@ from .saved import Segment, TensorInfo
 from .segment import Header
 from .stream import Reader, Writer
 from .table import Table
-from .torch import to_torch
+from .torch_arrays import to_torch
 from .values import Numbers, Raw, Simple, Some, Tag
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Appender",
@@ -80,3 +84,9 @@ __all__ = [
     "to_parts",
     "to_torch",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(
+        [*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__", "numpy", "torch"]
+    )

@@ -112,7 +112,7 @@ def _column_of_kind(kind: type, values: list[Any]) -> Column | None:
         return StructColumn(
             len(values), {name: column_of([getattr(row, name) for row in values]) for name in names}
         )
-    if issubclass(kind, np.generic):
+    if issubclass(kind, (np.generic, complex)):
         return _column_of_array(np.array(values))
     if kind is Numbers and {(value.ndim, value.dtype) for value in values} == {(1, values[0].dtype)}:
         column = _column_of_array(np.concatenate([value.view(np.ndarray) for value in values]))

@@ -16,7 +16,7 @@ import numpy as np
 from .errors import Fault, Mismatch, bounded_recursion
 from .table import Table
 from .tags import ELSEWHERE
-from .torch import to_torch
+from .torch_arrays import to_torch
 from .values import Numbers, Raw, Some, Tag
 
 _NONE = type(None)

@@ -19,6 +19,7 @@ import xxhash
 
 from . import dtypes, items
 from .calls import Call
+from .dlpack import array_of
 from .dtypes import DType, Order, Payload
 from .errors import Fault, Limit, Unsupported, bounded_recursion
 from .options import SaveOptions
@@ -35,7 +36,7 @@ from .tags import (
     ROW_MAJOR,
     SOME,
 )
-from .torch import from_torch
+from .torch_arrays import from_torch
 from .values import Numbers, Raw, Simple, Some, Tag
 
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
@@ -270,6 +271,14 @@ class Encoder:
         else:
             self.write_tensor(dtype.name, value.shape, order, payload, depth)
 
+    def write_complex(self, value: complex, depth: int) -> None:
+        # As a `numpy.complex128`: CBOR has no complex numbers.
+        self.write_array(np.array(value, np.complex128), depth)
+
+    def write_exported(self, value: Any, depth: int) -> None:
+        """Writes a tensor of another library, such as jax or cupy, that supports DLPack."""
+        self.write_array(array_of(value), depth)
+
     def write_raw(self, value: Raw, depth: int) -> None:
         order = value.order if len(value.shape) > 1 else "C"
         self.write_tensor(value.dtype, value.shape, order, value.data, depth)
@@ -345,6 +354,7 @@ _WRITERS: dict[type, _Writer] = {
     bool: Encoder.write_bool,
     int: Encoder.write_int,
     float: Encoder.write_float,
+    complex: Encoder.write_complex,
     str: Encoder.write_str,
     bytes: Encoder.write_bytes,
     bytearray: Encoder.write_bytes,
@@ -380,8 +390,12 @@ def _writer_of(value: Any) -> _Writer:
         return Encoder.write_scalar
     if isinstance(value, Mapping):
         return Encoder.write_mapping
+    if isinstance(value, complex):
+        return Encoder.write_complex
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return Encoder.write_torch
+    if hasattr(value, "__dlpack__") and not isinstance(value, (type, np.ndarray)):
+        return Encoder.write_exported
     kind = type(value)
     raise Fault(Unsupported, f"cannot write a {kind.__module__}.{kind.__qualname__}")

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from cbor2 import CBORSimpleValue as Simple
 from cbor2 import CBORTag as Tag
 
-from . import dtypes
+from . import dlpack, dtypes
 from .dtypes import Order
-from .errors import Unsupported
+from .errors import Mismatch, Unsupported
 from .items import encode_name
 
 __all__ = ["Numbers", "Raw", "Simple", "Some", "Tag"]
@@ -80,6 +80,41 @@ class Raw:
         width = known.bits // 8
         kind = f"<u{width}" if width <= 8 else f"V{width}"
         return self.data.view(kind).reshape(self.shape, order=self.order)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The elements as a numpy array of their dtype, or if numpy lacks it, of float32, which holds them all.
+
+        `Mismatch` if there is none: for f128, for packed elements and for unknown dtypes.
+        """
+        known = dtypes.BY_NAME.get(self.dtype)
+        if known is not None and known.numpy is not None:
+            array = self.data.view(known.numpy).reshape(self.shape, order=self.order)
+        elif self.dtype in dlpack.CODES:
+            if copy is False:
+                raise ValueError(f"elements of {self.dtype} become float32, which makes a copy")
+            array = dlpack.as_float32(self.dtype, self.bits)
+        else:
+            raise Mismatch(f"numpy has no dtype that holds {self.dtype}")
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Exports the elements by DLPack, without a copy: `torch.from_dlpack(raw)`.
+
+        `BufferError` for dtypes that DLPack does not have, and for packed elements.
+        """
+        code = dlpack.CODES.get(self.dtype)
+        if code is not None:
+            return dlpack.capsule_of(self.bits, code, options)
+        known = dtypes.BY_NAME.get(self.dtype)
+        if known is None or known.numpy is None:
+            raise BufferError(f"DLPack has no dtype for {self.dtype}")
+        return np.asarray(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device of the elements: the CPU."""
+        return dlpack.CPU
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Raw):
