@@ -45,6 +45,7 @@ from .values import Numbers, Raw, Some, Tag
 
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
+_TEXT = frozenset((str,))
 
 
 class Buffers(Protocol):
@@ -80,6 +81,8 @@ def value_of(
             return resolver.whole(parse(metadata, offset, limits, cut))
     except Fault as fault:
         raise located(fault, metadata, offset) from None
+    finally:
+        resolver.release()
 
 
 class Described(NamedTuple):
@@ -114,7 +117,7 @@ class Resolver:
         #: Whether columns are read as `Table`; if not, as lists of their rows.
         self.tables = tables
         self.limits = limits
-        self.columns = ColumnReader(self)
+        self._columns_reader: ColumnReader | None = None
         self._taken: dict[int, Payload] = {}
         # The bytes of the buffers that were read, as they are stored, and of their further copies.
         self._read = 0
@@ -126,9 +129,16 @@ class Resolver:
         # Whether this is inside an item of a column of kind `rows`.
         self._in_item = False
 
+    @property
+    def columns(self) -> ColumnReader:
+        """What reads columns. Most values have none."""
+        if self._columns_reader is None:
+            self._columns_reader = ColumnReader(self)
+        return self._columns_reader
+
     def release(self) -> None:
         """Breaks the cycle of references to the reader of columns, which would keep the segment in memory."""
-        del self.columns
+        self._columns_reader = None
 
     def whole(self, tree: Any) -> Any:
         """Decodes the whole metadata. `Damaged` if a buffer is not referred to."""
@@ -164,6 +174,8 @@ class Resolver:
         return items
 
     def _map(self, node: Any) -> dict[Any, Any]:
+        if _TEXT.issuperset(map(type, node)) and _PLAIN.issuperset(map(type, node.values())):
+            return dict(node)
         entries = {}
         for index, (key, item) in enumerate(node.items()):
             if type(key) not in _PLAIN:

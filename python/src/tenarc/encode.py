@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import functools
 import math
 import os
 import struct
@@ -42,6 +43,8 @@ from .values import Numbers, Raw, Simple, Some, Tag
 # Lists and dicts of at least `_LONG` entries of these types only are encoded by cbor2, which is faster.
 _PLAIN = frozenset((int, str, bool, type(None)))
 _LONG = 16
+# Longer keys are not kept.
+_MAX_KEY = 64
 _WITH_PAYLOAD = frozenset(
     (BIGNUM, NEGATIVE_BIGNUM, EMBEDDED, ROW_MAJOR, COLUMN_MAJOR, COMPLEX, NAMED, COLUMNS, *dtypes.BY_TAG)
 )
@@ -144,7 +147,7 @@ class Encoder:
         self.out.append(items.head(items.ARRAY, len(value)))
         for index, item in enumerate(value):
             try:
-                self.value(item, depth + 1)
+                (_WRITERS.get(type(item)) or _writer_of(item))(self, item, depth + 1)
             except Fault as fault:
                 raise fault.at(index, str(index)) from fault.__cause__
 
@@ -168,10 +171,16 @@ class Encoder:
         self.out.append(items.head(items.MAP, len(value)))
         for index, (key, item) in enumerate(value.items()):
             try:
-                self.value(key, depth + 1)
+                if type(key) is str and len(key) <= _MAX_KEY:
+                    self.out.append(_key(key))
+                else:
+                    self.value(key, depth + 1)
             except Fault as fault:
                 raise fault.at(2 * index) from fault.__cause__
-            self.field(index, str(key), item, depth)
+            try:
+                (_WRITERS.get(type(item)) or _writer_of(item))(self, item, depth + 1)
+            except Fault as fault:
+                raise fault.at(2 * index + 1, str(key)) from fault.__cause__
 
     def write_dataclass(self, value: Any, depth: int) -> None:
         self.levels(depth)
@@ -179,13 +188,10 @@ class Encoder:
         self.out.append(items.head(items.MAP, len(fields)))
         for index, field in enumerate(fields):
             self.write_str(field.name, depth)
-            self.field(index, field.name, getattr(value, field.name), depth)
-
-    def field(self, index: int, name: str, item: Any, depth: int) -> None:
-        try:
-            self.value(item, depth + 1)
-        except Fault as fault:
-            raise fault.at(2 * index + 1, name) from fault.__cause__
+            try:
+                self.value(getattr(value, field.name), depth + 1)
+            except Fault as fault:
+                raise fault.at(2 * index + 1, field.name) from fault.__cause__
 
     def write_some(self, value: Some, depth: int) -> None:
         content = value.value
@@ -328,6 +334,15 @@ class Encoder:
             self.tensors.append((dtype, shape))
         content = items.array([*fields, items.head(items.UNSIGNED, number)])
         self.out.append(items.tag(REFERENCE, content))
+
+
+@functools.lru_cache(4096)
+def _key(key: str) -> bytes:
+    """The item of a short key. Records have the same keys again and again."""
+    try:
+        return items.text(key)
+    except UnicodeEncodeError as error:
+        raise Fault(Unsupported, f"text is not valid Unicode: {error}") from None
 
 
 def _payload(value: npt.NDArray[Any]) -> tuple[Order, Payload]:

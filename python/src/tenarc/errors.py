@@ -80,13 +80,20 @@ def in_file(file: Any) -> Iterator[None]:
         raise
 
 
-@contextlib.contextmanager
-def bounded_recursion() -> Iterator[None]:
-    """Turns Python's `RecursionError` into `Limit`. The caller may have used up most of the recursion limit."""
-    try:
-        yield
-    except RecursionError:
-        raise Limit("nested deeper than Python's recursion limit allows") from None
+class bounded_recursion:
+    """Turns Python's `RecursionError` into `Limit`. The caller may have used up most of the recursion limit.
+
+    A class, because a generator would take more time than reading a small value.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, RecursionError):
+            raise Limit("nested deeper than Python's recursion limit allows") from None
 
 
 class Fault(Exception):

@@ -26,10 +26,16 @@ def four_letters(letters: str) -> int:
     return int.from_bytes(letters.encode(), "big")
 
 
+#: Every byte by itself. Most heads have one byte or two, and there is one for each value in an archive.
+_BYTES = tuple(bytes((byte,)) for byte in range(256))
+
+
 def head(major: int, argument: int) -> bytes:
     """The head of an item in its shortest form."""
     if argument < 24:
-        return bytes((major << 5 | argument,))
+        return _BYTES[major << 5 | argument]
+    if argument < 256:
+        return _BYTES[major << 5 | 24] + _BYTES[argument]
     for info, width in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if argument < 1 << 8 * width:
             return bytes((major << 5 | info,)) + argument.to_bytes(width, "big")
@@ -95,7 +101,10 @@ class Items:
     def any_head(self, what: str) -> tuple[int, int | None]:
         """Major type and argument, which is `None` for an indefinite length."""
         start = self.at
-        first = self.take(1, what)[0]
+        if start >= len(self.data):
+            self.take(1, what)
+        first = self.data[start]
+        self.at = start + 1
         major, info = first >> 5, first & 31
         if info < 24:
             return major, info
@@ -108,6 +117,12 @@ class Items:
     def definite(self, major: int, what: str) -> int:
         """The argument of a head of this type."""
         start = self.at
+        # Most heads have one byte.
+        if start < len(self.data):
+            first = self.data[start]
+            if first >> 5 == major and first & 31 < 24:
+                self.at = start + 1
+                return first & 31
         found, argument = self.any_head(what)
         if found != major:
             raise self.damaged(f"{what}: expected {_NAMES[major]}, found {_NAMES[found]}", start)

@@ -151,7 +151,7 @@ class Segment:
     @property
     def end(self) -> int:
         """The position after its last byte, also if the archive ends before that."""
-        if not self._places:
+        if not self._header.lengths:
             return self._behind_header
         return self._places[-1] + self._header.stored_lengths[-1] + self._header.hashes_length()
 
@@ -213,7 +213,9 @@ class Segment:
         return Torn(what, offset=self.end - self._header.hashes_length())
 
     def _check_padding(self) -> None:
-        before = self._header.before_body(self._behind_header) if self._places else b""
+        if not self._header.lengths:
+            return
+        before = self._header.before_body(self._behind_header)
         found = self._source.read(self._behind_header, len(before))
         expect(found, before, self._behind_header, "the padding before the body")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import xxhash
 
@@ -30,6 +32,16 @@ MAX_RECORD_HEAD = 11
 HASH_ITEM = HASH_LEN + 1
 _HASH_HEAD = b"\x48"
 _HASHES = b"\xd8\x43"
+
+
+#: The tag that the content of a record begins with.
+_TAGS = {items.head(TAG, kind): kind for kind in _FIELDS}
+#: What the content of a record of each kind begins with: tag, number of items and version, in their shortest form.
+_KINDS = {
+    items.tag(kind, items.head(ARRAY, count) + items.head(UNSIGNED, VERSION)): kind
+    for kind, count in _FIELDS.items()
+}
+_START = 7
 
 
 def digest(data: bytes | memoryview, seed: int = 0) -> bytes:
@@ -70,13 +82,19 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
         raise Damaged(f"expected a record of {len(item)} bytes, found one of {total}", offset=at)
     content, stored = item[head:-HASH_ITEM], item[-HASH_ITEM:]
     inner = Items(content, at + head)
-    kind = kind_of(content)
-    # The version is checked first: other versions may have other fields and another hash.
-    check_version(inner)
+    kind = _KINDS.get(content[:_START])
+    if kind is not None:
+        inner.at = _START
+    else:
+        kind = kind_of(content)
+        # The version is checked first: other versions may have other fields and another hash.
+        check_version(inner)
     if stored != _HASH_HEAD + digest(item[:-HASH_ITEM], at):
         raise Damaged("the hash of a record does not match", offset=at + len(item) - HASH_ITEM)
     if kind is None:
         raise Damaged("a record of an unknown kind", offset=at + head)
+    if inner.at == _START:
+        return kind, inner
     inner.at = 5
     count = inner.count("record")
     if count != _FIELDS[kind]:
@@ -87,8 +105,7 @@ def opened(item: bytes, at: int) -> tuple[int, Items]:
 
 def kind_of(content: bytes) -> int | None:
     """The tag that the content of a record begins with; `None` if it is not one of this format."""
-    known = (HEADER, BLOCK, END)
-    return next((k for k in known if content.startswith(items.head(TAG, k))), None)
+    return _TAGS.get(content[:5])
 
 
 def check_version(inner: Items) -> None:
@@ -123,10 +140,20 @@ class Header:
     metadata: bytes
     #: How the compressed buffers are stored, by their numbers.
     packed: Mapping[int, Packed] = field(default_factory=dict, hash=False)
+    # The fields of the last header without buffers, and the bytes that they were read from.
+    _last: ClassVar[tuple[bytes, Any]] = (b"", None)
 
     @classmethod
     def read(cls, fields: Items) -> tuple[Header, int]:
         """Reads a header from the content of its record. Also returns the position of its metadata."""
+        begin = fields.at
+        # The headers of many small values differ in their metadata only.
+        known, last = cls._last
+        if known and fields.data.startswith(known, begin):
+            at = begin + len(known)
+            return cls(last.name, last.alignment, last.checksums, last.chunk_len, (), fields.data[at:]), (
+                fields.offset + at
+            )
         name = read_name(fields)
         start = fields.at
         alignment = fields.definite(UNSIGNED, "alignment")
@@ -153,13 +180,20 @@ class Header:
         metadata = fields.at
         checksums, content = check is not None, fields.data[metadata:]
         header = cls(name, alignment, checksums, chunk_len, tuple(lengths), content, packed)
+        if not count:
+            cls._last = fields.data[begin:metadata], replace(header, metadata=b"")
         if header.body_length() > MAX_POSITION:
             raise fields.damaged("the buffers together are longer than 2^63 - 1 bytes", start)
         return header, fields.offset + metadata
 
     def write(self, at: int) -> bytes:
         """Encodes the record of the header, with its hash."""
+        if not self.lengths:
+            return hashed(RECORD + items.byte_string(_before(*self._options()) + self.metadata), at)
         return record(HEADER, self._fields(), at)
+
+    def _options(self) -> tuple[str | None, int, bool, int]:
+        return self.name, self.alignment, self.checksums, self.chunk_len
 
     def _fields(self) -> list[bytes]:
         return [
@@ -239,6 +273,12 @@ class Header:
         if length > limits.alloc_budget:
             text = f"a list of hashes of {length} bytes, more than the limit of {limits.alloc_budget}"
             raise Limit(text, offset=at)
+
+
+@functools.lru_cache(64)
+def _before(name: str | None, alignment: int, checksums: bool, chunk_len: int) -> bytes:
+    """The content of a header without buffers, up to its metadata. It is the same for many small values."""
+    return _content(HEADER, Header(name, alignment, checksums, chunk_len, (), b"")._fields())
 
 
 def _zeros(total: int) -> bytes:

@@ -54,23 +54,37 @@ class Input:
 
     def take(self, length: int, what: str) -> bytes:
         """Reads `length` bytes. Memory grows with what is received."""
+        if not self._peeked and 0 < length <= STEP:
+            # Nearly always, one read gives all of them.
+            piece = self._file.read(length)
+            if type(piece) is bytes and len(piece) == length:
+                self.at += length
+                return piece
+            self._peeked = self._piece(piece, length)
+            if not self._peeked:
+                raise Torn(f"{what}: the stream ends, {length} bytes are missing", offset=self.at)
         pieces, missing = [self._peeked[:length]], length - len(self._peeked[:length])
         self._peeked = self._peeked[length:]
         while missing:
-            piece = self._file.read(min(missing, STEP))
-            if piece is None:
-                raise _would_block()
-            if isinstance(piece, str):
-                raise TypeError("expected a file in binary mode, found one in text mode")
+            wanted = min(missing, STEP)
+            piece = self._piece(self._file.read(wanted), wanted)
             if not piece:
                 there = self.at + length - missing
                 raise Torn(f"{what}: the stream ends, {missing} bytes are missing", offset=there)
-            if len(piece) > missing:
-                raise OSError("the stream returned more bytes than requested")
             pieces.append(piece)
             missing -= len(piece)
         self.at += length
         return b"".join(pieces)
+
+    def _piece(self, piece: Any, wanted: int) -> bytes:
+        """Checks what a file has returned."""
+        if piece is None:
+            raise _would_block()
+        if isinstance(piece, str):
+            raise TypeError("expected a file in binary mode, found one in text mode")
+        if len(piece) > wanted:
+            raise OSError("the stream returned more bytes than requested")
+        return bytes(piece)
 
     def fill(self, out: memoryview, what: str, each: Each) -> None:
         """Fills memory, and calls `each` with each piece that was read."""
