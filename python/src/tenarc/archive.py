@@ -13,13 +13,14 @@ from typing import Any, BinaryIO
 import xxhash
 
 from . import items, walk
+from .columns import Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
 from .options import DEFAULT_LIMITS, Limits
 from .paths import Step
 from .saved import Segment, TensorInfo, counted, read_record, shown
 from .source import FileSource, Front, Joined, Source, open_regular
-from .stored import Shared, StoredRows
+from .stored import Shared, SmallRows, StoredRows
 from .stream import is_stream, load_from
 from .table import Table
 from .torn import check_hashes, check_magic, last_commit, read_end, scan
@@ -252,10 +253,19 @@ class Archive:
         # A value that was cut off is given only if no complete one has the name.
         numbers = [number for number in found if self._entries[number][0] != self._cut] or found
         values = _Values(self, numbers)
-        groups = []
+        groups: list[Column] = []
+        small = SmallRows(values.shared)
         for number in numbers:
-            groups += StoredRows(number, values.shared, partial(values.sequence, number)).groups()
-        return Table.of(groups)
+            rows = StoredRows(number, values.shared, partial(values.sequence, number))
+            parts = rows.groups()
+            if parts and rows.is_small():
+                small.add(rows, parts[0].count)
+                parts = []
+            if parts or small.is_full():
+                # The order of the rows is that of the values.
+                groups += [*small.group(), *parts]
+                small = SmallRows(values.shared)
+        return Table.of(groups + small.group())
 
     def tensors(self) -> Iterator[TensorInfo]:
         """All tensors: see `Segment.tensors`."""

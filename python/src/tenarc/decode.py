@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes
 from .calls import Read
 from .column_reader import ColumnReader, references_in
-from .columns import Column
+from .columns import ABSENT, Column
 from .dtypes import DType, Order, Payload
 from .errors import Damaged, Error, Fault, Limit, Mismatch, bounded_recursion
 from .fields import (
@@ -42,6 +42,40 @@ from .tags import (
 )
 from .tree import located, parse
 from .values import Numbers, Raw, Some, Tag
+
+
+def plain_of(node: Any, depth: int = 4) -> Any:
+    """The value of a node that needs no decoding, as most rows do not; `ABSENT` for any other node.
+
+    So is a node with more than `depth` levels of others in it.
+    """
+    kind = type(node)
+    if kind in _PLAIN:
+        return node
+    if kind is list:
+        if _PLAIN.issuperset(map(type, node)):
+            return list(node)
+        items = []
+        for item in node:
+            items.append(plain_of(item, depth - 1) if depth else ABSENT)
+            if items[-1] is ABSENT:
+                return ABSENT
+        return items
+    if kind is dict and _TEXT.issuperset(map(type, node)):
+        if _PLAIN.issuperset(map(type, node.values())):
+            return dict(node)
+        entries = {}
+        for key, item in node.items():
+            entries[key] = plain_of(item, depth - 1) if depth else ABSENT
+            if entries[key] is ABSENT:
+                return ABSENT
+        return entries
+    return ABSENT
+
+
+def _is_plain_map(node: Any) -> bool:
+    return _TEXT.issuperset(map(type, node)) and _PLAIN.issuperset(map(type, node.values()))
+
 
 _NOTHING: Payload = np.empty(0, np.uint8)
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
@@ -174,7 +208,7 @@ class Resolver:
         return items
 
     def _map(self, node: Any) -> dict[Any, Any]:
-        if _TEXT.issuperset(map(type, node)) and _PLAIN.issuperset(map(type, node.values())):
+        if _is_plain_map(node):
             return dict(node)
         entries = {}
         for index, (key, item) in enumerate(node.items()):

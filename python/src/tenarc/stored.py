@@ -6,6 +6,7 @@ other columns of its group.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from .calls import Call, Read
 from .column_maker import column_of
 from .column_reader import MAX_EMPTY, counts_of
 from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
+from .decode import plain_of
 from .errors import Fault, Limit, Mismatch
 from .paths import Step, inside
 from .tags import COLUMNS, REFERENCE
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from .saved import Segment
 
 T = TypeVar("T")
+# The most bytes of the metadata of a value that is read with others.
+_SMALL = 4096
+# The most values, and about the most rows, that are read together.
+_MANY = 4096
+#: Finds the steps to a row, by its number. They are needed for few rows.
+Trails = Callable[[int], Sequence[Step]]
 
 
 class Shared:
@@ -45,6 +53,8 @@ class Shared:
         self._total = 0
         #: The bytes of the whole table in the archive.
         self.length = 0
+        #: The small values that were last read together, and their rows.
+        self.nodes: tuple[SmallRows, list[Any]] | None = None
 
     def loaded(self, place: Hashable, read: Callable[[], Column]) -> Column:
         """The column at a place. The last one is kept."""
@@ -118,6 +128,12 @@ class StoredRows:
         assert found is not None
         return found.shape[0]
 
+    def is_small(self) -> bool:
+        """Whether it is an array of few rows, all in the metadata, that can be read with the values beside it."""
+        segment, node, _ = self._at()
+        is_short = not segment.header.lengths and len(segment.header.metadata) <= _SMALL
+        return is_short and isinstance(node, (list, tuple))
+
     def group(self, index: int) -> Any:
         """The column of a group in the metadata."""
         _, node, _ = self._at()
@@ -128,11 +144,11 @@ class StoredRows:
         _, node, trail = self._at()
         return [*trail, Step(node, None), Step(node.value, 2 * index + 1)] if node.tag == COLUMNS else trail
 
-    def items(self, index: int) -> tuple[Sequence[Any], list[tuple[Step, ...]]]:
-        """Some of the rows of an array in the metadata, and the steps to each."""
+    def items(self, index: int) -> tuple[Sequence[Any], Trails]:
+        """Some of the rows of an array in the metadata, and what finds the steps to each."""
         _, node, trail = self._at()
-        rows = range(index * MAX_ROWS, min((index + 1) * MAX_ROWS, len(node)))
-        return [node[row] for row in rows], [(*trail, Step(node, row)) for row in rows]
+        start = index * MAX_ROWS
+        return node[start : start + MAX_ROWS], lambda row: [*trail, Step(node, start + row)]
 
     def loaded(self, index: int, trail: Sequence[Step], read: Callable[[], Column]) -> Column:
         """A column that some steps lead to, which may have been read already."""
@@ -163,6 +179,59 @@ class StoredRows:
         self.read(index, (), lambda _: self._shared.count((self._number, index, "missing"), count))
 
 
+class SmallRows:
+    """Arrays of few rows that are several values of one name, and are read together as one group.
+
+    Otherwise each of many small values would take the time of a group. It has the methods of `StoredRows` that
+    `StoredItems` needs; an `index` is the number of a row.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._values: list[StoredRows] = []
+        # The number of the first row of each value, and at last the number of rows.
+        self._starts = [0]
+
+    def add(self, rows: StoredRows, count: int) -> None:
+        """Adds a value."""
+        self._values.append(rows)
+        self._starts.append(self._starts[-1] + count)
+
+    def is_full(self) -> bool:
+        return len(self._values) >= _MANY or self._starts[-1] >= _MANY
+
+    def group(self) -> list[Column]:
+        """The values as one group, if there are any."""
+        return [StoredSlice(self, 0, self._starts[-1], by_row=True)] if self._starts[-1] else []
+
+    def _find(self, row: int) -> tuple[StoredRows, int]:
+        """The value that a row is in, and the number of the row in it."""
+        number = bisect.bisect_right(self._starts, row) - 1
+        return self._values[number], row - self._starts[number]
+
+    def items(self, index: int) -> tuple[Sequence[Any], Trails]:
+        """All rows, and what finds the steps to each. Those of one group are kept."""
+
+        def trail(row: int) -> Sequence[Step]:
+            rows, row = self._find(row)
+            return rows.items(0)[1](row)
+
+        if self._shared.nodes is None or self._shared.nodes[0] is not self:
+            self._shared.nodes = None
+            self._shared.nodes = self, [node for rows in self._values for node in rows.items(0)[0]]
+        return self._shared.nodes[1], trail
+
+    def read(
+        self, index: int, trail: Sequence[Step], read: Callable[[Resolver], T], *, is_counted: bool = True
+    ) -> T:
+        """Reads something in a row."""
+        return self._find(index)[0].read(0, trail, read, is_counted=is_counted)
+
+    def count_missing(self, index: int, count: int) -> None:
+        """Counts rows that do not have a field."""
+        self._values[0].count_missing(0, count)
+
+
 def _kind_of(node: Any) -> str:
     if isinstance(node, Mapping):
         return "a map"
@@ -172,7 +241,9 @@ def _kind_of(node: Any) -> str:
 class _Stored(BaseColumn):
     """What stored columns and rows have in common: most questions are answered by reading them."""
 
-    def __init__(self, source: StoredRows, index: int, count: int) -> None:
+    _source: StoredRows | SmallRows
+
+    def __init__(self, source: StoredRows | SmallRows, index: int, count: int) -> None:
         self.count = count
         self._source, self._index = source, index
 
@@ -204,6 +275,8 @@ class _Stored(BaseColumn):
 
 class StoredColumn(_Stored):
     """A column in the metadata."""
+
+    _source: StoredRows
 
     def __init__(
         self,
@@ -300,12 +373,20 @@ class StoredItems(_Stored):
     """Values of an array in the metadata, or the values of one field in them."""
 
     def __init__(
-        self, source: StoredRows, index: int, nodes: Sequence[Any], trails: Sequence[Sequence[Step]]
+        self,
+        source: StoredRows | SmallRows,
+        index: int,
+        nodes: Sequence[Any],
+        trails: Trails,
+        *,
+        by_row: bool = False,
     ) -> None:
         super().__init__(source, index, len(nodes))
         self._nodes, self._trails = nodes, trails
+        # Whether the source must know the row.
+        self._by_row = by_row
 
-    def _items(self) -> tuple[Sequence[Any], Sequence[Sequence[Step]]]:
+    def _items(self) -> tuple[Sequence[Any], Trails]:
         return self._nodes, self._trails
 
     def rows(self, start: int, stop: int) -> list[Any]:
@@ -314,12 +395,18 @@ class StoredItems(_Stored):
     def _values(self, start: int, stop: int, *, is_counted: bool) -> list[Any]:
         nodes, trails = self._items()
         with Call():
-            return [self._value(nodes[row], trails[row], is_counted) for row in range(start, stop)]
+            values = []
+            for row in range(start, stop):
+                # Most values need neither the segment nor the steps to them, which would take more time.
+                value = plain_of(nodes[row])
+                if value is ABSENT and nodes[row] is not ABSENT:
+                    value = self._value(row, nodes[row], trails(row), is_counted)
+                values.append(value)
+            return values
 
-    def _value(self, node: Any, trail: Sequence[Step], is_counted: bool) -> Any:
-        if node is ABSENT:
-            return ABSENT
-        return self._source.read(self._index, trail, lambda resolver: resolver.value(node), is_counted=is_counted)
+    def _value(self, row: int, node: Any, trail: Sequence[Step], is_counted: bool) -> Any:
+        index = row if self._by_row else self._index
+        return self._source.read(index, trail, lambda resolver: resolver.value(node), is_counted=is_counted)
 
     def loaded(self) -> Column:
         with Call() as call:
@@ -335,25 +422,29 @@ class StoredItems(_Stored):
         return "any"
 
     def field(self, name: str) -> Column | None:
-        found, trails = [], []
-        for node, trail in zip(*self._items(), strict=True):
-            row, through = inside(node)
-            has = isinstance(row, Mapping) and name in row
-            found.append(row[name] if has else ABSENT)
-            trails.append([*trail, *through, Step(row, name)] if has else [])
+        nodes, trails = self._items()
+        found = []
+        for node in nodes:
+            row = node if type(node) is dict else inside(node)[0]
+            found.append(row.get(name, ABSENT) if isinstance(row, Mapping) else ABSENT)
         if all(node is ABSENT for node in found):
             return None
-        return StoredItems(self._source, self._index, found, trails)
+
+        def trail(index: int) -> list[Step]:
+            row, through = inside(nodes[index])
+            return [*trails(index), *through, Step(row, name)]
+
+        return StoredItems(self._source, self._index, found, trail, by_row=self._by_row)
 
 
 class StoredSlice(StoredItems):
-    """Some of the rows of an array in the metadata, which is read again when it is needed."""
+    """Some of the rows of arrays in the metadata, which is read again when it is needed."""
 
-    def __init__(self, source: StoredRows, index: int, count: int) -> None:
-        super().__init__(source, index, (), ())
+    def __init__(self, source: StoredRows | SmallRows, index: int, count: int, *, by_row: bool = False) -> None:
+        super().__init__(source, index, (), lambda _: [], by_row=by_row)
         self.count = count
 
-    def _items(self) -> tuple[Sequence[Any], Sequence[Sequence[Step]]]:
+    def _items(self) -> tuple[Sequence[Any], Trails]:
         return self._source.items(self._index)
 
 

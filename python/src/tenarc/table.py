@@ -184,6 +184,10 @@ class Table(paths.Rows):
             self._names = dict.fromkeys(name for group in self.groups for name in group.names())
         return self._names
 
+    def _has_field(self, name: str) -> bool:
+        # The first group nearly always has it, so that the others are not looked at only for this.
+        return any(name in group.names() for group in self.groups) if self._names is None else name in self._names
+
     @property
     def dtypes(self) -> dict[str, str]:
         """What each column has in its rows, such as `f32`, `f32[2, 3]`, `text`, `optional u8` or `list of bool`.
@@ -212,7 +216,7 @@ class Table(paths.Rows):
 
     @one_call
     def _column(self, name: str) -> Any:
-        if name not in self.field_names():
+        if not self._has_field(name):
             try:
                 found, _ = paths.find(self, name)
             except NotFound:
