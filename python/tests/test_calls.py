@@ -13,7 +13,7 @@ from columns_by_hand import TBUF, TCOL
 from test_compressed import peak
 
 import tenarc
-from tenarc import Limits, Table, Tag, calls, packed
+from tenarc import Limits, Table, Tag, calls, column_reader, packed, stored, table
 from tenarc.compress import Compressed
 from tenarc.encode import Encoded
 
@@ -315,3 +315,65 @@ def test_iterating_does_not_keep_what_it_knows_of_each_row(method, tmp_path):
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+EMPTY_COLUMNS = {
+    "unit": ["unit"],
+    "texts": ["text", 0, ""],
+    "lists": ["list", 0, ["unit"]],
+    "tuples": ["tuple", []],
+    "structs": {},
+    "options": ["option", Tag(TBUF, [0]), ["unit"]],
+}
+
+
+@pytest.fixture
+def few(monkeypatch) -> int:
+    """A lower limit of rows without content, so that the tests take less time."""
+    for module in calls, column_reader, stored, table:
+        monkeypatch.setattr(module, "MAX_EMPTY", 1 << 18)
+    return 1 << 18
+
+
+@pytest.mark.parametrize("kind", EMPTY_COLUMNS)
+def test_columns_without_content_are_added_up(kind, opened, few):
+    """A tiny file can announce very many values `None` in very many columns."""
+    rows, names = 1 << 14, 40
+    # An option has a bit for each row, and all bits can be in one buffer.
+    buffers = [np.full(rows // 8, 255, "u1")] if kind == "options" else []
+    found = opened(forged(groups(1, struct(names, EMPTY_COLUMNS[kind]), rows), *buffers)).table("")
+    with pytest.raises(tenarc.Limit, match="without content"):
+        found.columns()
+    # One after the other, they are several calls.
+    assert sum(len(found[f"c{number}"]) for number in range(names)) == names * rows > few
+
+
+def test_many_columns_of_units_are_refused_quickly(opened):
+    found = opened(forged(groups(1, struct(30_000, ["unit"]), 1 << 16))).table("")
+    before, start = peak(), time.monotonic()
+    with pytest.raises(tenarc.Limit, match=r"more than .* rows without content"):
+        found.columns()
+    # There may be 16 Mi of them, with a reference each.
+    assert peak() - before < 500 * MIB and time.monotonic() - start < 60
+
+
+def test_columns_that_groups_lack_are_added_up(opened, few):
+    rows, many = 1 << 14, {f"c{number}": ["unit"] for number in range(60)}
+    content = Tag(TCOL, [rows, {"a": ["unit"]}, 1, many])
+    loaded = tenarc.loads(cbor2.dumps(content), tables=True)
+    for found in opened(forged(content)).table(""), loaded:
+        with pytest.raises(tenarc.Limit, match="without content"):
+            found.columns()
+        assert len(found["c7"]) == rows + 1 and found["c7"][-1] is None
+
+
+def test_long_tables_may_have_many_rows_without_content(opened, few):
+    """Rows with as many bytes as others have `None` are no attack."""
+    rows, units = 1 << 14, struct(18, ["unit"])
+    with pytest.raises(tenarc.Limit, match="without content"):
+        opened(forged(groups(1, units | {"n": reference(rows)}, rows))).table("").columns()
+    content = groups(1, units | {"n": reference(rows)}, rows)
+    assert len(opened(forged(content, zeros(rows))).table("").columns()) == 19
+    # A caller's own table is not limited by what a file has.
+    parts = [{"a": n} for n in range(1 << 16)] + [{"b": n} for n in range(1 << 16)]
+    assert tenarc.Table(parts).columns()["b"][1 << 16] == 0

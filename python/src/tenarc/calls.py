@@ -13,10 +13,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .dtypes import Payload
+from .errors import Fault, Limit
 
 if TYPE_CHECKING:
     from .options import Limits
     from .paths import Step
+
+#: The most rows without bytes in a document, and in a call, which may have more if it reads many bytes.
+MAX_EMPTY = 1 << 24
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +46,11 @@ class _Totals:
             self._total += more
         return self._total
 
+    def more(self, count: int) -> int:
+        """Adds what is at no place that is read again. Returns the sum for all places."""
+        self._total += count
+        return self._total
+
     def forget(self) -> None:
         """Forgets the places, but not the sum."""
         self._most.clear()
@@ -50,13 +59,15 @@ class _Totals:
 class Call:
     """A call, for which `with` is around what it reads. Inside another call, it is a part of that one."""
 
-    __slots__ = ("_token", "alive", "first", "is_joined", "read", "repeated", "unpacked")
+    __slots__ = ("_token", "alive", "empty", "first", "is_joined", "read", "repeated", "unpacked")
 
     def __init__(self, *, is_joined: bool = True) -> None:
         #: Whether an array can be made of the values of several rows. Otherwise they stay views.
         self.is_joined = is_joined
         self.unpacked = _Totals()
         self.repeated = _Totals()
+        #: Rows for which the archive has no bytes: of columns without content, and without a field.
+        self.empty = _Totals()
         #: The bytes of the buffers whose copies count, as they are stored. Each buffer counts once.
         self.read = 0
         #: The place that was the first to take each of them.
@@ -74,7 +85,12 @@ class Call:
         """Forgets the places so far, which are not read again. A call can read any number of them."""
         self.unpacked.forget()
         self.repeated.forget()
+        self.empty.forget()
         self.alive.clear()
+
+    def check_missing(self, count: int, most: Callable[[], int]) -> None:
+        """Counts rows that do not have a field. `most` computes how many there may be if there are many."""
+        _check_empty(self.empty.more(count), most)
 
     def __enter__(self) -> Call:
         outer = _current.get()
@@ -85,6 +101,13 @@ class Call:
         if self._token is not None:
             _current.reset(self._token)
             self._token = None
+
+
+def _check_empty(total: int, most: Callable[[], int]) -> None:
+    if total > MAX_EMPTY:
+        limit = most()
+        if total > limit:
+            raise Fault(Limit, f"more than {limit} rows without content")
 
 
 _current: ContextVar[Call | None] = ContextVar("tenarc.calls.current", default=None)
@@ -146,6 +169,11 @@ class Read:
     def check_unpacked(self, count: int, limits: Limits) -> None:
         """Checks the compressed buffers of the call. `count`: the bytes of those that this read has taken."""
         limits.check_unpacked(self._call.unpacked.add(self._place, count), self._length)
+
+    def check_empty(self, count: int, most: int) -> None:
+        """Checks the rows of the call that take no bytes. `count`: those that this read has made."""
+        if count:
+            _check_empty(self._call.empty.add(self._place, count), lambda: most)
 
     def check_repeated(self, count: int, limits: Limits) -> None:
         """Checks the copies of buffers in the call. `count`: the bytes of those that this read has made."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import dtypes
+from .calls import MAX_EMPTY
 from .columns import (
     MAX_ROWS,
     BoolColumn,
@@ -38,8 +39,6 @@ from .values import Raw, Tag
 if TYPE_CHECKING:
     from .decode import Resolver
 
-#: The most rows without bytes in a document.
-MAX_EMPTY = 1 << 24
 #: The least memory that a dict or a list takes, and that each of its entries takes.
 _CONTAINER, _ENTRY = 56, 8
 _TOO_MANY = 1 << 63

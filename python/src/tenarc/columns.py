@@ -32,6 +32,8 @@ class Column(Protocol):
     """One value for each row of a group, or for each element of the lists in these rows, and so on."""
 
     count: int
+    #: Whether it is read from an archive when it is needed.
+    is_stored: bool
 
     def rows(self, start: int, stop: int) -> list[Any]:
         """The values of some rows, as the same rows in an array would be read."""
@@ -74,6 +76,7 @@ class BaseColumn:
     """What most kinds of columns have in common."""
 
     count: int
+    is_stored = False
 
     def loaded(self: Any) -> Any:
         return self

@@ -170,6 +170,11 @@ class Resolver:
             self._columns_reader = ColumnReader(self)
         return self._columns_reader
 
+    @property
+    def empty(self) -> int:
+        """The rows of columns so far that take no bytes."""
+        return 0 if self._columns_reader is None else self._columns_reader.empty
+
     def release(self) -> None:
         """Breaks the cycle of references to the reader of columns, which would keep the segment in memory."""
         self._columns_reader = None

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import column_fields, dtypes
-from .calls import Call, Read
+from .calls import MAX_EMPTY, Call, Read
 from .column_maker import column_of
-from .column_reader import MAX_EMPTY, counts_of
+from .column_reader import counts_of
 from .columns import ABSENT, MAX_ROWS, BaseColumn, Column, GapColumn, ItemColumn, UnitColumn
 from .decode import plain_of
 from .errors import Fault, Limit, Mismatch
@@ -48,7 +48,8 @@ class Shared:
     def __init__(self) -> None:
         # Kept because callers often read row after row, or field after field. Its place, and the column.
         self._last: tuple[Hashable, Column] | None = None
-        self._allowed = MAX_EMPTY
+        #: The most rows without bytes.
+        self.allowed = MAX_EMPTY
         self._counts: dict[tuple[int, int, str], int] = {}
         self._total = 0
         #: The bytes of the whole table in the archive.
@@ -65,7 +66,7 @@ class Shared:
 
     def add_bytes(self, count: int) -> None:
         """Allows some rows without bytes for each byte of the table, as in a long table they are no attack."""
-        self._allowed += 8 * count
+        self.allowed += 8 * count
         self.length += count
 
     def count(self, place: tuple[int, int, str], rows: int) -> None:
@@ -74,8 +75,8 @@ class Shared:
         if more:
             self._counts[place] = rows
             self._total += more
-        if self._total > self._allowed:
-            raise Fault(Limit, f"more than {self._allowed} rows without content")
+        if self._total > self.allowed:
+            raise Fault(Limit, f"more than {self.allowed} rows without content")
 
 
 class StoredRows:
@@ -166,7 +167,10 @@ class StoredRows:
             resolver.part = Read(Call.current(), self._number, index, trail, length, is_counted=is_counted)
             try:
                 found = read(resolver)
-                self._shared.count((self._number, index, ""), resolver.columns.empty)
+                empty = resolver.empty
+                self._shared.count((self._number, index, ""), empty)
+                # Each column of a table counts, as the call keeps what it reads of all of them.
+                resolver.part.check_empty(empty, self._shared.allowed)
                 return found
             except Fault as fault:
                 fault.steps = [(child, None) for child, _ in fault.steps]
@@ -176,7 +180,12 @@ class StoredRows:
 
     def count_missing(self, index: int, count: int) -> None:
         """Counts rows that do not have a field."""
-        self.read(index, (), lambda _: self._shared.count((self._number, index, "missing"), count))
+
+        def counted(_: Resolver) -> None:
+            self._shared.count((self._number, index, "missing"), count)
+            Call.current().check_missing(count, lambda: self._shared.allowed)
+
+        self.read(index, (), counted)
 
 
 class SmallRows:
@@ -241,6 +250,7 @@ def _kind_of(node: Any) -> str:
 class _Stored(BaseColumn):
     """What stored columns and rows have in common: most questions are answered by reading them."""
 
+    is_stored = True
     _source: StoredRows | SmallRows
 
     def __init__(self, source: StoredRows | SmallRows, index: int, count: int) -> None:

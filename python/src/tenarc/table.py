@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import paths
-from .calls import Call, one_call
+from .calls import MAX_EMPTY, Call, one_call
 from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, StructColumn
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
@@ -240,8 +240,21 @@ class Table(paths.Rows):
             if not group.is_table() and not [*group.names()]:
                 what = "columns: the rows are not all structs or tuples; `rows` reads them"
                 raise Mismatch(what)
-            pieces.append(group.field(name) or group.missing())
+            pieces.append(group.field(name) or self._missing(group))
         return pieces
+
+    def _missing(self, group: Column) -> Column:
+        """The rows of a group that does not have a field."""
+        if not group.is_stored:
+            try:
+                Call.current().check_missing(group.count, self._most_missing)
+            except Fault as fault:
+                raise fault.kind(fault.message) from None
+        return group.missing()
+
+    def _most_missing(self) -> int:
+        """How many rows without a field one call may make, so that a few bytes of input do not make very many."""
+        return MAX_EMPTY + len(self) + 8 * sum(int(group.sizes().sum()) for group in self.groups)
 
     def value_of(self, columns: paths.Levels) -> Any:
         pieces = self._whole(columns)
@@ -257,7 +270,7 @@ class Table(paths.Rows):
     def _whole(self, columns: paths.Levels) -> list[Column]:
         """The parts of a column in all groups."""
         return [
-            group.missing() if column is None else column.loaded()
+            self._missing(group) if column is None else column.loaded()
             for group, column in zip(self.groups, columns, strict=True)
         ]
 
