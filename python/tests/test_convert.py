@@ -240,7 +240,7 @@ def test_recursion_that_python_has_no_room_for_is_a_limit():
             with contextlib.suppress(tenarc.Limit):
                 below(levels, call)
         with pytest.raises(tenarc.Limit, match="recursion"):
-            below(sys.getrecursionlimit() - 170, call)
+            below(sys.getrecursionlimit() - 110, call)
 
 
 @dataclass

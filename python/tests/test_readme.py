@@ -38,6 +38,7 @@ def test_the_example_with_torch_runs(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     names = run(2, tmp_path, monkeypatch)
     assert names["layer"].weight.dtype is torch.bfloat16 and set(names["state"]) == {"weight", "bias"}
+    assert torch.equal(names["state"]["bias"], names["layer"].bias)
 
 
 def test_the_example_with_tables_runs(tmp_path, monkeypatch):
@@ -58,3 +59,9 @@ def test_the_example_with_a_table_of_several_values_runs(tmp_path, monkeypatch, 
 def text_after(start: str) -> str:
     """The rest of a line of the README."""
     return (ROOT / "python" / "README.md").read_text().split(start)[1].splitlines()[0]
+
+
+def test_what_the_example_prints_is_said_beside_it(tmp_path, monkeypatch, capsys):
+    run(0, tmp_path, monkeypatch)
+    archive, keys, *_ = capsys.readouterr().out.splitlines()
+    assert archive == text_after("print(archive)  # ") and keys == text_after("print(archive.keys())  # ")

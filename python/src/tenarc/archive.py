@@ -16,6 +16,7 @@ from . import items, walk
 from .columns import Column
 from .directory import Directory, Entry
 from .errors import Damaged, Error, NotFound, Torn, in_file
+from .listing import lists_without
 from .options import DEFAULT_LIMITS, Limits
 from .paths import Step
 from .saved import Segment, TensorInfo, counted, read_record, shown
@@ -29,6 +30,7 @@ from .torn import check_hashes, check_magic, last_commit, read_end, scan
 _FEW = 8
 
 
+@lists_without()
 class Archive:
     """An archive that can be read at any position.
 

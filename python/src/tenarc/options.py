@@ -9,6 +9,7 @@ from typing import Any
 from . import codec
 from .chunks import DEFAULT_CHUNK, expected_chunk_len, is_chunk_len
 from .errors import Fault, Limit, Unsupported
+from .listing import lists_without
 from .planes import Compress
 
 MAX_DEPTH = 1000
@@ -17,6 +18,7 @@ MIN_ALIGNMENT, MAX_ALIGNMENT = 8, 65_536
 DEFAULT_ALLOC = 16 << 30
 
 
+@lists_without("alloc_budget", "check_repeated", "check_unpacked", "repeated", "unpacked")
 @dataclass(frozen=True)
 class Limits:
     """Limits for reading. Input that exceeds one is refused with `Limit`.

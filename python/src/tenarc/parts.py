@@ -40,6 +40,11 @@ class Parts:
     metadata: bytes
     buffers: list[memoryview]
 
+    def __repr__(self) -> str:
+        total = sum(buffer.nbytes for buffer in self.buffers)
+        count = f"{len(self.buffers):,} buffer" + "s" * (len(self.buffers) != 1)
+        return f"<tenarc.Parts: {len(self.metadata):,} bytes of metadata, {count} of {total:,} bytes>"
+
     def __iter__(self) -> Iterator[bytes | memoryview]:
         yield self.metadata
         yield from self.buffers

@@ -31,6 +31,7 @@ from .errors import (
     bounded_recursion,
 )
 from .fields import Decoded
+from .listing import lists_without
 from .options import Limits
 from .packed import Packed
 from .segment import (
@@ -60,6 +61,7 @@ _NEAR = 256
 _SHORT = 1 << 20
 
 
+@lists_without("of")
 class TensorInfo(NamedTuple):
     """A description of a tensor, or of a sequence of numbers, in a segment. Its elements are not read."""
 
@@ -77,6 +79,20 @@ class TensorInfo(NamedTuple):
         return cls(path, found.dtype, found.shape, found.order, found.nbytes, found.buffer)
 
 
+@lists_without(
+    "contents",
+    "cut_error",
+    "digest_bytes",
+    "has_buffer",
+    "in_buffers",
+    "lasting",
+    "payload",
+    "read",
+    "rows",
+    "stored_hashes",
+    "tensors_outside_columns",
+    "verify_body",
+)
 class Segment:
     """One value of an archive."""
 

@@ -14,6 +14,7 @@ from . import items
 from .chunks import HASH_LEN, ChunkHasher, Hashes, expected_chunk_len, is_chunk_len, total_of
 from .errors import Damaged, Limit, Version
 from .items import ARRAY, BYTES, TAG, UNSIGNED, Items, encode_name, four_letters
+from .listing import lists_without
 from .options import Limits, is_alignment
 from .packed import Packed
 
@@ -125,6 +126,17 @@ def check_version(inner: Items) -> None:
         raise Version(text, offset=look.offset + start)
 
 
+@lists_without(
+    "before_body",
+    "body_length",
+    "check_hashes_length",
+    "content_digest",
+    "hasher",
+    "hashes_length",
+    "places",
+    "read",
+    "write",
+)
 @dataclass(frozen=True)
 class Header:
     """The header of a segment."""
@@ -137,7 +149,7 @@ class Header:
     chunk_len: int
     #: The length of each buffer, in bytes. Of a compressed buffer, it is the length after it was decompressed.
     lengths: tuple[int, ...]
-    metadata: bytes
+    metadata: bytes = field(repr=False)
     #: How the compressed buffers are stored, by their numbers.
     packed: Mapping[int, Packed] = field(default_factory=dict, hash=False)
     # The fields of the last header without buffers, and the bytes that they were read from.

@@ -15,12 +15,14 @@ from .directory import MAGIC, Directory
 from .dtypes import Payload
 from .encode import encode
 from .errors import End, NotFound
+from .listing import lists_without
 from .options import DEFAULT_LIMITS, Compression, Limits, SaveOptions
 from .segment import HASH_ITEM, Header, check_name, hash_list
 from .source import STEP
 from .walk import Walk
 
 
+@lists_without()
 class Writer:
     """Writes an archive, value after value, to any object with `write(bytes)`.
 
@@ -190,6 +192,7 @@ def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
         view = view[count:]
 
 
+@lists_without()
 class Reader:
     """Reads an archive, value after value, from any object with `read(length)`.
 

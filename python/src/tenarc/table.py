@@ -17,6 +17,7 @@ from .column_maker import column_of, groups_of
 from .columns import ABSENT, Column, StructColumn
 from .errors import Error, Fault, Mismatch, NotFound, Unsupported, bounded_recursion
 from .fields import Decoded
+from .listing import lists_without
 from .values import Raw
 
 # Iterating makes so many rows at a time.
@@ -25,6 +26,7 @@ _CHUNK = 4096
 _FEW = 12
 
 
+@lists_without("field_names", "groups", "of", "row_of", "tensor_of", "value_of")
 class Table(paths.Rows):
     """Rows that are kept and written as columns.
 
