@@ -466,6 +466,6 @@ class Values(ItemColumn):
         found = column.array()
         if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
             # What the narrowest type is depends on the values.
-            is_wide = found.dtype == np.uint64 and found.max() >> 63
+            is_wide = found.dtype == np.uint64 and int(found.max()) >> 63
             return found if is_wide else found.astype(np.int64)
         return found

@@ -326,7 +326,9 @@ def _joined(pieces: list[Column]) -> npt.NDArray[Any] | None:
     wanted = np.result_type(*(array.dtype for array in found))
     if kinds == {"i", "u"} and wanted.kind == "f":
         # One group has u64, another one signed integers.
-        if any(array.dtype.itemsize == 8 and array.dtype.kind == "u" and array.max() >> 63 for array in found):
+        if any(
+            array.dtype.itemsize == 8 and array.dtype.kind == "u" and int(array.max()) >> 63 for array in found
+        ):
             return None
         wanted = np.dtype(np.int64)
     elif len(kinds) > 1 and kinds != {"i", "u"}:
