@@ -1,7 +1,10 @@
 """Many small values: they are read and written without work that only large ones need."""
 
+import gc
 import io
 import random
+import tracemalloc
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -124,6 +127,32 @@ def test_small_and_large_values_are_one_table_in_their_order(tmp_path):
 def row_of(number: int):
     row = {"n": number, "w": np.full(number % 7, number, "f4"), "at": {"x": [number, None], "y": (1.5, "a")}}
     return row | ({"data": bytes(100)} if number % 3 else {})
+
+
+def test_nothing_keeps_a_table_in_memory(tmp_path):
+    gc.disable()
+    try:
+        with archive_of(tmp_path / "a", [[{"a": n, "w": np.ones(2)}] for n in range(100)]) as archive:
+            table = archive.table("log")
+            assert len(table.rows()) == len(table["a"]) == 100
+            source = weakref.ref(table.groups[0]._source)
+            del table
+            assert source() is None
+    finally:
+        gc.enable()
+
+
+def test_small_values_are_read_a_few_at_a_time(tmp_path):
+    peaks = []
+    for count in (400, 4000):
+        values = [[{"text": f"{n} " + "x" * 3000}] for n in range(count)]
+        with archive_of(tmp_path / "a", values) as archive:
+            table = archive.table("log")
+            tracemalloc.start()
+            assert sum(len(row["text"]) for row in table) > 3000 * count
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_errors_in_small_values_say_where_they_are(tmp_path):

@@ -260,8 +260,9 @@ class Archive:
         for number in numbers:
             rows = StoredRows(number, values.shared, partial(values.sequence, number))
             parts = rows.groups()
-            if parts and rows.is_small():
-                small.add(rows, parts[0].count)
+            length = rows.small_length() if parts else None
+            if length is not None:
+                small.add(rows, parts[0].count, length)
                 parts = []
             if parts or small.is_full():
                 # The order of the rows is that of the values.

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # The most bytes of the metadata of a value that is read with others.
 _SMALL = 4096
-# The most values, and about the most rows, that are read together.
-_MANY = 4096
+# About the most values, and the most bytes of their metadata, that are read together.
+_MANY, _MANY_BYTES = 4096, 1 << 18
 #: Finds the steps to a row, by its number. They are needed for few rows.
 Trails = Callable[[int], Sequence[Step]]
 
@@ -55,7 +55,7 @@ class Shared:
         #: The bytes of the whole table in the archive.
         self.length = 0
         #: The small values that were last read together, and their rows.
-        self.nodes: tuple[SmallRows, list[Any]] | None = None
+        self.nodes: tuple[object, list[Any]] | None = None
 
     def loaded(self, place: Hashable, read: Callable[[], Column]) -> Column:
         """The column at a place. The last one is kept."""
@@ -129,11 +129,15 @@ class StoredRows:
         assert found is not None
         return found.shape[0]
 
-    def is_small(self) -> bool:
-        """Whether it is an array of few rows, all in the metadata, that can be read with the values beside it."""
+    def small_length(self) -> int | None:
+        """The bytes of an array of few rows, all in the metadata, that can be read with the values beside it.
+
+        `None` if this is something else.
+        """
         segment, node, _ = self._at()
-        is_short = not segment.header.lengths and len(segment.header.metadata) <= _SMALL
-        return is_short and isinstance(node, (list, tuple))
+        length = len(segment.header.metadata)
+        is_small = not segment.header.lengths and length <= _SMALL and isinstance(node, (list, tuple))
+        return length if is_small else None
 
     def group(self, index: int) -> Any:
         """The column of a group in the metadata."""
@@ -200,14 +204,18 @@ class SmallRows:
         self._values: list[StoredRows] = []
         # The number of the first row of each value, and at last the number of rows.
         self._starts = [0]
+        self._bytes = 0
+        # Stands for this in `shared`, which this refers to.
+        self._key = object()
 
-    def add(self, rows: StoredRows, count: int) -> None:
-        """Adds a value."""
+    def add(self, rows: StoredRows, count: int, length: int) -> None:
+        """Adds a value with metadata of some length."""
         self._values.append(rows)
         self._starts.append(self._starts[-1] + count)
+        self._bytes += length
 
     def is_full(self) -> bool:
-        return len(self._values) >= _MANY or self._starts[-1] >= _MANY
+        return len(self._values) >= _MANY or self._bytes >= _MANY_BYTES
 
     def group(self) -> list[Column]:
         """The values as one group, if there are any."""
@@ -225,9 +233,9 @@ class SmallRows:
             rows, row = self._find(row)
             return rows.items(0)[1](row)
 
-        if self._shared.nodes is None or self._shared.nodes[0] is not self:
+        if self._shared.nodes is None or self._shared.nodes[0] is not self._key:
             self._shared.nodes = None
-            self._shared.nodes = self, [node for rows in self._values for node in rows.items(0)[0]]
+            self._shared.nodes = self._key, [node for rows in self._values for node in rows.items(0)[0]]
         return self._shared.nodes[1], trail
 
     def read(
