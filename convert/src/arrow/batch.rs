@@ -32,9 +32,11 @@ pub struct Piece {
     pub buffers: Vec<Buffer>,
 }
 
-/// Reads what a batch says of its columns; the number of its rows.
+/// Reads what a batch says of its columns; the number of its rows. `early` is the codec that the metadata of the
+/// message name, as Arrow 0.17 wrote it.
 pub fn read<S: ReadAt + ?Sized>(
     batch: &RecordBatch<'_>,
+    early: Option<Codec>,
     body: &Range<u64>,
     source: &S,
     columns: &[Column],
@@ -44,7 +46,7 @@ pub fn read<S: ReadAt + ?Sized>(
     let rows = u64::try_from(rows).map_err(|_| Error::syntax(format!("a batch of {rows} rows")))?;
     let mut walk = Walk {
         source,
-        codec: codec(batch)?,
+        codec: codec(batch)?.or(early),
         nodes: batch.nodes().unwrap_or_default(),
         buffers: batch.buffers().unwrap_or_default(),
         counts: batch.variadicBufferCounts().unwrap_or_default(),

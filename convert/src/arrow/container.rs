@@ -3,14 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_ipc::{Block, Footer, Message, MessageHeader};
+use arrow_ipc::{Block, Footer, KeyValue, Message, MessageHeader};
+use flatbuffers::{ForwardsUOffset, Vector};
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
+use super::body::Codec;
 use super::contents::{Batches, Contents};
 use super::message::{self, MAGIC, PREFIX, Place};
 use super::schema::Schema;
 use crate::source;
+
+/// Keys and texts.
+type Pairs<'m> = Vector<'m, ForwardsUOffset<KeyValue<'m>>>;
 
 /// Bytes in front of the messages of a file: the magic bytes, padded. As many as in front of a message.
 pub const HEAD: u64 = PREFIX;
@@ -45,6 +50,7 @@ fn file<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Contents> {
     let footer = message::footer(&bytes).map_err(at)?;
     let stored =
         footer.schema().ok_or_else(|| Error::syntax("a footer without a schema")).map_err(at)?;
+    early_codec(stored.custom_metadata()).and_then(refused_in_schema).map_err(at)?;
     let schema = Schema::read(&stored, footer.version(), bytes.len()).map_err(at)?;
     let blocks = blocks(&footer, start).map_err(at)?;
     let mut batches = Batches::new(Arc::new(schema));
@@ -149,6 +155,7 @@ fn no_schema() -> Error {
 /// The schema that a stream begins with.
 pub fn schema(message: &Message<'_>, place: &Place) -> Result<Schema> {
     let schema = message.header_as_schema().ok_or_else(no_schema)?;
+    early_codec(schema.custom_metadata()).and_then(refused_in_schema)?;
     let len = usize::try_from(place.metadata.end - place.metadata.start).unwrap_or(0);
     let mut schema = Schema::read(&schema, message.version(), len)?;
     if has_metadata(message) {
@@ -177,10 +184,44 @@ pub fn batch<S: ReadAt + ?Sized>(
     let batch = message
         .header_as_record_batch()
         .ok_or_else(|| Error::syntax("expected a batch of records, found none"))?;
-    if has_metadata(message) {
+    let codec = early_codec(message.custom_metadata())?;
+    let pairs = message.custom_metadata().map_or(0, |pairs| pairs.len());
+    if pairs > usize::from(codec.is_some()) {
         batches.lose("the metadata of a batch are left out");
     }
-    batches.add(&batch, &place.body, source)
+    batches.add(&batch, codec, &place.body, source)
+}
+
+/// Where Arrow 0.17 said how the buffers of a batch are compressed, before the format had a place for it.
+const EARLY_CODEC: &str = "ARROW:experimental_compression";
+
+/// The codec that metadata name. The buffers look as those of today.
+fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
+    let Some(pairs) = pairs else { return Ok(None) };
+    let Some(pair) = pairs.iter().find(|pair| pair.key() == Some(EARLY_CODEC)) else {
+        return Ok(None);
+    };
+    let name = pair.value().unwrap_or_default().to_ascii_lowercase();
+    match name.as_str() {
+        "uncompressed" => Ok(None),
+        "lz4" | "lz4_frame" => Ok(Some(Codec::Lz4)),
+        "zstd" => Ok(Some(Codec::Zstd)),
+        _ => {
+            let name: String = name.chars().take(64).collect();
+            let name = name.escape_debug();
+            Err(Error::data(format!("buffers compressed by `{name}`; LZ4 and zstd are read")))
+        }
+    }
+}
+
+/// Which batches it would hold for is not defined.
+fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
+    match codec {
+        None => Ok(()),
+        Some(_) => Err(Error::data(format!(
+            "`{EARLY_CODEC}` in the metadata of the schema; it is read in those of a batch"
+        ))),
+    }
 }
 
 fn has_metadata(message: &Message<'_>) -> bool {

@@ -10,6 +10,7 @@ use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
 use tenarc::{Error, Result};
 
 use super::batch::{self, Found, Piece};
+use super::body::Codec;
 use super::cells::Cells;
 use super::schema::{Column, Kind, LAYOUT, ONE_ROW, Schema, Strings};
 use crate::Losses;
@@ -62,10 +63,11 @@ impl Batches {
     pub fn add<S: ReadAt + ?Sized>(
         &mut self,
         batch: &RecordBatch<'_>,
+        early: Option<Codec>,
         body: &Range<u64>,
         source: &S,
     ) -> Result<()> {
-        let rows = batch::read(batch, body, source, &self.schema.columns, &mut self.found)?;
+        let rows = batch::read(batch, early, body, source, &self.schema.columns, &mut self.found)?;
         self.rows = self
             .rows
             .checked_add(rows)

@@ -168,12 +168,11 @@ impl Parts {
                 self.in_segments = true;
                 Ok(())
             }
-            (4 | 5 | 7 | 10 | 11, Field::Bytes(range) | Field::Fixed(range)) => {
-                self.elements(wire, number, range)
-            }
-            // One number, not packed.
-            (5 | 7 | 11, Field::Varint(_, range)) => self.elements(wire, number, range),
-            (9, Field::Bytes(range)) => self.elements(wire, number, range),
+            // Numbers of 4 or of 8 bytes: packed, or one by itself.
+            (4, Field::Bytes(range) | Field::Fixed4(range))
+            | (10, Field::Bytes(range) | Field::Fixed8(range))
+            | (5 | 7 | 11, Field::Bytes(range) | Field::Varint(_, range))
+            | (9, Field::Bytes(range)) => self.elements(wire, number, range),
             (6, _) => Ok(()),
             (8, Field::Bytes(range)) => {
                 self.name = wire.text(&range)?;

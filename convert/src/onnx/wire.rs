@@ -13,8 +13,10 @@ use crate::input::{Input, Positions};
 pub enum Field {
     /// A number, and where it stood.
     Varint(u64, Range<u64>),
-    /// A number of 4 or 8 bytes, and where they stand.
-    Fixed(Range<u64>),
+    /// Where a number of 4 bytes stands.
+    Fixed4(Range<u64>),
+    /// Where a number of 8 bytes stands.
+    Fixed8(Range<u64>),
     /// Where a string, message or packed sequence stands.
     Bytes(Range<u64>),
 }
@@ -23,7 +25,10 @@ impl Field {
     /// Where it stands, or stood.
     pub fn range(&self) -> &Range<u64> {
         match self {
-            Self::Varint(_, range) | Self::Fixed(range) | Self::Bytes(range) => range,
+            Self::Varint(_, range)
+            | Self::Fixed4(range)
+            | Self::Fixed8(range)
+            | Self::Bytes(range) => range,
         }
     }
 }
@@ -68,12 +73,12 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
                 let value = self.varint(end)?;
                 Field::Varint(value, start..self.at())
             }
-            1 => Field::Fixed(self.range(8, end)?),
+            1 => Field::Fixed8(self.range(8, end)?),
             2 => {
                 let len = self.varint(end)?;
                 Field::Bytes(self.range(len, end)?)
             }
-            5 => Field::Fixed(self.range(4, end)?),
+            5 => Field::Fixed4(self.range(4, end)?),
             other => {
                 let what = format!("wire type {other}, which no field of an ONNX model has");
                 return Err(Error::syntax(what).at(at));

@@ -1,6 +1,8 @@
 //! Defects that were fixed stay fixed: one module for each.
 
 mod digits_of_singles;
+#[cfg(feature = "arrow")]
+mod early_compression;
 #[cfg(any(
     feature = "arrow",
     feature = "json",
@@ -10,4 +12,6 @@ mod digits_of_singles;
     feature = "tenbin"
 ))]
 mod lying_writers;
+#[cfg(feature = "onnx")]
+mod packed_wire_types;
 mod wide_integers;
