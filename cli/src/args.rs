@@ -20,7 +20,7 @@ all rows. events is the name of values in an archive, which together are the tab
 
 The format of a file is detected from its first bytes and its name, or given by --from and --to. For a \
 sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
-not read, such as the graph of an ONNX model. It is reported on standard error, and commands that write a \
+not read, such as objects in a pickle. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
 
 The file name - means standard input or standard output. Pipes work like files. Colours are used if the \
@@ -41,7 +41,7 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     pub color: Color,
-    /// Do not show progress bars
+    /// Show neither progress bars nor notes about what is left out by design
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
     #[command(subcommand)]

@@ -25,7 +25,7 @@ use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
 use crate::failure::{Failure, Result, Status};
-use crate::output::{Out, say};
+use crate::output::{Out, be_quiet, say};
 
 /// Parses the command line and runs the subcommand.
 pub fn run() -> ExitCode {
@@ -60,6 +60,9 @@ fn dispatch(cli: &Cli) -> Result<Status> {
         Color::Always => ColorChoice::Always,
         Color::Never => ColorChoice::Never,
     };
+    if cli.quiet {
+        be_quiet();
+    }
     let mut out = Out::new(choice);
     let out = &mut out;
     let status = match &cli.command {

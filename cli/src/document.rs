@@ -101,30 +101,34 @@ impl Document {
         }
     }
 
-    /// Reports on standard error what the file holds that is not read.
+    /// Reports on standard error what the file holds that is not read, in one line; and in another, what is left out
+    /// by design.
     pub fn report_losses(&self) {
-        if let Some(fetched) = self.fetched().filter(|fetched| !fetched.lost.is_empty()) {
-            say(&format!("{}: not read: {}", self.name, fetched.lost));
+        let Some(fetched) = self.fetched() else { return };
+        if let Some(lost) = fetched.not_read() {
+            say(&format!("{}: not read: {lost}", self.name));
         }
+        formats::note(&fetched.lost, &format!("{}: ", self.name));
     }
 
     /// Refuses a file with content that is not read. With `lossy`, reports that content instead.
     ///
     /// # Errors
-    /// If there is such content and `lossy` is false.
+    /// If there is such content and `lossy` is false, or if no tensor of the file can be read.
     pub fn refuse_losses(&self, lossy: bool) -> Result<()> {
-        match self.fetched() {
-            Some(fetched) if !lossy && !fetched.lost.is_empty() => {
-                let hint = "`tenarc convert --lossy` leaves it out";
-                Err(Failure::new(format!("cannot be kept: {}; {hint}", fetched.lost))
-                    .of(&self.name))
-            }
-            Some(fetched) => {
-                fetched.lost.report(&self.name);
-                Ok(())
-            }
-            None => Ok(()),
+        let Some(fetched) = self.fetched() else { return Ok(()) };
+        let not_read = fetched.not_read().unwrap_or_default();
+        if fetched.lost.tensors() > 0 && fetched.is_without_tensors() {
+            let what =
+                format!("cannot be kept: {not_read}; no tensor is left, so nothing is written");
+            return Err(Failure::new(what).of(&self.name));
         }
+        if !lossy && !fetched.lost.is_empty() {
+            let hint = "`tenarc convert --lossy` leaves it out";
+            return Err(Failure::new(format!("cannot be kept: {not_read}; {hint}")).of(&self.name));
+        }
+        formats::tell(&fetched.lost, Some(&self.name), formats::NOT_READ);
+        Ok(())
     }
 
     /// Shows a progress bar for all that is read of the file from now on.

@@ -18,12 +18,12 @@ use std::path::Path;
 
 use tenarc::archive::Segment;
 use tenarc::{Archive, OArchive};
-use tenarc_convert::Losses;
+use tenarc_convert::{Loss, Losses};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Of, Result};
 use crate::input::{Input, Source};
-use crate::output::{Target, say};
+use crate::output::{Target, is_quiet, say};
 use crate::written::Written;
 
 /// A file format. To add one, add it here and in [`FORMATS`], and write its module.
@@ -189,17 +189,43 @@ fn temporary() -> Result<File> {
     tempfile::tempfile().of("cannot create a temporary file (TMPDIR sets the directory)")
 }
 
-/// Reports how many more losses there are than were listed.
-pub fn more(count: u64, listed: usize) {
-    if let Some(more) = count.checked_sub(listed as u64).filter(|more| *more > 0) {
-        say(&format!("and {more} more"));
+/// Before what a writer leaves out or changes.
+const NOT_KEPT: &str = "cannot be kept";
+/// Before what a reader leaves out.
+pub const NOT_READ: &str = "not read";
+
+/// Reports what is left out or changed: each tensor that is left out in a line of its own, the rest in one line. `file` is
+/// the file that it is about, if that is not clear.
+pub fn tell(losses: &Losses, file: Option<&str>, how: &str) {
+    let file = file.map_or_else(String::new, |file| format!("{file}: "));
+    let (tensors, others): (Vec<_>, Vec<_>) =
+        losses.listed().iter().partition(|loss| loss.is_tensor());
+    for tensor in tensors {
+        say(&format!("{file}{how}: {tensor}"));
+    }
+    let more = losses.count().saturating_sub(losses.listed().len() as u64);
+    match (in_short(&others, more), others.is_empty()) {
+        (_, true) if more > 0 => say(&format!("{file}{how}: {more} more")),
+        (_, true) => {}
+        (short, false) => say(&format!("{file}{how}: {short}")),
+    }
+    note(losses, &file);
+}
+
+/// Tells of what is left out by design, in one line.
+pub fn note(losses: &Losses, file: &str) {
+    if !losses.notes().is_empty() && !is_quiet() {
+        say(&format!("{file}note: {}", losses.notes().join("; ")));
     }
 }
 
-/// Reports what could not be written, and was left out or changed.
-fn tell(losses: &Losses) {
-    for loss in losses.listed() {
-        say(&format!("cannot be kept: {loss}"));
+/// The first of some losses, and how many more there are.
+pub fn in_short(losses: &[&Loss], beyond: u64) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = losses.iter().take(SHOWN).map(ToString::to_string).collect();
+    let shown = shown.join("; ");
+    match (losses.len().saturating_sub(SHOWN) as u64).saturating_add(beyond) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
     }
-    more(losses.count(), losses.listed().len());
 }

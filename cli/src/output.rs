@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -119,6 +120,18 @@ impl Write for Out {
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush().map_err(|error| in_output(&error, STDOUT))
     }
+}
+
+/// Whether notes are not told: `--quiet`.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Silences notes.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
 }
 
 /// Prints a message to standard error.

@@ -83,7 +83,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             let what = format!(
                 "a column of {dtype}{shape:?} has no known length in bytes: it is left out"
             );
-            losses.add(&name, what);
+            losses.add_tensor(&name, what);
             continue;
         }
         let (dtype, nested) = (dtype.clone(), !around.is_empty());

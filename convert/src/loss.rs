@@ -1,4 +1,4 @@
-//! What a conversion cannot keep.
+//! What a conversion cannot keep, and what it leaves out by design.
 
 use std::fmt;
 
@@ -9,6 +9,7 @@ use tenarc::{Error, Result};
 pub struct Loss {
     path: String,
     what: String,
+    is_tensor: bool,
 }
 
 impl Loss {
@@ -21,20 +22,35 @@ impl Loss {
     pub fn what(&self) -> &str {
         &self.what
     }
+
+    /// Whether it is a whole tensor that is left out.
+    pub fn is_tensor(&self) -> bool {
+        self.is_tensor
+    }
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.what);
+        }
         // Names come from the input: control characters must not reach a terminal.
         write!(f, "`{}`: {}", self.path.escape_debug(), self.what)
     }
 }
 
-/// What a conversion could not keep, where it was told to go on.
+/// What a conversion could not keep, where it was told to go on; and notes about what it leaves out by design.
+///
+/// Losses stop a conversion unless they are accepted. Notes stop nothing: they tell of what no conversion of
+/// tensors is about, such as the graph of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
+    /// Tensors first.
     listed: Vec<Loss>,
+    listed_tensors: usize,
+    tensors: u64,
     count: u64,
+    notes: Vec<String>,
 }
 
 impl Losses {
@@ -44,7 +60,7 @@ impl Losses {
     /// Those that an error names.
     const SHOWN: usize = 3;
 
-    /// The first thousand of them.
+    /// The first thousand of them: tensors that are left out first, then the others.
     pub fn listed(&self) -> &[Loss] {
         &self.listed
     }
@@ -54,33 +70,88 @@ impl Losses {
         self.count
     }
 
-    /// Whether everything was kept.
+    /// How many of them are whole tensors.
+    pub fn tensors(&self) -> u64 {
+        self.tensors
+    }
+
+    /// Whether everything was kept. Notes are no losses.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// What is left out by design.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     pub(crate) fn add(&mut self, path: &str, what: impl Into<String>) {
         self.count += 1;
         if self.lists_more() {
-            self.listed.push(Loss { path: path.to_owned(), what: what.into() });
+            self.list(path, what.into(), false);
         }
     }
 
-    /// Whether the next one will be listed.
+    /// Adds a tensor that is left out.
+    pub(crate) fn add_tensor(&mut self, path: &str, what: impl Into<String>) {
+        self.add_tensors(path, 1, what);
+    }
+
+    /// Adds tensors that are left out, of which one entry of the list tells.
+    pub(crate) fn add_tensors(&mut self, path: &str, count: u64, what: impl Into<String>) {
+        if count > 0 {
+            self.count = self.count.saturating_add(count);
+            self.tensors = self.tensors.saturating_add(count);
+            self.list(path, what.into(), true);
+        }
+    }
+
+    fn list(&mut self, path: &str, what: String, is_tensor: bool) {
+        if self.listed_tensors == Self::MOST {
+            return;
+        }
+        self.listed.truncate(Self::MOST - 1);
+        let at = if is_tensor { self.listed_tensors } else { self.listed.len() };
+        self.listed.insert(at, Loss { path: path.to_owned(), what, is_tensor });
+        self.listed_tensors += usize::from(is_tensor);
+    }
+
+    /// Notes something that is left out by design, once.
+    pub(crate) fn note(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if self.notes.len() < Self::MOST && !self.notes.contains(&what) {
+            self.notes.push(what);
+        }
+    }
+
+    /// Whether the next one will be listed that is no tensor.
     pub(crate) fn lists_more(&self) -> bool {
         self.listed.len() < Self::MOST
     }
 
     pub(crate) fn extend(&mut self, other: Self) {
-        let listed = other.listed.len() as u64;
-        self.count += other.count - listed;
-        for loss in other.listed {
-            self.add(&loss.path, loss.what);
+        let count = self.count.saturating_add(other.count);
+        let tensors = self.tensors.saturating_add(other.tensors);
+        for Loss { path, what, is_tensor } in other.listed {
+            if is_tensor || self.lists_more() {
+                self.list(&path, what, is_tensor);
+            }
         }
+        (self.count, self.tensors) = (count, tensors);
+        other.notes.into_iter().for_each(|note| self.note(note));
     }
 
-    /// The error that names them, unless there are none or they are `accepted`.
-    pub(crate) fn check(&self, accepted: bool) -> Result<()> {
+    /// The error that names them, unless there are none or they are `accepted`. If tensors are lost and none is
+    /// `kept`, that is an error in any case: an empty file would look like success.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check(&self, accepted: bool, kept: usize) -> Result<()> {
+        if self.tensors > 0 && kept == 0 {
+            let count = self.tensors;
+            let what = format!("{self}; no tensor is left, so nothing is written (of {count})");
+            return Err(Error::data(what));
+        }
         if accepted || self.is_empty() {
             return Ok(());
         }
@@ -100,5 +171,36 @@ impl fmt::Display for Losses {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_stand_first_even_if_they_come_late() {
+        let mut losses = Losses::default();
+        (0..Losses::MOST).for_each(|_| losses.add("text", "a text"));
+        losses.add_tensor("a", "no dtype");
+        losses.add_tensor("b", "no dtype");
+        let paths: Vec<_> = losses.listed().iter().take(3).map(Loss::path).collect();
+        assert_eq!(paths, ["a", "b", "text"]);
+        assert_eq!((losses.listed().len(), losses.count(), losses.tensors()), (1000, 1002, 2));
+        let mut other = Losses::default();
+        other.add("text", "a text");
+        other.extend(losses);
+        assert_eq!((other.listed()[0].path(), other.count()), ("a", 1003));
+    }
+
+    #[test]
+    fn no_tensor_left_is_an_error_even_if_losses_are_accepted() {
+        let mut losses = Losses::default();
+        losses.note("the graph");
+        assert!(losses.is_empty() && losses.check(false, 0).is_ok());
+        losses.add("text", "a text");
+        assert!(losses.check(false, 1).is_err() && losses.check(true, 0).is_ok());
+        losses.add_tensor("a", "no dtype");
+        assert!(losses.check(true, 1).is_ok() && losses.check(true, 0).is_err());
     }
 }

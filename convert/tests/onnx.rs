@@ -301,7 +301,7 @@ fn other_files_are_read_only_below_the_directory_and_if_allowed() {
 }
 
 #[test]
-fn archives_hold_the_tensors_and_all_else_is_a_loss() {
+fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("out.tenarc");
     let from = fixtures().join("refused.onnx");
@@ -311,15 +311,19 @@ fn archives_hold_the_tensors_and_all_else_is_a_loss() {
     let lossy = Options::default().with_losses(true);
     let losses = onnx::to_archive(&from, &to, &lossy).unwrap();
     let lost: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
-    for path in ["graph.node", "graph.input", "opset_import", "ir_version", "w.int4", "s.string"] {
-        assert!(lost.contains(&path), "{path}: {lost:?}");
+    assert!(lost.contains(&"w.int4") && lost.contains(&"s.string"), "{lost:?}");
+    assert!(losses.listed().iter().all(tenarc_convert::Loss::is_tensor), "{losses:?}");
+    let [note] = losses.notes() else { panic!("{losses:?}") };
+    for part in ["graph.node", "graph.input", "opset_import", "ir_version"] {
+        assert!(note.contains(part) && !lost.contains(&part), "{note}: {lost:?}");
     }
     let archive = tenarc::open(&to).unwrap();
     assert_eq!(archive.only().unwrap().keys("").unwrap(), ["o.f32"]);
 
     for file in ["typed.onnx", "raw.onnx", "shapes.onnx", "external.onnx"] {
         let from = fixtures().join(file);
-        onnx::to_archive(&from, &to, &lossy.clone().with_external(true)).unwrap();
+        // The graph is out of scope: nothing is lost.
+        onnx::to_archive(&from, &to, &Options::default().with_external(true)).unwrap();
         let (model, archive) =
             (onnx::open_with_external(&from).unwrap(), tenarc::open(&to).unwrap());
         assert_eq!(archive.only().unwrap().keys("").unwrap().len(), model.tensors().len());
@@ -342,6 +346,44 @@ fn archives_hold_the_tensors_and_all_else_is_a_loss() {
     assert!(onnx::to_archive(&plain, &to, &Options::default()).is_err());
     assert_eq!(tenarc::open(&to).unwrap().tensors().unwrap().len(), 1);
     assert!(onnx::to_archive(fixtures().join("external.onnx"), &to, &lossy).is_err());
+}
+
+/// An attribute of a node that holds this field.
+fn node(field: Vec<u8>) -> Vec<u8> {
+    bytes(1, bytes(5, [bytes(1, "value"), field].concat()))
+}
+
+#[test]
+fn tensors_in_nodes_are_lost_and_said_to_be() {
+    let weight = || tensor(6, &[2], bytes(5, [7; 2]));
+    let constant = node(bytes(5, weight()));
+    let branch = node(bytes(6, [bytes(5, weight()), constant.clone()].concat()));
+    let graph = |parts: &[Vec<u8>]| bytes(7, parts.concat());
+    for (parts, count) in [
+        (vec![constant.clone()], 1),
+        (vec![branch.clone()], 2),
+        (vec![constant.clone(), branch, node(number(3, 7))], 3),
+        (vec![node(number(3, 7))], 0),
+    ] {
+        let alone = Onnx::new(graph(&parts)).unwrap();
+        assert_eq!(alone.losses().tensors(), count, "{}", alone.losses());
+        // With an initializer, they can be left out; without one, nothing would be left.
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("a.onnx"), dir.path().join("a.tenarc"));
+        let convert = |parts: &[Vec<u8>], lossy: bool| {
+            fs::write(&from, graph(parts)).unwrap();
+            onnx::to_archive(&from, &to, &Options::default().with_losses(lossy))
+        };
+        assert_eq!(convert(&parts, false).is_ok(), count == 0);
+        match convert(&parts, true) {
+            Ok(_) => assert_eq!(count, 0),
+            Err(error) => assert!(error.to_string().contains("no tensor is left"), "{error}"),
+        }
+        let more = [parts, vec![bytes(5, weight())]].concat();
+        assert_eq!(convert(&more, true).unwrap().count(), count);
+    }
+    let deep = (0..300).fold(constant, |inner, _| node(bytes(6, inner)));
+    assert_eq!(Onnx::new(graph(&[deep])).unwrap_err().category(), Category::Limit);
 }
 
 #[test]

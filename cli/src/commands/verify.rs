@@ -138,8 +138,7 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
         let progress = Progress::new(fetched.byte_len(), what, quiet);
         match fetched.verify(&document.section(0)?.root, &progress, &mut report.path) {
             Ok(unchecked) => {
-                let lost =
-                    (!fetched.lost.is_empty()).then(|| format!("not read: {}", fetched.lost));
+                let lost = fetched.not_read().map(|lost| format!("not read: {lost}"));
                 let told: Vec<String> = unchecked.into_iter().chain(lost).collect();
                 report.unchecked = (!told.is_empty()).then(|| told.join("; "));
             }

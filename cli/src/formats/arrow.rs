@@ -6,9 +6,9 @@ use std::path::Path;
 use tenarc::tensor::Deferred;
 use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
-use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -28,7 +28,7 @@ impl Codec for Arrow {
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = ArrowFile::new(input.file)?;
         let structure = Structure::among(&file.flat()?, file.tensors().iter())?;
-        let lost = Lost::from(file.losses());
+        let lost = file.losses().clone();
         let fetched = Fetched::named(Box::new(file), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Arrow, fetched))
     }
@@ -40,7 +40,7 @@ impl Codec for Arrow {
         only(sections, |segment| {
             let export = Export::new(segment)?;
             write_stream(target, &mut |writer| {
-                tell(&export.to_writer(writer, &options)?);
+                tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);
                 Ok(())
             })
         })

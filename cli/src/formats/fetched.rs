@@ -2,7 +2,6 @@
 //! metadata of an archive; its tensors are read from the file when they are needed.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::fs::File;
 use std::sync::OnceLock;
 
@@ -12,12 +11,10 @@ use tenarc::inspect::unescape_step;
 use tenarc::io::ReadAt;
 use tenarc::parts::Split;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor};
-use tenarc_convert::{Loss, Losses};
+use tenarc_convert::Losses;
 
-use super::more;
 use crate::failure::{Failure, Result};
 use crate::node::{self, Kind, Node};
-use crate::output::say;
 use crate::paths;
 use crate::progress::Progress;
 
@@ -95,67 +92,13 @@ impl Structure {
     }
 }
 
-/// Descriptions of what a file holds that is not read.
-#[derive(Clone, Debug, Default)]
-pub struct Lost {
-    listed: Vec<String>,
-    count: u64,
-}
-
-impl Lost {
-    /// At most this many are listed; the others are only counted.
-    const MOST: usize = 1000;
-    /// `Display` shows this many.
-    const SHOWN: usize = 3;
-
-    pub fn add(&mut self, what: String) {
-        self.count += 1;
-        if self.listed.len() < Self::MOST {
-            self.listed.push(what);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Reports all of them on standard error.
-    pub fn report(&self, file: &str) {
-        for what in &self.listed {
-            say(&format!("{file}: not read: {what}"));
-        }
-        more(self.count, self.listed.len());
-    }
-}
-
-impl From<&Losses> for Lost {
-    fn from(losses: &Losses) -> Self {
-        let told = |loss: &Loss| match loss.path() {
-            "" => loss.what().to_owned(),
-            _ => loss.to_string(),
-        };
-        Self { listed: losses.listed().iter().map(told).collect(), count: losses.count() }
-    }
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.listed.iter().take(Self::SHOWN).map(String::as_str);
-        f.write_str(&shown.collect::<Vec<_>>().join("; "))?;
-        match self.count.saturating_sub(Self::SHOWN as u64) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
-}
-
 /// The value of a file of another format.
 pub struct Fetched {
     reader: Box<dyn Reader>,
     structure: Structure,
     /// The reader's name for the tensor of each buffer.
     keys: HashMap<usize, String>,
-    pub lost: Lost,
+    pub lost: Losses,
     progress: OnceLock<Progress>,
 }
 
@@ -165,7 +108,7 @@ impl Fetched {
     ///
     /// # Errors
     /// If the structure is invalid, or its paths are too long.
-    pub fn named(reader: Box<dyn Reader>, structure: Structure, lost: Lost) -> Result<Self> {
+    pub fn named(reader: Box<dyn Reader>, structure: Structure, lost: Losses) -> Result<Self> {
         let mut keys = HashMap::new();
         named("", &structure.root()?, &mut keys);
         Ok(Self { reader, structure, keys, lost, progress: OnceLock::new() })
@@ -181,7 +124,18 @@ impl Fetched {
         let key =
             |(at, named): (usize, paths::Named<'_>)| Some((named.payload.buffer?, at.to_string()));
         let keys = payloads.filter_map(key).collect();
-        Ok(Self { reader, structure, keys, lost: Lost::default(), progress: OnceLock::new() })
+        Ok(Self { reader, structure, keys, lost: Losses::default(), progress: OnceLock::new() })
+    }
+
+    /// What the file holds that is not read, in short; none if all is.
+    pub fn not_read(&self) -> Option<String> {
+        let listed: Vec<_> = self.lost.listed().iter().collect();
+        let beyond = self.lost.count().saturating_sub(listed.len() as u64);
+        (!listed.is_empty()).then(|| super::in_short(&listed, beyond))
+    }
+
+    pub fn is_without_tensors(&self) -> bool {
+        self.keys.is_empty()
     }
 
     pub fn metadata(&self) -> &[u8] {

@@ -3,7 +3,7 @@
 use tenarc::de::Limits;
 use tenarc_convert::json::{self, Options};
 
-use super::{Codec, Format, Lossy, Sections, stored, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Of, Result};
 use crate::input::Input;
@@ -45,7 +45,7 @@ impl Codec for Json {
                         Ok(json::from_segment(segment, &mut writer, &options)?)
                     })?,
                 };
-                tell(&lost);
+                tell(&lost, None, NOT_KEPT);
                 writer.write_all(b"\n")?;
             }
             Ok(())

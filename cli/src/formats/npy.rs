@@ -4,19 +4,18 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
 use serde::ser::{Serialize, Serializer};
-use tenarc::error::Category;
 use tenarc::tensor::{Deferred, ToTensor};
 use tenarc::{DynTensor, Tensor};
+use tenarc_convert::Losses;
 use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 
-use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, only, tell, temporary, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, temporary, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
 use crate::output::Target;
-use crate::text::quoted;
 
 pub struct NpzFiles;
 pub struct Npy;
@@ -30,22 +29,6 @@ impl Serialize for Arrays<'_> {
     }
 }
 
-/// The arrays of a file, and a description of its other members.
-fn arrays(npz: &Npz<File>) -> Result<(Arrays<'_>, Lost)> {
-    let (mut arrays, mut lost) = (Vec::new(), Lost::default());
-    for member in npz.members() {
-        let name = member.name().strip_suffix(".npy");
-        match name.map(|name| (name, npz.deferred(name))) {
-            Some((name, Ok(tensor))) => arrays.push((name, Tensor(tensor))),
-            // Damage and I/O errors are errors. Only a well-formed array that tenarc cannot hold is left out.
-            Some((_, Err(error))) if error.category() != Category::Data => return Err(error.into()),
-            Some((_, Err(error))) => lost.add(error.to_string()),
-            None => lost.add(format!("{}: not an array", quoted(member.name()))),
-        }
-    }
-    Ok((Arrays(arrays), lost))
-}
-
 impl Codec for NpzFiles {
     fn extensions(&self) -> &'static [&'static str] {
         &["npz"]
@@ -57,9 +40,8 @@ impl Codec for NpzFiles {
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let npz = Npz::new(input.file)?;
-        let (arrays, lost) = arrays(&npz)?;
-        let structure = Structure::of(&arrays)?;
-        drop(arrays);
+        let (arrays, lost) = npz.arrays()?;
+        let structure = Structure::of(&Arrays(arrays))?;
         let fetched = Fetched::named(Box::new(npz), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Npz, fetched))
     }
@@ -71,7 +53,7 @@ impl Codec for NpzFiles {
             // must seek, but the target may be a pipe.
             let mut file = temporary()?;
             let mut out = NpzWriter::new(BufWriter::new(&file))?;
-            tell(&npy::from_segment(segment, &mut out, &options)?);
+            tell(&npy::from_segment(segment, &mut out, &options)?, None, NOT_KEPT);
             drop(out.finish()?);
             file.rewind()?;
             write_stream(target, &mut |writer| {
@@ -115,7 +97,7 @@ impl Codec for Npy {
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = NpyFile::new(input.file)?;
         let structure = Structure::of(&Tensor(file.deferred()))?;
-        let fetched = Fetched::named(Box::new(file), structure, Lost::default())?;
+        let fetched = Fetched::named(Box::new(file), structure, Losses::default())?;
         Ok(Document::of_fetched(input.name, Format::Npy, fetched))
     }
 

@@ -5,14 +5,13 @@ use std::fs::File;
 use tenarc::tensor::Deferred;
 use tenarc_convert::onnx::{Onnx, open_with_external};
 
-use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
 use crate::output::Target;
-use crate::text::quoted;
 
 pub struct OnnxModels;
 
@@ -32,12 +31,7 @@ impl Codec for OnnxModels {
             Some(path) => open_with_external(path)?,
             None => Onnx::new(input.file)?,
         };
-        let mut lost = Lost::from(model.losses());
-        for tensor in model.tensors() {
-            if let Some(why) = tensor.refused() {
-                lost.add(format!("{}: {why}", quoted(tensor.name())));
-            }
-        }
+        let lost = model.losses().clone();
         let structure = Structure::of(&model.flat())?;
         let fetched = Fetched::named(Box::new(model), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Onnx, fetched))

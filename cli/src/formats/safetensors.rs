@@ -4,10 +4,11 @@ use std::fs::File;
 use std::path::Path;
 
 use tenarc::tensor::Deferred;
+use tenarc_convert::Losses;
 use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
 
-use super::fetched::{Fetched, Lost, Reader, Structure};
-use super::{Codec, Format, Lossy, Sections, only, tell, write_stream};
+use super::fetched::{Fetched, Reader, Structure};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
@@ -43,12 +44,12 @@ impl Codec for Safetensors {
             })?;
             let model = open_sharded(path)?;
             let structure = Structure::of(&model.flat()?)?;
-            let lost = Lost::from(model.losses());
+            let lost = model.losses().clone();
             Fetched::named(Box::new(model), structure, lost)?
         } else {
             let file = SafeTensors::new(input.file)?;
             let structure = Structure::of(&file.flat()?)?;
-            Fetched::named(Box::new(file), structure, Lost::default())?
+            Fetched::named(Box::new(file), structure, Losses::default())?
         };
         Ok(Document::of_fetched(input.name, Format::Safetensors, fetched))
     }
@@ -61,7 +62,7 @@ impl Codec for Safetensors {
             let export = Export::new(segment)?;
             let options = Options::default().with_losses(lossy.0);
             write_stream(target, &mut |writer| {
-                tell(&export.to_writer(writer, &options)?);
+                tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);
                 Ok(())
             })
         })

@@ -7,7 +7,7 @@ use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, Sections, single, stored, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, single, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -37,7 +37,7 @@ impl Codec for Tenbin {
         // A sequence of pairs of a name and a tensor may be stored as columns.
         stored(&single(sections)?, |segment| {
             write_stream(target, &mut |writer| {
-                tell(&tenbin::from_segment(segment, writer, &options)?);
+                tell(&tenbin::from_segment(segment, writer, &options)?, None, NOT_KEPT);
                 Ok(())
             })
         })

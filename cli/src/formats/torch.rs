@@ -5,7 +5,7 @@ use std::fs::File;
 use tenarc::tensor::Deferred;
 use tenarc_convert::torch::TorchFile;
 
-use super::fetched::{Fetched, Lost, Reader, Structure};
+use super::fetched::{Fetched, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -29,7 +29,7 @@ impl Codec for Torch {
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = TorchFile::new(input.file)?;
         let structure = Structure::among(&file.flat()?, file.tensors().iter())?;
-        let lost = Lost::from(file.losses());
+        let lost = file.losses().clone();
         let fetched = Fetched::named(Box::new(file), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Torch, fetched))
     }

@@ -103,10 +103,19 @@ impl Batches {
 }
 
 impl Contents {
+    /// The number of columns that can be read.
+    pub fn leaves(&self) -> usize {
+        self.by_path.len()
+    }
+
     fn list(&mut self, column: &Column, one_row: bool) -> Result<()> {
         let number = column.number;
         if self.found.get(number).is_some_and(|found| found.has_nulls) {
-            self.losses.add(&column.path, "a column with nulls is no tensor: it is left out");
+            let what = "a column with nulls is no tensor: it is left out";
+            match column.kind {
+                Kind::Tensor(_) => self.losses.add_tensor(&column.path, what),
+                _ => self.losses.add(&column.path, what),
+            }
             return Ok(());
         }
         let leaf = match &column.kind {

@@ -108,7 +108,8 @@ impl<'a> Export<'a> {
         options: &Options,
         save: impl FnOnce(&Options) -> Result<Losses>,
     ) -> Result<Losses> {
-        self.0.losses.check(options.accept_losses)?;
+        let kept = self.0.tensors.len() + self.0.texts.len();
+        self.0.losses.check(options.accept_losses, kept)?;
         let mut options = options.clone();
         options.metadata = options.metadata.or_else(|| self.0.metadata.clone());
         let mut losses = self.0.losses.clone();

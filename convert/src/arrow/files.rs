@@ -28,7 +28,7 @@ pub fn to_archive(
     let from = from.as_ref();
     let of_source = |error: Error| error.in_file(from);
     let file = ArrowFile::open(from)?;
-    file.losses().check(options.accept_losses).map_err(of_source)?;
+    file.losses().check(options.accept_losses, file.columns()).map_err(of_source)?;
     let value = options.names.value(|| file.flat(), || file.nested()).map_err(of_source)?;
     made::archive(
         to.as_ref(),

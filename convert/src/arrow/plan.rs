@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
         for (name, tensor, meta, dtype) in kept {
             let cells = Cells::new(tensor, meta, dtype, (!one_row).then_some(rows));
             match cells.map_err(|error| error.in_field(name))? {
-                None => losses.add(
+                None => losses.add_tensor(
                     name,
                     "more elements than a cell holds, 2,147,483,647: the tensor is left out",
                 ),
@@ -144,7 +144,7 @@ fn dtype(name: &str, dtype: &DType, losses: &mut Losses) -> Option<DType> {
         }
         other => {
             let other = other.name().escape_debug();
-            losses.add(name, format!("Arrow has no dtype {other}: the tensor is left out"));
+            losses.add_tensor(name, format!("Arrow has no dtype {other}: the tensor is left out"));
             None
         }
     }

@@ -95,6 +95,11 @@ impl<S: ReadAt> ArrowFile<S> {
         self.contents.metadata.as_deref()
     }
 
+    /// The number of columns that can be read, whether they are tensors or not.
+    pub(super) fn columns(&self) -> usize {
+        self.contents.leaves()
+    }
+
     /// What of the file is in none of what this type gives: columns with nulls and of types that are no tensors,
     /// units of times, and what is said of columns beside their types.
     pub fn losses(&self) -> &Losses {

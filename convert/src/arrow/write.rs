@@ -38,7 +38,7 @@ pub fn save<N: AsRef<str>, T: ToTensor>(
     options: &Options,
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;
-    losses.check(options.accept_losses)?;
+    losses.check(options.accept_losses, plan.columns.len())?;
     let is_stream = path.extension().is_some_and(|extension| extension == "arrows");
     let format = options.format.unwrap_or(if is_stream { Format::Stream } else { Format::File });
     made::file(path, options.sync, |out| write(&plan, format, out), |file, ()| check(&plan, file))?;
@@ -53,7 +53,7 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     options: &Options,
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;
-    losses.check(options.accept_losses)?;
+    losses.check(options.accept_losses, plan.columns.len())?;
     let mut writer = BufWriter::with_capacity(BUFFER, Honest::new(writer));
     write(&plan, options.format.unwrap_or(Format::Stream), &mut writer)?;
     writer.flush().map_err(Error::io)?;

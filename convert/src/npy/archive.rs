@@ -84,12 +84,20 @@ pub fn into_archive<S: ReadAt, W: Write>(
     Ok(lost)
 }
 
-type NamedTensors<'a> = Vec<(&'a str, Tensor<Deferred<'a>>)>;
+/// Names, and tensors that are read when they are written.
+pub type NamedTensors<'a> = Vec<(&'a str, Tensor<Deferred<'a>>)>;
 
 fn deferred<'a, S: ReadAt>(
     npz: &'a Npz<S>,
     options: &ConvertOptions,
 ) -> Result<(NamedTensors<'a>, Losses)> {
+    let (tensors, lost) = arrays(npz)?;
+    lost.check(options.losses, tensors.len())?;
+    Ok((tensors, lost))
+}
+
+/// The arrays of a file that are tensors, and what else there is.
+pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(NamedTensors<'_>, Losses)> {
     let mut tensors = Vec::new();
     let mut lost = Losses::default();
     for member in npz.members() {
@@ -100,11 +108,10 @@ fn deferred<'a, S: ReadAt>(
             Some((_, Err(error))) if error.category() != tenarc::error::Category::Data => {
                 return Err(error);
             }
-            Some((name, Err(error))) => lost.add(name, error.message()),
+            Some((name, Err(error))) => lost.add_tensor(name, error.message()),
             None => lost.add(member.name(), "a member that is no array"),
         }
     }
-    lost.check(options.losses)?;
     Ok((tensors, lost))
 }
 
@@ -140,7 +147,7 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     let mut lost = Losses::default();
     let mut add = |name: String, dtype: &DType, nested, content, lost: &mut Losses| {
         if let Err(error) = dtype::descr_of(dtype) {
-            lost.add(&name, error.message());
+            lost.add_tensor(&name, error.message());
         } else if nested && !options.flattened {
             let name = name.escape_debug();
             return Err(Error::data(format!(
@@ -170,7 +177,7 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
             Leaf::Other { name, kind } => lost.add(&name, kind),
         }
     }
-    lost.check(options.losses)?;
+    lost.check(options.losses, named.len())?;
     for (name, content) in named {
         let tensor = match content {
             Content::Item(range) => {

@@ -8,11 +8,12 @@ use std::path::Path;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
-use tenarc::{DType, DynTensor, Error, Result};
+use tenarc::{DType, DynTensor, Error, Result, Tensor};
 
 use super::header::Header;
 use super::input::Input;
 use super::{charge, check_len, payload};
+use crate::Losses;
 use crate::zip::{Contents, Directory, Member};
 
 /// What the names of arrays end with in the file.
@@ -185,6 +186,14 @@ impl<S: ReadAt> Npz<S> {
         Ok(Deferred::from_blocks(dtype, entry.shape(), order, move |put| {
             self.blocks(&name, put).map_err(|error| error.in_field(&*name))
         }))
+    }
+
+    /// All arrays that are tensors, which are read when they are written; and what else the file holds.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn arrays(&self) -> Result<(Vec<(&str, Tensor<Deferred<'_>>)>, Losses)> {
+        super::archive::arrays(self)
     }
 
     /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the

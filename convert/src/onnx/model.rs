@@ -21,6 +21,7 @@ pub struct Found {
 
 const GRAPH: u64 = 7;
 const INITIALIZER: u64 = 5;
+const NODE: u64 = 1;
 
 /// Names of fields, by which their loss is told.
 fn of_model(number: u64) -> &'static str {
@@ -36,9 +37,14 @@ fn of_model(number: u64) -> &'static str {
         20 => "training_info",
         25 => "functions",
         26 => "configuration",
-        _ => "unknown fields",
+        _ => UNKNOWN,
     }
 }
+
+/// What is neither a part of the graph nor a description of it.
+const UNKNOWN: &str = "unknown fields";
+const UNKNOWN_OF_GRAPH: &str = "graph.unknown fields";
+const SPARSE: &str = "graph.sparse_initializer";
 
 fn of_graph(number: u64) -> &'static str {
     match number {
@@ -49,10 +55,56 @@ fn of_graph(number: u64) -> &'static str {
         12 => "graph.output",
         13 => "graph.value_info",
         14 => "graph.quantization_annotation",
-        15 => "graph.sparse_initializer",
+        15 => SPARSE,
         16 => "graph.metadata_props",
-        _ => "graph.unknown fields",
+        _ => UNKNOWN_OF_GRAPH,
     }
+}
+
+/// The number of tensors in the attributes of a node, and of the graphs in them.
+fn tensors_of_node<S: ReadAt + ?Sized>(
+    wire: &mut Wire<'_, S>,
+    message: &Range<u64>,
+    depth: usize,
+) -> Result<u64> {
+    const ATTRIBUTE: u64 = 5;
+    if depth == 0 {
+        return Err(Error::limit("graphs in graphs, nested more deeply than is allowed"));
+    }
+    let mut count = 0u64;
+    while let Some((number, field)) = wire.field(message.end)? {
+        let next = field.range().end;
+        if let (ATTRIBUTE, Field::Bytes(attribute)) = (number, field) {
+            while let Some((number, field)) = wire.field(attribute.end)? {
+                let next = field.range().end;
+                match (number, field) {
+                    // A tensor, tensors, a sparse tensor, sparse tensors.
+                    (5 | 10 | 22 | 23, Field::Bytes(_)) => count = count.saturating_add(1),
+                    // A graph, graphs.
+                    (6 | 11, Field::Bytes(graph)) => {
+                        while let Some((number, field)) = wire.field(graph.end)? {
+                            let next = field.range().end;
+                            match (number, field) {
+                                (NODE, Field::Bytes(node)) => {
+                                    let inside = tensors_of_node(wire, &node, depth - 1)?;
+                                    count = count.saturating_add(inside);
+                                }
+                                (INITIALIZER | 15, Field::Bytes(_)) => {
+                                    count = count.saturating_add(1);
+                                }
+                                _ => {}
+                            }
+                            wire.skip_to(next)?;
+                        }
+                    }
+                    _ => {}
+                }
+                wire.skip_to(next)?;
+            }
+        }
+        wire.skip_to(next)?;
+    }
+    Ok(count)
 }
 
 /// Reads through a model; no elements.
@@ -62,13 +114,19 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
     let mut found = Found::default();
     // Whatever there is beside, counted.
     let mut beside = BTreeMap::new();
-    let mut graphs = 0;
+    let (mut graphs, mut nodes) = (0, 0u64);
     while let Some((number, field)) = wire.field(end)? {
         let next = field.range().end;
         match (number, field) {
             (GRAPH, Field::Bytes(range)) => {
                 graphs += 1;
-                graph(&mut wire, &range, limits, &mut found, &mut beside)?;
+                nodes = nodes.saturating_add(graph(
+                    &mut wire,
+                    &range,
+                    limits,
+                    &mut found,
+                    &mut beside,
+                )?);
             }
             (GRAPH, _) => return Err(Error::syntax("a graph that is no message").at(wire.at())),
             (number, _) => *beside.entry(of_model(number)).or_insert(0u64) += 1,
@@ -78,13 +136,24 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
     if graphs == 0 {
         return Err(Error::syntax("expected an ONNX model, found none with a graph"));
     }
+    let mut graph = Vec::new();
     for (name, count) in beside {
-        let what = match count {
-            1 => "it is left out".to_owned(),
-            count => format!("all {count} of it are left out"),
-        };
-        found.losses.add(name, what);
+        let times = if count == 1 { String::new() } else { format!(" ({count})") };
+        match name {
+            SPARSE => found.losses.add_tensors(name, count, format!("it is left out{times}")),
+            UNKNOWN | UNKNOWN_OF_GRAPH | "training_info" => {
+                found.losses.add(name, format!("it is left out{times}"));
+            }
+            _ => graph.push(format!("{name}{times}")),
+        }
     }
+    if !graph.is_empty() {
+        found
+            .losses
+            .note(format!("only the tensors of a model are read, not {}", graph.join(", ")));
+    }
+    let what = format!("tensors in nodes of the graph are not read ({nodes})");
+    found.losses.add_tensors("graph.node", nodes, what);
     Ok(found)
 }
 
@@ -94,7 +163,8 @@ fn graph<S: ReadAt + ?Sized>(
     limits: Limits,
     found: &mut Found,
     beside: &mut BTreeMap<&'static str, u64>,
-) -> Result<()> {
+) -> Result<u64> {
+    let mut nodes = 0u64;
     while let Some((number, field)) = wire.field(message.end)? {
         let next = field.range().end;
         match (number, field) {
@@ -104,6 +174,9 @@ fn graph<S: ReadAt + ?Sized>(
                 let tensor = tensor::read(wire, &range, limits, &mut |name, what| {
                     losses.add(name, what);
                 })?;
+                if let Some(why) = tensor.refused() {
+                    found.losses.add_tensor(tensor.name(), format!("{why}; it is left out"));
+                }
                 let name = tensor.name.clone();
                 if found.by_name.insert(name.clone(), found.tensors.len()).is_some() {
                     let what = "there are two tensors of this name";
@@ -114,9 +187,13 @@ fn graph<S: ReadAt + ?Sized>(
             (INITIALIZER, _) => {
                 return Err(Error::syntax("an initializer that is no message").at(wire.at()));
             }
+            (NODE, Field::Bytes(range)) => {
+                *beside.entry(of_graph(NODE)).or_insert(0) += 1;
+                nodes = nodes.saturating_add(tensors_of_node(wire, &range, limits.max_depth())?);
+            }
             (number, _) => *beside.entry(of_graph(number)).or_insert(0) += 1,
         }
         wire.skip_to(next)?;
     }
-    Ok(())
+    Ok(nodes)
 }

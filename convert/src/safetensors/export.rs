@@ -116,7 +116,7 @@ impl<'a> Export<'a> {
         options: &Options,
         save: impl FnOnce(&Options) -> Result<Losses>,
     ) -> Result<Losses> {
-        self.losses.check(options.accept_losses)?;
+        self.losses.check(options.accept_losses, self.tensors.len())?;
         let mut options = options.clone();
         options.metadata = options.metadata.or_else(|| self.metadata.clone());
         let mut losses = self.losses.clone();

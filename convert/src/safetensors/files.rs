@@ -36,7 +36,10 @@ pub fn to_archive(
     let from = from.as_ref();
     if from.extension().is_some_and(|extension| extension == "json") {
         let model = open_sharded(from)?;
-        model.losses().check(false).map_err(|error| error.in_file(from))?;
+        model
+            .losses()
+            .check(false, model.tensors().count())
+            .map_err(|error| error.in_file(from))?;
         let value = names.value(|| model.flat(), || model.nested());
         return save(&value.map_err(|error| error.in_file(from))?, to.as_ref(), options);
     }

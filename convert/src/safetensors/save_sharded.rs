@@ -46,7 +46,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     }
     let mut losses = Losses::default();
     let items = items(tensors, &mut losses)?;
-    losses.check(options.accept_losses)?;
+    losses.check(options.accept_losses, items.len())?;
 
     let shards = split(items, max_bytes);
     let count = shards.len();

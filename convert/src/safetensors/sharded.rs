@@ -120,8 +120,7 @@ impl Sharded {
             match known {
                 Some(known) if *number == Some(known) => {}
                 Some(known) => {
-                    let what = format!("the index says otherwise than {known}, which it is");
-                    self.losses.add(key, what);
+                    self.losses.note(format!("`{key}` of the index, which is {known} here"));
                 }
                 None => self.losses.add(key, "in the metadata of the index"),
             }

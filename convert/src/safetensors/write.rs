@@ -60,7 +60,8 @@ fn item<'a>(
     let (dtype, shape) = (&meta.dtype, &meta.shape);
     let Some((rank, _)) = dtype::to_name(dtype) else {
         let dtype = dtype.name().escape_debug();
-        losses.add(name, format!("safetensors has no dtype {dtype}: the tensor is left out"));
+        losses
+            .add_tensor(name, format!("safetensors has no dtype {dtype}: the tensor is left out"));
         return Ok(None);
     };
     let len = tensor.byte_len(&meta).ok_or_else(|| {
@@ -165,7 +166,7 @@ pub fn plan<'a, N: AsRef<str>, T: ToTensor>(
 ) -> Result<(Plan<'a>, Losses)> {
     let mut losses = Losses::default();
     let items = items(tensors, &mut losses)?;
-    losses.check(options.accept_losses)?;
+    losses.check(options.accept_losses, items.len())?;
     Ok((Plan::new(items, options.metadata.as_deref())?, losses))
 }
 

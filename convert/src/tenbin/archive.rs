@@ -248,7 +248,7 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
 ) -> Result<Losses> {
     let mut losses = Losses::default();
     let planned = plan(segment, &mut losses)?;
-    losses.check(options.accept_losses)?;
+    losses.check(options.accept_losses, planned.len())?;
     for (name, path) in planned {
         let tensor = segment.dyn_tensor(&path)?.into_row_major()?;
         super::write(&mut writer, &[(name, tensor)])?;
@@ -282,7 +282,7 @@ fn plan<S: ReadAt + ?Sized>(
         }
         match Header::new(&name, meta) {
             Ok(_) => planned.push((name, path)),
-            Err(error) => losses.add(key, format!("{}: it is left out", error.message())),
+            Err(error) => losses.add_tensor(key, format!("{}: it is left out", error.message())),
         }
     }
     Ok(planned)

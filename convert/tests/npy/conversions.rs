@@ -134,8 +134,8 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
     let error =
         says(convert(options().with_flattened(true)), "unless losses are accepted").to_string();
     let lost = [
-        "`name`: a text",
         "`scale`: npy has no dtype for bf16; convert the elements to one it has",
+        "`name`: a text",
         "`steps`: an integer",
         "`blob`: bytes",
         "`none`: a bool, float or null",
