@@ -24,7 +24,7 @@ use anstream::ColorChoice;
 use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Kind, Result, Status};
 use crate::output::{Out, be_quiet, say};
 
 /// Parses the command line and runs the subcommand.
@@ -37,7 +37,7 @@ pub fn run() -> ExitCode {
     match result {
         Ok(status) => status.into(),
         Err(failure) => {
-            if !matches!(failure, Failure::Closed) {
+            if failure.kind != Kind::Closed {
                 say(&failure.to_string());
             }
             failure.status()

@@ -1,6 +1,6 @@
 //! An opened input of any format, as a list of values.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
 
-use crate::failure::{Failure, Of, Result};
+use crate::failure::{self, Failure, Of, Result};
 use crate::formats::fetched::Fetched;
 use crate::formats::{self, Format};
 use crate::input::{Input, Source};
@@ -61,12 +61,11 @@ impl Document {
         };
         let read = formats::codec(format).read(input, reading).of(&name);
         let guessed = reading.from.is_none() && formats::by_extension(path) != Some(format);
-        read.map_err(|failure| match failure {
-            Failure::Other(message) if format == Format::Message && guessed => {
-                let hint = "unrecognised file format, read as CBOR; use --from";
-                Failure::Other(format!("{message}; {hint}"))
+        read.map_err(|failure| {
+            if format == Format::Message && guessed && failure.kind == failure::Kind::Other {
+                return failure.with_hint("; unrecognised file format, read as CBOR; use --from");
             }
-            other => other,
+            failure
         })
     }
 
@@ -210,6 +209,7 @@ impl Document {
                     item: Item::Segment(segment),
                     root,
                     infos: OnceCell::new(),
+                    fault: Cell::default(),
                 })
             }
             Content::Messages(bytes, ranges) => {
@@ -224,11 +224,25 @@ impl Document {
                     item = Item::Rows { message: Some(bytes), name: None, rows };
                 }
                 paths::check(&root)?;
-                Ok(Section { number, file, item, root, infos: OnceCell::new() })
+                Ok(Section {
+                    number,
+                    file,
+                    item,
+                    root,
+                    infos: OnceCell::new(),
+                    fault: Cell::default(),
+                })
             }
             Content::Fetched(fetched) if number == 0 => {
                 let (item, root) = (Item::Fetched(fetched), fetched.root()?);
-                Ok(Section { number, file, item, root, infos: OnceCell::new() })
+                Ok(Section {
+                    number,
+                    file,
+                    item,
+                    root,
+                    infos: OnceCell::new(),
+                    fault: Cell::default(),
+                })
             }
             Content::Fetched(_) => Err(self.no_value(number)),
         }
@@ -324,6 +338,8 @@ pub struct Section<'a> {
     /// The structure of the value.
     pub root: Node,
     infos: OnceCell<HashMap<String, TensorInfo>>,
+    /// What went wrong while the value was written: serde's errors are only texts.
+    pub fault: Cell<Option<Failure>>,
 }
 
 enum Item<'a> {
@@ -356,7 +372,7 @@ impl<'a> Section<'a> {
         let root = node::parse(&rows, &[])?;
         paths::check(&root)?;
         let item = Item::Rows { message: None, name: None, rows };
-        Ok(Self { number: 0, file: "", item, root, infos: OnceCell::new() })
+        Ok(Self { number: 0, file: "", item, root, infos: OnceCell::new(), fault: Cell::default() })
     }
 
     /// A part of this value that was decoded.

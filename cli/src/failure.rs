@@ -4,9 +4,9 @@ use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenarc::error::Category;
+use tenarc_convert::Losses;
 
 /// The result of a run without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,57 +40,147 @@ Exit status:
   141  the reader of the output closed the pipe";
 
 /// Why a run failed.
-#[derive(Debug)]
-pub enum Failure {
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub kind: Kind,
+    message: String,
+    /// The position in the input at which it happened, if it is known.
+    pub offset: Option<u64>,
+    /// Whether it is about the output, which the message names: it is not the fault of an input.
+    of_output: bool,
+}
+
+/// What kind of failure it is, which decides about the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
     /// The reader of the output closed the pipe.
     Closed,
     /// The input is damaged or truncated.
-    Damage(String),
+    Damage,
+    /// A file cannot be read or written.
+    Io,
+    /// Something would be lost, and the user can accept that.
+    Loss,
     /// Anything else.
-    Other(String),
+    Other,
 }
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Whether damage was found. An error that went through serde is only a text, and no longer says so itself.
-static DAMAGE: AtomicBool = AtomicBool::new(false);
-
 impl Failure {
     pub fn new(message: impl Into<String>) -> Self {
-        Self::Other(message.into())
+        Self::of_kind(Kind::Other, message)
     }
 
-    /// Puts `what` (a file or a path) in front of the message, unless the message names it already.
+    pub fn damage(message: impl Into<String>) -> Self {
+        Self::of_kind(Kind::Damage, message)
+    }
+
+    pub fn closed() -> Self {
+        Self::of_kind(Kind::Closed, "the output was closed")
+    }
+
+    pub fn of_kind(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), offset: None, of_output: false }
+    }
+
+    /// Puts `what` (a file or a path) in front of the message, unless the message names it already or is about the
+    /// output.
     #[must_use]
-    pub fn of(self, what: &str) -> Self {
-        let named = |message: String| {
-            // The library names files between backticks.
-            let there = message.starts_with(what) || message.contains(&format!("`{what}`"));
-            if there { message } else { format!("{what}: {message}") }
-        };
-        match self {
-            Self::Closed => Self::Closed,
-            Self::Damage(message) => Self::Damage(named(message)),
-            Self::Other(message) => Self::Other(named(message)),
+    pub fn of(mut self, what: &str) -> Self {
+        // The library names files between backticks.
+        let named =
+            |message: &str| message.starts_with(what) || message.contains(&format!("`{what}`"));
+        if !self.of_output && self.kind != Kind::Closed && !named(&self.message) {
+            self.message = format!("{what}: {}", self.message);
         }
+        self
+    }
+
+    /// As [`of`](Self::of), for the name of the output.
+    #[must_use]
+    pub fn of_output(self, name: &str) -> Self {
+        Self { of_output: true, ..self.of(name) }
+    }
+
+    /// Adds what the user can do.
+    #[must_use]
+    pub fn with_hint(mut self, hint: &str) -> Self {
+        self.message.push_str(hint);
+        self
     }
 
     pub fn status(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Closed => CLOSED,
-            Self::Damage(_) => 1,
-            Self::Other(_) if DAMAGE.load(Ordering::Relaxed) => 1,
-            Self::Other(_) => FAILED,
+        ExitCode::from(match self.kind {
+            Kind::Closed => CLOSED,
+            Kind::Damage => 1,
+            Kind::Io | Kind::Loss | Kind::Other => FAILED,
         })
+    }
+
+    /// An error of the library while a value was read and written to the output of this name.
+    pub fn while_writing(error: tenarc::Error, output: &str) -> Self {
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        let of_output = source.is_some_and(|source| !is::<OfInput>(source));
+        let failure = Self::from(error);
+        if of_output { failure.of_output(output) } else { failure }
+    }
+
+    /// The same as an error of the library, for code that is called back by it.
+    pub fn into_library(self) -> tenarc::Error {
+        // The message has the offset.
+        let Self { kind, message, of_output, .. } = self;
+        match kind {
+            Kind::Damage => tenarc::Error::damaged(message),
+            Kind::Io if of_output => tenarc::Error::io(io::Error::other(OfOutput(message))),
+            Kind::Io => tenarc::Error::io(io::Error::other(OfInput(message))),
+            Kind::Closed => tenarc::Error::io(io::Error::new(io::ErrorKind::BrokenPipe, message)),
+            Kind::Loss | Kind::Other => tenarc::Error::data(message),
+        }
     }
 }
 
+/// An error of the output, which names it.
+#[derive(Debug)]
+pub struct OfOutput(String);
+
+impl OfOutput {
+    /// A write error of the output of this name.
+    pub fn error(error: &io::Error, name: &str) -> io::Error {
+        let message = error.to_string();
+        let named = message.contains(&format!("`{name}`")) || message.starts_with(name);
+        let message = if named { message } else { format!("{name}: {message}") };
+        io::Error::new(error.kind(), Self(message))
+    }
+}
+
+/// An error while an input was read.
+#[derive(Debug)]
+pub struct OfInput(pub String);
+
+fn is<E: std::error::Error + 'static>(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<E>)
+}
+
+impl fmt::Display for OfInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OfInput {}
+
+impl fmt::Display for OfOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OfOutput {}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed => f.write_str("the output was closed"),
-            Self::Damage(message) | Self::Other(message) => f.write_str(message),
-        }
+        f.write_str(&self.message)
     }
 }
 
@@ -110,26 +200,27 @@ pub fn for_users(error: &impl fmt::Display) -> String {
 
 impl From<tenarc::Error> for Failure {
     fn from(error: tenarc::Error) -> Self {
-        let closed = error
-            .source()
-            .and_then(|source| source.downcast_ref::<io::Error>())
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
-        match error.category() {
-            _ if closed => Self::Closed,
-            Category::Damaged | Category::Torn => {
-                DAMAGE.store(true, Ordering::Relaxed);
-                Self::Damage(for_users(&error))
-            }
-            _ => Self::Other(for_users(&error)),
-        }
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        let kind = match (source.map(io::Error::kind), error.category()) {
+            (Some(io::ErrorKind::BrokenPipe), _) => return Self::closed(),
+            (_, Category::Damaged | Category::Torn) => Kind::Damage,
+            (_, Category::Io) => Kind::Io,
+            _ if Losses::stopped(&error) => Kind::Loss,
+            _ => Kind::Other,
+        };
+        let of_output = source.is_some_and(is::<OfOutput>);
+        Self { kind, message: for_users(&error), offset: error.offset(), of_output }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Closed,
-            _ => Self::Other(error.to_string()),
+            io::ErrorKind::BrokenPipe => Self::closed(),
+            _ => {
+                let of_output = is::<OfOutput>(&error);
+                Self { of_output, ..Self::of_kind(Kind::Io, error.to_string()) }
+            }
         }
     }
 }
@@ -137,9 +228,8 @@ impl From<io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
-            Some(io::ErrorKind::BrokenPipe) => Self::Closed,
-            // An error of the library may have gone through serde.
-            _ => Self::Other(for_users(&error)),
+            Some(_) => io::Error::from(error).into(),
+            None => Self::new(for_users(&error)),
         }
     }
 }

@@ -179,14 +179,18 @@ fn stored<T>(
     }
     let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
-    out.save(&Written::plain(section))?;
+    let value = Written::plain(section);
+    out.save(&value).map_err(|error| value.failure(error, TEMPORARY))?;
     drop(out.finish()?);
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }
 
+/// What messages call it.
+const TEMPORARY: &str = "a temporary file (TMPDIR sets the directory)";
+
 /// An unnamed temporary file, which the system removes when it is closed.
 fn temporary() -> Result<File> {
-    tempfile::tempfile().of("cannot create a temporary file (TMPDIR sets the directory)")
+    tempfile::tempfile().of(format!("cannot create {TEMPORARY}"))
 }
 
 /// Before what a writer leaves out or changes.

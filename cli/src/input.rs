@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use tenarc::io::ReadAt;
 
-use crate::failure::{Failure, Of, Result};
+use crate::failure::{Failure, Kind, Of, OfInput, Result};
 use crate::progress::Progress;
 use crate::text::escaped;
 
@@ -34,10 +34,11 @@ impl Input {
         }
         let found = std::fs::metadata(path).of(&name)?;
         if found.is_dir() {
-            return Err(Failure::new(format!("{name}: is a directory")));
+            return Err(Failure::of_kind(Kind::Io, format!("{name}: is a directory")));
         }
         if is_device(&found) {
-            return Err(Failure::new(format!("{name}: is a device, which may never end")));
+            let what = format!("{name}: is a device, which may never end");
+            return Err(Failure::of_kind(Kind::Io, what));
         }
         let mut file = File::open(path).of(&name)?;
         if !found.is_file() {
@@ -131,7 +132,10 @@ impl Source {
 
 impl ReadAt for Source {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.file.read_at(out, offset)?;
+        let read = self
+            .file
+            .read_at(out, offset)
+            .map_err(|error| io::Error::new(error.kind(), OfInput(error.to_string())))?;
         if let Some(progress) = self.progress.get() {
             progress.add(read as u64);
         }

@@ -12,9 +12,10 @@ use tenarc::OArchive;
 use tenarc::archive::{ArchiveFile, Compression, SaveOptions, Segment};
 use tenarc::io::{AtomicFile, SyncLevel};
 
-use crate::failure::{Failure, Of, Result};
+use crate::failure::{Failure, OfOutput, Result};
 use crate::input::{Source, shown};
 use crate::text::{escaped, is_unsafe};
+use crate::written::Written;
 
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
@@ -114,11 +115,11 @@ impl serde_json::ser::Formatter for Escaping {
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes).map_err(|error| in_output(&error, STDOUT))
+        self.writer.write(bytes).map_err(|error| OfOutput::error(&error, STDOUT))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush().map_err(|error| in_output(&error, STDOUT))
+        self.writer.flush().map_err(|error| OfOutput::error(&error, STDOUT))
     }
 }
 
@@ -188,10 +189,15 @@ impl Target {
         let to = match std::fs::metadata(path) {
             // A device or pipe cannot be replaced by a file: it is written directly.
             Ok(found) if !found.is_file() => {
-                let file = File::options().write(true).open(path).of(self.name())?;
+                let file = File::options().write(true).open(path);
+                let file = file.map_err(|error| Failure::from(error).of_output(&self.name()))?;
                 To::Direct(buffered(file))
             }
-            _ => To::File(Box::new(buffered(AtomicFile::replacing(path)?))),
+            _ => {
+                let file = AtomicFile::replacing(path);
+                let file = file.map_err(|error| Failure::from(error).of_output(&self.name()))?;
+                To::File(Box::new(buffered(file)))
+            }
         };
         Ok(TargetWriter { to, name: self.name(), sync: self.sync })
     }
@@ -208,13 +214,6 @@ fn not_a_terminal() -> Result<BufWriter<io::Stdout>> {
 
 fn buffered<W: Write>(writer: W) -> BufWriter<W> {
     BufWriter::with_capacity(1 << 20, writer)
-}
-
-/// Adds the name of the target to a write error.
-fn in_output(error: &io::Error, name: &str) -> io::Error {
-    let message = error.to_string();
-    let told = message.contains(&format!("`{name}`"));
-    io::Error::new(error.kind(), if told { message } else { format!("{name}: {message}") })
 }
 
 /// Writes to a [`Target`].
@@ -239,7 +238,8 @@ impl TargetWriter {
         self.flush()?;
         if let To::File(file) = self.to {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.commit(self.sync)?;
+            let name = self.name;
+            file.commit(self.sync).map_err(|error| Failure::from(error).of_output(&name))?;
         }
         Ok(())
     }
@@ -255,11 +255,11 @@ impl TargetWriter {
 
 impl Write for TargetWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer().write(bytes).map_err(|error| in_output(&error, &self.name))
+        self.writer().write(bytes).map_err(|error| OfOutput::error(&error, &self.name))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush().map_err(|error| in_output(&error, &self.name))
+        self.writer().flush().map_err(|error| OfOutput::error(&error, &self.name))
     }
 }
 
@@ -280,10 +280,13 @@ impl ArchiveTarget {
     pub fn new(target: &Target) -> Result<Self> {
         let options = target.options.clone();
         let name = target.name();
+        let of_output = |error: tenarc::Error| Failure::from(error).of_output(&name);
         let to = match target.path() {
-            Some(path) => ArchiveTo::File(Box::new(OArchive::create(path, options).of(&name)?)),
+            Some(path) => {
+                ArchiveTo::File(Box::new(OArchive::create(path, options).map_err(of_output)?))
+            }
             None => {
-                let out = OArchive::with_options(not_a_terminal()?, options).of(&name)?;
+                let out = OArchive::with_options(not_a_terminal()?, options).map_err(of_output)?;
                 ArchiveTo::Stdout(Box::new(out))
             }
         };
@@ -294,14 +297,14 @@ impl ArchiveTarget {
     ///
     /// # Errors
     /// If the value cannot be read or written.
-    pub fn save(&mut self, name: Option<&str>, value: &impl Serialize) -> Result<()> {
-        match (&mut self.to, name) {
+    pub fn save(&mut self, name: Option<&str>, value: &Written<'_>) -> Result<()> {
+        let saved = match (&mut self.to, name) {
             (ArchiveTo::File(out), None) => out.save(value).map(drop),
             (ArchiveTo::File(out), Some(name)) => out.save_as(name, value).map(drop),
             (ArchiveTo::Stdout(out), None) => out.save(value).map(drop),
             (ArchiveTo::Stdout(out), Some(name)) => out.save_as(name, value).map(drop),
-        }?;
-        Ok(())
+        };
+        saved.map_err(|error| value.failure(error, &self.name))
     }
 
     /// Adds a copy of a segment, without decoding it.
@@ -309,13 +312,13 @@ impl ArchiveTarget {
     /// # Errors
     /// If the segment is damaged, or cannot be written.
     pub fn copy(&mut self, name: Option<&str>, segment: &Segment<'_, Source>) -> Result<()> {
-        match (&mut self.to, name) {
+        let saved = match (&mut self.to, name) {
             (ArchiveTo::File(out), Some(name)) => out.save_segment_as(name, segment).map(drop),
             (ArchiveTo::File(out), None) => out.save_segment(segment).map(drop),
             (ArchiveTo::Stdout(out), Some(name)) => out.save_segment_as(name, segment).map(drop),
             (ArchiveTo::Stdout(out), None) => out.save_segment(segment).map(drop),
-        }?;
-        Ok(())
+        };
+        saved.map_err(|error| Failure::while_writing(error, &self.name))
     }
 
     /// Writes the end of the archive; a new file then replaces the old one.
@@ -327,6 +330,6 @@ impl ArchiveTarget {
             ArchiveTo::File(out) => out.finish().map(drop),
             ArchiveTo::Stdout(out) => out.finish().map(drop),
         }
-        .of(self.name)
+        .map_err(|error| Failure::from(error).of_output(&self.name))
     }
 }

@@ -91,12 +91,12 @@ impl Section<'_> {
             bytes.extend_from_slice(block.get(range).unwrap_or_default());
             at += block.len();
             // Stops reading: the rest is not needed.
-            if enough(&bytes) { Err(Failure::Closed) } else { Ok(()) }
+            if enough(&bytes) { Err(Failure::closed()) } else { Ok(()) }
         });
         match read {
-            Err(Failure::Closed) | Ok(()) if enough(&bytes) => Ok(bytes),
+            _ if enough(&bytes) => Ok(bytes),
             Err(failure) => Err(failure),
-            Ok(()) => Err(Failure::Damage("the file ends inside a tensor".into())),
+            Ok(()) => Err(Failure::damage("the file ends inside a tensor")),
         }
     }
 

@@ -48,6 +48,24 @@ impl<'a> Written<'a> {
         Self::Same(section, &section.root)
     }
 
+    /// The failure behind an error that happened while this value was written to the output of this name.
+    pub fn failure(&self, error: tenarc::Error, output: &str) -> Failure {
+        self.fault().unwrap_or_else(|| Failure::while_writing(error, output))
+    }
+
+    /// What went wrong in a section while the value was written, if the error went through serde, which keeps a text
+    /// only.
+    fn fault(&self) -> Option<Failure> {
+        match self {
+            Self::Same(section, _) | Self::Plain(section, _) | Self::Cast(section, ..) => {
+                section.fault.take()
+            }
+            Self::Array(items) => items.iter().find_map(Self::fault),
+            Self::Map(entries) => entries.iter().find_map(|(_, value)| value.fault()),
+            Self::Value(_) => None,
+        }
+    }
+
     /// The whole value, with rows in place of columns: for formats that have no columns.
     pub fn plain(section: &'a Section<'a>) -> Self {
         Self::Plain(section, &section.root)
@@ -82,6 +100,14 @@ impl Serialize for WrittenKey<'_> {
     }
 }
 
+/// An error of serde for a failure, which the section keeps.
+fn failed<E: serde::ser::Error>(section: &Section<'_>, failure: impl Into<Failure>) -> E {
+    let failure = failure.into();
+    let error = E::custom(&failure);
+    section.fault.set(Some(failure));
+    error
+}
+
 /// Serializes an encoded item without payloads, unchanged.
 fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_bytes(item).map_err(S::Error::custom)?.serialize(serializer)
@@ -90,12 +116,13 @@ fn leaf<S: Serializer>(item: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
 /// Serializes an item of a segment as it is stored: columns stay columns, and what is in buffers is never in memory
 /// as a whole.
 fn stored<S: Serializer>(
+    section: &Section<'_>,
     segment: &Segment<'_, Source>,
     node: &Node,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let stored = segment.stored(node.range.clone());
-    stored.map_err(|error| S::Error::custom(Failure::from(error)))?.serialize(serializer)
+    stored.map_err(|error| failed::<S::Error>(section, error))?.serialize(serializer)
 }
 
 fn same<S: Serializer>(
@@ -109,13 +136,14 @@ fn same<S: Serializer>(
         Kind::Leaf => leaf(section.item(&node.range), serializer),
         Kind::Columns(columns) => {
             if let Some(segment) = section.segment().filter(|_| !plain) {
-                return stored(segment, node, serializer);
+                return stored(section, segment, node, serializer);
             }
-            let table = section.table(columns).map_err(S::Error::custom)?;
+            let table =
+                section.table(columns).map_err(|error| failed::<S::Error>(section, error))?;
             let len = usize::try_from(table.len()).map_err(S::Error::custom)?;
             let mut seq = serializer.serialize_seq(Some(len))?;
             for row in table.iter::<Value>() {
-                let row = row.map_err(|error| S::Error::custom(Failure::from(error)))?;
+                let row = row.map_err(|error| failed::<S::Error>(section, error))?;
                 seq.serialize_element(&row)?;
             }
             seq.end()
@@ -145,12 +173,14 @@ fn same<S: Serializer>(
             leaf(section.item(&node.range), serializer)
         }
         Kind::Tag(..) => match section.segment() {
-            Some(segment) if !plain => stored(segment, node, serializer),
-            _ => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+            Some(segment) if !plain => stored(section, segment, node, serializer),
+            _ => value(section, node)
+                .map_err(|error| failed::<S::Error>(section, error))?
+                .serialize(serializer),
         },
         Kind::Payload(payload) if section.compressed(payload).is_some() && !plain => {
             match section.segment() {
-                Some(segment) => stored(segment, node, serializer),
+                Some(segment) => stored(section, segment, node, serializer),
                 None => Err(S::Error::custom("only archives have compressed tensors")),
             }
         }
@@ -161,15 +191,17 @@ fn same<S: Serializer>(
                 payload.order,
                 |put| {
                     let mut put = |block: &[u8]| Ok(put(block)?);
-                    section.blocks(node, &mut put).map_err(tenarc_error)
+                    section.blocks(node, &mut put).map_err(Failure::into_library)
                 },
             );
             let len = usize::try_from(payload.byte_len).map_err(S::Error::custom)?;
             tenarc::tensor::serialize(&tensor.with_byte_len(len), serializer)
         }
         Kind::Payload(payload) => match section.segment() {
-            Some(segment) if payload.buffer.is_some() => stored(segment, node, serializer),
-            _ => value(section, node).map_err(S::Error::custom)?.serialize(serializer),
+            Some(segment) if payload.buffer.is_some() => stored(section, segment, node, serializer),
+            _ => value(section, node)
+                .map_err(|error| failed::<S::Error>(section, error))?
+                .serialize(serializer),
         },
     }
 }
@@ -186,7 +218,7 @@ fn cast<S: Serializer>(
     let blocks = |put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
         let mut cast = initial.clone();
         let mut each = |block: &[u8]| Ok(put(&cast.block(block)?)?);
-        section.blocks(node, &mut each).map_err(tenarc_error)
+        section.blocks(node, &mut each).map_err(Failure::into_library)
     };
     if payload.form == Form::Tensor {
         let shape = &payload.shape;
@@ -198,13 +230,9 @@ fn cast<S: Serializer>(
         bytes.extend_from_slice(block);
         Ok(())
     })
-    .map_err(S::Error::custom)?;
+    .map_err(|error| failed::<S::Error>(section, error))?;
     let numbers = numbers(dtype, &bytes).ok_or_else(expected)?;
     numbers.serialize(serializer)
-}
-
-fn tenarc_error(failure: Failure) -> tenarc::Error {
-    serde::ser::Error::custom(failure)
 }
 
 /// Whether an array of a message holds at least eight items, which are all integers or floats of 32 or 64 bits.

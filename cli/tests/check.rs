@@ -175,6 +175,59 @@ fn verifies_archives_and_messages() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_outweighs_damage() {
+    let dir = Dir::new();
+    let path = dir.save("bad.tenarc", &model());
+    let (start, _) = tenarc::open(&path).unwrap().segment(0).unwrap().buffers()[1];
+    flip(&path, start);
+    dir.save("good.tenarc", &model());
+    for files in [["bad.tenarc", "none.tenarc"], ["none.tenarc", "bad.tenarc"]] {
+        let ran = run(&dir, &["verify", "good.tenarc", files[0], files[1]]);
+        assert_eq!((ran.status, ran.out().lines().count()), (2, 2), "{ran:?}");
+        assert!(ran.err.contains("none.tenarc: No such file"), "{ran:?}");
+    }
+    run(&dir, &["verify", "."]).failed(2, "is a directory");
+}
+
+#[test]
+fn errors_of_the_output_name_the_output() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &BTreeMap::from([("w", ramp(&[3000]))]));
+    for to in ["b.tenarc", "b.npz", "b.safetensors", "b.json", "b.cbor", "b.arrow", "b.ten"] {
+        let to = format!("none/{to}");
+        let ran = run(&dir, &["convert", "a.tenarc", &to]);
+        ran.failed(2, &to);
+        assert!(!ran.err.contains("a.tenarc"), "{ran:?}");
+    }
+    if std::path::Path::new("/dev/full").exists() {
+        for to in ["npz", "safetensors", "json", "cbor", "ten"] {
+            let ran = run(&dir, &["convert", "a.tenarc", "/dev/full", "--to", to]);
+            ran.failed(2, "/dev/full: No space left");
+            assert!(!ran.err.contains("a.tenarc"), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn damage_inside_of_rows_is_damage() {
+    #[derive(serde::Serialize)]
+    struct Row {
+        id: u64,
+        label: String,
+    }
+    let dir = Dir::new();
+    let rows: Vec<Row> = (0..5000).map(|id| Row { id, label: format!("row {id}") }).collect();
+    let path = dir.save("a.tenarc", &rows);
+    let archive = tenarc::open(&path).unwrap();
+    let (start, len) = archive.segment(0).unwrap().buffers()[0];
+    drop(archive);
+    flip(&path, start + len / 2);
+    for to in ["b.tenarc", "b.cbor", "b.json", "b.msgpack"] {
+        run(&dir, &["convert", "a.tenarc", to]).failed(1, "checksum");
+    }
+}
+
+#[test]
 fn names_the_first_bad_path_and_offset() {
     let dir = Dir::new();
     let path = dir.save("a.tenarc", &model());

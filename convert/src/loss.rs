@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tenarc::error::Category;
 use tenarc::{Error, Result};
 
 /// One thing that a conversion cannot keep.
@@ -54,6 +55,9 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// How the message of [`check`](Self::check) ends.
+    const STOPS: &str = "the conversion stops unless losses are accepted";
+
     /// More are counted only.
     const MOST: usize = 1000;
 
@@ -155,7 +159,12 @@ impl Losses {
         if accepted || self.is_empty() {
             return Ok(());
         }
-        Err(Error::data(format!("{self}; the conversion stops unless losses are accepted")))
+        Err(Error::data(format!("{self}; {}", Self::STOPS)))
+    }
+
+    /// Whether a conversion stopped with this error because losses were not accepted.
+    pub fn stopped(error: &Error) -> bool {
+        error.category() == Category::Data && error.message().ends_with(Self::STOPS)
     }
 }
 

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use crate::args::Convert;
 use crate::document::Document;
-use crate::failure::{Failure, Of, Result, Status};
+use crate::failure::{Failure, Kind, Result, Status};
 use crate::formats::{self, Format, Lossy};
 use crate::output::Target;
 
@@ -29,12 +29,9 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     }
     let mut sections = document.sections(args.choose.segment.as_deref())?;
     let written = formats::codec(to).write(&mut sections, &target, Lossy(args.lossy));
-    let hinted = written.map_err(|failure| match failure {
-        Failure::Other(why) if why.ends_with("unless losses are accepted") => {
-            Failure::Other(format!("{why}: use --lossy"))
-        }
-        other => other,
-    });
-    hinted.of(&document.name)?;
+    written.map_err(|failure| match failure.kind {
+        Kind::Loss => failure.with_hint(": use --lossy").of(&document.name),
+        _ => failure.of(&document.name),
+    })?;
     Ok(Status::Good)
 }

@@ -10,7 +10,7 @@ use tenarc::error::Category;
 
 use crate::args::Verify;
 use crate::document::{Document, Reading};
-use crate::failure::{Failure, Result, Status, for_users};
+use crate::failure::{Failure, Kind, Result, Status, for_users};
 use crate::formats::archive::unfinished;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
@@ -94,29 +94,13 @@ fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
     match result {
         Ok(()) => report.good = report.error.is_none(),
         Err(failure) => {
-            // The file is readable but not of the expected format: that is a result, not a failure to check.
-            report.read = !matches!(failure, Failure::Other(_)) || is_readable(input);
-            let message = failure.to_string();
-            report.offset = report.offset.or_else(|| offset_in(&message));
-            report.error = Some(message);
+            // A file that is readable but not of the expected format is a result, not a failure to check.
+            report.read = failure.kind != Kind::Io;
+            report.offset = report.offset.or(failure.offset);
+            report.error = Some(failure.to_string());
         }
     }
     report
-}
-
-/// The offset in an error message of the library, as in `… (byte 17)`.
-fn offset_in(message: &str) -> Option<u64> {
-    let (_, offset) = message.rsplit_once("(byte ")?;
-    offset.split_once(')')?.0.parse().ok()
-}
-
-/// Whether the file can be opened and read at all.
-fn is_readable(input: &Path) -> bool {
-    input == Path::new("-")
-        || std::fs::File::open(input).is_ok_and(|file| {
-            let mut byte = [0];
-            std::io::Read::read(&mut &file, &mut byte).is_ok()
-        })
 }
 
 fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {

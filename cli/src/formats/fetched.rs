@@ -185,7 +185,7 @@ impl Fetched {
         match self.structure.lengths.get(buffer) {
             Some(&len) if len == given => Ok(()),
             // The file was changed after it was opened.
-            expected => Err(Failure::Damage(format!(
+            expected => Err(Failure::damage(format!(
                 "expected {} bytes of a tensor, found {given}: the file has changed",
                 expected.copied().unwrap_or(0)
             ))),
@@ -258,7 +258,7 @@ pub fn fill(source: &impl ReadAt, out: &mut [u8], at: u64) -> Result<()> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
         match source.read_at(rest, at.saturating_add(done as u64))? {
-            0 => return Err(Failure::Damage("the file ends inside a tensor".into())),
+            0 => return Err(Failure::damage("the file ends inside a tensor")),
             read => done += read,
         }
     }

@@ -25,11 +25,14 @@ impl Codec for Messages {
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
+        let name = target.name();
         write_stream(target, &mut |mut writer| {
             for section in &mut *sections {
                 let section = section?;
                 let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
-                tenarc::ser::to_writer_with(&mut writer, &Written::plain(&section), options)?;
+                let value = Written::plain(&section);
+                tenarc::ser::to_writer_with(&mut writer, &value, options)
+                    .map_err(|error| value.failure(error, &name))?;
             }
             Ok(())
         })
