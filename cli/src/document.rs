@@ -11,9 +11,9 @@ use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
 
-use crate::failure::{self, Failure, Of, Result};
+use crate::failure::{Failure, Of, Result};
 use crate::formats::fetched::Fetched;
-use crate::formats::{self, Format};
+use crate::formats::{self, Format, SELF_DESCRIBED};
 use crate::input::{Input, Source};
 use crate::node::{self, Kind, Node, Payload};
 use crate::output::say;
@@ -41,8 +41,8 @@ pub struct Document {
 
 enum Content {
     Archive(Box<Archive<Source>>),
-    /// CBOR messages one after the other, and the range of bytes of each.
-    Messages(Vec<u8>, Vec<Range<usize>>),
+    /// CBOR messages one after the other, and where each ends: a message can be a single byte.
+    Messages(Vec<u8>, Vec<usize>),
     /// One value, whose tensors are read from a file of another format when they are needed.
     Fetched(Box<Fetched>),
 }
@@ -59,14 +59,7 @@ impl Document {
             Some(format) => format,
             None => formats::detect(path, &input)?,
         };
-        let read = formats::codec(format).read(input, reading).of(&name);
-        let guessed = reading.from.is_none() && formats::by_extension(path) != Some(format);
-        read.map_err(|failure| {
-            if format == Format::Message && guessed && failure.kind == failure::Kind::Other {
-                return failure.with_hint("; unrecognised file format, read as CBOR; use --from");
-            }
-            failure
-        })
+        formats::codec(format).read(input, reading).of(&name)
     }
 
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
@@ -76,8 +69,8 @@ impl Document {
     /// # Errors
     /// If the bytes are not a sequence of well-formed CBOR items.
     pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
-        let ranges = node::items(&bytes)?;
-        Ok(Self { name, format, content: Content::Messages(bytes, ranges) })
+        let ends = node::items(&bytes)?;
+        Ok(Self { name, format, content: Content::Messages(bytes, ends) })
     }
 
     pub fn of_fetched(name: String, format: Format, fetched: Fetched) -> Self {
@@ -182,7 +175,7 @@ impl Document {
     pub fn len(&self) -> u64 {
         match &self.content {
             Content::Archive(archive) => archive.len(),
-            Content::Messages(_, ranges) => ranges.len() as u64,
+            Content::Messages(_, ends) => ends.len() as u64,
             Content::Fetched(_) => 1,
         }
     }
@@ -212,10 +205,14 @@ impl Document {
                     fault: Cell::default(),
                 })
             }
-            Content::Messages(bytes, ranges) => {
-                let range = usize::try_from(number).ok().and_then(|at| ranges.get(at));
-                let range = range.ok_or_else(|| self.no_value(number))?;
-                let bytes = bytes.get(range.clone()).unwrap_or_default();
+            Content::Messages(bytes, ends) => {
+                let at = usize::try_from(number).ok().filter(|&at| at < ends.len());
+                let at = at.ok_or_else(|| self.no_value(number))?;
+                let edge = |at: usize| ends.get(at).copied();
+                let start = at.checked_sub(1).and_then(edge).unwrap_or(0);
+                let bytes = bytes.get(start..edge(at).unwrap_or(start)).unwrap_or_default();
+                // It says that this is CBOR, and nothing of the value.
+                let bytes = bytes.strip_prefix(&SELF_DESCRIBED).unwrap_or(bytes);
                 let mut root = node::parse(bytes, &[])?;
                 let mut item = Item::Message(bytes);
                 if root.holds_columns() {

@@ -2,6 +2,7 @@
 
 pub mod archive;
 mod arrow;
+mod detect;
 pub mod fetched;
 mod json;
 mod message;
@@ -11,6 +12,8 @@ mod onnx;
 mod safetensors;
 mod tenbin;
 mod torch;
+
+pub use detect::{SELF_DESCRIBED, detect};
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -68,8 +71,10 @@ pub trait Codec: Sync {
     /// The file name extensions, in lower case, without the dot.
     fn extensions(&self) -> &'static [&'static str];
 
-    /// Whether the first bytes of a file are those of this format.
-    fn starts(&self, start: &[u8]) -> bool;
+    /// Whether the first bytes of a file are those of this format. Few other files start so.
+    fn starts(&self, _start: &[u8]) -> bool {
+        false
+    }
 
     /// Opens the input as an archive, as messages, or as a value whose tensors are read in place.
     ///
@@ -113,27 +118,6 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let found = FORMATS.iter().find(|(_, codec)| codec.extensions().contains(&&*extension));
     found.map(|(format, _)| *format)
-}
-
-/// Detects the format of an input. The first bytes decide if they are those of an archive; otherwise the
-/// name decides, then the first bytes. An input that nothing recognises is read as CBOR.
-///
-/// # Errors
-/// If the input is empty or cannot be read.
-pub fn detect(path: &Path, input: &Input) -> Result<Format> {
-    let start = input.start(256)?;
-    if start.is_empty() {
-        return Err(Failure::new(format!("{}: the file is empty", input.name)));
-    }
-    if archive::Archives.starts(&start) {
-        return Ok(Format::Archive);
-    }
-    if let Some(format) = by_extension(path).filter(|format| *format != Format::Archive) {
-        return Ok(format);
-    }
-    let found = FORMATS.iter().find(|(_, codec)| codec.starts(&start));
-    // A file named as an archive that does not start as one is opened as an archive, which reports the error.
-    Ok(by_extension(path).or(found.map(|(format, _)| *format)).unwrap_or(Format::Message))
 }
 
 /// Writes a target that is not an archive.

@@ -269,7 +269,8 @@ fn distinguishes_damaged_files_from_unreadable_ones() {
         assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{name} {ran:?}");
         assert!(ran.out().starts_with(&format!("{name}: bad: ")), "{ran:?}");
     }
-    let report = &run_with(&dir, &["verify", "--json", "-"], &[0x82, 1]).json()[0];
+    let report =
+        &run_with(&dir, &["verify", "--from", "cbor", "--json", "-"], &[0x82, 1]).json()[0];
     assert_eq!((&report["good"], &report["offset"]), (&json!(false), &json!(2)));
     run(&dir, &["verify", "none.tenarc"]).failed(2, "none.tenarc: No such file");
     let both = run(&dir, &["verify", "torn.tenarc", "a.tenarc"]);
@@ -292,8 +293,11 @@ fn prints_diagnostic_notation() {
     let rows = run(&dir, &["diag", "--json", "a.tenarc", "-s", "b"]).json();
     assert_eq!(rows, json!([{"segment": 1, "name": "b", "diag": "[2, null]"}]));
     let message = [0x9f, 0x01, 0xff, 0x5f, 0x41, 0x00, 0xff];
-    assert_eq!(run_with(&dir, &["diag", "-"], &message).good(), "[_ 1]\n(_ h'00')\n");
-    run_with(&dir, &["diag", "-"], &[0x82, 0x01])
+    assert_eq!(
+        run_with(&dir, &["diag", "--from", "cbor", "-"], &message).good(),
+        "[_ 1]\n(_ h'00')\n"
+    );
+    run_with(&dir, &["diag", "--from", "cbor", "-"], &[0x82, 0x01])
         .failed(2, "input ended, expected a value (byte 2)");
 }
 

@@ -80,8 +80,8 @@ fn lists_what_messages_and_json_hold() {
     let expected = ["layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias"];
     assert_eq!(paths(&dir, &["ls", "m.cbor"]), expected);
     assert_eq!(paths(&dir, &["ls", "m.json"]), expected);
-    for input in [&message, &json] {
-        let ran = run_with(&dir, &["ls", "-"], input);
+    for (input, args) in [(&message, &["ls", "-", "--from", "cbor"][..]), (&json, &["ls", "-"])] {
+        let ran = run_with(&dir, args, input);
         assert_eq!(ran.good().lines().count(), 6, "{ran:?}");
     }
     let archive = std::fs::read(dir.save("m.tenarc", &model())).unwrap();

@@ -22,7 +22,7 @@ impl Codec for Arrow {
     }
 
     fn starts(&self, start: &[u8]) -> bool {
-        start.starts_with(b"ARROW1\0\0") || start.starts_with(&[0xff; 4])
+        start.starts_with(b"ARROW1\0\0")
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {

@@ -16,14 +16,6 @@ impl Codec for Json {
         &["json", "jsonl", "ndjson"]
     }
 
-    fn starts(&self, start: &[u8]) -> bool {
-        // A CBOR message may start with these bytes too, but is unlikely to go on with printable text.
-        let text = start.trim_ascii_start();
-        let printable = text.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
-        text.starts_with(b"{") && printable && text.len() > 1
-            || text.starts_with(b"[") && printable && text.len() > 1
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let mut messages = Vec::new();
         for value in json::values(input.reader()?, Limits::default()) {

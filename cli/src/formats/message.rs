@@ -14,11 +14,6 @@ impl Codec for Messages {
         &["cbor", "cborseq"]
     }
 
-    fn starts(&self, _: &[u8]) -> bool {
-        // Almost any byte can start a CBOR item, so CBOR is what remains after all other formats.
-        true
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let messages = input.contents()?;
         Document::of_messages(input.name, Format::Message, messages)

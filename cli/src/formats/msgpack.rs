@@ -16,11 +16,6 @@ impl Codec for Msgpack {
         &["msgpack", "mpk"]
     }
 
-    fn starts(&self, _: &[u8]) -> bool {
-        // Almost any byte can start a value, so only the file name shows the format.
-        false
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let mut messages = Vec::new();
         for value in msgpack::values(input.reader()?, Limits::default()) {

@@ -34,10 +34,6 @@ impl Codec for NpzFiles {
         &["npz"]
     }
 
-    fn starts(&self, start: &[u8]) -> bool {
-        start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06")
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let npz = Npz::new(input.file)?;
         let (arrays, lost) = npz.arrays()?;

@@ -20,11 +20,6 @@ impl Codec for OnnxModels {
         &["onnx"]
     }
 
-    fn starts(&self, _: &[u8]) -> bool {
-        // An ONNX file has no magic number, so only the file name shows the format.
-        false
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         // External data files are read only from the directory of the model.
         let model = match &input.path {

@@ -19,13 +19,6 @@ impl Codec for Torch {
         &["pt", "pth", "bin"]
     }
 
-    fn starts(&self, start: &[u8]) -> bool {
-        // A zip file, like npz, whose first member is the pickle.
-        let pickle = b"/data.pkl";
-        start.starts_with(b"PK\x03\x04")
-            && start.windows(pickle.len()).any(|window| window == pickle)
-    }
-
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = TorchFile::new(input.file)?;
         let structure = Structure::among(&file.flat()?, file.tensors().iter())?;

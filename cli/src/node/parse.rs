@@ -30,22 +30,22 @@ pub fn parse(bytes: &[u8], buffers: &[(u64, u64)]) -> Result<Node> {
     Ok(node)
 }
 
-/// The range of each item in a sequence of items.
+/// Where each item ends in a sequence of items.
 ///
 /// # Errors
 /// If an item is not well-formed.
-pub fn items(bytes: &[u8]) -> Result<Vec<Range<usize>>> {
+pub fn items(bytes: &[u8]) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     let mut items = Items::new(bytes);
     while let Some(first) = items.next().transpose()? {
-        let mut last = first.clone();
+        let mut last = first;
         while let Event::Tag(_) = last.event {
             last = next(&mut items)?;
         }
         if matches!(last.event, Event::Array | Event::Map) {
             last = items.leave()?;
         }
-        found.push(first.range.start..last.range.end);
+        found.push(last.range.end);
     }
     Ok(found)
 }
@@ -75,6 +75,7 @@ impl<'a> Parser<'a> {
                     let item = self.next()?;
                     if item.event == Event::End {
                         range.end = item.range.end;
+                        nodes.shrink_to_fit();
                         break Kind::Array(nodes);
                     }
                     nodes.push(self.node(item)?);

@@ -1,0 +1,138 @@
+//! Which format a file has, or what else it is.
+//!
+//! What the first bytes say counts more than the name of the file, as downloads and caches rename files. Formats without a
+//! mark at their start are known by the name only: almost any bytes are CBOR or MessagePack.
+
+use std::path::Path;
+
+use tenarc_convert::npy::Npz;
+
+use super::{FORMATS, Format, by_extension};
+use crate::failure::{Failure, Kind, Of, Result};
+use crate::input::Input;
+
+/// As many bytes are looked at.
+const START: usize = 512;
+
+/// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
+pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
+
+/// Files that are not read: how they start, what they are, and what to do.
+const FOREIGN: [(&[u8], &str); 5] = [
+    (
+        b"\x89HDF\r\n\x1a\n",
+        "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
+    ),
+    (
+        b"PAR1",
+        "a Parquet file, which is not read: read it with pyarrow, and write it with \
+         pyarrow.feather.write_feather",
+    ),
+    (
+        b"GGUF",
+        "a GGUF file, which is not read: convert the model to safetensors with the tools it comes from",
+    ),
+    (
+        b"version https://git-lfs",
+        "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
+    ),
+    (
+        // The number that torch pickles first: `torch.serialization.MAGIC_NUMBER`.
+        b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",
+        "a PyTorch file from before version 1.6, which is not read: load it with torch.load, and save it with \
+         torch.save",
+    ),
+];
+
+const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
+                      trust it, and save its arrays with safetensors or numpy.savez";
+
+const TORCH_SCRIPT: &str = "a TorchScript program, which is not read: load it with torch.jit.load, and save its \
+                            state_dict() with torch.save";
+
+const OTHER_ZIP: &str =
+    "a zip file that is neither an npz nor a PyTorch file: it holds no .npy member and no data.pkl";
+
+/// Detects the format of an input.
+///
+/// # Errors
+/// If the input is empty, cannot be read, or is of no format that is read.
+pub fn detect(path: &Path, input: &Input) -> Result<Format> {
+    let start = input.start(START)?;
+    if start.is_empty() {
+        return Err(Failure::new(format!("{}: the file is empty", input.name)));
+    }
+    let refused = |what: &str| Failure::of_kind(Kind::Io, what).of(&input.name);
+    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        return zip(path, input).map_err(|failure| failure.of(&input.name));
+    }
+    let named = by_extension(path);
+    let by_start =
+        FORMATS.iter().find(|(_, codec)| codec.starts(&start)).map(|(format, _)| *format);
+    if let Some(format) = by_start {
+        return Ok(format);
+    }
+    if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Err(refused(what));
+    }
+    match named {
+        // The name is all there is to know them by.
+        Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
+            return Ok(format);
+        }
+        // An index of shards is JSON.
+        Some(Format::Safetensors) if super::safetensors::is_index(path) => {
+            return Ok(Format::Safetensors);
+        }
+        _ => {}
+    }
+    if matches!(start[..], [0x80, 2..=5, ..]) {
+        return Err(refused(PICKLE));
+    }
+    if start.starts_with(&SELF_DESCRIBED) {
+        return Ok(Format::Message);
+    }
+    // Four bytes that few other files start with, but no more than that.
+    if start.starts_with(&[0xff; 4]) {
+        return Ok(Format::Arrow);
+    }
+    // A file that is named as one of a format and does not start as one is opened all the same: the error says what is
+    // wrong with it.
+    named.or_else(|| is_json(&start).then_some(Format::Json)).ok_or_else(|| {
+        refused("unknown file format: name it with --from, if it is one of those that `tenarc --help` lists")
+    })
+}
+
+/// What a zip file is, by the names of its members.
+fn zip(path: &Path, input: &Input) -> Result<Format> {
+    let refused = |what: &str| Err(Failure::of_kind(Kind::Io, what));
+    let file = input.file.try_clone().of(&input.name)?;
+    let named = by_extension(path).filter(|named| matches!(named, Format::Npz | Format::Torch));
+    // If the list of members is damaged, the reader says how.
+    let Ok(npz) = Npz::new(file) else { return Ok(named.unwrap_or(Format::Npz)) };
+    let holds = |name: &str| {
+        npz.members().iter().any(|member| {
+            let found = member.name();
+            found == name || found.strip_suffix(name).is_some_and(|rest| rest.ends_with('/'))
+        })
+    };
+    let is_program = npz.members().iter().any(|member| member.name().contains("/code/"));
+    if holds("data.pkl") {
+        return if is_program || holds("constants.pkl") {
+            refused(TORCH_SCRIPT)
+        } else {
+            Ok(Format::Torch)
+        };
+    }
+    if npz.names().next().is_some() || npz.members().is_empty() {
+        return Ok(Format::Npz);
+    }
+    refused(OTHER_ZIP)
+}
+
+/// Whether the text starts an object or an array.
+fn is_json(start: &[u8]) -> bool {
+    let text = start.trim_ascii_start();
+    let printable = text.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace());
+    matches!(text, [b'{' | b'[', _, ..]) && printable
+}

@@ -1,0 +1,111 @@
+//! What a file is: first by its first bytes, then by its name; and files that are not read are named.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use support::{Dir, model, run, run_with};
+
+fn fixture(path: &str) -> Vec<u8> {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../convert/tests/fixtures");
+    fs::read(fixtures.join(path)).unwrap()
+}
+
+/// A zip file of members without content.
+fn zip(names: &[&str]) -> Vec<u8> {
+    let (mut file, mut list) = (Vec::new(), Vec::new());
+    for name in names {
+        let at = u32::try_from(file.len()).unwrap().to_le_bytes();
+        let len = u16::try_from(name.len()).unwrap().to_le_bytes();
+        let common = [&[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0][..], &[0; 12], &len, &[0; 2]].concat();
+        file.extend([b"PK\x03\x04", &common[..], name.as_bytes()].concat());
+        list.extend([b"PK\x01\x02\x14\x00", &common[..], &[0; 10], &at, name.as_bytes()].concat());
+    }
+    let [size, start] =
+        [list.len(), file.len()].map(|len| u32::try_from(len).unwrap().to_le_bytes());
+    let count = u16::try_from(names.len()).unwrap().to_le_bytes();
+    file.extend(list);
+    file.extend([b"PK\x05\x06\0\0\0\0", &count[..], &count, &size, &start, &[0; 2]].concat());
+    file
+}
+
+#[test]
+fn the_first_bytes_count_more_than_the_name() {
+    let dir = Dir::new();
+    for path in [
+        "safetensors/f32_2x3.safetensors",
+        "torch/state_dict.pt",
+        "npy/plain.npz",
+        "npy/f4.npy",
+        "arrow/dtypes.arrow",
+        "tenbin/many.ten",
+    ] {
+        let name = path.rsplit('/').next().unwrap();
+        dir.write(name, &fixture(path));
+        let listed = run(&dir, &["ls", name]).good().to_owned();
+        for end in ["bin", "npz", "pt", "npy", "safetensors", "arrow", "ten", "tenarc", "json", "x"]
+        {
+            let other = format!("other.{end}");
+            dir.write(&other, &fixture(path));
+            assert_eq!(run(&dir, &["ls", &other]).good(), listed, "{path} as {other}");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_not_read_are_named_with_what_to_do() {
+    let dir = Dir::new();
+    let program = zip(&["m/data.pkl", "m/code/__torch__.py", "m/constants.pkl"]);
+    for (name, bytes, what) in [
+        (
+            "a.h5",
+            &b"\x89HDF\r\n\x1a\n\0\0\0\0"[..],
+            "an HDF5 file, which is not read: read it with h5py",
+        ),
+        ("a.parquet", b"PAR1\x15\x04", "a Parquet file, which is not read: read it with pyarrow"),
+        ("a.gguf", b"GGUF\x03\0\0\0\0\0\0\0", "a GGUF file, which is not read"),
+        (
+            "model.safetensors",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+            "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull`",
+        ),
+        ("a.pkl", b"\x80\x04\x95\x05\0\0\0", "a Python pickle, which can run code"),
+        ("a.pt", &fixture("torch/legacy.pt"), "a PyTorch file from before version 1.6"),
+        ("a.zip", &zip(&["readme.txt"]), "a zip file that is neither an npz nor a PyTorch file"),
+        ("program.pt", &program, "a TorchScript program, which is not read"),
+        ("zeros.bin.gz", &[0; 1 << 16], "unknown file format: name it with --from"),
+        ("noise", b"\xa1\x61\x61\x01", "unknown file format: name it with --from"),
+    ] {
+        dir.write(name, bytes);
+        run(&dir, &["ls", name]).failed(2, &format!("{name}: {what}"));
+        run(&dir, &["verify", name]).failed(2, what);
+        let ran = run_with(&dir, &["show", "-"], bytes);
+        ran.failed(2, what);
+    }
+}
+
+#[test]
+fn cbor_and_messagepack_are_known_by_name_option_or_tag_only() {
+    let dir = Dir::new();
+    let message = tenarc::to_vec(&model()).unwrap();
+    for name in ["a.cbor", "a.dat"] {
+        dir.write(name, &message);
+    }
+    dir.write("tagged", &[&b"\xd9\xd9\xf7"[..], &message].concat());
+    run(&dir, &["ls", "a.dat"]).failed(2, "unknown file format");
+    let listed = run(&dir, &["ls", "a.cbor"]).good().to_owned();
+    assert_eq!(run(&dir, &["ls", "a.dat", "--from", "cbor"]).good(), listed);
+    assert_eq!(run(&dir, &["ls", "tagged"]).good(), listed);
+    assert_eq!(run(&dir, &["diff", "tagged", "a.cbor"]).good(), "");
+    // Zeros are numbers in CBOR, if they are said to be.
+    dir.write("zeros", &[0; 9]);
+    assert_eq!(
+        run(&dir, &["verify", "zeros", "--from", "cbor"]).good(),
+        "zeros: good, 9 values, 9 B\n"
+    );
+    // A message that starts as a pickle would is one if its name says so.
+    dir.write("two.cbor", b"\x80\x04");
+    assert_eq!(run(&dir, &["verify", "two.cbor"]).good(), "two.cbor: good, 2 values, 2 B\n");
+}
