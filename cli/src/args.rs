@@ -18,7 +18,8 @@ characters, including dots; ? matches one character; [ab] and {a,b} match one of
 A sequence that is stored as columns is a table: events.3.score is a field of a row, events.score is that field of \
 all rows. events is the name of values in an archive, which together are the table, or a path in the only value.
 
-The format of a file is detected from its first bytes and its name, or given by --from and --to. For a \
+The format of a file is detected from its first bytes, then from its name, or given by --from and --to. CBOR, MessagePack \
+and ONNX are known by their names only. For a \
 sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
 not read, such as objects in a pickle. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
@@ -119,14 +120,24 @@ pub struct AsJson {
     pub json: bool,
 }
 
+/// How files are written.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Writing {
+    /// Do not wait until the output is on disk; it may then be lost if the machine crashes
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Do not replace a file that is there
+    #[arg(long)]
+    pub no_clobber: bool,
+}
+
 #[derive(Args, Debug)]
 pub struct Output {
     /// The file to write; it is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
-    #[arg(long)]
-    pub no_sync: bool,
+    #[command(flatten)]
+    pub writing: Writing,
 }
 
 #[derive(Args, Debug)]
@@ -235,6 +246,9 @@ pub struct Get {
     /// Convert the elements to this dtype
     #[arg(long, value_name = "DTYPE")]
     pub cast: Option<String>,
+    /// Do not replace a file that is there
+    #[arg(long)]
+    pub no_clobber: bool,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]
@@ -330,6 +344,9 @@ pub struct Recover {
     /// Write the repaired archive here, and leave the input as it is
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Do not replace a file that is there
+    #[arg(long, requires = "output")]
+    pub no_clobber: bool,
     #[command(flatten)]
     pub json: AsJson,
 }
@@ -364,9 +381,8 @@ pub struct Split {
     pub max_size: Option<u64>,
     #[command(flatten)]
     pub compress: Compress,
-    /// Do not wait until the files are on disk; they may then be lost if the machine crashes
-    #[arg(long)]
-    pub no_sync: bool,
+    #[command(flatten)]
+    pub writing: Writing,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]
@@ -403,7 +419,7 @@ pub struct Edit {
     #[arg(long, short, value_name = "FILE", required_unless_present = "in_place")]
     pub output: Option<PathBuf>,
     /// Replace the input with the result
-    #[arg(long, short, conflicts_with = "output")]
+    #[arg(long, short, conflicts_with_all = ["output", "no_clobber"])]
     pub in_place: bool,
     /// Drop everything whose path matches
     #[arg(long, value_name = "PATTERN")]
@@ -425,9 +441,8 @@ pub struct Edit {
     pub align: Option<u64>,
     #[command(flatten)]
     pub compress: Compress,
-    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
-    #[arg(long)]
-    pub no_sync: bool,
+    #[command(flatten)]
+    pub writing: Writing,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]
@@ -450,9 +465,8 @@ pub struct Convert {
     pub lossy: bool,
     #[command(flatten)]
     pub compress: Compress,
-    /// Do not wait until the file is on disk; it may then be lost if the machine crashes
-    #[arg(long)]
-    pub no_sync: bool,
+    #[command(flatten)]
+    pub writing: Writing,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]

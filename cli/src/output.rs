@@ -12,7 +12,8 @@ use tenarc::OArchive;
 use tenarc::archive::{ArchiveFile, Compression, SaveOptions, Segment};
 use tenarc::io::{AtomicFile, SyncLevel};
 
-use crate::failure::{Failure, OfOutput, Result};
+use crate::args::Writing;
+use crate::failure::{Failure, Kind, OfOutput, Result};
 use crate::input::{Source, shown};
 use crate::text::{escaped, is_unsafe};
 use crate::written::Written;
@@ -149,16 +150,29 @@ pub struct Target {
     pub options: SaveOptions,
     /// Whether values of archives cannot just be copied, because their tensors are to be compressed in another way.
     pub recompresses: bool,
-    sync: SyncLevel,
+    writing: Writing,
 }
 
 impl Target {
     /// A target; `-` means standard output.
-    pub fn new(path: &Path, sync: bool) -> Self {
-        let sync = if sync { SyncLevel::Full } else { SyncLevel::Off };
+    ///
+    /// # Errors
+    /// If the file is there and must not be replaced.
+    pub fn new(path: &Path, writing: Writing) -> Result<Self> {
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
-        let options = SaveOptions::default().with_sync(sync);
-        Self { path, options, recompresses: false, sync }
+        let options = SaveOptions::default().with_sync(sync(writing));
+        let target = Self { path, options, recompresses: false, writing };
+        target.check_free()?;
+        Ok(target)
+    }
+
+    /// # Errors
+    /// If the file is there and must not be replaced.
+    fn check_free(&self) -> Result<()> {
+        match self.path() {
+            Some(path) if self.writing.no_clobber => refuse_to_replace(path),
+            _ => Ok(()),
+        }
     }
 
     /// Sets how an archive is compressed. `None`: tensors stay as they are.
@@ -184,7 +198,7 @@ impl Target {
     pub fn writer(&self) -> Result<TargetWriter> {
         let Some(path) = self.path() else {
             let to = To::Stdout(not_a_terminal()?);
-            return Ok(TargetWriter { to, name: self.name(), sync: self.sync });
+            return Ok(TargetWriter { to, target: self.clone(), name: self.name() });
         };
         let to = match std::fs::metadata(path) {
             // A device or pipe cannot be replaced by a file: it is written directly.
@@ -199,7 +213,23 @@ impl Target {
                 To::File(Box::new(buffered(file)))
             }
         };
-        Ok(TargetWriter { to, name: self.name(), sync: self.sync })
+        Ok(TargetWriter { to, target: self.clone(), name: self.name() })
+    }
+}
+
+fn sync(writing: Writing) -> SyncLevel {
+    if writing.no_sync { SyncLevel::Off } else { SyncLevel::Full }
+}
+
+/// # Errors
+/// If there is something at the path.
+pub fn refuse_to_replace(path: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        _ => {
+            let what = "the file is there, and --no-clobber keeps it";
+            Err(Failure::of_kind(Kind::Io, what).of_output(&shown(path)))
+        }
     }
 }
 
@@ -219,8 +249,8 @@ fn buffered<W: Write>(writer: W) -> BufWriter<W> {
 /// Writes to a [`Target`].
 pub struct TargetWriter {
     to: To,
+    target: Target,
     name: String,
-    sync: SyncLevel,
 }
 
 enum To {
@@ -239,7 +269,10 @@ impl TargetWriter {
         if let To::File(file) = self.to {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             let name = self.name;
-            file.commit(self.sync).map_err(|error| Failure::from(error).of_output(&name))?;
+            // It may have come to be there meanwhile.
+            self.target.check_free()?;
+            file.commit(sync(self.target.writing))
+                .map_err(|error| Failure::from(error).of_output(&name))?;
         }
         Ok(())
     }
@@ -266,6 +299,7 @@ impl Write for TargetWriter {
 /// Writes an archive to a [`Target`].
 pub struct ArchiveTarget {
     to: ArchiveTo,
+    target: Target,
     name: String,
 }
 
@@ -290,7 +324,7 @@ impl ArchiveTarget {
                 ArchiveTo::Stdout(Box::new(out))
             }
         };
-        Ok(Self { to, name })
+        Ok(Self { to, target: target.clone(), name })
     }
 
     /// Adds a value to the archive.
@@ -326,6 +360,7 @@ impl ArchiveTarget {
     /// # Errors
     /// If writing or renaming fails.
     pub fn finish(self) -> Result<()> {
+        self.target.check_free()?;
         match self.to {
             ArchiveTo::File(out) => out.finish().map(drop),
             ArchiveTo::Stdout(out) => out.finish().map(drop),

@@ -101,3 +101,34 @@ fn empty_and_unreadable_inputs_are_errors_in_every_format() {
         run(&dir, &["ls", &format!("dir.{format}")]).failed(2, ": is a directory");
     }
 }
+
+#[test]
+fn files_that_are_there_are_kept_if_that_is_asked_for() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    let archive = fs::read(dir.file("a.tenarc")).unwrap();
+    dir.write("torn.tenarc", &archive[..archive.len() - 40]);
+    for (to, args) in [
+        ("x.npz", &["convert", "--lossy", "a.tenarc", "x.npz"][..]),
+        ("x.json", &["convert", "a.tenarc", "x.json"]),
+        ("x.tenarc", &["convert", "a.tenarc", "x.tenarc"]),
+        ("x.tenarc", &["cat", "a.tenarc", "-o", "x.tenarc"]),
+        ("x.tenarc", &["merge", "a.tenarc", "-o", "x.tenarc"]),
+        ("x.tenarc", &["edit", "a.tenarc", "-o", "x.tenarc", "--drop", "name"]),
+        ("x.npy", &["get", "a.tenarc", "layers.0.bias", "-o", "x.npy"]),
+        ("a-00001-of-00001.tenarc", &["split", "a.tenarc"]),
+        ("a-00001-of-00001.tenarc", &["split", "a.tenarc", "--max-size", "1G"]),
+        ("x.tenarc", &["recover", "torn.tenarc", "-o", "x.tenarc"]),
+    ] {
+        dir.write(to, b"mine");
+        let ran = run(&dir, &[args, &["--no-clobber"]].concat());
+        ran.failed(2, &format!("{to}: the file is there, and --no-clobber keeps it"));
+        assert_eq!(fs::read(dir.file(to)).unwrap(), b"mine", "{args:?}");
+        fs::remove_file(dir.file(to)).unwrap();
+        assert_eq!(run(&dir, &[args, &["--no-clobber"]].concat()).status, 0, "{args:?}");
+        assert!(fs::read(dir.file(to)).unwrap() != b"mine", "{args:?}");
+        // Without, it is replaced.
+        assert_eq!(run(&dir, args).status, 0, "{args:?}");
+    }
+    run(&dir, &["edit", "a.tenarc", "--in-place", "--no-clobber"]).failed(2, "cannot be used with");
+}

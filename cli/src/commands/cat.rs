@@ -7,7 +7,7 @@ use crate::output::{ArchiveTarget, Target};
 use crate::written::Written;
 
 pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
-    let target = Target::new(&args.output.output, !args.output.no_sync);
+    let target = Target::new(&args.output.output, args.output.writing)?;
     let mut out = ArchiveTarget::new(&target)?;
     for input in &args.inputs {
         let document = Document::open(input, &args.read.reading())?;

@@ -20,7 +20,7 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.refuse_losses(args.lossy)?;
     document.show_progress("converting", quiet);
-    let mut target = Target::new(&args.output, !args.no_sync);
+    let mut target = Target::new(&args.output, args.writing)?;
     if args.compress.compress.is_some() {
         if document.archive().is_some() {
             target.options = document.like(target.options, None)?;

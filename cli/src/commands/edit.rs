@@ -35,7 +35,7 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         None if changes.sets() && document.len() > 1 => Some(document.only(None)?.number),
         None => None,
     };
-    let mut target = Target::new(&output, !args.no_sync);
+    let mut target = Target::new(&output, args.writing)?;
     target.options = document.like(target.options, args.align)?;
     target.compress(args.compress.compress);
     let mut out = ArchiveTarget::new(&target)?;

@@ -8,7 +8,7 @@ use tenarc::error::Category;
 use tenarc::tensor::{Deferred, Order};
 use tenarc_convert::npy;
 
-use crate::args::{Get, GetFormat};
+use crate::args::{Get, GetFormat, Writing};
 use crate::document::{Document, Section};
 use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
@@ -36,7 +36,8 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
         taken.bytes = Cast::new(&taken.dtype, &dtype)?.block(&taken.bytes)?;
         taken.dtype = dtype;
     }
-    let target = Target::new(&args.output, false);
+    let writing = Writing { no_sync: true, no_clobber: args.no_clobber };
+    let target = Target::new(&args.output, writing)?;
     if args.json.json {
         let json = json(&taken)?;
         if target.path().is_none() {

@@ -26,7 +26,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
     }
     let sections =
         documents.iter().map(|document| document.only(None)).collect::<Result<Vec<_>>>()?;
-    let mut target = Target::new(&args.output.output, !args.output.no_sync);
+    let mut target = Target::new(&args.output.output, args.output.writing)?;
     let (mut name, mut alignment, mut chunk_len) = (None, None, None);
     for section in &sections {
         name = name.or(section.name());

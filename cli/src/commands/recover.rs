@@ -8,10 +8,13 @@ use tenarc::tensor::TensorInfo;
 use crate::args::Recover;
 use crate::failure::{Result, Status};
 use crate::input::shown;
-use crate::output::Out;
+use crate::output::{Out, refuse_to_replace};
 use crate::text::{bytes, counted, escaped};
 
 pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
+    if let Some(output) = args.output.as_ref().filter(|_| args.no_clobber) {
+        refuse_to_replace(output)?;
+    }
     let recovered = match &args.output {
         None => tenarc::archive::recover(&args.file)?,
         Some(output) => tenarc::archive::recover_to(&args.file, output)?,

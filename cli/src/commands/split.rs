@@ -10,7 +10,7 @@ use crate::args::Split;
 use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Of, Result, Status};
 use crate::node::{Kind, Node};
-use crate::output::{ArchiveTarget, Out, Target};
+use crate::output::{ArchiveTarget, Out, Target, refuse_to_replace};
 use crate::text::escaped;
 use crate::written::{Written, WrittenKey};
 
@@ -32,10 +32,11 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
                 .sections(chosen)?
                 .map(|section| Ok(section?.number))
                 .collect::<Result<_>>()?;
+            check_free(args, &stem, sections.len())?;
             for (at, &number) in sections.iter().enumerate() {
                 let section = document.section(number)?;
                 let file = shard(&args.directory, &stem, at, sections.len());
-                let target = target(&file, args, &section);
+                let target = target(&file, args, &section)?;
                 let mut to = ArchiveTarget::new(&target)?;
                 match section.segment().filter(|_| !target.recompresses) {
                     Some(segment) => to.copy(section.name(), segment),
@@ -49,9 +50,10 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
         Some(max) => {
             let section = document.only(chosen)?;
             let shards = Shards::new(&section, max)?;
+            check_free(args, &stem, shards.count)?;
             for at in 0..shards.count {
                 let file = shard(&args.directory, &stem, at, shards.count);
-                let mut to = ArchiveTarget::new(&target(&file, args, &section))?;
+                let mut to = ArchiveTarget::new(&target(&file, args, &section)?)?;
                 let value = shards.value(&section, &section.root, at);
                 to.save(section.name(), &value).of(&document.name)?;
                 to.finish()?;
@@ -70,14 +72,24 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
     Ok(Status::Good)
 }
 
-fn target(file: &Path, args: &Split, section: &Section<'_>) -> Target {
-    let mut target = Target::new(file, !args.no_sync);
+fn target(file: &Path, args: &Split, section: &Section<'_>) -> Result<Target> {
+    let mut target = Target::new(file, args.writing)?;
     if let Some(segment) = section.segment() {
         let options = target.options.with_alignment(segment.alignment()).with_dedup(true);
         target.options = with_chunks(options, section.compressed_chunks());
     }
     target.compress(args.compress.compress);
-    target
+    Ok(target)
+}
+
+/// # Errors
+/// If a shard is there that must not be replaced.
+fn check_free(args: &Split, stem: &str, count: usize) -> Result<()> {
+    if args.writing.no_clobber {
+        (0..count)
+            .try_for_each(|at| refuse_to_replace(&shard(&args.directory, stem, at, count)))?;
+    }
+    Ok(())
 }
 
 /// The name of a shard, such as `model-00001-of-00003.tenarc`.

@@ -21,9 +21,10 @@ use crate::{Losses, source};
 /// one has a file to itself. Headers come on top. The metadata go into every file.
 ///
 /// Files cannot be replaced together: where there is such an index already, it and its model stay, and
-/// this is an error. The new index is written last. On any error the new files are removed; where the
-/// process dies before, they remain, and without an index they are nothing, and are replaced by the
-/// next save.
+/// this is an error. All files are written under temporary names, and take their names once all of them are complete, the
+/// index last. On any error, no new file remains, and files that had the names of shards are what they were. Where the
+/// process dies while files take their names, some remain: without an index they are nothing, and are replaced by
+/// the next save.
 ///
 /// # Errors
 /// As [`save_with`](super::save_with), where the path names no index, and where there is one.
@@ -61,22 +62,33 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     }
     weights.sort_unstable();
 
-    let mut written = Written(Vec::with_capacity(count));
+    // Under temporary names, so that nothing that is there is touched if one of them fails.
+    let mut files = Vec::with_capacity(count);
     for (path, plan) in plans {
-        plan.save(&path, options.sync)?;
-        written.0.push(path);
+        files.push((plan.written(&path)?, path));
     }
-    let text = fields::write_index(total, &weights);
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(&text).map_err(Error::io)?;
+    let index = written_index(path, &fields::write_index(total, &weights))?;
+    let mut moved = Moved::default();
+    for (file, path) in files {
+        moved.set_aside(&path)?;
+        file.commit(options.sync)?;
+        moved.new.push(path);
+    }
+    index.commit(options.sync)?;
+    moved.keep();
+    Ok(losses)
+}
+
+/// An index under a temporary name, read back and compared.
+fn written_index(path: &Path, text: &[u8]) -> Result<AtomicFile> {
+    let mut file = AtomicFile::replacing(path)?;
+    file.write_all(text).map_err(Error::io)?;
     let len = file.file().size().map_err(Error::io)?;
-    if *source::bytes(file.file(), 0, len)? != text[..] {
+    if *source::bytes(file.file(), 0, len)? != *text {
         let error = Error::damaged("what was read back is not what was written");
         return Err(error.in_file(path));
     }
-    file.commit(options.sync)?;
-    written.0.clear();
-    Ok(losses)
+    Ok(file)
 }
 
 /// Tensors file by file; one file at least.
@@ -99,14 +111,45 @@ fn split(items: Vec<Item<'_>>, max_bytes: u64) -> Vec<Vec<Item<'_>>> {
     shards
 }
 
-/// Files that are removed again unless an index comes to name them.
-struct Written(Vec<PathBuf>);
+/// Files that took their names. If they are not kept, they are removed, and the files that had these names before come
+/// back.
+#[derive(Default)]
+struct Moved {
+    new: Vec<PathBuf>,
+    /// The name for the time being, and the right one.
+    aside: Vec<(PathBuf, PathBuf)>,
+}
 
-impl Drop for Written {
+impl Moved {
+    /// Gives a file that is there another name.
+    fn set_aside(&mut self, path: &Path) -> Result<()> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = path.with_file_name(format!(".{name}.before"));
+        match fs::rename(path, &aside) {
+            Ok(()) => self.aside.push((aside, path.to_owned())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io_at(error, "cannot set aside", path)),
+        }
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        self.new.clear();
+        for (aside, _) in self.aside.drain(..) {
+            // It is in nobody's way.
+            let _ = fs::remove_file(aside);
+        }
+    }
+}
+
+impl Drop for Moved {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // Whatever made the save fail is told already.
+        // Whatever made the save fail is told already.
+        for path in &self.new {
             let _ = fs::remove_file(path);
+        }
+        for (aside, path) in &self.aside {
+            let _ = fs::rename(aside, path);
         }
     }
 }

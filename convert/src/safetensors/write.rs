@@ -141,10 +141,15 @@ impl<'a> Plan<'a> {
 
     /// Writes a file that takes its name once it was read back and found to be what was written.
     pub fn save(&self, path: &Path, sync: SyncLevel) -> Result<()> {
+        self.written(path)?.commit(sync)
+    }
+
+    /// Writes a file that was read back and found to be what was written, and has yet to take its name.
+    pub fn written(&self, path: &Path) -> Result<AtomicFile> {
         let mut file = AtomicFile::replacing(path)?;
         let written = self.write(&mut file)?;
         self.verify(file.file(), written).map_err(|error| error.in_file(path))?;
-        file.commit(sync)
+        Ok(file)
     }
 
     fn verify(&self, file: &File, (len, hash): (u64, u64)) -> Result<()> {

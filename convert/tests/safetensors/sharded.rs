@@ -279,6 +279,47 @@ fn a_save_that_fails_leaves_nothing() {
     assert!(names(dir.path()).is_empty());
 }
 
+/// A save that fails while a tensor is written, or at the very end, leaves files that have the names of its shards.
+#[test]
+fn a_save_that_fails_keeps_the_shards_that_were_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = dir.path().join(INDEX);
+    let shard = |number: usize| dir.path().join(format!("model-0000{number}-of-00003.safetensors"));
+    fs::write(shard(1), "first").unwrap();
+    fs::write(shard(3), "third").unwrap();
+    let good = tensor(&DType::U8, &[1000], 1);
+    let deferred = |at_the_end: bool| {
+        let index = &index;
+        let order = tenarc::tensor::Order::C;
+        tenarc::tensor::Deferred::from_blocks(DType::U8, &[1000], order, move |put| {
+            if at_the_end {
+                // So that the index cannot take its name.
+                fs::create_dir_all(index.join("taken")).unwrap();
+                return put(&[1; 1000]);
+            }
+            put(&[1; 999])
+        })
+    };
+    for at_the_end in [false, true] {
+        let bad = deferred(at_the_end);
+        let tensors: [(&str, &dyn tenarc::tensor::ToTensor); 3] =
+            [("a", &good), ("b", &good), ("c", &bad)];
+        let error = save_sharded(&index, &tensors, 1000, &quick()).unwrap_err();
+        assert_eq!(error.category() == Category::Io, at_the_end, "{error}");
+        if at_the_end {
+            fs::remove_dir_all(&index).unwrap();
+        }
+        assert_eq!(names(dir.path()).len(), 2, "{:?}", names(dir.path()));
+        assert_eq!(fs::read(shard(1)).unwrap(), b"first");
+        assert_eq!(fs::read(shard(3)).unwrap(), b"third");
+    }
+    // One that succeeds replaces them, and leaves nothing else.
+    let tensors = [("a", &good), ("b", &good), ("c", &good)];
+    save_sharded(&index, &tensors, 1000, &quick()).unwrap();
+    assert_eq!(open_sharded(&index).unwrap().tensors().count(), 3);
+    assert_eq!(names(dir.path()).len(), 4, "{:?}", names(dir.path()));
+}
+
 #[cfg(unix)]
 #[test]
 fn shards_may_be_links_as_caches_of_models_have_them() {
