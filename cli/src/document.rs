@@ -492,29 +492,25 @@ impl<'a> Section<'a> {
         Ok(self.infos.get_or_init(|| infos))
     }
 
-    /// All tensors and columns, in the order of the value.
+    /// Calls `each` with all tensors and columns, in the order of the value.
     ///
     /// # Errors
-    /// If no path leads to one of them only.
-    pub fn listed(&self) -> Result<Vec<Listed<'_>>> {
-        paths::listed(&self.root, self.bytes())
+    /// If no path leads to one of them only: then, `each` was not called. If `each` fails.
+    pub fn each_listed<'s>(&'s self, each: &mut dyn FnMut(Listed<'s>) -> Result<()>) -> Result<()> {
+        paths::each_listed(&self.root, self.bytes(), each)
     }
 
-    /// All tensors, in the order of the value. Columns that are tensors are among them.
+    /// Calls `each` with all tensors, in the order of the value. Columns that are tensors are among them.
     ///
     /// # Errors
-    /// If no path leads to one of them only, or columns are damaged.
-    pub fn tensors(&self) -> Result<Vec<Named<'_>>> {
-        let mut found = Vec::new();
-        for listed in self.listed()? {
-            match listed {
-                Listed::Tensor(named) => found.push(named),
-                Listed::Columns(columns) => {
-                    found.extend(self.fields(columns)?.iter().filter_map(Named::of_field));
-                }
+    /// If no path leads to one of them only: then, `each` was not called. If columns are damaged, or `each` fails.
+    pub fn each_tensor<'s>(&'s self, each: &mut dyn FnMut(Named<'s>) -> Result<()>) -> Result<()> {
+        self.each_listed(&mut |listed| match listed {
+            Listed::Tensor(named) => each(named),
+            Listed::Columns(columns) => {
+                self.fields(columns)?.iter().filter_map(Named::of_field).try_for_each(&mut *each)
             }
-        }
-        Ok(found)
+        })
     }
 
     /// The payloads in a part of the value: the number of the buffer, if it is in one, and the length in bytes.

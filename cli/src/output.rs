@@ -57,30 +57,42 @@ impl Out {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn json_line(&mut self, value: &impl Serialize) -> Result<()> {
+    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
         write_json(self, value)?;
         self.write_all(b"\n")?;
         Ok(())
     }
 
-    /// Prints a value as JSON on one line; an array gets one line for each element.
+    /// Prints an array as JSON, with one line for each element.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn json(&mut self, value: &impl Serialize) -> Result<()> {
-        match serde_json::to_value(value)? {
-            serde_json::Value::Array(rows) if !rows.is_empty() => {
-                for (at, row) in rows.iter().enumerate() {
-                    self.write_all(if at == 0 { b"[\n" } else { b",\n" })?;
-                    write_json(self, row)?;
-                }
-                self.write_all(b"\n]\n")?;
-            }
-            other => {
-                write_json(self, &other)?;
-                self.write_all(b"\n")?;
-            }
-        }
+    pub fn json_rows<T: Serialize>(&mut self, rows: impl IntoIterator<Item = T>) -> Result<()> {
+        let mut lines = JsonLines::default();
+        rows.into_iter().try_for_each(|row| lines.line(self, &row))?;
+        lines.end(self)
+    }
+}
+
+/// An array in JSON, with one line for each element. Each is printed when it is there, so that they need no memory.
+#[derive(Default)]
+pub struct JsonLines {
+    begun: bool,
+}
+
+impl JsonLines {
+    /// # Errors
+    /// If writing fails, or the element cannot be read.
+    pub fn line(&mut self, out: &mut Out, row: &impl Serialize) -> Result<()> {
+        out.write_all(if self.begun { b",\n" } else { b"[\n" })?;
+        self.begun = true;
+        write_json(out, row)
+    }
+
+    /// # Errors
+    /// If writing fails.
+    pub fn end(self, out: &mut Out) -> Result<()> {
+        out.write_all(if self.begun { b"\n]\n" } else { b"[]\n" })?;
         Ok(())
     }
 }

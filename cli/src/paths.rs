@@ -51,36 +51,51 @@ pub enum Listed<'a> {
     Columns(&'a Columns),
 }
 
-/// All tensors and columns of a value, in the order of the value.
+/// Calls `each` with all tensors and columns of a value, in the order of the value. They are not collected: paths of
+/// many small tensors are much longer than these.
 ///
 /// # Errors
-/// If no path leads to one of them only.
-pub fn listed<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Listed<'a>>> {
+/// If no path leads to one of them only: then, `each` was not called. If `each` fails.
+pub fn each_listed<'a>(
+    root: &'a Node,
+    encoded: &[u8],
+    each: &mut dyn FnMut(Listed<'a>) -> Result<()>,
+) -> Result<()> {
     let paths = of(encoded)?;
-    let (mut found, mut refused) = (Vec::new(), None);
+    let mut refused = None;
     walk(root, &mut Vec::new(), &mut |steps, node| {
-        let (what, entry) = match &node.kind {
-            Kind::Payload(payload) if payload.is_listed() => {
-                let Path { text: path, is_unique, .. } = paths.path(steps);
-                let named = Named { path, node, payload };
-                ((!is_unique).then(|| ("tensor", named.path.clone())), Listed::Tensor(named))
-            }
-            Kind::Columns(columns) => {
-                let Path { text: path, is_unique, .. } = paths.path(steps);
-                ((!is_unique).then_some(("table", path)), Listed::Columns(columns))
-            }
+        let what = match &node.kind {
+            _ if refused.is_some() => return,
+            Kind::Payload(payload) if payload.is_listed() => "tensor",
+            Kind::Columns(_) => "table",
             _ => return,
         };
-        refused = refused.take().or(what);
-        found.push(entry);
+        let Path { text, is_unique, .. } = paths.path(steps);
+        if !is_unique {
+            refused = Some((what, text));
+        }
     });
-    match refused {
-        None => Ok(found),
-        Some((what, path)) => Err(Failure::new(format!(
+    if let Some((what, path)) = refused {
+        return Err(Failure::new(format!(
             "no path leads to the {what} at {}: a key on the way occurs twice in its map",
             quoted(&path)
-        ))),
+        )));
     }
+    let mut done = Ok(());
+    walk(root, &mut Vec::new(), &mut |steps, node| {
+        if done.is_err() {
+            return;
+        }
+        match &node.kind {
+            Kind::Payload(payload) if payload.is_listed() => {
+                let path = paths.path(steps).text;
+                done = each(Listed::Tensor(Named { path, node, payload }));
+            }
+            Kind::Columns(columns) => done = each(Listed::Columns(columns)),
+            _ => {}
+        }
+    });
+    done
 }
 
 /// Tells each sequence that is stored as columns its path.

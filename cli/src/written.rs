@@ -101,7 +101,7 @@ impl Serialize for WrittenKey<'_> {
 }
 
 /// An error of serde for a failure, which the section keeps.
-fn failed<E: serde::ser::Error>(section: &Section<'_>, failure: impl Into<Failure>) -> E {
+pub fn failed<E: serde::ser::Error>(section: &Section<'_>, failure: impl Into<Failure>) -> E {
     let failure = failure.into();
     let error = E::custom(&failure);
     section.fault.set(Some(failure));

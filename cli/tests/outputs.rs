@@ -132,3 +132,28 @@ fn files_that_are_there_are_kept_if_that_is_asked_for() {
     }
     run(&dir, &["edit", "a.tenarc", "--in-place", "--no-clobber"]).failed(2, "cannot be used with");
 }
+
+/// JSON is printed while the file is read. Collected first, the statistics of these arrays took 1,050 times the file.
+#[test]
+fn json_of_many_small_arrays_takes_little_memory() {
+    const COUNT: u32 = 250_000;
+    let dir = Dir::new();
+    // An array of typed arrays of one byte each.
+    let mut message = vec![0x9a];
+    message.extend(COUNT.to_be_bytes());
+    message.extend([0xd8, 0x40, 0x41, 1].repeat(COUNT as usize));
+    dir.write("tiny.cbor", &message);
+    for command in ["ls", "stats", "show"] {
+        let script = format!("ulimit -v 150000; exec \"$0\" {command} --json tiny.cbor");
+        let output = std::process::Command::new("bash")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_tenarc")])
+            .current_dir(dir.path())
+            .output();
+        // Not every machine has `bash`.
+        let Ok(output) = output else { return };
+        assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
+        assert!(output.stdout.ends_with(b"\n]\n"), "{command}");
+        let lines = output.stdout.iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(lines, COUNT as usize + 2, "{command}");
+    }
+}

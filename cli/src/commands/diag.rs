@@ -33,7 +33,7 @@ pub fn run(args: &Diag, out: &mut Out) -> Result<Status> {
         }
     }
     if args.json.json {
-        out.json(&rows)?;
+        out.json_rows(&rows)?;
     }
     Ok(Status::Good)
 }

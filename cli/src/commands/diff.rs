@@ -99,7 +99,7 @@ pub fn run(args: &Diff, out: &mut Out, quiet: bool) -> Result<Status> {
     }
     globs.check()?;
     if args.json.json {
-        out.json(&found)?;
+        out.json_rows(&found)?;
     } else {
         print(&found, a.len().max(b.len()) > 1, out)?;
     }

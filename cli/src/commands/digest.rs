@@ -34,7 +34,7 @@ pub fn run(args: &Digest, out: &mut Out) -> Result<Status> {
         }
     }
     if args.json.json {
-        out.json(&reports)?;
+        out.json_rows(&reports)?;
     }
     Ok(Status::Good)
 }

@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use tenarc::DType;
 use tenarc::error::Category;
 use tenarc::tensor::{Deferred, Order};
 use tenarc_convert::npy;
 
+use super::show::Nested;
 use crate::args::{Get, GetFormat, Writing};
 use crate::document::{Document, Section};
 use crate::elements::{self, Cast};
@@ -39,11 +41,11 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     let writing = Writing { no_sync: true, no_clobber: args.no_clobber };
     let target = Target::new(&args.output, writing)?;
     if args.json.json {
-        let json = json(&taken)?;
+        drop(decoded(&taken)?);
         if target.path().is_none() {
-            out.json(&json)?;
+            out.json(&taken)?;
         } else {
-            write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &json)?))?;
+            write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &taken)?))?;
         }
         return Ok(Status::Good);
     }
@@ -158,10 +160,17 @@ fn text(taken: &Taken, writer: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn json(taken: &Taken) -> Result<serde_json::Value> {
-    let mut elements = decoded(taken)?.map(elements::Element::json);
-    let data = super::show::nested(&taken.shape, &mut elements);
-    Ok(serde_json::json!({
-        "dtype": taken.dtype.name(), "shape": taken.shape, "data": data,
-    }))
+impl Serialize for Taken {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let size = elements::size(&self.dtype).unwrap_or(1);
+        let element = |at: usize| {
+            let bytes = self.bytes.get(at * size..).and_then(|rest| rest.get(..size))?;
+            elements::decode(&self.dtype, bytes)
+        };
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("dtype", self.dtype.name())?;
+        map.serialize_entry("shape", &self.shape)?;
+        map.serialize_entry("data", &Nested::new(&self.shape, Order::C, &element))?;
+        map.end()
+    }
 }

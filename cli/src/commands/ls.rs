@@ -9,7 +9,7 @@ use crate::args::{Ls, Sort};
 use crate::document::{Compressed, Document, Section};
 use crate::failure::{Of, Result, Status};
 use crate::node::{Columns, Field, Kind, Node, Payload};
-use crate::output::{DTYPE, FAINT, HEADING, Out};
+use crate::output::{DTYPE, FAINT, HEADING, JsonLines, Out};
 use crate::paths::{self, Globs, Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped, shape};
@@ -48,16 +48,27 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
         return Ok(Status::Good);
     }
     let mut rows = Vec::new();
+    let mut lines = JsonLines::default();
+    // What need not be sorted is printed at once.
+    let streams = args.json.json && args.sort == Sort::Stored && !args.reverse;
     for section in document.sections(chosen)? {
         let section = section?;
-        for listed in section.listed()? {
-            match listed {
-                Listed::Tensor(Named { path, payload, .. }) => {
-                    add(&mut rows, &globs, Row::of(&section, path, None, payload));
-                }
-                Listed::Columns(columns) => table(&section, columns, &globs, &mut rows)?,
+        let mut each = |row: Row| {
+            if !globs.admits(&row.path) {
+                return Ok(());
             }
-        }
+            if streams {
+                return lines.line(out, &row);
+            }
+            rows.push(row);
+            Ok(())
+        };
+        section.each_listed(&mut |listed| match listed {
+            Listed::Tensor(Named { path, payload, .. }) => {
+                each(Row::of(&section, path, None, payload))
+            }
+            Listed::Columns(columns) => table(&section, columns, &mut each),
+        })?;
     }
     globs.check().of(&document.name)?;
     match args.sort {
@@ -72,8 +83,10 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     if args.reverse {
         rows.reverse();
     }
-    if args.json.json {
-        out.json(&rows)?;
+    if streams {
+        lines.end(out)?;
+    } else if args.json.json {
+        out.json_rows(&rows)?;
     } else {
         print(&rows, document.len() > 1, out)?;
     }
@@ -126,29 +139,21 @@ impl Row {
     }
 }
 
-fn add(rows: &mut Vec<Row>, globs: &Globs, row: Row) {
-    if globs.admits(&row.path) {
-        rows.push(row);
-    }
-}
-
 /// Lists a sequence that is stored as columns, and its columns.
 fn table(
     section: &Section<'_>,
     columns: &Columns,
-    globs: &Globs,
-    rows: &mut Vec<Row>,
+    each: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
     let len = usize::try_from(section.table(columns)?.len()).unwrap_or(usize::MAX);
-    let whole = Row::without_tensor(section, columns.path.clone(), Some(COLUMNS), vec![len]);
-    add(rows, globs, whole);
+    each(Row::without_tensor(section, columns.path.clone(), Some(COLUMNS), vec![len]))?;
     for field in section.fields(columns)? {
         let (path, kind) = (field.path.clone(), Some(field.kind));
         let row = match field.tensor.as_ref().and_then(Node::payload) {
             Some(payload) => Row::of(section, path, kind, payload),
             None => Row::without_tensor(section, path, kind, vec![len]),
         };
-        add(rows, globs, row);
+        each(row)?;
     }
     Ok(())
 }
@@ -247,9 +252,10 @@ fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out)
     if !globs.is_empty() {
         for section in document.sections(chosen)? {
             let section = section?;
-            for named in section.tensors()? {
+            section.each_tensor(&mut |named| {
                 globs.admits(&named.path);
-            }
+                Ok(())
+            })?;
         }
         globs.check().of(&document.name)?;
     }

@@ -3,23 +3,25 @@
 mod tensor;
 
 use tensor::Detail;
-pub use tensor::nested;
+pub use tensor::Nested;
 
 use std::io::Write;
 use std::ops::Range;
 
-use serde_json::{Map, Value as Json};
+use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde_json::Value as Json;
 use tenarc::Value;
 
 use crate::args::Show;
 use crate::document::{Document, Section};
 use crate::elements::integer_json;
-use crate::failure::{Of, Result, Status};
+use crate::failure::{Failure, Of, Result, Status};
 use crate::node::{Key, Kind, Node};
-use crate::output::{DTYPE, HEADING, Out};
+use crate::output::{DTYPE, HEADING, JsonLines, Out};
 use crate::rows::{Meant, Rows};
 use crate::slices::{self, Slice};
 use crate::text::{escaped, quoted};
+use crate::written::failed;
 
 /// With more tensors than this, elements are shown only with `--full`.
 const FEW: usize = 20;
@@ -34,15 +36,21 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.report_losses();
     let chosen = args.choose.segment.as_deref();
-    let mut values = Vec::new();
     let several = document.len() > 1;
     if !args.path.is_empty() {
         return part(&document, args, out);
     }
+    let mut lines = JsonLines::default();
+    let listed = several && chosen.is_none();
     for section in document.sections(chosen)? {
         let section = section?;
         if args.json.json {
-            values.push(json(&section, &section.root, args.full)?);
+            let json = AsJson { section: &section, node: &section.root, full: args.full };
+            if listed {
+                json.read(|json| lines.line(out, json))?;
+            } else {
+                json.print(out)?;
+            }
             continue;
         }
         if several {
@@ -50,10 +58,10 @@ pub fn run(args: &Show, out: &mut Out) -> Result<Status> {
         }
         value(&section, args, out)?;
     }
-    match (args.json.json, values) {
-        (false, _) => {}
-        (true, values) if several && chosen.is_none() => out.json(&values)?,
-        (true, mut values) => out.json(&values.pop())?,
+    match args.json.json {
+        true if listed => lines.end(out)?,
+        true if document.len() == 0 => out.json(&Json::Null)?,
+        _ => {}
     }
     Ok(Status::Good)
 }
@@ -78,7 +86,7 @@ fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
                 writeln!(out, "{}", out.styled(HEADING, &section.label()))?;
             }
             if args.json.json {
-                out.json(&json(&section, &section.root, args.full)?)?;
+                AsJson { section: &section, node: &section.root, full: args.full }.print(out)?;
             } else {
                 value(&section, args, out)?;
             }
@@ -86,7 +94,7 @@ fn part(document: &Document, args: &Show, out: &mut Out) -> Result<Status> {
         Meant::Table(table) => {
             let rows = Rows::Table(table);
             if args.json.json {
-                out.json(&Json::Array(json_rows(&rows, args.full)?))?;
+                print_json_rows(&rows, args.full, out)?;
             } else {
                 shown_rows(&rows, 0..rows.len(), args, out)?;
             }
@@ -113,7 +121,10 @@ fn value(section: &Section<'_>, args: &Show, out: &mut Out) -> Result<()> {
 fn shown_rows(rows: &Rows<'_>, wanted: Range<u64>, args: &Show, out: &mut Out) -> Result<()> {
     if args.json.json {
         return rows.blocks(wanted, &mut |section, items| {
-            items.iter().try_for_each(|item| out.json_line(&json(section, item, args.full)?))
+            items.iter().try_for_each(|node| {
+                let json = AsJson { section, node, full: args.full };
+                json.read(|json| out.json(json))
+            })
         });
     }
     let detail = Some(if args.full { Detail::All } else { Detail::Little });
@@ -157,16 +168,15 @@ fn print_rows(
     Ok(())
 }
 
-/// All rows as JSON.
-fn json_rows(rows: &Rows<'_>, full: bool) -> Result<Vec<Json>> {
-    let mut found = Vec::new();
+/// Prints all rows as JSON, each in a line.
+fn print_json_rows(rows: &Rows<'_>, full: bool, out: &mut Out) -> Result<()> {
+    let mut lines = JsonLines::default();
     rows.blocks(0..rows.len(), &mut |section, items| {
-        for item in items {
-            found.push(json(section, item, full)?);
-        }
-        Ok(())
+        items
+            .iter()
+            .try_for_each(|node| AsJson { section, node, full }.read(|json| lines.line(out, json)))
     })?;
-    Ok(found)
+    lines.end(out)
 }
 
 struct Printer<'a> {
@@ -291,42 +301,101 @@ fn leaf(item: &[u8], full: bool) -> Result<String> {
     })
 }
 
-/// A node as JSON. Tensors, tags and values that JSON lacks become objects.
-fn json(section: &Section<'_>, node: &Node, full: bool) -> Result<Json> {
-    Ok(match &node.kind {
-        Kind::Leaf => scalar(section.item(&node.range))?,
-        Kind::Columns(columns) => {
-            Json::Array(json_rows(&Rows::Table(section.table(columns)?), full)?)
-        }
-        Kind::Array(items) => {
-            let items = items.iter().map(|item| json(section, item, full));
-            Json::Array(items.collect::<Result<_>>()?)
-        }
-        Kind::Map(entries) => {
-            let mut object = Map::new();
-            for (key, value) in entries {
-                object.insert(key.step.clone(), json(section, value, full)?);
+/// A node as JSON, written while it is read. Tensors, tags and values that JSON lacks become objects.
+struct AsJson<'a> {
+    section: &'a Section<'a>,
+    node: &'a Node,
+    full: bool,
+}
+
+impl AsJson<'_> {
+    /// Does something that reads it; failures to read are told as what they are.
+    fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        read(self).map_err(|failure| self.section.fault.take().unwrap_or(failure))
+    }
+
+    /// Prints it on one line; an array gets one line for each element.
+    fn print(&self, out: &mut Out) -> Result<()> {
+        let Self { section, full, .. } = *self;
+        match &self.node.kind {
+            Kind::Columns(columns) => {
+                print_json_rows(&Rows::Table(section.table(columns)?), full, out)
             }
-            Json::Object(object)
-        }
-        Kind::Tag(tag, inner) => {
-            serde_json::json!({"tag": tag, "value": json(section, inner, full)?})
-        }
-        Kind::Payload(payload) => {
-            let mut object = Map::new();
-            object.insert("dtype".into(), payload.dtype.name().into());
-            object.insert("shape".into(), payload.shape.clone().into());
-            object.insert("bytes".into(), payload.byte_len.into());
-            if let Some(how) = section.compressed(payload) {
-                object.insert("codec".into(), how.codec.into());
-                object.insert("stored".into(), how.stored.into());
+            Kind::Array(items) => {
+                let mut lines = JsonLines::default();
+                for node in items {
+                    Self { section, node, full }.read(|json| lines.line(out, json))?;
+                }
+                lines.end(out)
             }
-            if let Some(data) = tensor::json(section, node, payload, full)? {
-                object.insert("data".into(), data);
-            }
-            Json::Object(object)
+            _ => self.read(|json| out.json(json)),
         }
-    })
+    }
+}
+
+impl Serialize for AsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { section, full, .. } = *self;
+        let inside = |node| Self { section, node, full };
+        match &self.node.kind {
+            Kind::Leaf => scalar(section.item(&self.node.range))
+                .map_err(|failure| failed::<S::Error>(section, failure))?
+                .serialize(serializer),
+            Kind::Columns(columns) => {
+                let table = section
+                    .table(columns)
+                    .map_err(|failure| failed::<S::Error>(section, failure))?;
+                let rows = Rows::Table(table);
+                let mut seq = serializer.serialize_seq(None)?;
+                let mut error = None;
+                let read = rows.blocks(0..rows.len(), &mut |section, items| {
+                    for node in items {
+                        seq.serialize_element(&AsJson { section, node, full }).map_err(
+                            |found| {
+                                error = Some(found);
+                                section
+                                    .fault
+                                    .take()
+                                    .unwrap_or_else(|| Failure::new("cannot be written"))
+                            },
+                        )?;
+                    }
+                    Ok(())
+                });
+                match (error, read) {
+                    (Some(error), _) => Err(error),
+                    (None, Err(failure)) => Err(failed(section, failure)),
+                    (None, Ok(())) => seq.end(),
+                }
+            }
+            Kind::Array(items) => serializer.collect_seq(items.iter().map(inside)),
+            Kind::Map(entries) => {
+                serializer.collect_map(entries.iter().map(|(key, node)| (&key.step, inside(node))))
+            }
+            Kind::Tag(tag, inner) => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("tag", tag)?;
+                map.serialize_entry("value", &inside(inner))?;
+                map.end()
+            }
+            Kind::Payload(payload) => {
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("dtype", payload.dtype.name())?;
+                map.serialize_entry("shape", &payload.shape)?;
+                map.serialize_entry("bytes", &payload.byte_len)?;
+                if let Some(how) = section.compressed(payload) {
+                    map.serialize_entry("codec", how.codec)?;
+                    map.serialize_entry("stored", &how.stored)?;
+                }
+                let data = tensor::Data::new(section, self.node, payload, full)
+                    .map_err(|failure| failed::<S::Error>(section, failure))?;
+                if let Some(data) = data {
+                    map.serialize_entry("data", &data)?;
+                }
+                map.end()
+            }
+        }
+    }
 }
 
 fn scalar(item: &[u8]) -> Result<Json> {

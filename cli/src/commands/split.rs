@@ -63,7 +63,7 @@ pub fn run(args: &Split, out: &mut Out, quiet: bool) -> Result<Status> {
     }
     let names: Vec<String> = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
     if args.json.json {
-        out.json(&names)?;
+        out.json_rows(&names)?;
     } else {
         for name in &names {
             writeln!(out, "{}", escaped(name))?;

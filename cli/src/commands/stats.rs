@@ -11,7 +11,7 @@ use crate::document::{Document, Section};
 use crate::elements;
 use crate::failure::{Of, Result, Status};
 use crate::node::{Form, Payload};
-use crate::output::Out;
+use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
@@ -52,22 +52,26 @@ pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
     let document = Document::open(&args.input, &args.read.reading())?;
     document.report_losses();
     let globs = Globs::new(&args.patterns)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut lines) = (Vec::new(), JsonLines::default());
     for section in document.sections(args.choose.segment.as_deref())? {
         let section = section?;
-        let mut tensors = section.tensors()?;
-        tensors.retain(|named| globs.admits(&named.path));
-        let bytes = tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.payload.byte_len));
-        let progress = Progress::new(bytes, "measuring", quiet);
-        for named in tensors {
-            let measured = measured(&section, &named).of(&document.name);
-            rows.push(measured.of(quoted(&named.path))?);
+        let progress = Progress::new(section.byte_len(), "measuring", quiet);
+        section.each_tensor(&mut |named| {
+            if !globs.admits(&named.path) {
+                return Ok(());
+            }
+            let row = measured(&section, &named).of(&document.name).of(quoted(&named.path))?;
             progress.add(named.payload.byte_len);
-        }
+            if args.json.json {
+                return lines.line(out, &row);
+            }
+            rows.push(row);
+            Ok(())
+        })?;
     }
     globs.check().of(&document.name)?;
     if args.json.json {
-        out.json(&rows)?;
+        lines.end(out)?;
     } else {
         print(&rows, document.len() > 1, out)?;
     }

@@ -46,7 +46,7 @@ pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
         reports.push(report);
     }
     if args.json.json {
-        out.json(&reports)?;
+        out.json_rows(&reports)?;
     }
     if let Some(report) = reports.iter().find(|report| !report.read) {
         return Err(Failure::new(report.error.clone().unwrap_or_default()).of(&report.file));

@@ -1,6 +1,6 @@
 //! Prints tensors as numpy does: for large ones, the first and last elements of each axis.
 
-use serde_json::Value as Json;
+use serde::ser::{Serialize, Serializer};
 use tenarc::tensor::Order;
 
 use crate::document::Section;
@@ -63,33 +63,80 @@ pub fn text(
     Ok(text)
 }
 
-/// The elements as nested JSON arrays; `None` if the tensor is too large, or its dtype cannot be decoded.
-pub fn json(
-    section: &Section<'_>,
-    node: &Node,
-    payload: &Payload,
-    full: bool,
-) -> Result<Option<Json>> {
-    let most = if full { Detail::All } else { Detail::Much }.threshold();
-    let elided = payload.count().is_none_or(|count| count > most);
-    if elided || payload.form == Form::Bytes {
-        return Ok(None);
-    }
-    let Some(view) = View::new(section, node, payload, Detail::All) else { return Ok(None) };
-    let mut numbers = Vec::new();
-    view.visit(&mut |element| numbers.push(element.json()))?;
-    Ok(Some(nested(&payload.shape, &mut numbers.into_iter())))
+/// The elements as nested JSON arrays, which are decoded as they are written.
+pub struct Data<'a> {
+    view: View<'a>,
+    bytes: Vec<u8>,
 }
 
-/// Elements in row-major order as nested arrays.
-pub fn nested(dims: &[usize], elements: &mut dyn Iterator<Item = Json>) -> Json {
-    // A shape such as [2^40, 0] would give 2^40 empty arrays.
-    if dims.contains(&0) {
-        return Json::Array(Vec::new());
+impl<'a> Data<'a> {
+    /// Reads the elements; `None` if the tensor is too large, or its dtype cannot be decoded.
+    pub fn new(
+        section: &'a Section<'a>,
+        node: &'a Node,
+        payload: &'a Payload,
+        full: bool,
+    ) -> Result<Option<Self>> {
+        let most = if full { Detail::All } else { Detail::Much }.threshold();
+        let elided = payload.count().is_none_or(|count| count > most);
+        if elided || payload.form == Form::Bytes {
+            return Ok(None);
+        }
+        let Some(view) = View::new(section, node, payload, Detail::All) else { return Ok(None) };
+        let is_empty = payload.count() == Some(0);
+        let bytes = if is_empty { Vec::new() } else { section.payload_bytes(node)? };
+        Ok(Some(Self { view, bytes }))
     }
-    match dims.split_first() {
-        None => elements.next().unwrap_or_default(),
-        Some((&dim, rest)) => Json::Array((0..dim).map(|_| nested(rest, elements)).collect()),
+}
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let View { payload, size, .. } = &self.view;
+        let element = |at: usize| {
+            let bytes = self.bytes.get(at * size..).and_then(|rest| rest.get(..*size))?;
+            elements::decode(&payload.dtype, bytes)
+        };
+        Nested::new(&payload.shape, payload.order, &element).serialize(serializer)
+    }
+}
+
+/// Elements as nested arrays.
+#[derive(Clone, Copy)]
+pub struct Nested<'a> {
+    dims: &'a [usize],
+    order: Order,
+    /// How many dimensions lead here, and to which element.
+    axis: usize,
+    base: usize,
+    element: &'a dyn Fn(usize) -> Option<Element>,
+}
+
+impl<'a> Nested<'a> {
+    /// `element` is asked for elements by their places in memory.
+    pub fn new(
+        dims: &'a [usize],
+        order: Order,
+        element: &'a dyn Fn(usize) -> Option<Element>,
+    ) -> Self {
+        Self { dims, order, axis: 0, base: 0, element }
+    }
+}
+
+impl Serialize for Nested<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(&dim) = self.dims.get(self.axis) else {
+            return (self.element)(self.base).map(Element::json).serialize(serializer);
+        };
+        // A shape such as [2^40, 0] would give 2^40 empty arrays.
+        if self.dims.contains(&0) {
+            return serializer.collect_seq([(); 0]);
+        }
+        let stride: usize = match self.order {
+            Order::C => self.dims.iter().skip(self.axis + 1).product(),
+            Order::F => self.dims.iter().take(self.axis).product(),
+        };
+        let (axis, base) = (self.axis + 1, self.base);
+        serializer.collect_seq((0..dim).map(|at| Self { axis, base: base + at * stride, ..*self }))
     }
 }
 

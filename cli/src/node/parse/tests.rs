@@ -33,12 +33,14 @@ fn sample() -> Archive<Vec<u8>> {
 
 /// The tensors that `ls` lists.
 fn tensors<'a>(root: &'a Node, encoded: &[u8]) -> Result<Vec<Named<'a>>> {
-    let listed = paths::listed(root, encoded)?.into_iter();
-    let tensors = listed.filter_map(|listed| match listed {
-        Listed::Tensor(named) => Some(named),
-        Listed::Columns(_) => None,
-    });
-    Ok(tensors.collect())
+    let mut tensors = Vec::new();
+    paths::each_listed(root, encoded, &mut |listed| {
+        if let Listed::Tensor(named) = listed {
+            tensors.push(named);
+        }
+        Ok(())
+    })?;
+    Ok(tensors)
 }
 
 #[test]
