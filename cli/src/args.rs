@@ -76,7 +76,7 @@ pub enum Command {
     Diag(Diag),
     /// Repair a truncated archive: keep the values that are complete
     Recover(Recover),
-    /// Write the values of several files into one archive, one after the other
+    /// Write the values of several files into one file, one after the other
     Cat(Cat),
     /// Spread the values of a file, or the tensors of one value, over several archives
     Split(Split),
@@ -136,6 +136,9 @@ pub struct Output {
     /// The file to write; it is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// The format to write; by default from the name of the output, and an archive if that has no extension
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<Format>,
     #[command(flatten)]
     pub writing: Writing,
 }
@@ -229,6 +232,8 @@ pub enum GetFormat {
     Raw,
     /// One line for each row, elements separated by spaces; floats in the fewest digits that are exact
     Text,
+    /// An object of dtype, shape and data
+    Json,
 }
 
 #[derive(Args, Debug)]
@@ -415,9 +420,12 @@ changed stay as they are. Those that --cast converts are compressed only with --
 pub struct Edit {
     /// The file to read, or - for standard input
     pub input: PathBuf,
-    /// The archive to write; it is replaced only once the new one is complete
+    /// The file to write; it is replaced only once the new one is complete
     #[arg(long, short, value_name = "FILE", required_unless_present = "in_place")]
     pub output: Option<PathBuf>,
+    /// The format to write; by default from the name of the output, and an archive if that has no extension
+    #[arg(long, value_name = "FORMAT", conflicts_with = "in_place")]
+    pub to: Option<Format>,
     /// Replace the input with the result
     #[arg(long, short, conflicts_with_all = ["output", "no_clobber"])]
     pub in_place: bool,

@@ -19,14 +19,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use clap::ValueEnum;
 use tenarc::archive::Segment;
 use tenarc::{Archive, OArchive};
 use tenarc_convert::{Loss, Losses};
 
 use crate::document::{Document, Reading, Section};
-use crate::failure::{Failure, Of, Result};
-use crate::input::{Input, Source};
-use crate::output::{Target, is_quiet, say};
+use crate::failure::{Failure, Kind, Of, Result};
+use crate::input::{Input, Source, shown};
+use crate::output::{ArchiveTarget, Target, is_quiet, say};
+use crate::text::escaped;
 use crate::written::Written;
 
 /// A file format. To add one, add it here and in [`FORMATS`], and write its module.
@@ -82,6 +84,12 @@ pub trait Codec: Sync {
     /// If it cannot be read, or is not of this format.
     fn read(&self, input: Input, reading: &Reading) -> Result<Document>;
 
+    /// # Errors
+    /// If files of this format are only read.
+    fn check_writable(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Writes values. A target file is replaced only if all of them were written.
     ///
     /// # Errors
@@ -119,6 +127,100 @@ pub fn by_extension(path: &Path) -> Option<Format> {
     let found = FORMATS.iter().find(|(_, codec)| codec.extensions().contains(&&*extension));
     found.map(|(format, _)| *format)
 }
+
+/// The format of an output that is an archive by default: the one that is asked for, or that of its name.
+///
+/// # Errors
+/// If the name has an extension that is not known, or the format is only read.
+pub fn of_output(path: &Path, to: Option<Format>) -> Result<Format> {
+    let extension = path.extension().map(|end| end.to_string_lossy().into_owned());
+    match (to.or_else(|| by_extension(path)), extension) {
+        (Some(format), _) => Ok(format),
+        (None, None) => Ok(Format::Archive),
+        (None, Some(end)) => Err(Failure::new(format!(
+            "{}: no format has names that end in .{}: archives have .tenarc; or use --to",
+            shown(path),
+            escaped(&end)
+        ))),
+    }
+}
+
+/// Refuses options for archives if the output is none.
+///
+/// # Errors
+/// If it is none, and the option was given.
+pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()> {
+    if !is_given || to == Format::Archive {
+        return Ok(());
+    }
+    let to = to.to_possible_value().map_or_else(String::new, |to| to.get_name().to_owned());
+    let what = format!("{option} is only for archives, and the output is of the format {to}");
+    Err(Failure::new(what))
+}
+
+/// Writes values to a target of any format, one after the other. What is no archive is written from a temporary one.
+pub struct Values {
+    to: Format,
+    target: Target,
+    out: ArchiveTarget,
+    /// Where the temporary archive is.
+    temporary: Option<tempfile::TempDir>,
+}
+
+impl Values {
+    /// # Errors
+    /// If the target cannot be written.
+    pub fn new(target: &Target, to: Format) -> Result<Self> {
+        codec(to).check_writable()?;
+        let (temporary, out) = if to == Format::Archive {
+            (None, ArchiveTarget::new(target)?)
+        } else {
+            let dir = tempfile::tempdir().of(format!("cannot create {TEMPORARY}"))?;
+            let out = ArchiveTarget::new(&target.beside(&dir.path().join(NAME))?)?;
+            (Some(dir), out)
+        };
+        Ok(Self { to, target: target.clone(), out, temporary })
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn save(&mut self, name: Option<&str>, value: &Written<'_>) -> Result<()> {
+        self.out.save(name, value)
+    }
+
+    /// Adds a copy of a segment.
+    ///
+    /// # Errors
+    /// If it is damaged, or cannot be written.
+    pub fn copy(&mut self, name: Option<&str>, segment: &Segment<'_, Source>) -> Result<()> {
+        self.out.copy(name, segment)
+    }
+
+    /// Ends the output; a new file then replaces the old one.
+    ///
+    /// # Errors
+    /// If the format cannot hold the values, or writing fails.
+    pub fn finish(self) -> Result<()> {
+        self.out.finish()?;
+        let Some(dir) = self.temporary else { return Ok(()) };
+        let reading = Reading { from: Some(Format::Archive), ..Reading::default() };
+        let document = Document::open(&dir.path().join(NAME), &reading)?;
+        let written =
+            codec(self.to).write(&mut document.sections(None)?, &self.target, Lossy(false));
+        let name = self.target.name();
+        written.map_err(|failure| match failure.kind {
+            Kind::Loss => failure
+                .with_hint(": write an archive, and use `tenarc convert --lossy`")
+                .of_output(&name),
+            _ => failure.of_output(&name),
+        })
+    }
+}
+
+/// The name of a temporary archive.
+const NAME: &str = "values.tenarc";
 
 /// Writes a target that is not an archive.
 pub fn write_stream(

@@ -187,6 +187,17 @@ impl Target {
         }
     }
 
+    /// A target like this one, for a temporary file.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn beside(&self, path: &Path) -> Result<Self> {
+        let writing = Writing { no_sync: true, no_clobber: false };
+        let plain = Self::new(path, writing)?;
+        let options = self.options.clone().with_sync(SyncLevel::Off);
+        Ok(Self { options, recompresses: self.recompresses, ..plain })
+    }
+
     /// Sets how an archive is compressed. `None`: tensors stay as they are.
     pub fn compress(&mut self, compression: Option<Compression>) {
         if let Some(compression) = compression {

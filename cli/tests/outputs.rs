@@ -157,3 +157,57 @@ fn json_of_many_small_arrays_takes_little_memory() {
         assert_eq!(lines, COUNT as usize + 2, "{command}");
     }
 }
+
+#[test]
+fn the_name_of_the_output_decides_about_its_format() {
+    let dir = Dir::new();
+    fs::copy(
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../convert/tests/fixtures/safetensors/f32_2x3.safetensors"
+        ),
+        dir.file("a.safetensors"),
+    )
+    .unwrap();
+    let path = run(&dir, &["ls", "--json", "a.safetensors"]).json()[0]["path"].clone();
+    let path = path.as_str().unwrap();
+    let rename = format!("{path}=renamed");
+    for end in ["safetensors", "npz", "arrow", "ten", "cbor", "json", "msgpack", "tenarc", "tarc"] {
+        for args in [
+            &["edit", "a.safetensors", "--rename", &rename][..],
+            &["merge", "a.safetensors"],
+            &["cat", "a.safetensors"],
+        ] {
+            let to = format!("x.{end}");
+            run(&dir, &[args, &["-o", &to]].concat()).good();
+            // As `convert` writes it.
+            run(&dir, &["convert", "a.safetensors", &format!("y.{end}")]).good();
+            let [x, y] = [&to, &format!("y.{end}")].map(|name| fs::read(dir.file(name)).unwrap());
+            assert_eq!(x.first(), y.first(), "{args:?} {end}");
+            assert_eq!(x == y, args[0] != "edit", "{args:?} {end}");
+        }
+    }
+    // Without an extension it is an archive; --to decides.
+    run(&dir, &["cat", "a.safetensors", "-o", "x"]).good();
+    assert_eq!(fs::read(dir.file("x")).unwrap(), fs::read(dir.file("x.tenarc")).unwrap());
+    run(&dir, &["cat", "a.safetensors", "-o", "x", "--to", "npz"]).good();
+    assert_eq!(fs::read(dir.file("x")).unwrap(), fs::read(dir.file("x.npz")).unwrap());
+    for (args, why) in [
+        (&["cat", "a.safetensors", "-o", "n.pt"][..], "cannot write PyTorch files"),
+        (&["merge", "a.safetensors", "-o", "n.onnx"], "cannot write ONNX models"),
+        (&["edit", "a.safetensors", "-o", "n.gguf", "--drop", path], "n.gguf: no format has names"),
+        (&["cat", "a.safetensors", "a.safetensors", "-o", "n.npz"], "holds one value"),
+        (&["merge", "a.safetensors", "-o", "n.npz", "--compress", "lz4"], "only for archives"),
+        (&["get", "a.safetensors", path, "-o", "n.npz"], "n.npz: a tensor alone is written as"),
+        (&["get", "a.safetensors", path, "-o", "n.tenarc"], "use --as"),
+    ] {
+        run(&dir, args).failed(2, why);
+        assert!(!dir.names().iter().any(|name| name.starts_with("n.")), "{args:?}");
+    }
+    // What the format cannot hold stops it.
+    dir.save("m.tenarc", &model());
+    run(&dir, &["edit", "m.tenarc", "-o", "n.npz", "--drop", "note"])
+        .failed(2, "write an archive, and use `tenarc convert --lossy`");
+    run(&dir, &["get", "a.safetensors", path, "-o", "t.json"]).good();
+    assert!(fs::read_to_string(dir.file("t.json")).unwrap().starts_with("{\"dtype\":\"f32\""));
+}

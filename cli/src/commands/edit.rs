@@ -6,8 +6,8 @@ mod tree;
 use crate::args::Edit;
 use crate::document::Document;
 use crate::failure::{Failure, Of, Result, Status};
-use crate::formats::Format;
-use crate::output::{ArchiveTarget, Target};
+use crate::formats::{self, Format, Values};
+use crate::output::Target;
 use crate::text::quoted;
 use crate::written::Written;
 use changes::Changes;
@@ -28,6 +28,12 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         // If the input is a symbolic link, its target is replaced, not the link.
         (None, _) => std::fs::canonicalize(&args.input).of(&document.name)?,
     };
+    let to = match args.in_place {
+        true => Format::Archive,
+        false => formats::of_output(&output, args.to)?,
+    };
+    formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
+    formats::only_for_archives("--align", args.align.is_some(), to)?;
     let changes = Changes::new(args)?;
     let chosen = args.choose.segment.as_deref();
     let chosen = match chosen {
@@ -38,7 +44,7 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
     let mut target = Target::new(&output, args.writing)?;
     target.options = document.like(target.options, args.align)?;
     target.compress(args.compress.compress);
-    let mut out = ArchiveTarget::new(&target)?;
+    let mut out = Values::new(&target, to)?;
     for number in 0..document.len() {
         let section = document.section(number)?;
         let meant = chosen.is_none_or(|chosen| chosen == number);

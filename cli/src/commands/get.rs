@@ -1,7 +1,6 @@
 //! `get`: prints or saves one tensor, or a slice of it.
 
 use std::io::Write;
-use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use tenarc::DType;
@@ -15,11 +14,12 @@ use crate::document::{Document, Section};
 use crate::elements::{self, Cast};
 use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
+use crate::input::shown;
 use crate::node::{Form, Node};
 use crate::output::{Out, Target};
 use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
-use crate::text::quoted;
+use crate::text::{escaped, quoted};
 
 /// Elements in row-major order.
 struct Taken {
@@ -29,6 +29,7 @@ struct Taken {
 }
 
 pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
+    let format = format(args)?;
     let document = Document::open(&args.input, &args.read.reading())?;
     let chosen = args.choose.segment.as_deref();
     let (section, slice) = wanted(&document, &args.path, chosen).of(&document.name)?;
@@ -40,16 +41,15 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     }
     let writing = Writing { no_sync: true, no_clobber: args.no_clobber };
     let target = Target::new(&args.output, writing)?;
-    if args.json.json {
-        drop(decoded(&taken)?);
-        if target.path().is_none() {
-            out.json(&taken)?;
-        } else {
-            write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &taken)?))?;
+    match format {
+        GetFormat::Json => {
+            drop(decoded(&taken)?);
+            if target.path().is_none() {
+                out.json(&taken)?;
+            } else {
+                write_stream(&target, &mut |writer| Ok(serde_json::to_writer(writer, &taken)?))?;
+            }
         }
-        return Ok(Status::Good);
-    }
-    match args.format.or_else(|| by_extension(&args.output)).unwrap_or(GetFormat::Text) {
         GetFormat::Text if target.path().is_none() => text(&taken, out)?,
         GetFormat::Text => write_stream(&target, &mut |writer| text(&taken, writer))?,
         GetFormat::Raw => write_stream(&target, &mut |writer| Ok(writer.write_all(&taken.bytes)?))?,
@@ -67,12 +67,25 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     Ok(Status::Good)
 }
 
-fn by_extension(path: &Path) -> Option<GetFormat> {
-    match path.extension()?.to_str()? {
-        "npy" => Some(GetFormat::Npy),
-        "raw" | "bin" => Some(GetFormat::Raw),
-        "txt" => Some(GetFormat::Text),
-        _ => None,
+/// The format of an output.
+///
+/// # Errors
+/// If its name is that of another format.
+fn format(args: &Get) -> Result<GetFormat> {
+    let extension = args.output.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
+    match (args.format, extension.as_deref()) {
+        _ if args.json.json => Ok(GetFormat::Json),
+        (Some(format), _) => Ok(format),
+        (None, Some("npy")) => Ok(GetFormat::Npy),
+        (None, Some("raw" | "bin")) => Ok(GetFormat::Raw),
+        (None, Some("json")) => Ok(GetFormat::Json),
+        (None, Some("txt") | None) => Ok(GetFormat::Text),
+        (None, Some(end)) => Err(Failure::new(format!(
+            "{}: a tensor alone is written as .npy, .raw, .txt or .json, not as .{}: use --as, or `tenarc edit \
+             --keep` to write it by its name",
+            shown(&args.output),
+            escaped(end)
+        ))),
     }
 }
 

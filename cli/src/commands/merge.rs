@@ -8,13 +8,16 @@ use super::split::ELSEWHERE;
 use crate::args::Merge;
 use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Failure, Result, Status};
+use crate::formats::{self, Values};
 use crate::node::{Key, Kind, Node};
-use crate::output::{ArchiveTarget, Target};
+use crate::output::Target;
 use crate::progress::Progress;
 use crate::text::quoted;
 use crate::written::{Written, WrittenKey};
 
 pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
+    let to = formats::of_output(&args.output.output, args.output.to)?;
+    formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
     let reading = args.read.reading();
     let open = |input: &std::path::PathBuf| Document::open(input, &reading);
     let documents = args.inputs.iter().map(open).collect::<Result<Vec<_>>>()?;
@@ -44,7 +47,7 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
         .map(|(section, document)| Place { section, node: &section.root, file: &document.name })
         .collect();
     let value = merged(&places, &mut String::new())?;
-    let mut out = ArchiveTarget::new(&target)?;
+    let mut out = Values::new(&target, to)?;
     out.save(name, &value)?;
     out.finish()?;
     Ok(Status::Good)

@@ -32,8 +32,12 @@ impl Codec for OnnxModels {
         Ok(Document::of_fetched(input.name, Format::Onnx, fetched))
     }
 
-    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+    fn check_writable(&self) -> Result<()> {
         Err(Failure::new("cannot write ONNX models: write safetensors instead"))
+    }
+
+    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+        self.check_writable()
     }
 }
 

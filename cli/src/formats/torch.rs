@@ -27,8 +27,12 @@ impl Codec for Torch {
         Ok(Document::of_fetched(input.name, Format::Torch, fetched))
     }
 
-    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+    fn check_writable(&self) -> Result<()> {
         Err(Failure::new("cannot write PyTorch files: write safetensors instead"))
+    }
+
+    fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
+        self.check_writable()
     }
 }
 
