@@ -126,3 +126,38 @@ fn every_format_can_be_written_to_a_pipe() {
     let back = run_with(&dir, &["convert", "-", "-", "--to", "ten"], &ran.bytes);
     assert_eq!(back.bytes, ten);
 }
+
+/// A nested value stays what it is on the way through a flat format, or that is a loss.
+#[test]
+fn nested_values_come_back_from_flat_formats() {
+    let dir = Dir::new();
+    #[derive(serde::Serialize)]
+    struct Layer<T> {
+        w: T,
+    }
+    #[derive(serde::Serialize)]
+    struct Nested<T> {
+        layers: Vec<Layer<T>>,
+        head: T,
+    }
+    let layer = || Layer { w: support::ramp(&[3, 2]) };
+    dir.save("a.tenarc", &Nested { layers: vec![layer(), layer()], head: support::ramp(&[3, 2]) });
+    for end in ["safetensors", "npz", "arrow", "arrows"] {
+        let file = format!("a.{end}");
+        run(&dir, &["convert", "a.tenarc", &file]).good();
+        assert_eq!(run(&dir, &["diff", "a.tenarc", &file]).good(), "");
+        run(&dir, &["convert", &file, "b.tenarc"]).good();
+        assert_eq!(run(&dir, &["diff", "a.tenarc", "b.tenarc"]).good(), "");
+        assert_eq!(run(&dir, &["get", &file, "layers.1.w[2]"]).good(), "4.0 5.0\n");
+        // From one flat format to another, too.
+        run(&dir, &["convert", &file, "c.npz"]).good();
+        assert_eq!(run(&dir, &["diff", "a.tenarc", "c.npz"]).good(), "");
+    }
+    // A map with dots in its keys and maps inside does not come back.
+    let inner = std::collections::BTreeMap::from([("b.c", support::ramp(&[2]))]);
+    dir.save("d.tenarc", &std::collections::BTreeMap::from([("a", inner)]));
+    for end in ["safetensors", "npz", "arrow"] {
+        run(&dir, &["convert", "d.tenarc", &format!("d.{end}")])
+            .failed(2, "the nesting of the tensors is left out: a key has a dot");
+    }
+}

@@ -16,8 +16,6 @@ pub struct TensorColumn<'a, S: ?Sized> {
     pub name: String,
     pub dtype: DType,
     pub shape: Vec<usize>,
-    /// Whether it is a field of a field of the rows.
-    pub nested: bool,
     column: Column,
     /// All columns of the sequence share these two.
     table: Rc<Table<'a, S>>,
@@ -56,16 +54,10 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
     }
     let rows = usize::try_from(table.len()).unwrap_or(usize::MAX);
     let mut found = Vec::new();
-    // The columns around this one, from the outermost to the innermost.
-    let mut around: Vec<String> = Vec::new();
     for column in columns {
         let path = column.path();
-        let is_in =
-            |outer: &str| path.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '/']));
-        while around.pop_if(|outer| !is_in(outer)).is_some() {}
         // Its fields follow it.
         if column.kind() == "structs" {
-            around.push(path.to_owned());
             continue;
         }
         let below = match path.strip_prefix('/') {
@@ -86,9 +78,9 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             losses.add_tensor(&name, what);
             continue;
         }
-        let (dtype, nested) = (dtype.clone(), !around.is_empty());
+        let dtype = dtype.clone();
         let (table, sequence) = (table.clone(), sequence.clone());
-        found.push(TensorColumn { name, dtype, shape, nested, column, table, sequence });
+        found.push(TensorColumn { name, dtype, shape, column, table, sequence });
     }
     Ok(found)
 }

@@ -14,6 +14,7 @@ use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
 use crate::columns::{escaped, tensor_columns};
+use crate::nested::MAX_STEPS;
 
 /// The one key of a file that is no name of a tensor.
 pub const METADATA: &str = "__metadata__";
@@ -53,6 +54,8 @@ pub struct Exported<'a> {
     pub starts: HashMap<String, usize>,
     /// The map of texts under [`METADATA`].
     pub metadata: Option<Metadata>,
+    /// Whether the value is nested, and comes back if the names are taken apart.
+    pub nested: bool,
     /// All the rest.
     pub losses: Losses,
 }
@@ -68,11 +71,25 @@ impl<'a> Exported<'a> {
             take_texts: texts,
             steps: Vec::new(),
             found: Found::default(),
+            nested: false,
+            dotted: false,
+            changed_key: false,
+            changed: None,
             losses: Losses::default(),
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { found, mut losses, .. } = walk;
+        let Walk { found, nested, dotted, changed_key, mut changed, mut losses, .. } = walk;
+        if nested && dotted {
+            changed = changed.or(Some("a key has a dot, so names cannot be taken apart again"));
+        }
+        if let Some(why) = changed {
+            losses.add("", format!("the nesting of the tensors is left out: {why}"));
+        }
+        for columns in &found.columns {
+            let name = columns.name.escape_debug();
+            losses.note(format!("`{name}`: a tensor for each column takes the place of its rows"));
+        }
         let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
         let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
@@ -105,7 +122,8 @@ impl<'a> Exported<'a> {
             once(&name, &range)?;
             texts.push((name, segment.decode(range)?));
         }
-        Ok(Self { tensors, texts, starts, metadata, losses })
+        let nested = nested && changed.is_none() && !changed_key;
+        Ok(Self { tensors, texts, starts, metadata, nested, losses })
     }
 }
 
@@ -136,6 +154,14 @@ struct Walk<'m> {
     /// From the outermost value to this one.
     steps: Vec<String>,
     found: Found,
+    /// Whether something that is kept has a name of several steps.
+    nested: bool,
+    /// Whether a key has a dot on the way to something that is kept.
+    dotted: bool,
+    /// Whether a key on the way to something that is kept is neither text nor integer.
+    changed_key: bool,
+    /// Why the nesting does not come back from the names.
+    changed: Option<&'static str>,
     losses: Losses,
 }
 
@@ -148,6 +174,11 @@ fn most(metadata: &[u8]) -> usize {
 }
 
 impl<'m> Walk<'m> {
+    /// How much is kept so far, but for columns, which become something else.
+    fn kept(&self) -> usize {
+        self.found.tensors.len() + self.found.texts.len()
+    }
+
     fn next(&mut self) -> Result<Item<'m>> {
         self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
     }
@@ -190,7 +221,8 @@ impl<'m> Walk<'m> {
                 self.found.texts.push((name, end.range));
                 Ok(())
             }
-            Event::Array | Event::Map => self.container(),
+            Event::Array => self.container(true),
+            Event::Map => self.container(false),
             Event::Payload(_) if self.steps.is_empty() => Err(Error::data(
                 "the value is a tensor by itself, which has no name: save it in a map",
             )),
@@ -243,15 +275,19 @@ impl<'m> Walk<'m> {
         Ok(false)
     }
 
-    fn container(&mut self) -> Result<()> {
+    fn container(&mut self, is_list: bool) -> Result<()> {
+        let before = self.kept();
+        // The steps to what is kept that are numbers, as those of lists.
+        let (mut numbers, mut inside) = (Vec::new(), 0usize);
         let mut count = 0u64;
         loop {
             let item = self.next()?;
-            let mut is_plain = true;
+            let (mut is_plain, mut is_text) = (true, true);
             let (step, item) = match item.event {
                 Event::End => break,
                 Event::Key(key) => {
                     is_plain = !matches!(key, Key::Other(_));
+                    is_text = matches!(key, Key::Text(_));
                     (key.into_step().into_owned(), self.next()?)
                 }
                 _ => (count.to_string(), item),
@@ -266,8 +302,40 @@ impl<'m> Walk<'m> {
             if !is_plain {
                 self.lose("its key is neither text nor integer: names have it as text");
             }
+            let so_far = self.kept();
             self.item(item)?;
-            self.steps.pop();
+            let Some(step) = self.steps.pop().filter(|_| self.kept() > so_far) else { continue };
+            inside += 1;
+            self.dotted |= step.contains('.');
+            self.nested |= !self.steps.is_empty();
+            let number = step.parse().ok().filter(|number: &usize| number.to_string() == step);
+            numbers.extend(number);
+            if !is_plain {
+                // That is a loss by itself.
+                self.changed_key = true;
+            } else if !is_text {
+                self.changed.get_or_insert("a key that is no text becomes one");
+            }
+            if self.steps.len() >= MAX_STEPS {
+                self.changed.get_or_insert("it is too deep");
+            }
+        }
+        if self.kept() > before {
+            numbers.sort_unstable();
+            let counts = numbers.len() == inside && numbers.iter().copied().eq(0..inside);
+            match (is_list, self.steps.is_empty()) {
+                (true, true) => {
+                    let why = "the value is a list, whose positions become names";
+                    self.changed.get_or_insert(why);
+                }
+                (true, false) if !counts => {
+                    self.changed.get_or_insert("a list loses some of its items");
+                }
+                (false, false) if counts => {
+                    self.changed.get_or_insert("a map has the keys of a list");
+                }
+                _ => {}
+            }
         }
         if count == 0 && !self.steps.is_empty() {
             self.lose("it is empty, and left out");

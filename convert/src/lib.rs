@@ -64,6 +64,7 @@ pub mod torch;
 mod columns;
 mod elements;
 mod exported;
+mod flat;
 mod honest;
 mod input;
 mod loss;
@@ -82,7 +83,9 @@ mod values;
 #[cfg(any(feature = "npy", feature = "torch"))]
 mod zip;
 
+pub use flat::AsValue as Flat;
 pub use loss::{Loss, Losses};
+pub use nested::Names;
 
 #[cfg(all(doctest, feature = "arrow"))]
 #[doc = include_str!("../docs/from-arrow.md")]

@@ -9,24 +9,64 @@ use tenarc::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Names {
-    /// As they are: the value is that of `flat`.
+    /// As the file says: nested if it was written from a nested value, and flat otherwise.
     #[default]
+    Stored,
+    /// As they are: the value is that of `flat`.
     Flat,
     /// Taken apart at their dots: the value is that of `nested`.
     Nested,
 }
 
 /// Steps that a name is taken apart into. Each is a level of nesting, of which readers allow 128.
-const MAX_STEPS: usize = 64;
+pub const MAX_STEPS: usize = 64;
 
 impl Names {
-    /// One value or the other.
-    pub(super) fn value<T>(self, flat: impl FnOnce() -> T, nested: impl FnOnce() -> T) -> T {
+    /// Whether names are taken apart, in a file of which is known whether it was written from a nested value.
+    pub(crate) fn are_nested(self, stored: bool) -> bool {
         match self {
-            Self::Flat => flat(),
-            Self::Nested => nested(),
+            Self::Stored => stored,
+            Self::Flat => false,
+            Self::Nested => true,
         }
     }
+
+    /// One value or the other.
+    pub(crate) fn value<T>(
+        self,
+        stored: bool,
+        flat: impl FnOnce() -> T,
+        nested: impl FnOnce() -> T,
+    ) -> T {
+        if self.are_nested(stored) { nested() } else { flat() }
+    }
+}
+
+/// The key of metadata under which a file says that it was written from a nested value.
+const KEY: &str = "tenarc.names";
+const NESTED: &str = "nested";
+
+/// What the comment of a zip file says in place of metadata.
+pub const COMMENT: &str = "tenarc.names: nested";
+
+/// Adds to metadata that names are paths of a nested value.
+pub fn mark(metadata: &mut Option<Vec<(String, String)>>) {
+    let texts = metadata.get_or_insert_default();
+    texts.retain(|(key, _)| key != KEY);
+    texts.push((KEY.to_owned(), NESTED.to_owned()));
+}
+
+/// Takes out of metadata what [`mark`] adds; whether it was there.
+pub fn take_mark(metadata: &mut Option<Vec<(String, String)>>) -> bool {
+    let is_mark = |(key, text): &(String, String)| key == KEY && text == NESTED;
+    let Some(texts) = metadata.as_mut().filter(|texts| texts.iter().any(is_mark)) else {
+        return false;
+    };
+    texts.retain(|pair| !is_mark(pair));
+    if texts.is_empty() {
+        *metadata = None;
+    }
+    true
 }
 
 /// A part of a tree of names; what is named is given by its number.

@@ -27,7 +27,7 @@ impl Codec for Arrow {
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let file = ArrowFile::new(input.file)?;
-        let structure = Structure::among(&file.flat()?, file.tensors().iter())?;
+        let structure = Structure::among(&file.stored()?, file.tensors().iter())?;
         let lost = file.losses().clone();
         let fetched = Fetched::named(Box::new(file), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Arrow, fetched))

@@ -110,7 +110,7 @@ impl Fetched {
     /// If the structure is invalid, or its paths are too long.
     pub fn named(reader: Box<dyn Reader>, structure: Structure, lost: Losses) -> Result<Self> {
         let mut keys = HashMap::new();
-        named("", &structure.root()?, &mut keys);
+        named("", true, &structure.root()?, &mut keys);
         Ok(Self { reader, structure, keys, lost, progress: OnceLock::new() })
     }
 
@@ -229,15 +229,23 @@ impl Fetched {
 }
 
 /// Collects the name of each buffer's tensor: the keys that lead to it, joined by dots.
-fn named(name: &str, node: &Node, keys: &mut HashMap<usize, String>) {
+fn named(name: &str, is_root: bool, node: &Node, keys: &mut HashMap<usize, String>) {
     if let Some(buffer) = node.payload().and_then(|payload| payload.buffer) {
         keys.insert(buffer, name.to_owned());
     }
-    let Kind::Map(entries) = &node.kind else { return };
-    for (key, node) in entries {
-        let step = &key.step;
-        let dot = if name.is_empty() { "" } else { "." };
-        named(&format!("{name}{dot}{step}"), node, keys);
+    let inside = |step: &str| match name {
+        "" if is_root => step.to_owned(),
+        _ => format!("{name}.{step}"),
+    };
+    match &node.kind {
+        Kind::Map(entries) => {
+            entries.iter().for_each(|(key, node)| named(&inside(&key.step), false, node, keys));
+        }
+        Kind::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(at, node)| named(&inside(&at.to_string()), false, node, keys));
+        }
+        _ => {}
     }
 }
 

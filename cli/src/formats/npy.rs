@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
-use serde::ser::{Serialize, Serializer};
 use tenarc::tensor::{Deferred, ToTensor};
 use tenarc::{DynTensor, Tensor};
-use tenarc_convert::Losses;
 use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
+use tenarc_convert::{Losses, Names};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
@@ -20,15 +19,6 @@ use crate::output::Target;
 pub struct NpzFiles;
 pub struct Npy;
 
-/// The arrays of an npz file, by name.
-struct Arrays<'a>(Vec<(&'a str, Tensor<Deferred<'a>>)>);
-
-impl Serialize for Arrays<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, tensor)| (name, tensor)))
-    }
-}
-
 impl Codec for NpzFiles {
     fn extensions(&self) -> &'static [&'static str] {
         &["npz"]
@@ -36,15 +26,16 @@ impl Codec for NpzFiles {
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         let npz = Npz::new(input.file)?;
-        let (arrays, lost) = npz.arrays()?;
-        let structure = Structure::of(&Arrays(arrays))?;
+        let (value, lost) = npz.value(Names::Stored)?;
+        let structure = Structure::of(&value)?;
+        drop(value);
         let fetched = Fetched::named(Box::new(npz), structure, lost)?;
         Ok(Document::of_fetched(input.name, Format::Npz, fetched))
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         only(sections, |segment| {
-            let options = ConvertOptions::default().with_flattened(true).with_losses(lossy.0);
+            let options = ConvertOptions::default().with_losses(lossy.0);
             // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer
             // must seek, but the target may be a pipe.
             let mut file = temporary()?;

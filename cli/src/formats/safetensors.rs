@@ -43,12 +43,12 @@ impl Codec for Safetensors {
                 )
             })?;
             let model = open_sharded(path)?;
-            let structure = Structure::of(&model.flat()?)?;
+            let structure = Structure::of(&model.stored()?)?;
             let lost = model.losses().clone();
             Fetched::named(Box::new(model), structure, lost)?
         } else {
             let file = SafeTensors::new(input.file)?;
-            let structure = Structure::of(&file.flat()?)?;
+            let structure = Structure::of(&file.stored()?)?;
             Fetched::named(Box::new(file), structure, Losses::default())?
         };
         Ok(Document::of_fetched(input.name, Format::Safetensors, fetched))

@@ -13,8 +13,8 @@ use super::batch::{self, Found, Piece};
 use super::body::Codec;
 use super::cells::Cells;
 use super::schema::{Column, Kind, LAYOUT, ONE_ROW, Schema, Strings};
-use crate::Losses;
 use crate::exported::Metadata;
+use crate::{Losses, nested};
 
 /// Columns that are found by their paths.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct Contents {
     schema: Arc<Schema>,
     pub rows: usize,
     pub metadata: Option<Metadata>,
+    /// Whether it was written from a nested value.
+    pub nested: bool,
     pub losses: Losses,
     pub infos: Vec<TensorInfo>,
     /// The column of each, and what its rows hold.
@@ -86,12 +88,14 @@ impl Batches {
         if one_row && let Some(texts) = &mut metadata {
             texts.retain(|pair| !is_mark(pair));
         }
-        let metadata = metadata.filter(|texts| !one_row || !texts.is_empty());
+        let mut metadata = metadata.filter(|texts| !one_row || !texts.is_empty());
+        let nested = nested::take_mark(&mut metadata);
         let mut contents = Contents {
             losses,
             schema: Arc::clone(&schema),
             rows,
             metadata,
+            nested,
             infos: Vec::new(),
             cells: Vec::new(),
             found,

@@ -12,8 +12,8 @@ use tenarc::tensor::Deferred;
 use super::options::Options;
 use super::plan::Texts;
 use super::write;
-use crate::Losses;
 use crate::exported::Exported;
+use crate::{Losses, nested};
 
 /// A value of an archive as columns to be saved under names: its paths, joined by dots.
 ///
@@ -112,6 +112,9 @@ impl<'a> Export<'a> {
         self.0.losses.check(options.accept_losses, kept)?;
         let mut options = options.clone();
         options.metadata = options.metadata.or_else(|| self.0.metadata.clone());
+        if self.0.nested {
+            nested::mark(&mut options.metadata);
+        }
         let mut losses = self.0.losses.clone();
         losses.extend(save(&options)?);
         Ok(losses)

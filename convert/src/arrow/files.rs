@@ -29,7 +29,10 @@ pub fn to_archive(
     let of_source = |error: Error| error.in_file(from);
     let file = ArrowFile::open(from)?;
     file.losses().check(options.accept_losses, file.columns()).map_err(of_source)?;
-    let value = options.names.value(|| file.flat(), || file.nested()).map_err(of_source)?;
+    let value = options
+        .names
+        .value(file.is_nested(), || file.flat(), || file.nested())
+        .map_err(of_source)?;
     made::archive(
         to.as_ref(),
         options.save.clone(),

@@ -212,6 +212,20 @@ impl<S: ReadAt> ArrowFile<S> {
         self.value(parts.into_iter().map(|(_, part)| part).collect(), tree)
     }
 
+    /// The file as the value that it was written from, as far as it says so: [nested](Self::nested), or else
+    /// [flat](Self::flat).
+    ///
+    /// # Errors
+    /// As these.
+    pub fn stored(&self) -> Result<AsValue<'_>> {
+        if self.contents.nested { self.nested() } else { self.flat() }
+    }
+
+    /// Whether the file says that it was written from a nested value.
+    pub fn is_nested(&self) -> bool {
+        self.contents.nested
+    }
+
     fn value<'a>(
         &'a self,
         parts: Vec<Part<'a>>,

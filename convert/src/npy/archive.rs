@@ -1,49 +1,46 @@
 //! npz files to archives, and back.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
-use std::ops::Range;
 use std::path::Path;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::archive::{SaveOptions, Segment};
 use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
-use tenarc::tensor::Deferred;
-use tenarc::{DType, DynTensor, Error, OArchive, Result, Tensor};
+use tenarc::tensor::ToTensor as _;
+use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
 
 use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
-use super::tree::{self, Leaf};
 use super::write::{Compression, NpzWriter};
-use crate::columns::{TensorColumn, tensor_columns};
+use crate::exported::{Exported, METADATA};
+use crate::flat::{AsValue, Named};
+use crate::nested::Names;
 use crate::{Losses, made};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
 ///
 /// ```
-/// use tenarc_convert::npy::{Compression, ConvertOptions};
+/// use tenarc_convert::npy::{Compression, ConvertOptions, Names};
 ///
 /// let options = ConvertOptions::default()
-///     .with_flattened(true)
+///     .with_names(Names::Nested)
 ///     .with_losses(true)
 ///     .with_compression(Compression::Deflated);
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ConvertOptions {
-    flattened: bool,
+    names: Names,
     losses: bool,
     compression: Compression,
 }
 
 impl ConvertOptions {
-    /// Whether tensors inside of nested values may be named by their path, as `layers.0.weight`; off by
-    /// default. An npz file is one flat map, from which the nesting does not come back.
+    /// How names of arrays are taken into an archive; by default as the file says.
     #[must_use]
-    pub fn with_flattened(mut self, on: bool) -> Self {
-        self.flattened = on;
+    pub fn with_names(mut self, names: Names) -> Self {
+        self.names = names;
         self
     }
 
@@ -79,31 +76,28 @@ pub fn into_archive<S: ReadAt, W: Write>(
     out: &mut OArchive<W>,
     options: &ConvertOptions,
 ) -> Result<Losses> {
-    let (tensors, lost) = deferred(npz, options)?;
-    out.save(&Named(&tensors))?;
+    let (value, lost) = checked(npz, options)?;
+    out.save(&value)?;
     Ok(lost)
 }
 
-/// Names, and tensors that are read when they are written.
-pub type NamedTensors<'a> = Vec<(&'a str, Tensor<Deferred<'a>>)>;
-
-fn deferred<'a, S: ReadAt>(
+fn checked<'a, S: ReadAt>(
     npz: &'a Npz<S>,
     options: &ConvertOptions,
-) -> Result<(NamedTensors<'a>, Losses)> {
-    let (tensors, lost) = arrays(npz)?;
-    lost.check(options.losses, tensors.len())?;
-    Ok((tensors, lost))
+) -> Result<(AsValue<'a>, Losses)> {
+    let (value, lost) = npz.value(options.names)?;
+    lost.check(options.losses, value.tensors().len())?;
+    Ok((value, lost))
 }
 
 /// The arrays of a file that are tensors, and what else there is.
-pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(NamedTensors<'_>, Losses)> {
+pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(Vec<Named<'_>>, Losses)> {
     let mut tensors = Vec::new();
     let mut lost = Losses::default();
     for member in npz.members() {
         let name = member.name().strip_suffix(super::npz::SUFFIX);
         match name.map(|name| (name, npz.deferred(name))) {
-            Some((name, Ok(tensor))) => tensors.push((name, Tensor(tensor))),
+            Some((name, Ok(tensor))) => tensors.push((name, tensor)),
             // What a damaged file holds is nothing to be left out.
             Some((_, Err(error))) if error.category() != tenarc::error::Category::Data => {
                 return Err(error);
@@ -115,87 +109,44 @@ pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(NamedTensors<'_>, Losses)> {
     Ok((tensors, lost))
 }
 
-struct Named<'a, 'b>(&'b [(&'a str, Tensor<Deferred<'a>>)]);
-
-impl Serialize for Named<'_, '_> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, tensor) in self.0 {
-            map.serialize_entry(name, tensor)?;
-        }
-        map.end()
-    }
-}
-
-/// Writes the tensors of a saved value as arrays: a map or struct of tensors under their keys, tensors
-/// inside of it under their paths if `options` allow that. A sequence that is stored as columns has a tensor for
-/// each column of numbers, booleans or tensors. One tensor at a time is in memory.
+/// Writes the tensors of a saved value as arrays: tensors inside of it under their paths, as `layers.0.weight`. The
+/// comment of the zip file says that names are paths, so that the nesting comes back; numpy does not look at it. A sequence
+/// that is stored as columns has a tensor for each column of numbers, booleans or tensors. One tensor at a time is in
+/// memory.
 ///
 /// Says what was left out.
 ///
 /// # Errors
-/// Where anything would be left out or renamed and `options` do not allow it: values that are no
-/// tensors, and tensors of dtypes that numpy has not. Then, nothing was written. Where the archive is
+/// Where anything would be left out and `options` do not allow it: values that are no tensors, tensors of dtypes that
+/// numpy has not, and a nesting that does not come back from the names. Then, nothing was written. Where the archive is
 /// damaged, or the npz file cannot be written.
 pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     segment: &Segment<'_, S>,
     out: &mut NpzWriter<W>,
     options: &ConvertOptions,
 ) -> Result<Losses> {
-    let mut named = Vec::new();
-    let mut taken = HashSet::new();
-    let mut lost = Losses::default();
-    let mut add = |name: String, dtype: &DType, nested, content, lost: &mut Losses| {
-        if let Err(error) = dtype::descr_of(dtype) {
-            lost.add_tensor(&name, error.message());
-        } else if nested && !options.flattened {
-            let name = name.escape_debug();
-            return Err(Error::data(format!(
-                "`{name}` is inside of a nested value, which npz has not; ask for \
-                 ConvertOptions::with_flattened to save it under this path"
-            )));
-        } else if !taken.insert(name.clone()) {
-            let name = name.escape_debug();
-            return Err(Error::data(format!("two tensors would be named `{name}`")));
+    let Exported { tensors, metadata, nested, mut losses, .. } = Exported::of(segment, false)?;
+    for (key, text) in metadata.unwrap_or_default() {
+        if key == "format" {
+            let text: String = text.chars().take(64).collect();
+            losses.note(format!("`{METADATA}.format`, which is `{}`", text.escape_debug()));
         } else {
-            named.push((name, content));
-        }
-        Ok(())
-    };
-    for leaf in tree::leaves(segment)? {
-        match leaf {
-            Leaf::Tensor { name, dtype, range, nested } => {
-                add(name, &dtype, nested, Content::Item(range), &mut lost)?;
-            }
-            Leaf::Columns { name: sequence, pointer } => {
-                for column in tensor_columns(segment, &pointer, &sequence, &mut lost)? {
-                    let nested = column.nested || !sequence.is_empty();
-                    let (name, dtype) = (column.name.clone(), column.dtype.clone());
-                    add(name, &dtype, nested, Content::Column(column), &mut lost)?;
-                }
-            }
-            Leaf::Other { name, kind } => lost.add(&name, kind),
+            losses.add(&format!("{METADATA}.{key}"), "a text of the metadata is left out");
         }
     }
-    lost.check(options.losses, named.len())?;
-    for (name, content) in named {
-        let tensor = match content {
-            Content::Item(range) => {
-                let tensor: Result<Tensor<DynTensor>> = segment.decode(range);
-                tensor.map(Tensor::into_inner).map_err(|error| error.in_field(&*name))?
-            }
-            Content::Column(column) => column.read()?,
-        };
+    let mut named = Vec::with_capacity(tensors.len());
+    for (name, tensor) in tensors {
+        match dtype::descr_of(&tensor.meta().dtype) {
+            Ok(_) => named.push((name, tensor)),
+            Err(error) => losses.add_tensor(&name, error.message()),
+        }
+    }
+    losses.check(options.losses, named.len())?;
+    for (name, tensor) in named {
         out.add(&name, &tensor)?;
     }
-    Ok(lost)
-}
-
-/// What is written as an array.
-enum Content<'a, S: ?Sized> {
-    /// The tensor at this range of the metadata.
-    Item(Range<usize>),
-    Column(TensorColumn<'a, S>),
+    out.nested |= nested;
+    Ok(losses)
 }
 
 /// Converts an npz file to an archive of one map. The archive is read again and verified before it takes
@@ -212,12 +163,12 @@ pub fn npz_to_archive(
 ) -> Result<Losses> {
     let (from, to) = (npz.as_ref(), archive.as_ref());
     let npz = Npz::open(from)?;
-    let (tensors, lost) = deferred(&npz, options).map_err(|error| error.in_file(from))?;
+    let (value, lost) = checked(&npz, options).map_err(|error| error.in_file(from))?;
     let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&Named(&tensors)).map(drop).map_err(|error| error.in_file(from))
+        out.save(&value).map(drop).map_err(|error| error.in_file(from))
     };
     made::archive(to, SaveOptions::default(), save, |archive| {
-        let (found, expected) = (archive.tensors()?.len(), tensors.len());
+        let (found, expected) = (archive.tensors()?.len(), value.tensors().len());
         if found == expected {
             return Ok(());
         }

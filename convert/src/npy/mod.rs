@@ -47,7 +47,6 @@ mod input;
 mod literal;
 mod npz;
 mod payload;
-mod tree;
 mod write;
 
 use std::io::{self, BufReader, Write as _};
@@ -61,6 +60,7 @@ pub use file::NpyFile;
 pub use npz::{Npz, TensorEntry};
 pub use write::{Compression, NpzWriter, save_npz};
 
+pub use super::nested::Names;
 pub use super::zip::Member;
 
 use super::made;

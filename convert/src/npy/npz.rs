@@ -8,12 +8,14 @@ use std::path::Path;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
-use tenarc::{DType, DynTensor, Error, Result, Tensor};
+use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::Header;
 use super::input::Input;
 use super::{charge, check_len, payload};
 use crate::Losses;
+use crate::flat::AsValue;
+use crate::nested::{COMMENT, Names};
 use crate::zip::{Contents, Directory, Member};
 
 /// What the names of arrays end with in the file.
@@ -44,6 +46,8 @@ pub struct Npz<S> {
     source: S,
     members: Vec<Member>,
     by_name: HashMap<String, usize>,
+    /// Whether it was written from a nested value.
+    nested: bool,
     limits: Limits,
 }
 
@@ -107,11 +111,12 @@ impl<S: ReadAt> Npz<S> {
     /// Where reading fails, there is no zip file that ends where the source does, or its list of members
     /// contradicts itself: two of one name, or one that lies over another.
     pub fn new(source: S) -> Result<Self> {
-        let Directory { members } = Directory::read(&source)?;
+        let Directory { members, comment } = Directory::read(&source)?;
+        let nested = comment == COMMENT.as_bytes();
         let name = |member: &Member| member.name().strip_suffix(SUFFIX).map(str::to_owned);
         let named = members.iter().enumerate();
         let by_name = named.filter_map(|(at, member)| Some((name(member)?, at))).collect();
-        Ok(Self { source, members, by_name, limits: Limits::default() })
+        Ok(Self { source, members, by_name, nested, limits: Limits::default() })
     }
 
     /// Limits the dimensions and bytes of each array. By default a deflated one may take 16 GiB, and a
@@ -188,12 +193,14 @@ impl<S: ReadAt> Npz<S> {
         }))
     }
 
-    /// All arrays that are tensors, which are read when they are written; and what else the file holds.
+    /// All arrays that are tensors as a value to be saved; and what else the file holds. Its tensors are read as they are
+    /// written.
     ///
     /// # Errors
-    /// Where the file is damaged.
-    pub fn arrays(&self) -> Result<(Vec<(&str, Tensor<Deferred<'_>>)>, Losses)> {
-        super::archive::arrays(self)
+    /// Where the file is damaged; where names are to be taken apart, and one leads through another.
+    pub fn value(&self, names: Names) -> Result<(AsValue<'_>, Losses)> {
+        let (arrays, losses) = super::archive::arrays(self)?;
+        Ok((AsValue::new(names, self.nested, None, arrays)?, losses))
     }
 
     /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the

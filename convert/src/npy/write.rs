@@ -12,6 +12,7 @@ use tenarc::{Error, Result};
 use super::archive::verify;
 use super::npz::SUFFIX;
 use super::{emit, header};
+use crate::nested::COMMENT;
 use crate::zip::write::ZipWriter;
 
 /// How the arrays of an npz file are stored.
@@ -41,6 +42,8 @@ pub struct NpzWriter<W: Write + Seek> {
     zip: ZipWriter<W>,
     names: HashSet<String>,
     compression: Compression,
+    /// Whether names are paths of a nested value.
+    pub(super) nested: bool,
     /// Whether an array failed part-way, so that nothing can follow.
     broken: bool,
 }
@@ -63,7 +66,7 @@ impl<W: Write + Seek> NpzWriter<W> {
     pub fn new(writer: W) -> Result<Self> {
         let zip = ZipWriter::new(writer)?;
         let compression = Compression::default();
-        Ok(Self { zip, names: HashSet::new(), compression, broken: false })
+        Ok(Self { zip, names: HashSet::new(), compression, nested: false, broken: false })
     }
 
     /// How the arrays that follow are stored.
@@ -116,7 +119,7 @@ impl<W: Write + Seek> NpzWriter<W> {
         if self.broken {
             return Err(Error::data("an array failed part-way; the file is broken there"));
         }
-        self.zip.finish()
+        self.zip.finish(if self.nested { COMMENT } else { "" })
     }
 }
 

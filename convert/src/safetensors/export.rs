@@ -10,8 +10,8 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 
 use super::options::Options;
-use crate::Losses;
 use crate::exported::{Exported, Metadata};
+use crate::{Losses, nested};
 
 /// A value of an archive as tensors to be saved under names: its paths, joined by dots.
 ///
@@ -40,6 +40,8 @@ use crate::exported::{Exported, Metadata};
 pub struct Export<'a> {
     tensors: Vec<(String, Deferred<'a>)>,
     metadata: Option<Metadata>,
+    /// Whether the file says that names are paths of a nested value.
+    nested: bool,
     losses: Losses,
 }
 
@@ -59,8 +61,8 @@ impl<'a> Export<'a> {
     /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
     /// or an array, and where two tensors have one name.
     pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
-        let Exported { tensors, metadata, losses, .. } = Exported::of(segment, false)?;
-        Ok(Self { tensors, metadata, losses })
+        let Exported { tensors, metadata, nested, losses, .. } = Exported::of(segment, false)?;
+        Ok(Self { tensors, metadata, nested, losses })
     }
 
     /// The tensors and their names, in the order of the value's fields.
@@ -119,6 +121,9 @@ impl<'a> Export<'a> {
         self.losses.check(options.accept_losses, self.tensors.len())?;
         let mut options = options.clone();
         options.metadata = options.metadata.or_else(|| self.metadata.clone());
+        if self.nested {
+            nested::mark(&mut options.metadata);
+        }
         let mut losses = self.losses.clone();
         losses.extend(save(&options)?);
         Ok(losses)

@@ -11,7 +11,7 @@ use super::export::Export;
 use super::open_sharded;
 use super::options::Options;
 use super::read::SafeTensors;
-use super::value::AsValue;
+use crate::flat::AsValue;
 use crate::nested::Names;
 use crate::{Losses, made};
 
@@ -40,11 +40,11 @@ pub fn to_archive(
             .losses()
             .check(false, model.tensors().count())
             .map_err(|error| error.in_file(from))?;
-        let value = names.value(|| model.flat(), || model.nested());
+        let value = names.value(model.is_nested(), || model.flat(), || model.nested());
         return save(&value.map_err(|error| error.in_file(from))?, to.as_ref(), options);
     }
     let file = SafeTensors::open(from)?;
-    let value = names.value(|| file.flat(), || file.nested());
+    let value = names.value(file.is_nested(), || file.flat(), || file.nested());
     save(&value.map_err(|error| error.in_file(from))?, to.as_ref(), options)
 }
 

@@ -50,13 +50,13 @@ mod read;
 mod save_sharded;
 mod shard_name;
 mod sharded;
-mod value;
 mod write;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+pub use super::flat::AsValue;
 pub use super::nested::Names;
 pub use export::Export;
 pub use files::{from_archive, to_archive};
@@ -64,7 +64,6 @@ pub use options::Options;
 pub use read::SafeTensors;
 pub use save_sharded::save_sharded;
 pub use sharded::{Sharded, open_sharded};
-pub use value::AsValue;
 
 use super::Losses;
 use tenarc::Result;

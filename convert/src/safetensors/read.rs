@@ -9,7 +9,8 @@ use tenarc::tensor::{Deferred, FromTensor, Shape, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::{Header, shown};
-use super::value::{AsValue, Named};
+use crate::flat::{AsValue, Named};
+use crate::nested::{self, Names};
 use crate::source;
 use crate::support::STEP;
 
@@ -21,6 +22,8 @@ use crate::support::STEP;
 pub struct SafeTensors<S> {
     source: S,
     header: Header,
+    /// Whether it was written from a nested value.
+    nested: bool,
 }
 
 impl<S> fmt::Debug for SafeTensors<S> {
@@ -49,8 +52,9 @@ impl<S: ReadAt> SafeTensors<S> {
     /// # Errors
     /// Where reading fails, and where the file is none.
     pub fn new(source: S) -> Result<Self> {
-        let header = Header::read(&source)?;
-        Ok(Self { source, header })
+        let mut header = Header::read(&source)?;
+        let nested = nested::take_mark(&mut header.metadata);
+        Ok(Self { source, header, nested })
     }
 
     /// What the file is read from.
@@ -146,6 +150,20 @@ impl<S: ReadAt> SafeTensors<S> {
     /// more than 64 steps, and where the first step of one is `__metadata__`.
     pub fn nested(&self) -> Result<AsValue<'_>> {
         AsValue::nested(self.metadata(), self.named()?)
+    }
+
+    /// The file as the value that it was written from, as far as it says so: [nested](Self::nested), or else
+    /// [flat](Self::flat).
+    ///
+    /// # Errors
+    /// As these.
+    pub fn stored(&self) -> Result<AsValue<'_>> {
+        AsValue::new(Names::Stored, self.nested, self.metadata(), self.named()?)
+    }
+
+    /// Whether the file says that it was written from a nested value.
+    pub fn is_nested(&self) -> bool {
+        self.nested
     }
 
     pub(super) fn named(&self) -> Result<Vec<Named<'_>>> {

@@ -11,8 +11,9 @@ use tenarc::{DynTensor, Error, Result};
 use super::fields::{self, Index};
 use super::read::SafeTensors;
 use super::shard_name;
-use super::value::{AsValue, Named};
 use crate::exported::{Metadata, check_keys};
+use crate::flat::{AsValue, Named};
+use crate::nested::Names;
 use crate::support::parent;
 use crate::{Losses, source};
 
@@ -219,6 +220,19 @@ impl Sharded {
     /// As [`SafeTensors::nested`].
     pub fn nested(&self) -> Result<AsValue<'_>> {
         AsValue::nested(self.metadata(), self.named()?)
+    }
+
+    /// The model as the value that it was written from; see [`SafeTensors::stored`].
+    ///
+    /// # Errors
+    /// As [`SafeTensors::stored`].
+    pub fn stored(&self) -> Result<AsValue<'_>> {
+        AsValue::new(Names::Stored, self.is_nested(), self.metadata(), self.named()?)
+    }
+
+    /// Whether a file of the model says that it was written from a nested value.
+    pub fn is_nested(&self) -> bool {
+        self.shards.iter().any(|(_, shard)| shard.is_nested())
     }
 
     fn named(&self) -> Result<Vec<Named<'_>>> {

@@ -50,7 +50,7 @@ impl Container {
     /// Reads the list of members, and what they say of the file.
     pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
         refuse_others(source)?;
-        let Directory { mut members } = Directory::read(source)?;
+        let Directory { mut members, .. } = Directory::read(source)?;
         // torch.serialization.set_crc32_options(False) leaves all of them empty.
         let checksums = !members.iter().all(Member::may_lack_checksum);
         if !checksums {

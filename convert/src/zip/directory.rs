@@ -22,6 +22,8 @@ const STEP: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Directory {
     pub members: Vec<Member>,
+    /// What stands behind the list.
+    pub comment: Vec<u8>,
 }
 
 /// What the end record says.
@@ -29,6 +31,7 @@ struct Found {
     count: u64,
     start: u64,
     end: u64,
+    comment: Vec<u8>,
 }
 
 impl Directory {
@@ -48,7 +51,7 @@ impl Directory {
             return Err(Error::damaged(what).at(found.start));
         }
         apart(&mut members, found.start)?;
-        Ok(Self { members })
+        Ok(Self { members, comment: found.comment })
     }
 }
 
@@ -72,6 +75,7 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
     let disks = (fields.u16(), fields.u16());
     let (here, count) = (fields.u16(), fields.u16());
     let (size, start) = (fields.u32(), fields.u32());
+    let comment = tail.get(at + END_LEN..).unwrap_or_default().to_vec();
     let at = base + at as u64;
     let short = [u64::from(count), size.into(), start.into()];
     if disks != (0, 0) && disks != (0xffff, 0xffff) || here != count {
@@ -83,7 +87,7 @@ fn end_record<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Found> {
         let what = format!("{size} bytes from {start} on, it should end at {end}");
         return Err(Error::damaged(format!("the list of the zip file takes {what}")).at(at));
     }
-    Ok(Found { count, start, end })
+    Ok(Found { count, start, end, comment })
 }
 
 /// The 64-bit numbers for count, size and start of the list, and where it ends, if there are any.

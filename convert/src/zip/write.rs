@@ -106,15 +106,15 @@ impl<W: Write + Seek> ZipWriter<W> {
         self.writer.write_all(bytes).map_err(Error::io)
     }
 
-    /// Writes the directory, and gives the writer back.
-    pub fn finish(mut self) -> Result<W> {
+    /// Writes the directory and a short comment, and gives the writer back.
+    pub fn finish(mut self, comment: &str) -> Result<W> {
         let start = self.at;
         let mut list = Vec::new();
         for written in &self.written {
             written.list(&mut list)?;
         }
         let count = self.written.len() as u64;
-        end_records(count, start, list.len() as u64, &mut list);
+        end_records(count, start, list.len() as u64, comment, &mut list);
         self.writer.write_all(&list).map_err(Error::io)?;
         self.writer.flush().map_err(Error::io)?;
         Ok(self.writer.into_inner())
@@ -189,7 +189,9 @@ impl Written {
 }
 
 /// What ends the file: the 64-bit record where numbers need it, and the short one.
-fn end_records(count: u64, start: u64, size: u64, out: &mut Vec<u8>) {
+fn end_records(count: u64, start: u64, size: u64, comment: &str, out: &mut Vec<u8>) {
+    let comment = comment.as_bytes();
+    let comment_len = u16::try_from(comment.len()).unwrap_or(0);
     let short_count = u16::try_from(count).ok().filter(|&count| count < u16::MAX);
     let mut wide = Vec::new();
     let (short_size, short_start) = (short(size, &mut wide), short(start, &mut wide));
@@ -214,7 +216,8 @@ fn end_records(count: u64, start: u64, size: u64, out: &mut Vec<u8>) {
     }
     out.extend(short_size.to_le_bytes());
     out.extend(short_start.to_le_bytes());
-    out.extend([0; 2]);
+    out.extend(comment_len.to_le_bytes());
+    out.extend(comment.iter().take(comment_len.into()));
 }
 
 struct Counted<'a, W> {
@@ -275,7 +278,7 @@ mod tests {
             member.list(&mut list).unwrap();
         }
         let start = huge + 200;
-        end_records(2, start, list.len() as u64, &mut list);
+        end_records(2, start, list.len() as u64, "", &mut list);
 
         let directory = Directory::read(&Sparse(start, list)).unwrap();
         let found: Vec<_> =

@@ -129,24 +129,22 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
         Ok((lost, out.finish().unwrap().into_inner()))
     };
     let options = ConvertOptions::default;
-    says(convert(options()), "`layers.0.weight` is inside of a nested value");
-    says(convert(options().with_losses(true)), "with_flattened");
-    let error =
-        says(convert(options().with_flattened(true)), "unless losses are accepted").to_string();
+    let error = says(convert(options()), "unless losses are accepted").to_string();
     let lost = [
         "`scale`: npy has no dtype for bf16; convert the elements to one it has",
-        "`name`: a text",
-        "`steps`: an integer",
-        "`blob`: bytes",
-        "`none`: a bool, float or null",
-        "`empty`: an empty map or sequence",
-        "`big`: an integer",
+        "`name`: text string is no tensor: it is left out",
+        "`steps`: integer is no tensor: it is left out",
+        "`blob`: a byte string is no tensor: it is left out",
+        "`none`: null is no tensor: it is left out",
+        "`empty`: it is empty, and left out",
+        "`by_truth.true`: its key is neither text nor integer: names have it as text",
+        "`big`: integer is no tensor: it is left out",
     ];
     // The first are named.
     for what in &lost[..3] {
         assert!(error.contains(what), "{what}: {error}");
     }
-    let (told, npz) = convert(options().with_flattened(true).with_losses(true)).unwrap();
+    let (told, npz) = convert(options().with_losses(true)).unwrap();
     let told: Vec<String> = told.listed().iter().map(ToString::to_string).collect();
     assert_eq!(told, lost);
     let found = all(&npz).unwrap();
@@ -173,10 +171,10 @@ fn names_that_would_meet_are_an_error() {
     out.save(&Both { a: BTreeMap::from([("b", tensor())]), b: tensor() }).unwrap();
     let bytes = out.finish().unwrap();
     let archive = Archive::new(&bytes[..]).unwrap();
-    let options = ConvertOptions::default().with_flattened(true);
+    let options = ConvertOptions::default();
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
     let segment = archive.segment(0).unwrap();
-    says(npy::from_segment(&segment, &mut out, &options), "two tensors would be named `a.b`");
+    says(npy::from_segment(&segment, &mut out, &options), "there are two tensors of this name");
 }
 
 /// Arrays and integer keys would come back as maps with text keys.
@@ -195,13 +193,13 @@ fn only_maps_with_text_keys_are_flat() {
         Ok(all(&out.finish().unwrap().into_inner()).unwrap())
     };
     for at in [0, 1] {
-        says(convert(at, &ConvertOptions::default()), "with_flattened");
+        says(convert(at, &ConvertOptions::default()), "the nesting of the tensors is left out");
     }
-    let flattened = ConvertOptions::default().with_flattened(true);
+    let flattened = ConvertOptions::default().with_losses(true);
     let names = |at| convert(at, &flattened).unwrap().into_iter().map(|(name, _)| name).collect();
     let names: [Vec<String>; 2] = [names(0), names(1)];
     assert_eq!(names, [vec!["0".to_owned(), "1".into()], vec!["7".into()]]);
-    says(convert(2, &flattened), "without a name");
+    says(convert(2, &flattened), "which has no name");
 }
 
 #[test]
@@ -229,7 +227,7 @@ fn files_are_converted_whole_or_not_at_all() {
     }
     assert_eq!(std::fs::read(path("a.tenarc")).unwrap(), before);
     tenarc::save(path("model.tenarc"), &model()).unwrap();
-    says(npy::archive_to_npz(path("model.tenarc"), path("a.npz"), &options), "nested");
+    says(npy::archive_to_npz(path("model.tenarc"), path("a.npz"), &options), "losses");
     let mut log = OArchive::append(path("a.tenarc")).unwrap();
     log.save("another").unwrap();
     log.finish().unwrap();

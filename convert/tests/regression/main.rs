@@ -12,6 +12,8 @@ mod early_compression;
     feature = "tenbin"
 ))]
 mod lying_writers;
+#[cfg(all(feature = "arrow", feature = "npy", feature = "safetensors"))]
+mod nesting;
 #[cfg(feature = "onnx")]
 mod packed_wire_types;
 mod wide_integers;

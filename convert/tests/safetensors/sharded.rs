@@ -109,6 +109,11 @@ fn a_model_goes_through_an_archive_and_back() {
                 .filter(|name| !name.ends_with("tenarc"))
                 .collect::<Vec<_>>()
         );
+        if form == Names::Nested {
+            // The files say that they are of a nested value.
+            assert!(open_sharded(again.path().join(INDEX)).unwrap().is_nested());
+            continue;
+        }
         for name in names(again.path()) {
             let same = fs::read(again.path().join(&name)).unwrap()
                 == fs::read(dir.path().join(&name)).unwrap();

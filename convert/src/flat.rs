@@ -1,4 +1,4 @@
-//! A file as a value: flat, or with its names taken apart.
+//! A file of named tensors as a value: flat, or with its names taken apart.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::de::Limits;
@@ -6,14 +6,12 @@ use tenarc::tensor::{Deferred, ToTensor as _};
 use tenarc::{Error, Result, Tensor};
 
 use crate::exported::{AsTexts, METADATA};
-use crate::nested;
-use crate::nested::{Inside, Node};
+use crate::nested::{self, Inside, Names, Node};
 
 /// A name and its tensor.
 pub type Named<'a> = (&'a str, Deferred<'a>);
 
-/// A safetensors file as a value that can be saved: see [`SafeTensors::flat`](super::SafeTensors::flat)
-/// and [`SafeTensors::nested`](super::SafeTensors::nested).
+/// A file of named tensors as a value that can be saved.
 #[derive(Debug)]
 pub struct AsValue<'a> {
     metadata: Option<&'a [(String, String)]>,
@@ -23,7 +21,7 @@ pub struct AsValue<'a> {
 }
 
 impl<'a> AsValue<'a> {
-    pub(super) fn flat(
+    pub(crate) fn flat(
         metadata: Option<&'a [(String, String)]>,
         tensors: Vec<Named<'a>>,
     ) -> Result<Self> {
@@ -37,7 +35,20 @@ impl<'a> AsValue<'a> {
         Ok(Self { metadata, tensors, tree: None })
     }
 
-    pub(super) fn nested(
+    /// As the names say.
+    pub(crate) fn new(
+        names: Names,
+        is_nested: bool,
+        metadata: Option<&'a [(String, String)]>,
+        tensors: Vec<Named<'a>>,
+    ) -> Result<Self> {
+        match names.are_nested(is_nested) {
+            true => Self::nested(metadata, tensors),
+            false => Self::flat(metadata, tensors),
+        }
+    }
+
+    pub(crate) fn nested(
         metadata: Option<&'a [(String, String)]>,
         tensors: Vec<Named<'a>>,
     ) -> Result<Self> {
@@ -52,11 +63,11 @@ impl<'a> AsValue<'a> {
         Ok(flat)
     }
 
-    pub(super) fn tensors(&self) -> &[Named<'a>] {
+    pub(crate) fn tensors(&self) -> &[Named<'a>] {
         &self.tensors
     }
 
-    pub(super) fn metadata(&self) -> Option<&'a [(String, String)]> {
+    pub(crate) fn metadata(&self) -> Option<&'a [(String, String)]> {
         self.metadata
     }
 
