@@ -22,7 +22,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use tenarc::archive::Segment;
 use tenarc::{Archive, OArchive};
-use tenarc_convert::{Loss, Losses};
+use tenarc_convert::{Loss, Losses, Parts};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Kind, Of, Result};
@@ -232,15 +232,20 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// Takes the one value that a format can hold, as a segment of an archive, and writes it.
-fn only(
-    sections: Sections<'_, '_>,
-    write: impl FnOnce(&Segment<'_, Source>) -> Result<()>,
-) -> Result<()> {
+/// A value from which a converter writes, where it is.
+enum From<'a> {
+    Segment(&'a Segment<'a, Source>),
+    /// In a file of another format.
+    Parts(&'a Parts<'a>),
+}
+
+/// Takes the one value that a format can hold, and writes it: from an archive, or directly from a file of another format.
+fn only(sections: Sections<'_, '_>, write: impl FnOnce(From<'_>) -> Result<()>) -> Result<()> {
     let section = single(sections)?;
-    match section.segment() {
-        Some(segment) => write(segment),
-        None => stored(&section, write),
+    match (section.segment(), section.fetched()) {
+        (Some(segment), _) => write(From::Segment(segment)),
+        (None, Some(fetched)) => fetched.with_parts(|parts| write(From::Parts(parts))),
+        (None, None) => stored(&section, |segment| write(From::Segment(segment))),
     }
 }
 

@@ -198,6 +198,24 @@ impl Target {
         Ok(Self { options, recompresses: self.recompresses, ..plain })
     }
 
+    /// Writes a file that can seek, and that replaces the old one. Returns `false` if the target is none: a pipe, a device
+    /// or standard output.
+    ///
+    /// # Errors
+    /// If it cannot be written, or `write` fails.
+    pub fn write_file(&self, write: impl FnOnce(&File) -> Result<()>) -> Result<bool> {
+        let Some(path) = self.path() else { return Ok(false) };
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Ok(false);
+        }
+        let of_output = |error: tenarc::Error| Failure::from(error).of_output(&self.name());
+        let file = AtomicFile::replacing(path).map_err(of_output)?;
+        write(file.file())?;
+        self.check_free()?;
+        file.commit(sync(self.writing)).map_err(of_output)?;
+        Ok(true)
+    }
+
     /// Sets how an archive is compressed. `None`: tensors stay as they are.
     pub fn compress(&mut self, compression: Option<Compression>) {
         if let Some(compression) = compression {

@@ -161,3 +161,31 @@ fn nested_values_come_back_from_flat_formats() {
             .failed(2, "the nesting of the tensors is left out: a key has a dot");
     }
 }
+
+/// Tensors go from file to file: no temporary file is needed where the output can seek.
+#[test]
+fn tensors_are_written_once() {
+    let dir = Dir::new();
+    fs::copy(fixture("safetensors/f32_2x3.safetensors"), dir.file("a.safetensors")).unwrap();
+    fs::copy(fixture("torch/state_dict.pt"), dir.file("a.pt")).unwrap();
+    run(&dir, &["convert", "a.safetensors", "a.tenarc"]).good();
+    run(&dir, &["convert", "a.safetensors", "a.npz"]).good();
+    run(&dir, &["convert", "a.safetensors", "a.arrow"]).good();
+    for from in ["a.safetensors", "a.tenarc", "a.npz", "a.arrow", "a.pt"] {
+        for to in ["b.npz", "b.safetensors", "b.arrow", "b.tenarc"] {
+            let output = support::command(&dir)
+                .args(["convert", "--lossy", from, to])
+                .env("TMPDIR", dir.file("none"))
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{from} {to}: {output:?}");
+            if from != "a.pt" {
+                assert_eq!(run(&dir, &["diff", from, to]).good(), "", "{from} {to}");
+            }
+        }
+    }
+    // A pipe cannot seek.
+    let ran = run(&dir, &["convert", "a.safetensors", "-", "--to", "npz"]);
+    run(&dir, &["convert", "a.safetensors", "b.npz"]).good();
+    assert_eq!(ran.bytes, fs::read(dir.file("b.npz")).unwrap());
+}

@@ -13,7 +13,7 @@ use tenarc::tensor::Deferred;
 use tenarc::{DynTensor, Error, Result, Tensor};
 
 use super::Losses;
-use crate::columns::{escaped, tensor_columns};
+use crate::columns::{TensorColumn, escaped, tensor_columns};
 use crate::nested::MAX_STEPS;
 
 /// The one key of a file that is no name of a tensor.
@@ -61,13 +61,51 @@ pub struct Exported<'a> {
 }
 
 impl<'a> Exported<'a> {
-    /// Looks through the metadata of a value, without reading its tensors.
+    /// Looks through the metadata of a value in an archive, without reading its tensors.
     pub fn of<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>, texts: bool) -> Result<Self> {
-        let bytes = segment.metadata()?;
+        let read = |payload: Payload, range: Range<usize>| {
+            deferred(payload, move |put| {
+                let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
+                put(&tensor.le_bytes())
+            })
+        };
+        let columns = |columns: &Columns, losses: &mut Losses| {
+            tensor_columns(segment, &columns.pointer, &columns.name, losses)
+        };
+        Self::new(segment.metadata()?, segment.inspect()?, texts, &read, &columns)
+    }
+
+    /// Looks through the metadata of a value whose tensors are in another file.
+    pub fn of_parts(parts: &'a Parts<'a>, texts: bool) -> Result<Self> {
+        let read = |payload: Payload, range: Range<usize>| {
+            let buffer = payload.buffer.and_then(|number| usize::try_from(number).ok());
+            deferred(payload, move |put| match buffer {
+                Some(buffer) => (parts.blocks)(buffer, put),
+                None => {
+                    let item = parts.metadata.get(range.clone()).unwrap_or_default();
+                    put(&tenarc::from_slice::<Tensor<DynTensor>>(item)?.le_bytes())
+                }
+            })
+        };
+        let items = Items::new(parts.metadata).with_buffers(parts.buffers);
+        let columns = |_: &Columns, _: &mut Losses| Ok(Vec::<TensorColumn<'a, [u8]>>::new());
+        Self::new(parts.metadata, items, texts, &read, &columns)
+    }
+
+    fn new<S: ReadAt + ?Sized>(
+        bytes: &'a [u8],
+        items: Items<'a>,
+        texts: bool,
+        read: &dyn Fn(Payload, Range<usize>) -> Deferred<'a>,
+        of_columns: &dyn Fn(&Columns, &mut Losses) -> Result<Vec<TensorColumn<'a, S>>>,
+    ) -> Result<Self>
+    where
+        S: 'a,
+    {
         let mut walk = Walk {
             bytes,
             left: most(bytes),
-            items: segment.inspect()?,
+            items,
             take_texts: texts,
             steps: Vec::new(),
             found: Found::default(),
@@ -90,7 +128,8 @@ impl<'a> Exported<'a> {
             let name = columns.name.escape_debug();
             losses.note(format!("`{name}`: a tensor for each column takes the place of its rows"));
         }
-        let metadata = found.metadata.map(|range| segment.decode::<Texts>(range));
+        let item = |range: Range<usize>| bytes.get(range).unwrap_or_default();
+        let metadata = found.metadata.map(|range| tenarc::from_slice::<Texts>(item(range)));
         let metadata = metadata.transpose()?.map(|Texts(pairs)| pairs);
         let mut starts = HashMap::with_capacity(found.tensors.len() + found.texts.len());
         let mut once = |name: &String, range: &Range<usize>| {
@@ -101,30 +140,55 @@ impl<'a> Exported<'a> {
             Err(Error::data(what).in_field(name))
         };
         let mut tensors = Vec::with_capacity(found.tensors.len());
-        for (name, Payload { meta, byte_len, .. }, range) in found.tensors {
+        for (name, payload, range) in found.tensors {
             once(&name, &range)?;
-            let len = usize::try_from(byte_len).unwrap_or(usize::MAX);
-            let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
-                let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
-                put(&tensor.le_bytes())
-            };
-            let deferred = Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read);
-            tensors.push((name, deferred.with_byte_len(len)));
+            tensors.push((name, read(payload, range)));
         }
-        for Columns { pointer, name, at } in found.columns {
-            for column in tensor_columns(segment, &pointer, &name, &mut losses)? {
-                once(&column.name, &(at..at))?;
+        for columns in found.columns {
+            for column in of_columns(&columns, &mut losses)? {
+                once(&column.name, &(columns.at..columns.at))?;
                 tensors.push((column.name.clone(), column.deferred()));
             }
         }
         let mut texts = Vec::with_capacity(found.texts.len());
         for (name, range) in found.texts {
             once(&name, &range)?;
-            texts.push((name, segment.decode(range)?));
+            let start = range.start as u64;
+            let read = tenarc::from_slice(item(range)).map_err(|error| error.moved_by(start));
+            texts.push((name, read?));
         }
         let nested = nested && changed.is_none() && !changed_key;
         Ok(Self { tensors, texts, starts, metadata, nested, losses })
     }
+}
+
+/// A value whose tensors are in another file: its metadata as those of an archive, and what its buffers hold.
+pub struct Parts<'a> {
+    /// The encoded value, with references to buffers in place of tensors.
+    pub metadata: &'a [u8],
+    /// Position and length of each buffer; the positions are not looked at.
+    pub buffers: &'a [(u64, u64)],
+    /// Hands over the bytes of a buffer, in blocks.
+    pub blocks: &'a Blocks<'a>,
+}
+
+/// Hands over the bytes of the buffer of that number, in blocks.
+pub type Blocks<'a> = dyn Fn(usize, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
+impl fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("buffers", &self.buffers.len()).finish_non_exhaustive()
+    }
+}
+
+/// A tensor that is read when it is written.
+fn deferred<'a>(
+    payload: Payload,
+    read: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
+) -> Deferred<'a> {
+    let Payload { meta, byte_len, .. } = payload;
+    let len = usize::try_from(byte_len).unwrap_or(usize::MAX);
+    Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read).with_byte_len(len)
 }
 
 /// Where in the metadata of a segment something stands.

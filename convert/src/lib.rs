@@ -83,6 +83,7 @@ mod values;
 #[cfg(any(feature = "npy", feature = "torch"))]
 mod zip;
 
+pub use exported::{Blocks, Parts};
 pub use flat::AsValue as Flat;
 pub use loss::{Loss, Losses};
 pub use nested::Names;

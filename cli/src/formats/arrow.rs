@@ -8,7 +8,7 @@ use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
+use super::{Codec, Format, From, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -37,8 +37,11 @@ impl Codec for Arrow {
         let stream = target.path().and_then(Path::extension).is_some_and(|end| end == "arrows");
         let format = if stream { arrow::Format::Stream } else { arrow::Format::File };
         let options = Options::default().with_losses(lossy.0).with_format(format);
-        only(sections, |segment| {
-            let export = Export::new(segment)?;
+        only(sections, |from| {
+            let export = match from {
+                From::Segment(segment) => Export::new(segment)?,
+                From::Parts(parts) => Export::of_parts(parts)?,
+            };
             write_stream(target, &mut |writer| {
                 tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);
                 Ok(())

@@ -11,7 +11,7 @@ use tenarc::inspect::unescape_step;
 use tenarc::io::ReadAt;
 use tenarc::parts::Split;
 use tenarc::tensor::{Deferred, TensorInfo, ToTensor};
-use tenarc_convert::Losses;
+use tenarc_convert::{Losses, Parts};
 
 use crate::failure::{Failure, Result};
 use crate::node::{self, Kind, Node};
@@ -164,6 +164,22 @@ impl Fetched {
         key.ok_or_else(|| Failure::new(format!("buffer {buffer} is not a tensor of the file")))
     }
 
+    /// The position and length of each buffer, as nodes are parsed with.
+    fn buffers(&self) -> Vec<(u64, u64)> {
+        self.structure.buffers()
+    }
+
+    /// Calls `write` with the value in the form from which converters write it.
+    ///
+    /// # Errors
+    /// If `write` fails.
+    pub fn with_parts<T>(&self, write: impl FnOnce(&Parts<'_>) -> Result<T>) -> Result<T> {
+        let blocks = |number: usize, put: &mut dyn FnMut(&[u8]) -> tenarc::Result<()>| {
+            self.blocks(number, put).map_err(Failure::into_library)
+        };
+        write(&Parts { metadata: self.metadata(), buffers: &self.buffers(), blocks: &blocks })
+    }
+
     /// Reads a buffer, and calls `each` with its bytes in blocks of any size.
     ///
     /// # Errors
@@ -250,9 +266,12 @@ fn named(name: &str, is_root: bool, node: &Node, keys: &mut HashMap<usize, Strin
 }
 
 impl Structure {
+    fn buffers(&self) -> Vec<(u64, u64)> {
+        self.lengths.iter().map(|&len| (0, len)).collect()
+    }
+
     fn root(&self) -> Result<Node> {
-        let buffers: Vec<_> = self.lengths.iter().map(|&len| (0, len)).collect();
-        let root = node::parse(&self.metadata, &buffers)?;
+        let root = node::parse(&self.metadata, &self.buffers())?;
         paths::check(&root)?;
         Ok(root)
     }

@@ -10,7 +10,10 @@ use tenarc_convert::{Losses, Names};
 
 use super::fetched::{Fetched, Reader, Structure};
 use super::safetensors::NO_CHECKSUMS;
-use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, temporary, write_stream};
+use super::{
+    Codec, Format, From, Lossy, NOT_KEPT, Sections, only, single, stored, tell, temporary,
+    write_stream,
+};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
@@ -34,14 +37,26 @@ impl Codec for NpzFiles {
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
-        only(sections, |segment| {
-            let options = ConvertOptions::default().with_losses(lossy.0);
+        let options = ConvertOptions::default().with_losses(lossy.0);
+        let put = |from: &From<'_>, file: &File| {
+            let mut out = NpzWriter::new(BufWriter::with_capacity(1 << 20, file))?;
+            let losses = match from {
+                From::Segment(segment) => npy::from_segment(segment, &mut out, &options),
+                From::Parts(parts) => npy::from_parts(parts, &mut out, &options),
+            };
+            let losses = losses.and_then(|losses| out.finish().map(|_| losses));
+            let losses = losses.map_err(|error| Failure::while_writing(error, &target.name()))?;
+            tell(&losses, None, NOT_KEPT);
+            Ok(())
+        };
+        only(sections, |from| {
             // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer
             // must seek, but the target may be a pipe.
+            if target.write_file(|file| put(&from, file))? {
+                return Ok(());
+            }
             let mut file = temporary()?;
-            let mut out = NpzWriter::new(BufWriter::new(&file))?;
-            tell(&npy::from_segment(segment, &mut out, &options)?, None, NOT_KEPT);
-            drop(out.finish()?);
+            put(&from, &file)?;
             file.rewind()?;
             write_stream(target, &mut |writer| {
                 io::copy(&mut file, writer)?;
@@ -89,7 +104,8 @@ impl Codec for Npy {
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
-        only(sections, |segment| {
+        let section = single(sections)?;
+        stored(&section, |segment| {
             let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
             segment.info("").map_err(|_| Failure::new(what))?;
             let tensor: Tensor<DynTensor> = segment.load()?;

@@ -8,7 +8,7 @@ use tenarc_convert::Losses;
 use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
+use super::{Codec, Format, From, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
@@ -58,8 +58,11 @@ impl Codec for Safetensors {
         if target.path().is_some_and(is_index) {
             return Err(Failure::new("cannot write a sharded model: write one .safetensors file"));
         }
-        only(sections, |segment| {
-            let export = Export::new(segment)?;
+        only(sections, |from| {
+            let export = match from {
+                From::Segment(segment) => Export::new(segment)?,
+                From::Parts(parts) => Export::of_parts(parts)?,
+            };
             let options = Options::default().with_losses(lossy.0);
             write_stream(target, &mut |writer| {
                 tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);

@@ -12,7 +12,7 @@ use tenarc::tensor::Deferred;
 use super::options::Options;
 use super::plan::Texts;
 use super::write;
-use crate::exported::Exported;
+use crate::exported::{Exported, Parts};
 use crate::{Losses, nested};
 
 /// A value of an archive as columns to be saved under names: its paths, joined by dots.
@@ -55,6 +55,14 @@ impl<'a> Export<'a> {
     /// or an array, and where two columns would have one name.
     pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
         Exported::of(segment, true).map(Self)
+    }
+
+    /// As [`new`](Self::new), of a value whose tensors are in another file.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_parts(parts: &'a Parts<'a>) -> Result<Self> {
+        Exported::of_parts(parts, true).map(Self)
     }
 
     /// The tensors and their names, in the order of the value's fields.

@@ -13,7 +13,7 @@ use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
 use super::write::{Compression, NpzWriter};
-use crate::exported::{Exported, METADATA};
+use crate::exported::{Exported, METADATA, Parts};
 use crate::flat::{AsValue, Named};
 use crate::nested::Names;
 use crate::{Losses, made};
@@ -125,7 +125,27 @@ pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
     out: &mut NpzWriter<W>,
     options: &ConvertOptions,
 ) -> Result<Losses> {
-    let Exported { tensors, metadata, nested, mut losses, .. } = Exported::of(segment, false)?;
+    write(Exported::of(segment, false)?, out, options)
+}
+
+/// As [`from_segment`], of a value whose tensors are in another file.
+///
+/// # Errors
+/// As [`from_segment`].
+pub fn from_parts<W: Write + Seek>(
+    parts: &Parts<'_>,
+    out: &mut NpzWriter<W>,
+    options: &ConvertOptions,
+) -> Result<Losses> {
+    write(Exported::of_parts(parts, false)?, out, options)
+}
+
+fn write<W: Write + Seek>(
+    exported: Exported<'_>,
+    out: &mut NpzWriter<W>,
+    options: &ConvertOptions,
+) -> Result<Losses> {
+    let Exported { tensors, metadata, nested, mut losses, .. } = exported;
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
             let text: String = text.chars().take(64).collect();

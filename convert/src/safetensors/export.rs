@@ -10,7 +10,7 @@ use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 
 use super::options::Options;
-use crate::exported::{Exported, Metadata};
+use crate::exported::{Exported, Metadata, Parts};
 use crate::{Losses, nested};
 
 /// A value of an archive as tensors to be saved under names: its paths, joined by dots.
@@ -62,6 +62,15 @@ impl<'a> Export<'a> {
     /// or an array, and where two tensors have one name.
     pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
         let Exported { tensors, metadata, nested, losses, .. } = Exported::of(segment, false)?;
+        Ok(Self { tensors, metadata, nested, losses })
+    }
+
+    /// As [`new`](Self::new), of a value whose tensors are in another file.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_parts(parts: &'a Parts<'a>) -> Result<Self> {
+        let Exported { tensors, metadata, nested, losses, .. } = Exported::of_parts(parts, false)?;
         Ok(Self { tensors, metadata, nested, losses })
     }
 
