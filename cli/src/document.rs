@@ -336,7 +336,7 @@ pub struct Section<'a> {
     pub root: Node,
     infos: OnceCell<HashMap<String, TensorInfo>>,
     /// What went wrong while the value was written: serde's errors are only texts.
-    pub fault: Cell<Option<Failure>>,
+    pub fault: Cell<Option<Box<Failure>>>,
 }
 
 enum Item<'a> {

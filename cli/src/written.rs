@@ -58,7 +58,7 @@ impl<'a> Written<'a> {
     fn fault(&self) -> Option<Failure> {
         match self {
             Self::Same(section, _) | Self::Plain(section, _) | Self::Cast(section, ..) => {
-                section.fault.take()
+                section.fault.take().map(|failure| *failure)
             }
             Self::Array(items) => items.iter().find_map(Self::fault),
             Self::Map(entries) => entries.iter().find_map(|(_, value)| value.fault()),
@@ -104,7 +104,7 @@ impl Serialize for WrittenKey<'_> {
 pub fn failed<E: serde::ser::Error>(section: &Section<'_>, failure: impl Into<Failure>) -> E {
     let failure = failure.into();
     let error = E::custom(&failure);
-    section.fault.set(Some(failure));
+    section.fault.set(Some(Box::new(failure)));
     error
 }
 

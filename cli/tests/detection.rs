@@ -75,7 +75,7 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
         ("a.pt", &fixture("torch/legacy.pt"), "a PyTorch file from before version 1.6"),
         ("a.zip", &zip(&["readme.txt"]), "a zip file that is neither an npz nor a PyTorch file"),
         ("program.pt", &program, "a TorchScript program, which is not read"),
-        ("zeros.bin.gz", &[0; 1 << 16], "unknown file format: name it with --from"),
+        ("zeros.bin.gz", &vec![0; 1 << 16], "unknown file format: name it with --from"),
         ("noise", b"\xa1\x61\x61\x01", "unknown file format: name it with --from"),
     ] {
         dir.write(name, bytes);

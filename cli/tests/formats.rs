@@ -130,7 +130,6 @@ fn every_format_can_be_written_to_a_pipe() {
 /// A nested value stays what it is on the way through a flat format, or that is a loss.
 #[test]
 fn nested_values_come_back_from_flat_formats() {
-    let dir = Dir::new();
     #[derive(serde::Serialize)]
     struct Layer<T> {
         w: T,
@@ -140,6 +139,7 @@ fn nested_values_come_back_from_flat_formats() {
         layers: Vec<Layer<T>>,
         head: T,
     }
+    let dir = Dir::new();
     let layer = || Layer { w: support::ramp(&[3, 2]) };
     dir.save("a.tenarc", &Nested { layers: vec![layer(), layer()], head: support::ramp(&[3, 2]) });
     for end in ["safetensors", "npz", "arrow", "arrows"] {

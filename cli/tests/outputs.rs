@@ -153,7 +153,7 @@ fn json_of_many_small_arrays_takes_little_memory() {
         let Ok(output) = output else { return };
         assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
         assert!(output.stdout.ends_with(b"\n]\n"), "{command}");
-        let lines = output.stdout.iter().filter(|&&byte| byte == b'\n').count();
+        let lines = std::str::from_utf8(&output.stdout).unwrap().lines().count();
         assert_eq!(lines, COUNT as usize + 2, "{command}");
     }
 }

@@ -92,16 +92,13 @@ impl<'a> Exported<'a> {
         Self::new(parts.metadata, items, texts, &read, &columns)
     }
 
-    fn new<S: ReadAt + ?Sized>(
+    fn new<S: ReadAt + ?Sized + 'a>(
         bytes: &'a [u8],
         items: Items<'a>,
         texts: bool,
         read: &dyn Fn(Payload, Range<usize>) -> Deferred<'a>,
-        of_columns: &dyn Fn(&Columns, &mut Losses) -> Result<Vec<TensorColumn<'a, S>>>,
-    ) -> Result<Self>
-    where
-        S: 'a,
-    {
+        of_columns: &OfColumns<'a, S>,
+    ) -> Result<Self> {
         let mut walk = Walk {
             bytes,
             left: most(bytes),
@@ -109,15 +106,13 @@ impl<'a> Exported<'a> {
             take_texts: texts,
             steps: Vec::new(),
             found: Found::default(),
-            nested: false,
-            dotted: false,
-            changed_key: false,
-            changed: None,
+            nesting: Nesting::default(),
             losses: Losses::default(),
         };
         let item = walk.next()?;
         walk.item(item)?;
-        let Walk { found, nested, dotted, changed_key, mut changed, mut losses, .. } = walk;
+        let Walk { found, nesting, mut losses, .. } = walk;
+        let Nesting { nested, dotted, changed_key, mut changed } = nesting;
         if nested && dotted {
             changed = changed.or(Some("a key has a dot, so names cannot be taken apart again"));
         }
@@ -161,6 +156,9 @@ impl<'a> Exported<'a> {
         Ok(Self { tensors, texts, starts, metadata, nested, losses })
     }
 }
+
+/// The tensors of a sequence that is stored as columns.
+type OfColumns<'a, S> = dyn Fn(&Columns, &mut Losses) -> Result<Vec<TensorColumn<'a, S>>> + 'a;
 
 /// A value whose tensors are in another file: its metadata as those of an archive, and what its buffers hold.
 pub struct Parts<'a> {
@@ -218,6 +216,13 @@ struct Walk<'m> {
     /// From the outermost value to this one.
     steps: Vec<String>,
     found: Found,
+    nesting: Nesting,
+    losses: Losses,
+}
+
+/// Whether names say how a value is nested.
+#[derive(Default)]
+struct Nesting {
     /// Whether something that is kept has a name of several steps.
     nested: bool,
     /// Whether a key has a dot on the way to something that is kept.
@@ -226,7 +231,6 @@ struct Walk<'m> {
     changed_key: bool,
     /// Why the nesting does not come back from the names.
     changed: Option<&'static str>,
-    losses: Losses,
 }
 
 /// Characters of each step, and bytes before the last, that are told of what is lost.
@@ -370,18 +374,18 @@ impl<'m> Walk<'m> {
             self.item(item)?;
             let Some(step) = self.steps.pop().filter(|_| self.kept() > so_far) else { continue };
             inside += 1;
-            self.dotted |= step.contains('.');
-            self.nested |= !self.steps.is_empty();
+            self.nesting.dotted |= step.contains('.');
+            self.nesting.nested |= !self.steps.is_empty();
             let number = step.parse().ok().filter(|number: &usize| number.to_string() == step);
             numbers.extend(number);
             if !is_plain {
                 // That is a loss by itself.
-                self.changed_key = true;
+                self.nesting.changed_key = true;
             } else if !is_text {
-                self.changed.get_or_insert("a key that is no text becomes one");
+                self.nesting.changed.get_or_insert("a key that is no text becomes one");
             }
             if self.steps.len() >= MAX_STEPS {
-                self.changed.get_or_insert("it is too deep");
+                self.nesting.changed.get_or_insert("it is too deep");
             }
         }
         if self.kept() > before {
@@ -390,13 +394,13 @@ impl<'m> Walk<'m> {
             match (is_list, self.steps.is_empty()) {
                 (true, true) => {
                     let why = "the value is a list, whose positions become names";
-                    self.changed.get_or_insert(why);
+                    self.nesting.changed.get_or_insert(why);
                 }
                 (true, false) if !counts => {
-                    self.changed.get_or_insert("a list loses some of its items");
+                    self.nesting.changed.get_or_insert("a list loses some of its items");
                 }
                 (false, false) if counts => {
-                    self.changed.get_or_insert("a map has the keys of a list");
+                    self.nesting.changed.get_or_insert("a map has the keys of a list");
                 }
                 _ => {}
             }

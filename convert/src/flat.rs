@@ -42,9 +42,10 @@ impl<'a> AsValue<'a> {
         metadata: Option<&'a [(String, String)]>,
         tensors: Vec<Named<'a>>,
     ) -> Result<Self> {
-        match names.are_nested(is_nested) {
-            true => Self::nested(metadata, tensors),
-            false => Self::flat(metadata, tensors),
+        if names.are_nested(is_nested) {
+            Self::nested(metadata, tensors)
+        } else {
+            Self::flat(metadata, tensors)
         }
     }
 

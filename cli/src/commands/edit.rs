@@ -28,10 +28,7 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
         // If the input is a symbolic link, its target is replaced, not the link.
         (None, _) => std::fs::canonicalize(&args.input).of(&document.name)?,
     };
-    let to = match args.in_place {
-        true => Format::Archive,
-        false => formats::of_output(&output, args.to)?,
-    };
+    let to = if args.in_place { Format::Archive } else { formats::of_output(&output, args.to)? };
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
     formats::only_for_archives("--align", args.align.is_some(), to)?;
     let changes = Changes::new(args)?;

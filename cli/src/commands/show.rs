@@ -311,7 +311,7 @@ struct AsJson<'a> {
 impl AsJson<'_> {
     /// Does something that reads it; failures to read are told as what they are.
     fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
-        read(self).map_err(|failure| self.section.fault.take().unwrap_or(failure))
+        read(self).map_err(|failure| self.section.fault.take().map_or(failure, |fault| *fault))
     }
 
     /// Prints it on one line; an array gets one line for each element.
@@ -353,10 +353,10 @@ impl Serialize for AsJson<'_> {
                         seq.serialize_element(&AsJson { section, node, full }).map_err(
                             |found| {
                                 error = Some(found);
-                                section
-                                    .fault
-                                    .take()
-                                    .unwrap_or_else(|| Failure::new("cannot be written"))
+                                section.fault.take().map_or_else(
+                                    || Failure::new("cannot be written"),
+                                    |fault| *fault,
+                                )
                             },
                         )?;
                     }

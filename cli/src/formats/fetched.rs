@@ -255,11 +255,14 @@ fn named(name: &str, is_root: bool, node: &Node, keys: &mut HashMap<usize, Strin
     };
     match &node.kind {
         Kind::Map(entries) => {
-            entries.iter().for_each(|(key, node)| named(&inside(&key.step), false, node, keys));
+            for (key, node) in entries {
+                named(&inside(&key.step), false, node, keys);
+            }
         }
         Kind::Array(items) => {
-            let items = items.iter().enumerate();
-            items.for_each(|(at, node)| named(&inside(&at.to_string()), false, node, keys));
+            for (at, node) in items.iter().enumerate() {
+                named(&inside(&at.to_string()), false, node, keys);
+            }
         }
         _ => {}
     }
