@@ -4,6 +4,7 @@ pub mod archive;
 mod arrow;
 mod detect;
 pub mod fetched;
+mod gguf;
 mod json;
 mod message;
 mod msgpack;
@@ -59,6 +60,8 @@ pub enum Format {
     Torch,
     /// Initializers of ONNX models, read only
     Onnx,
+    /// GGUF files of llama.cpp, read only
+    Gguf,
 }
 
 /// Values to be written, one after the other.
@@ -99,7 +102,7 @@ pub trait Codec: Sync {
 }
 
 /// All formats, in the order in which [`Codec::starts`] is asked: the first that recognises the file wins.
-const FORMATS: [(Format, &dyn Codec); 11] = [
+const FORMATS: [(Format, &dyn Codec); 12] = [
     (Format::Archive, &archive::Archives),
     (Format::Safetensors, &safetensors::Safetensors),
     (Format::Torch, &torch::Torch),
@@ -108,6 +111,7 @@ const FORMATS: [(Format, &dyn Codec); 11] = [
     (Format::Arrow, &arrow::Arrow),
     (Format::Tenbin, &tenbin::Tenbin),
     (Format::Onnx, &onnx::OnnxModels),
+    (Format::Gguf, &gguf::GgufFiles),
     (Format::Json, &json::Json),
     (Format::Msgpack, &msgpack::Msgpack),
     (Format::Message, &message::Messages),

@@ -135,6 +135,7 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
         "arrow/zstd.arrows",
         "arrow/structs.arrow",
         "arrow/strings.arrow",
+        "gguf/model.gguf",
     ] {
         let name = copied(&dir, file);
         let ran = run(&dir, &["convert", &name, "a.tenarc"]);
@@ -149,6 +150,9 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
         // The second half of each tensor that can be sliced.
         let rows = run(&dir, &["ls", "--json", "a.tenarc"]).json();
         for row in rows.as_array().unwrap() {
+            if row["dtype"].as_str().unwrap().starts_with('q') {
+                continue; // The blocks of quantised tensors cannot be sliced.
+            }
             let count = row["shape"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap());
             if row["shape"] == json!([]) || count.product::<u64>() == 0 {
                 continue;

@@ -18,7 +18,7 @@ const START: usize = 512;
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// Files that are not read: how they start, what they are, and what to do.
-const FOREIGN: [(&[u8], &str); 5] = [
+const FOREIGN: [(&[u8], &str); 4] = [
     (
         b"\x89HDF\r\n\x1a\n",
         "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
@@ -27,10 +27,6 @@ const FOREIGN: [(&[u8], &str); 5] = [
         b"PAR1",
         "a Parquet file, which is not read: read it with pyarrow, and write it with \
          pyarrow.feather.write_feather",
-    ),
-    (
-        b"GGUF",
-        "a GGUF file, which is not read: convert the model to safetensors with the tools it comes from",
     ),
     (
         b"version https://git-lfs",
