@@ -58,6 +58,8 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say what files are, and how much is in them: values, tensors, parameters, dtypes
+    Info(Info),
     /// List the tensors and columns: path, dtype, shape, bytes
     Ls(Ls),
     /// Show a value: metadata as text, tensors abbreviated
@@ -180,6 +182,17 @@ pub enum Sort {
     /// By number of dimensions, then by the dimensions
     Shape,
     Bytes,
+}
+
+#[derive(Args, Debug)]
+pub struct Info {
+    /// The files to read, or - for standard input
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub read: Read,
+    #[command(flatten)]
+    pub json: AsJson,
 }
 
 #[derive(Args, Debug)]

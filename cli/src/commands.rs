@@ -8,6 +8,7 @@ mod diff;
 mod digest;
 mod edit;
 mod get;
+mod info;
 mod ls;
 mod man;
 mod merge;
@@ -66,6 +67,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
     let mut out = Out::new(choice);
     let out = &mut out;
     let status = match &cli.command {
+        Command::Info(args) => info::run(args, out),
         Command::Ls(args) => ls::run(args, out),
         Command::Show(args) => show::run(args, out),
         Command::Get(args) => get::run(args, out),

@@ -149,6 +149,11 @@ pub fn of_output(path: &Path, to: Option<Format>) -> Result<Format> {
     }
 }
 
+/// The name of a format, as `--from` and `--to` take it.
+pub fn name(format: Format) -> String {
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// Refuses options for archives if the output is none.
 ///
 /// # Errors
@@ -157,7 +162,7 @@ pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()>
     if !is_given || to == Format::Archive {
         return Ok(());
     }
-    let to = to.to_possible_value().map_or_else(String::new, |to| to.get_name().to_owned());
+    let to = name(to);
     let what = format!("{option} is only for archives, and the output is of the format {to}");
     Err(Failure::new(what))
 }

@@ -25,6 +25,47 @@ curve            f64    [300]     2.3 KiB
 }
 
 #[test]
+fn says_what_files_are() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    run(&dir, &["convert", "m.tenarc", "m.npz", "--lossy"]);
+    let len = std::fs::metadata(dir.file("m.tenarc")).unwrap().len();
+    let expected = "\
+dtype  tensors  parameters     bytes
+f32          4       2,730  10.7 KiB
+f64          1         300   2.3 KiB
+5 tensors, 3,030 parameters, 13.0 KiB
+";
+    let found = run(&dir, &["info", "m.tenarc"]).good().to_owned();
+    let (head, rest) = found.split_once('\n').unwrap();
+    assert!(head.starts_with("m.tenarc  tenarc, 1") && head.ends_with("with checksums"), "{head}");
+    assert_eq!(rest, expected);
+    let both = run(&dir, &["info", "m.tenarc", "m.npz"]);
+    assert!(both.good().contains("\n\nm.npz  npz, "), "{}", both.good());
+    let json = run(&dir, &["info", "--json", "m.tenarc", "m.npz"]).json();
+    assert_eq!(json[0]["bytes"], len);
+    assert_eq!(json[0]["parameters"], 3030);
+    assert_eq!(json[0]["checksums"], true);
+    assert_eq!(json[0]["dtypes"]["f64"], json!({"tensors": 1, "parameters": 300, "bytes": 2400}));
+    assert_eq!(json[1]["format"], "npz");
+    assert_eq!(json[1].get("checksums"), None);
+    run(&dir, &["info", "nothing"]).failed(2, "nothing");
+}
+
+#[test]
+fn says_how_tensors_are_compressed() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &model());
+    run(&dir, &["convert", "m.tenarc", "z.tenarc", "--compress", "zstd"]).good();
+    let found = run(&dir, &["info", "--json", "z.tenarc"]).json();
+    let (full, stored) = (found[0]["tensor_bytes"].as_u64(), found[0]["stored"].as_u64());
+    assert!(stored < full, "{found}");
+    assert!(found[0]["codecs"]["zstd"]["tensors"].as_u64() > Some(0), "{found}");
+    let found = run(&dir, &["info", "z.tenarc"]).good().to_owned();
+    assert!(found.contains("compressed by zstd, ") && found.contains(" stored\n"), "{found}");
+}
+
+#[test]
 fn lists_tensors_as_a_tree() {
     let dir = Dir::new();
     dir.save("m.tenarc", &model());

@@ -101,6 +101,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().alignment
     }
 
+    /// Whether the buffers have checksums. Headers always have one.
+    pub fn has_checksums(&self) -> bool {
+        self.header().checked
+    }
+
     /// The length in bytes of the chunks that the checksums of the buffers are for, and that compressed buffers are
     /// compressed in.
     pub fn chunk_len(&self) -> u64 {

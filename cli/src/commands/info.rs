@@ -1,0 +1,218 @@
+//! `info`: what files are, and how much is in them.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::args::Info;
+use crate::document::{Document, Section};
+use crate::failure::{Of, Result, Status};
+use crate::formats;
+use crate::node::Payload;
+use crate::output::{FAINT, HEADING, Out};
+use crate::paths::{Listed, Named};
+use crate::table::{Align, Table};
+use crate::text::{bytes, counted, escaped};
+
+/// What is said of one file.
+#[derive(Debug, Serialize)]
+struct Report {
+    file: String,
+    format: String,
+    /// The length of the file. `None` if it is not a file, but a pipe.
+    bytes: Option<u64>,
+    values: u64,
+    /// Of the tensors, of which columns can be some.
+    tensors: u64,
+    parameters: u64,
+    tensor_bytes: u64,
+    /// The bytes of the tensors as they are stored: fewer, if some are compressed.
+    stored: u64,
+    tables: u64,
+    rows: u64,
+    dtypes: BTreeMap<String, Count>,
+    /// Tensors that are compressed, by codec.
+    codecs: BTreeMap<String, Count>,
+    /// Of an archive: whether all values have checksums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksums: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Count {
+    tensors: u64,
+    parameters: u64,
+    bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, parameters: u64, bytes: u64) {
+        self.tensors += 1;
+        self.parameters = self.parameters.saturating_add(parameters);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+pub fn run(args: &Info, out: &mut Out) -> Result<Status> {
+    let mut reports = Vec::new();
+    for (number, input) in args.inputs.iter().enumerate() {
+        let document = Document::open(input, &args.read.reading())?;
+        document.report_losses();
+        let mut report = report(&document).of(&document.name)?;
+        report.bytes = std::fs::metadata(input).ok().filter(|it| it.is_file()).map(|it| it.len());
+        if args.json.json {
+            reports.push(report);
+            continue;
+        }
+        if number > 0 {
+            writeln!(out)?;
+        }
+        report.print(out)?;
+    }
+    if args.json.json {
+        out.json_rows(&reports)?;
+    }
+    Ok(Status::Good)
+}
+
+fn report(document: &Document) -> Result<Report> {
+    let mut report = Report {
+        file: document.name.clone(),
+        format: formats::name(document.format),
+        bytes: None,
+        values: document.len(),
+        tensors: 0,
+        parameters: 0,
+        tensor_bytes: 0,
+        stored: 0,
+        tables: 0,
+        rows: 0,
+        dtypes: BTreeMap::new(),
+        codecs: BTreeMap::new(),
+        checksums: None,
+    };
+    for section in document.sections(None)? {
+        let section = section?;
+        if let Some(segment) = section.segment() {
+            let so_far = report.checksums.unwrap_or(true);
+            report.checksums = Some(so_far && segment.has_checksums());
+        }
+        section.each_listed(&mut |listed| {
+            match listed {
+                Listed::Tensor(Named { payload, .. }) => report.add(&section, payload),
+                Listed::Columns(columns) => {
+                    report.tables += 1;
+                    report.rows = report.rows.saturating_add(section.table(columns)?.len());
+                    for field in section.fields(columns)? {
+                        if let Some(named) = Named::of_field(field) {
+                            report.add(&section, named.payload);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(report)
+}
+
+impl Report {
+    fn add(&mut self, section: &Section<'_>, payload: &Payload) {
+        let count = payload
+            .shape
+            .iter()
+            .try_fold(1u64, |count, dim| count.checked_mul(u64::try_from(*dim).ok()?));
+        let (count, len) = (count.unwrap_or(u64::MAX), payload.byte_len);
+        self.tensors += 1;
+        self.parameters = self.parameters.saturating_add(count);
+        self.tensor_bytes = self.tensor_bytes.saturating_add(len);
+        self.dtypes.entry(payload.dtype.name().to_owned()).or_default().add(count, len);
+        let compressed = section.compressed(payload);
+        let stored = compressed.map_or(len, |how| how.stored);
+        self.stored = self.stored.saturating_add(stored);
+        if let Some(how) = compressed {
+            self.codecs.entry(how.codec.to_owned()).or_default().add(count, how.stored);
+        }
+    }
+
+    fn print(&self, out: &mut Out) -> Result<()> {
+        let mut about = self.format.clone();
+        if let Some(len) = self.bytes {
+            about = format!("{about}, {}", bytes(len));
+        }
+        if self.values != 1 {
+            about = format!("{about}, {}", counted(self.values, "value"));
+        }
+        about += match self.checksums {
+            Some(true) => ", with checksums",
+            Some(false) => ", without checksums",
+            None => "",
+        };
+        writeln!(out, "{}  {about}", out.styled(HEADING, &escaped(&self.file)))?;
+        if self.tables > 0 {
+            let (tables, rows) = (counted(self.tables, "table"), counted(self.rows, "row"));
+            writeln!(out, "{tables} of {rows}")?;
+        }
+        let mut table = Table::new(&[
+            ("dtype", Align::Left),
+            ("tensors", Align::Right),
+            ("parameters", Align::Right),
+            ("bytes", Align::Right),
+        ]);
+        for (dtype, count) in &self.dtypes {
+            table.row(vec![
+                escaped(dtype).into_owned(),
+                grouped(count.tensors),
+                grouped(count.parameters),
+                bytes(count.bytes),
+            ]);
+        }
+        if !self.dtypes.is_empty() {
+            table.print(out)?;
+        }
+        let (tensors, size) = (counted(self.tensors, "tensor"), bytes(self.tensor_bytes));
+        let mut summary =
+            format!("{tensors}, {}, {size}", counted_grouped(self.parameters, "parameter"));
+        for (codec, count) in &self.codecs {
+            let (tensors, codec) = (counted(count.tensors, "tensor"), escaped(codec));
+            summary = format!("{summary}; {tensors} compressed by {codec}");
+        }
+        if self.stored < self.tensor_bytes {
+            summary = format!("{summary}, {} stored", bytes(self.stored));
+        }
+        writeln!(out, "{}", out.styled(FAINT, &summary))?;
+        Ok(())
+    }
+}
+
+fn counted_grouped(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count))
+}
+
+/// A number in groups of three digits.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn digits_are_in_groups_of_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (22_713_216, "22,713,216")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
