@@ -4,10 +4,10 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use tenarc::de::Limits;
-use tenarc::{DynTensor, OArchive};
+use tenarc::{DynTensor, OArchive, Tensor};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
-use tenarc_convert::{npy, safetensors, tenbin, torch};
+use tenarc_convert::{gguf, json, msgpack, npy, onnx, safetensors, tenbin, torch};
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {
@@ -114,9 +114,74 @@ fn read_arrow(input: &[u8]) {
     }
 }
 
+fn read_gguf(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(file) = gguf::Gguf::with_limits(input, limits) else { return };
+    let tensors: Vec<_> = file
+        .tensors()
+        .iter()
+        .map(|info| (info.path(), file.dyn_tensor(info.path()).expect("a tensor in the file")))
+        .collect();
+    let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+    out.save(&file.flat()).expect("saving what was read");
+    let mut written = Vec::new();
+    // Arrays whose values have different types, or that are empty, are read but not written as they were.
+    if gguf::to_writer(&mut written, file.metadata(), &tensors).is_ok() {
+        let again = gguf::Gguf::new(&written[..]).expect("reading what was written");
+        for (name, tensor) in &tensors {
+            let again = again.dyn_tensor(name).expect("a tensor that was written");
+            assert_eq!(bytes(&again), bytes(tensor));
+        }
+    }
+}
+
+/// Writes a value that was read, reads that and writes it: the text must not change any more.
+fn read_json(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let options = json::Options::default().with_losses(true);
+    for value in json::values(input, limits) {
+        let Ok(value) = value else { return };
+        let mut first = Vec::new();
+        if json::write_with(&mut first, &value, &options).is_err() {
+            continue;
+        }
+        let again = json::read(&first[..]).expect("reading what was written");
+        let mut second = Vec::new();
+        json::write_with(&mut second, &again, &options).expect("writing what was read");
+        assert_eq!(first, second);
+    }
+}
+
+fn read_msgpack(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let options = msgpack::Options::default().with_losses(true);
+    for value in msgpack::values(input, limits) {
+        let Ok(value) = value else { return };
+        let mut first = Vec::new();
+        if msgpack::write_with(&mut first, &value, &options).is_err() {
+            continue;
+        }
+        let again = msgpack::read(&first[..]).expect("reading what was written");
+        let mut second = Vec::new();
+        msgpack::write_with(&mut second, &again, &options).expect("writing what was read");
+        assert_eq!(first, second);
+    }
+}
+
+fn read_onnx(input: &[u8]) {
+    let limits = Limits::default().with_max_alloc(1 << 24);
+    let Ok(model) = onnx::Onnx::with_limits(input, limits) else { return };
+    for tensor in model.tensors() {
+        let read = model.dyn_tensor(tensor.name());
+        let Ok(deferred) = model.deferred(tensor.name()) else { continue };
+        let mut out = OArchive::new(Vec::new()).expect("writing to memory");
+        assert!(out.save(&Tensor(deferred)).is_err() || read.is_ok());
+    }
+}
+
 fuzz_target!(|input: &[u8]| -> Corpus {
     let Some((format, input)) = input.split_first() else { return Corpus::Reject };
-    match format % 6 {
+    match format % 10 {
         0 => read_npy(input),
         1 => read_npz(input),
         2 => read_safetensors(input),
@@ -124,6 +189,10 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         4 => read_torch(input),
         #[cfg(feature = "arrow")]
         5 => read_arrow(input),
+        6 => read_gguf(input),
+        7 => read_json(input),
+        8 => read_msgpack(input),
+        9 => read_onnx(input),
         _ => return Corpus::Reject,
     }
     // Failing inputs are kept in the corpus: they may be steps on the way to a valid header.
