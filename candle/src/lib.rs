@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod candle_tensor;
+mod dtype;
+mod optim;
+mod saved;
+pub mod tensor;
+pub mod var_map;
+mod weights;
+
+pub use candle_tensor::CandleTensor;
+pub use dtype::{from_candle, to_candle};
+pub use optim::{AdamW, Moments, ParamsSgd, Sgd};
+pub use saved::{load, load_into, save};
+pub use weights::Weights;
