@@ -14,3 +14,7 @@ pub use dtype::{from_candle, to_candle};
 pub use optim::{AdamW, Moments, ParamsSgd, Sgd};
 pub use saved::{load, load_into, save};
 pub use weights::Weights;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/candle.md")]
+struct Guide;
