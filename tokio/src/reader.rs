@@ -58,7 +58,7 @@ const MAX_LEN: u64 = 1 << 30;
 /// ```
 ///
 /// It reads exactly the bytes of each value. So other data may follow on the connection. Small values need several small
-/// reads; a [`tokio::io::BufReader`] makes one of them, and still passes large reads on.
+/// reads; tokio's `BufReader` makes one of them, and still passes large reads on.
 ///
 /// # Cancellation
 ///
