@@ -1,6 +1,7 @@
 //! `info`: what files are, and how much is in them.
 
 use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
 use std::io::Write;
 
 use serde::Serialize;
@@ -60,7 +61,8 @@ pub fn run(args: &Info, out: &mut Out) -> Result<Status> {
         let document = Document::open(input, &args.read.reading())?;
         document.report_losses();
         let mut report = report(&document).of(&document.name)?;
-        report.bytes = std::fs::metadata(input).ok().filter(|it| it.is_file()).map(|it| it.len());
+        let metadata = fs::metadata(input).ok().filter(Metadata::is_file);
+        report.bytes = metadata.map(|metadata| metadata.len());
         if args.json.json {
             reports.push(report);
             continue;
