@@ -196,14 +196,7 @@ impl Document {
                 let mut root = node::parse(segment.metadata()?, segment.buffers())?;
                 paths::tell_columns(&mut root, segment.metadata()?)?;
                 paths::check(&root)?;
-                Ok(Section {
-                    number,
-                    file,
-                    item: Item::Segment(segment),
-                    root,
-                    infos: OnceCell::new(),
-                    fault: Cell::default(),
-                })
+                Ok(Section::new(number, file, Item::Segment(segment), root))
             }
             Content::Messages(bytes, ends) => {
                 let at = usize::try_from(number).ok().filter(|&at| at < ends.len());
@@ -221,25 +214,11 @@ impl Document {
                     item = Item::Rows { message: Some(bytes), name: None, rows };
                 }
                 paths::check(&root)?;
-                Ok(Section {
-                    number,
-                    file,
-                    item,
-                    root,
-                    infos: OnceCell::new(),
-                    fault: Cell::default(),
-                })
+                Ok(Section::new(number, file, item, root))
             }
             Content::Fetched(fetched) if number == 0 => {
                 let (item, root) = (Item::Fetched(fetched), fetched.root()?);
-                Ok(Section {
-                    number,
-                    file,
-                    item,
-                    root,
-                    infos: OnceCell::new(),
-                    fault: Cell::default(),
-                })
+                Ok(Section::new(number, file, item, root))
             }
             Content::Fetched(_) => Err(self.no_value(number)),
         }
@@ -360,6 +339,10 @@ fn encoded(value: &Value) -> Result<Vec<u8>> {
 }
 
 impl<'a> Section<'a> {
+    fn new(number: u64, file: &'a str, item: Item<'a>, root: Node) -> Self {
+        Self { number, file, item, root, infos: OnceCell::new(), fault: Cell::default() }
+    }
+
     /// A value that was decoded.
     ///
     /// # Errors
@@ -369,7 +352,7 @@ impl<'a> Section<'a> {
         let root = node::parse(&rows, &[])?;
         paths::check(&root)?;
         let item = Item::Rows { message: None, name: None, rows };
-        Ok(Self { number: 0, file: "", item, root, infos: OnceCell::new(), fault: Cell::default() })
+        Ok(Self::new(0, "", item, root))
     }
 
     /// A part of this value that was decoded.

@@ -145,11 +145,11 @@ impl Losses {
         other.notes.into_iter().for_each(|note| self.note(note));
     }
 
-    /// The error that names them, unless there are none or they are `accepted`. If tensors are lost and none is
-    /// `kept`, that is an error in any case: an empty file would look like success.
+    /// Decides whether a conversion goes on, which keeps `kept` tensors.
     ///
     /// # Errors
-    /// That one.
+    /// If there are losses and they are not `accepted`. Also if tensors are lost and none is kept: an empty file would
+    /// look like success.
     pub fn check(&self, accepted: bool, kept: usize) -> Result<()> {
         if self.tensors > 0 && kept == 0 {
             let count = self.tensors;

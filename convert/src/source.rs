@@ -1,11 +1,13 @@
 //! Reading pieces of a file: borrowed from memory, or copied out of what reads at positions.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use tenarc::io::ReadAt;
-use tenarc::{Error, Result};
+use tenarc::tensor::TensorMeta;
+use tenarc::{DynTensor, Error, Result};
 
-use crate::support::{read_some, reserve};
+use crate::support::{STEP, read_some, reserve};
 
 /// A length as one in memory.
 pub fn in_memory(len: u64, at: u64) -> Result<usize> {
@@ -51,6 +53,31 @@ pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Co
     bytes.resize(len, 0);
     read_exact(source, &mut bytes, offset)?;
     Ok(Cow::Owned(bytes))
+}
+
+/// Calls `each` with these bytes and where they start, in steps. The file must be long enough.
+pub fn in_steps<S: ReadAt + ?Sized>(
+    source: &S,
+    Range { start: mut at, end }: Range<u64>,
+    mut each: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<()> {
+    while at < end {
+        let step = bytes(source, at, (end - at).min(STEP as u64))?;
+        each(&step, at)?;
+        at = at.saturating_add(step.len() as u64);
+    }
+    Ok(())
+}
+
+/// Reads a tensor straight into its memory. Its bytes are in the file, so its length is no mere claim.
+pub fn tensor<S: ReadAt + ?Sized>(source: &S, meta: TensorMeta, start: u64) -> Result<DynTensor> {
+    let mut at = start;
+    let tensor = DynTensor::read_with(meta, usize::MAX, |step| {
+        read_exact(source, step, at)?;
+        at = at.saturating_add(step.len() as u64);
+        Ok(())
+    });
+    tensor.map_err(|error| error.at(start))
 }
 
 /// `len` bytes of the contents of a file.

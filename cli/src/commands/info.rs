@@ -121,11 +121,8 @@ fn report(document: &Document) -> Result<Report> {
 
 impl Report {
     fn add(&mut self, section: &Section<'_>, payload: &Payload) {
-        let count = payload
-            .shape
-            .iter()
-            .try_fold(1u64, |count, dim| count.checked_mul(u64::try_from(*dim).ok()?));
-        let (count, len) = (count.unwrap_or(u64::MAX), payload.byte_len);
+        let count = payload.count().map_or(u64::MAX, |count| count as u64);
+        let len = payload.byte_len;
         self.tensors += 1;
         self.parameters = self.parameters.saturating_add(count);
         self.tensor_bytes = self.tensor_bytes.saturating_add(len);

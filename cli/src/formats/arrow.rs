@@ -7,7 +7,6 @@ use tenarc::tensor::Deferred;
 use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::safetensors::NO_CHECKSUMS;
 use super::{Codec, Format, From, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
@@ -53,9 +52,5 @@ impl Codec for Arrow {
 impl Reader for ArrowFile<File> {
     fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
         self.deferred(key)
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

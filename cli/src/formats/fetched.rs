@@ -35,11 +35,14 @@ pub trait Reader {
         Ok(None)
     }
 
-    /// Checks what reading all tensors does not check. Returns a description of what cannot be checked.
+    /// Checks what reading all tensors does not check. Returns a description of what cannot be checked: by default, that
+    /// of formats without checksums.
     ///
     /// # Errors
     /// If something is damaged.
-    fn verify(&self) -> tenarc::Result<Option<String>>;
+    fn verify(&self) -> tenarc::Result<Option<String>> {
+        Ok(Some("the format has no checksums: changed elements are not detected".into()))
+    }
 }
 
 /// The structure of a value: its metadata, with references to buffers in place of its tensors.

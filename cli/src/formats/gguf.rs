@@ -7,7 +7,6 @@ use tenarc_convert::Losses;
 use tenarc_convert::gguf::Gguf;
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::safetensors::NO_CHECKSUMS;
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -50,9 +49,5 @@ impl Reader for Gguf<File> {
 
     fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
         Ok(Some((self.source(), self.position(key)?)))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

@@ -9,7 +9,6 @@ use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
 use tenarc_convert::{Losses, Names};
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::safetensors::NO_CHECKSUMS;
 use super::{
     Codec, Format, From, Lossy, NOT_KEPT, Sections, only, single, stored, tell, temporary,
     write_stream,
@@ -122,9 +121,5 @@ impl Reader for NpyFile<File> {
 
     fn place(&self, _: &str) -> tenarc::Result<Option<(&File, u64)>> {
         Ok(self.position().map(|at| (self.source(), at)))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

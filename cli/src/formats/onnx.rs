@@ -6,7 +6,6 @@ use tenarc::tensor::Deferred;
 use tenarc_convert::onnx::{Onnx, open_with_external};
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::safetensors::NO_CHECKSUMS;
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -44,9 +43,5 @@ impl Codec for OnnxModels {
 impl Reader for Onnx<File> {
     fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
         self.deferred(key)
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

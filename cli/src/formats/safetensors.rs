@@ -72,9 +72,6 @@ impl Codec for Safetensors {
     }
 }
 
-/// What `verify` reports of formats without checksums.
-pub const NO_CHECKSUMS: &str = "the format has no checksums: changed elements are not detected";
-
 impl Reader for SafeTensors<File> {
     fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
         self.deferred(key)
@@ -82,10 +79,6 @@ impl Reader for SafeTensors<File> {
 
     fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
         Ok(Some((self.source(), self.position(key)?)))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }
 
@@ -97,9 +90,5 @@ impl Reader for Sharded {
     fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
         let mut shards = self.shards().iter().map(|(_, shard)| shard);
         shards.find(|shard| shard.info(key).is_ok()).map_or(Ok(None), |shard| shard.place(key))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

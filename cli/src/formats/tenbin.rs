@@ -6,7 +6,6 @@ use tenarc::tensor::Deferred;
 use tenarc_convert::tenbin::{self, Options, TenFile};
 
 use super::fetched::{Fetched, Reader, Structure};
-use super::safetensors::NO_CHECKSUMS;
 use super::{Codec, Format, Lossy, NOT_KEPT, Sections, single, stored, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
@@ -55,9 +54,5 @@ impl Reader for TenFile<File> {
 
     fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
         Ok(Some((self.source(), self.position(number(key)?)?)))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        Ok(Some(NO_CHECKSUMS.into()))
     }
 }

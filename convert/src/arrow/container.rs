@@ -214,7 +214,8 @@ fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
     }
 }
 
-/// Which batches it would hold for is not defined.
+/// A codec that is named in the schema is refused: no version of Arrow wrote it there, so it is not known which batches
+/// are compressed.
 fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
     match codec {
         None => Ok(()),

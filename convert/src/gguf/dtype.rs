@@ -1,6 +1,7 @@
 //! The types of tensors in GGUF files.
 
 use tenarc::DType;
+use tenarc::tensor::Shape;
 
 /// A type of GGUF: its number, its name here, and how many bytes a block of how many elements takes.
 pub struct Kind {
@@ -66,19 +67,14 @@ impl Kind {
         DType::from_name(self.name)
     }
 
-    /// The number of bytes of a tensor. Its rows consist of whole blocks. `None` if they do not, or if the number is
-    /// too large.
+    /// The number of bytes of a tensor. Its rows consist of whole blocks. `None` if they do not, or if the shape does not
+    /// fit memory.
     pub fn byte_len(&self, shape: &[usize]) -> Option<u64> {
-        let row = shape.last().map_or(Some(1), |len| u64::try_from(*len).ok())?;
+        let row = shape.last().map_or(1, |len| *len as u64);
         if !row.is_multiple_of(self.block) {
             return None;
         }
-        let sizes = shape.iter().map(|len| u64::try_from(*len).ok());
-        // Zero elements, even if the other dimensions are too large to be multiplied.
-        if shape.contains(&0) {
-            return Some(0);
-        }
-        let count = sizes.into_iter().try_fold(1u64, |count, len| count.checked_mul(len?))?;
+        let count = Shape::from(shape).element_count()? as u64;
         (count / self.block).checked_mul(self.bytes)
     }
 }
@@ -106,6 +102,7 @@ mod tests {
         assert_eq!(kind.byte_len(&[512, 3]), None);
         assert_eq!(kind.byte_len(&[0, 256]), Some(0));
         assert_eq!(kind.byte_len(&[usize::MAX, 256]), None);
+        assert_eq!(kind.byte_len(&[0, usize::MAX - 1023, 256]), None);
         assert_eq!(Kind::of_number(0).unwrap().byte_len(&[]), Some(4));
     }
 }

@@ -290,7 +290,10 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
             .ok_or_else(|| Error::data(format!("type {number} of GGUF is not known")).at(at))?;
         let byte_len = kind.byte_len(&shape).ok_or_else(|| {
             let Kind { name, block, .. } = kind;
-            let what = format!("a {name} tensor of shape {shape:?} has no rows of whole blocks of {block} elements, or is too large");
+            let what = format!(
+                "the rows of a {name} tensor of shape {shape:?} are not whole blocks of {block} elements, or it does not \
+                 fit memory"
+            );
             Error::data(what).at(at)
         })?;
         let meta = TensorMeta::new(kind.dtype(), &*shape, Order::C);

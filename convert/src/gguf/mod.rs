@@ -38,12 +38,11 @@ use std::path::Path;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
-use tenarc::io::{ReadAt, open_file};
+use tenarc::io::{AtomicFile, ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
-use tenarc::{DynTensor, Error, Result, Tensor, Value};
+use tenarc::{DynTensor, Error, OArchive, Result, Tensor, Value};
 
 use crate::exported::METADATA;
-use crate::support::STEP;
 use crate::{made, source};
 
 pub use write::{save, to_writer};
@@ -149,11 +148,15 @@ impl<S: ReadAt> Gguf<S> {
     /// If there is no tensor of this name, or if it cannot be read.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         let (info, start) = self.find(name)?;
-        let bytes = source::bytes(&self.source, start, info.byte_len())
-            .map_err(|error| error.in_field(name))?;
-        let tensor =
-            DynTensor::new(info.dtype().clone(), info.shape(), Order::C, bytes.into_owned());
-        tensor.map_err(|error| error.at(start).in_field(name))
+        let tensor = if info.dtype().bits().is_some() {
+            source::tensor(&self.source, info.meta().clone(), start)
+        } else {
+            // Blocks, of which the library only knows the bytes.
+            source::bytes(&self.source, start, info.byte_len()).and_then(|bytes| {
+                DynTensor::new(info.dtype().clone(), info.shape(), Order::C, bytes.into_owned())
+            })
+        };
+        tensor.map_err(|error| error.in_field(name))
     }
 
     /// A tensor that is read when it is written, in steps of 256 KiB.
@@ -186,13 +189,7 @@ impl<S: ReadAt> Gguf<S> {
         let deferred =
             Deferred::from_blocks(info.dtype().clone(), info.shape(), Order::C, move |put| {
                 let end = start.saturating_add(info.byte_len());
-                let mut at = start;
-                while at < end {
-                    let block = source::bytes(&self.source, at, (end - at).min(STEP as u64))?;
-                    put(&block)?;
-                    at = at.saturating_add(block.len() as u64);
-                }
-                Ok(())
+                source::in_steps(&self.source, start..end, |block, _| put(block))
             });
         Ok(deferred.with_byte_len(len))
     }
@@ -239,6 +236,8 @@ pub fn to_archive(
         let what = format!("a tensor is named `{METADATA}`, which is the key of the metadata");
         return Err(Error::data(what).in_file(from));
     }
-    made::archive(to.as_ref(), options, |out| out.save(&file.flat()).map(drop), |_| Ok(()))
-        .map_err(|error| error.in_file(from))
+    let save = |out: &mut OArchive<&mut AtomicFile>| {
+        out.save(&file.flat()).map(drop).map_err(|error| error.in_file(from))
+    };
+    made::archive(to.as_ref(), options, save, |_| Ok(()))
 }

@@ -152,7 +152,7 @@ fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
         return Err(Error::data("GGUF has no column-major tensors: make it row-major first"));
     }
     let len = kind.byte_len(shape).ok_or_else(|| {
-        Error::data(format!("a {dtype} tensor of shape {shape:?} has no rows of whole blocks"))
+        Error::data(format!("the rows of a {dtype} tensor of shape {shape:?} are not whole blocks"))
     })?;
     Ok((kind, len))
 }

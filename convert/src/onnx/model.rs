@@ -21,6 +21,7 @@ pub struct Found {
 
 const GRAPH: u64 = 7;
 const INITIALIZER: u64 = 5;
+const SPARSE_INITIALIZER: u64 = 15;
 const NODE: u64 = 1;
 
 /// Names of fields, by which their loss is told.
@@ -55,7 +56,7 @@ fn of_graph(number: u64) -> &'static str {
         12 => "graph.output",
         13 => "graph.value_info",
         14 => "graph.quantization_annotation",
-        15 => SPARSE,
+        SPARSE_INITIALIZER => SPARSE,
         16 => "graph.metadata_props",
         _ => UNKNOWN_OF_GRAPH,
     }
@@ -64,47 +65,44 @@ fn of_graph(number: u64) -> &'static str {
 /// The number of tensors in the attributes of a node, and of the graphs in them.
 fn tensors_of_node<S: ReadAt + ?Sized>(
     wire: &mut Wire<'_, S>,
-    message: &Range<u64>,
+    node: &Range<u64>,
     depth: usize,
 ) -> Result<u64> {
     const ATTRIBUTE: u64 = 5;
     if depth == 0 {
         return Err(Error::limit("graphs in graphs, nested more deeply than is allowed"));
     }
-    let mut count = 0u64;
+    sum(wire, node, |wire, number, inside| match number {
+        ATTRIBUTE => sum(wire, inside, |wire, number, inside| match number {
+            // A tensor, tensors, a sparse tensor, sparse tensors.
+            5 | 10 | 22 | 23 => Ok(1),
+            // A graph, graphs.
+            6 | 11 => sum(wire, inside, |wire, number, inside| match number {
+                NODE => tensors_of_node(wire, inside, depth - 1),
+                INITIALIZER | SPARSE_INITIALIZER => Ok(1),
+                _ => Ok(0),
+            }),
+            _ => Ok(0),
+        }),
+        _ => Ok(0),
+    })
+}
+
+/// The sum of what `count` gives for the messages inside of a message: for the number and the bytes of each.
+fn sum<S: ReadAt + ?Sized>(
+    wire: &mut Wire<'_, S>,
+    message: &Range<u64>,
+    mut count: impl FnMut(&mut Wire<'_, S>, u64, &Range<u64>) -> Result<u64>,
+) -> Result<u64> {
+    let mut total = 0u64;
     while let Some((number, field)) = wire.field(message.end)? {
         let next = field.range().end;
-        if let (ATTRIBUTE, Field::Bytes(attribute)) = (number, field) {
-            while let Some((number, field)) = wire.field(attribute.end)? {
-                let next = field.range().end;
-                match (number, field) {
-                    // A tensor, tensors, a sparse tensor, sparse tensors.
-                    (5 | 10 | 22 | 23, Field::Bytes(_)) => count = count.saturating_add(1),
-                    // A graph, graphs.
-                    (6 | 11, Field::Bytes(graph)) => {
-                        while let Some((number, field)) = wire.field(graph.end)? {
-                            let next = field.range().end;
-                            match (number, field) {
-                                (NODE, Field::Bytes(node)) => {
-                                    let inside = tensors_of_node(wire, &node, depth - 1)?;
-                                    count = count.saturating_add(inside);
-                                }
-                                (INITIALIZER | 15, Field::Bytes(_)) => {
-                                    count = count.saturating_add(1);
-                                }
-                                _ => {}
-                            }
-                            wire.skip_to(next)?;
-                        }
-                    }
-                    _ => {}
-                }
-                wire.skip_to(next)?;
-            }
+        if let Field::Bytes(inside) = &field {
+            total = total.saturating_add(count(wire, number, inside)?);
         }
         wire.skip_to(next)?;
     }
-    Ok(count)
+    Ok(total)
 }
 
 /// Reads through a model; no elements.

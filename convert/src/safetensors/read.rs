@@ -12,7 +12,6 @@ use super::header::{Header, shown};
 use crate::flat::{AsValue, Named};
 use crate::nested::{self, Names};
 use crate::source;
-use crate::support::STEP;
 
 /// A safetensors file that can be read at any position: a [file](super::open), bytes in memory, or
 /// anything else that is [`ReadAt`].
@@ -195,33 +194,22 @@ impl<S: ReadAt> SafeTensors<S> {
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let end = start.saturating_add(info.byte_len());
-        let mut at = start;
-        while at < end {
-            let block = source::bytes(&self.source, at, (end - at).min(STEP as u64))?;
+        source::in_steps(&self.source, start..end, |block, at| {
             if *info.dtype() == DType::Bool
                 && let Some(wrong) = block.iter().position(|&byte| byte > 1)
             {
                 let error = Error::data("found a byte in a bool tensor that is neither 0 nor 1");
                 return Err(error.at(at.saturating_add(wrong as u64)));
             }
-            put(&block)?;
-            at = at.saturating_add(block.len() as u64);
-        }
-        Ok(())
+            put(block)
+        })
     }
 
     fn read(&self, number: usize) -> Result<DynTensor> {
         let (info, start) = self.place(number)?;
         check_shape(info)?;
         source::in_memory(info.byte_len(), start)?;
-        let mut at = start;
-        // What is in the file is no mere claim.
-        let tensor = DynTensor::read_with(info.meta().clone(), usize::MAX, |step| {
-            source::read_exact(&self.source, step, at)?;
-            at = at.saturating_add(step.len() as u64);
-            Ok(())
-        });
-        tensor.map_err(|error| error.at(start))
+        source::tensor(&self.source, info.meta().clone(), start)
     }
 }
 
