@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor, Var, bail};
+use candle_core::{Result, Tensor, Var};
 use candle_nn::{Optimizer, ParamsAdamW, VarMap};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde::{Deserialize, Serialize};
 
-use super::{UNNAMED, Vars, bound, fitted};
+use super::{Bound, Vars, fitted};
 use crate::var_map::sorted;
 
 /// `AdamW`, with the same results as [`candle_nn::AdamW`] bit for bit, and with a state that is saved and loaded.
@@ -41,11 +41,9 @@ use crate::var_map::sorted;
 /// assert_eq!(resumed.optimizer.step_count(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct AdamW {
-    vars: Option<Vars>,
-    state: State,
-}
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AdamW(Bound<State>);
 
 /// What is saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,7 +98,7 @@ impl AdamW {
     }
 
     fn of(vars: Vars, params: ParamsAdamW) -> Self {
-        Self { vars: Some(vars), state: State { step: 0, params, moments: BTreeMap::new() } }
+        Self(Bound::new(vars, State { step: 0, params, moments: BTreeMap::new() }))
     }
 
     /// Gives a loaded optimizer the variables of the map.
@@ -117,42 +115,36 @@ impl AdamW {
     /// # Errors
     /// The same errors as [`bind`](Self::bind), and if two variables have the same name.
     pub fn bind_named(&mut self, vars: impl IntoIterator<Item = (String, Var)>) -> Result<()> {
-        let vars = Vars::named(vars)?;
-        let mut moments = BTreeMap::new();
-        for (name, stored) in &self.state.moments {
-            let Some(var) = vars.get(name) else {
-                bail!(
-                    "the optimizer has moments of `{}`, but there is no such variable",
-                    name.escape_debug()
-                );
-            };
-            let first = fitted(&stored.first, "first moment", name, var)?;
-            let second = fitted(&stored.second, "second moment", name, var)?;
-            moments.insert(name.clone(), Moments { first, second });
-        }
-        self.state.moments = moments;
-        self.vars = Some(vars);
-        Ok(())
+        self.0.bind(
+            vars,
+            "moments",
+            |state| &mut state.moments,
+            |stored, name, var| {
+                let first = fitted(&stored.first, "first moment", name, var)?;
+                let second = fitted(&stored.second, "second moment", name, var)?;
+                Ok(Moments { first, second })
+            },
+        )
     }
 
     /// The parameters.
     pub fn params(&self) -> &ParamsAdamW {
-        &self.state.params
+        &self.0.state.params
     }
 
     /// Replaces the parameters. The moments stay.
     pub fn set_params(&mut self, params: ParamsAdamW) {
-        self.state.params = params;
+        self.0.state.params = params;
     }
 
     /// The number of steps so far.
     pub fn step_count(&self) -> u64 {
-        self.state.step
+        self.0.state.step
     }
 
     /// The moments by the names of the variables. A variable that has had no gradient yet has none.
     pub fn moments(&self) -> &BTreeMap<String, Moments> {
-        &self.state.moments
+        &self.0.state.moments
     }
 }
 
@@ -166,17 +158,16 @@ impl Optimizer for AdamW {
     }
 
     fn learning_rate(&self) -> f64 {
-        self.state.params.lr
+        self.0.state.params.lr
     }
 
     fn set_learning_rate(&mut self, lr: f64) {
-        self.state.params.lr = lr;
+        self.0.state.params.lr = lr;
     }
 
     /// The same operations in the same order as candle's, so that every bit of the result is the same.
     fn step(&mut self, grads: &GradStore) -> Result<()> {
-        let Vars { vars, .. } = bound(self.vars.as_ref())?;
-        let State { step, params, moments } = &mut self.state;
+        let (vars, State { step, params, moments }) = self.0.parts()?;
         *step += 1;
         let ParamsAdamW { lr, beta1, beta2, eps, weight_decay } = *params;
         let power = i32::try_from(*step).unwrap_or(i32::MAX);
@@ -201,20 +192,5 @@ impl Optimizer for AdamW {
             theta.set(&next)?;
         }
         Ok(())
-    }
-}
-
-impl Serialize for AdamW {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        if self.vars.as_ref().is_some_and(|vars| !vars.named) {
-            return Err(ser::Error::custom(UNNAMED));
-        }
-        self.state.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for AdamW {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        State::deserialize(deserializer).map(|state| Self { vars: None, state })
     }
 }

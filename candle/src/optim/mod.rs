@@ -3,9 +3,10 @@
 mod adamw;
 mod sgd;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use candle_core::{Result, Tensor, Var, bail};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 pub use adamw::{AdamW, Moments};
 pub use sgd::{ParamsSgd, Sgd};
@@ -40,17 +41,71 @@ impl Vars {
     }
 }
 
-/// The variables of an optimizer. `None` after it was loaded.
-fn bound(vars: Option<&Vars>) -> Result<&Vars> {
-    let Some(vars) = vars else {
-        bail!("the optimizer was loaded and has no variables yet: call `bind` first");
-    };
-    Ok(vars)
+/// An optimizer: its state, which is what is saved, and its variables.
+#[derive(Clone, Debug)]
+struct Bound<S> {
+    /// `None` after it was loaded.
+    vars: Option<Vars>,
+    state: S,
 }
 
-/// What the error is if an optimizer without names of variables is saved.
-const UNNAMED: &str = "the optimizer has no names for its variables, so its state could be loaded into \
-                       the wrong ones: make it with `for_vars` or `for_named`";
+impl<S> Bound<S> {
+    fn new(vars: Vars, state: S) -> Self {
+        Self { vars: Some(vars), state }
+    }
+
+    /// The variables to update, and the state.
+    fn parts(&mut self) -> Result<(&[(String, Var)], &mut S)> {
+        let Some(vars) = &self.vars else {
+            bail!("the optimizer was loaded and has no variables yet: call `bind` first");
+        };
+        Ok((&vars.vars, &mut self.state))
+    }
+
+    /// Gives it other variables. `kept` is what the state has for each variable, called `what`; `fit` checks one of them,
+    /// and moves it to the device of its variable.
+    fn bind<M>(
+        &mut self,
+        vars: impl IntoIterator<Item = (String, Var)>,
+        what: &str,
+        kept: impl Fn(&mut S) -> &mut BTreeMap<String, M>,
+        fit: impl Fn(&M, &str, &Var) -> Result<M>,
+    ) -> Result<()> {
+        let vars = Vars::named(vars)?;
+        let stored = kept(&mut self.state);
+        let mut fitted = BTreeMap::new();
+        for (name, of_var) in &*stored {
+            let Some(var) = vars.get(name) else {
+                bail!(
+                    "the optimizer has {what} of `{}`, but there is no such variable",
+                    name.escape_debug()
+                );
+            };
+            fitted.insert(name.clone(), fit(of_var, name, var)?);
+        }
+        *stored = fitted;
+        self.vars = Some(vars);
+        Ok(())
+    }
+}
+
+impl<S: Serialize> Serialize for Bound<S> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> std::result::Result<T::Ok, T::Error> {
+        if self.vars.as_ref().is_some_and(|vars| !vars.named) {
+            return Err(ser::Error::custom(
+                "the optimizer has no names for its variables, so its state could be loaded into \
+                 the wrong ones: make it with `for_vars` or `for_named`",
+            ));
+        }
+        self.state.serialize(serializer)
+    }
+}
+
+impl<'de, S: Deserialize<'de>> Deserialize<'de> for Bound<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        S::deserialize(deserializer).map(|state| Self { vars: None, state })
+    }
+}
 
 /// Checks that a tensor of an optimizer's state, such as a moment, fits its variable. Moves it to the variable's
 /// device.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use candle_core::backprop::GradStore;
-use candle_core::{Result, Tensor, Var, bail};
+use candle_core::{Result, Tensor, Var};
 use candle_nn::{Optimizer, VarMap};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde::{Deserialize, Serialize};
 
-use super::{UNNAMED, Vars, bound, fitted};
+use super::{Bound, Vars, fitted};
 use crate::CandleTensor;
 use crate::var_map::sorted;
 
@@ -17,11 +17,9 @@ use crate::var_map::sorted;
 ///
 /// What is saved are the parameters and the velocities by the names of their variables. An optimizer that was loaded
 /// gets its variables by [`bind`](Self::bind); [`AdamW`](crate::AdamW) shows an example.
-#[derive(Clone, Debug)]
-pub struct Sgd {
-    vars: Option<Vars>,
-    state: State,
-}
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sgd(Bound<State>);
 
 /// What is saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,7 +72,7 @@ impl Sgd {
     }
 
     fn of(vars: Vars, params: ParamsSgd) -> Self {
-        Self { vars: Some(vars), state: State { params, velocities: BTreeMap::new() } }
+        Self(Bound::new(vars, State { params, velocities: BTreeMap::new() }))
     }
 
     /// Gives a loaded optimizer the variables of the map.
@@ -91,35 +89,27 @@ impl Sgd {
     /// # Errors
     /// The same errors as [`bind`](Self::bind), and if two variables have the same name.
     pub fn bind_named(&mut self, vars: impl IntoIterator<Item = (String, Var)>) -> Result<()> {
-        let vars = Vars::named(vars)?;
-        let mut velocities = BTreeMap::new();
-        for (name, stored) in &self.state.velocities {
-            let Some(var) = vars.get(name) else {
-                bail!(
-                    "the optimizer has a velocity of `{}`, but there is no such variable",
-                    name.escape_debug()
-                );
-            };
-            velocities.insert(name.clone(), fitted(stored, "velocity", name, var)?.into());
-        }
-        self.state.velocities = velocities;
-        self.vars = Some(vars);
-        Ok(())
+        self.0.bind(
+            vars,
+            "a velocity",
+            |state| &mut state.velocities,
+            |stored, name, var| fitted(stored, "velocity", name, var).map(Into::into),
+        )
     }
 
     /// The parameters.
     pub fn params(&self) -> &ParamsSgd {
-        &self.state.params
+        &self.0.state.params
     }
 
     /// Replaces the parameters. The velocities stay.
     pub fn set_params(&mut self, params: ParamsSgd) {
-        self.state.params = params;
+        self.0.state.params = params;
     }
 
     /// The velocity of the variable with this name. `None` if it has none yet.
     pub fn velocity(&self, name: &str) -> Option<&Tensor> {
-        self.state.velocities.get(name).map(|velocity| &velocity.0)
+        self.0.state.velocities.get(name).map(|velocity| &velocity.0)
     }
 }
 
@@ -133,16 +123,15 @@ impl Optimizer for Sgd {
     }
 
     fn learning_rate(&self) -> f64 {
-        self.state.params.lr
+        self.0.state.params.lr
     }
 
     fn set_learning_rate(&mut self, lr: f64) {
-        self.state.params.lr = lr;
+        self.0.state.params.lr = lr;
     }
 
     fn step(&mut self, grads: &GradStore) -> Result<()> {
-        let Vars { vars, .. } = bound(self.vars.as_ref())?;
-        let State { params, velocities } = &mut self.state;
+        let (vars, State { params, velocities }) = self.0.parts()?;
         let ParamsSgd { lr, momentum, dampening, weight_decay, nesterov } = *params;
         for (name, theta) in vars {
             let Some(grad) = grads.get(theta) else { continue };
@@ -168,20 +157,5 @@ impl Optimizer for Sgd {
             theta.set(&theta.sub(&(direction * lr)?)?)?;
         }
         Ok(())
-    }
-}
-
-impl Serialize for Sgd {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        if self.vars.as_ref().is_some_and(|vars| !vars.named) {
-            return Err(ser::Error::custom(UNNAMED));
-        }
-        self.state.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Sgd {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        State::deserialize(deserializer).map(|state| Self { vars: None, state })
     }
 }
