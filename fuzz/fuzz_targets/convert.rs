@@ -2,9 +2,11 @@
 //! same.
 #![no_main]
 
+use std::fmt::Debug;
+
 use libfuzzer_sys::{Corpus, fuzz_target};
 use tenarc::de::Limits;
-use tenarc::{DynTensor, OArchive, Tensor};
+use tenarc::{DynTensor, OArchive, Tensor, Value};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
 use tenarc_convert::{gguf, json, msgpack, npy, onnx, safetensors, tenbin, torch};
@@ -135,37 +137,37 @@ fn read_gguf(input: &[u8]) {
     }
 }
 
-/// Writes a value that was read, reads that and writes it: the text must not change any more.
+/// Writes values that were read, reads them and writes them again: the bytes must not change any more.
+fn settle<E, F: Debug>(
+    values: impl Iterator<Item = Result<Value, E>>,
+    write: impl Fn(&Value, &mut Vec<u8>) -> Result<(), F>,
+    read: impl Fn(&[u8]) -> Result<Value, F>,
+) {
+    for value in values {
+        let Ok(value) = value else { return };
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        if write(&value, &mut first).is_err() {
+            continue;
+        }
+        let again = read(&first).expect("reading what was written");
+        write(&again, &mut second).expect("writing what was read");
+        assert_eq!(first, second);
+    }
+}
+
 fn read_json(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let options = json::Options::default().with_losses(true);
-    for value in json::values(input, limits) {
-        let Ok(value) = value else { return };
-        let mut first = Vec::new();
-        if json::write_with(&mut first, &value, &options).is_err() {
-            continue;
-        }
-        let again = json::read(&first[..]).expect("reading what was written");
-        let mut second = Vec::new();
-        json::write_with(&mut second, &again, &options).expect("writing what was read");
-        assert_eq!(first, second);
-    }
+    let write = |value: &Value, out: &mut Vec<u8>| json::write_with(out, value, &options).map(drop);
+    settle(json::values(input, limits), write, |text| json::read(text));
 }
 
 fn read_msgpack(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let options = msgpack::Options::default().with_losses(true);
-    for value in msgpack::values(input, limits) {
-        let Ok(value) = value else { return };
-        let mut first = Vec::new();
-        if msgpack::write_with(&mut first, &value, &options).is_err() {
-            continue;
-        }
-        let again = msgpack::read(&first[..]).expect("reading what was written");
-        let mut second = Vec::new();
-        msgpack::write_with(&mut second, &again, &options).expect("writing what was read");
-        assert_eq!(first, second);
-    }
+    let write =
+        |value: &Value, out: &mut Vec<u8>| msgpack::write_with(out, value, &options).map(drop);
+    settle(msgpack::values(input, limits), write, |bytes| msgpack::read(bytes));
 }
 
 fn read_onnx(input: &[u8]) {
