@@ -162,6 +162,19 @@ pub enum Match {
     Fill,
 }
 
+impl Match {
+    /// Whether these names may be missing on either side.
+    pub fn allows(self, unmatched: &Unmatched) -> bool {
+        let Unmatched { missing, unexpected } = unmatched;
+        match self {
+            Self::Strict => missing.is_empty() && unexpected.is_empty(),
+            Self::Every => missing.is_empty(),
+            Self::Partial => unexpected.is_empty(),
+            Self::Fill => true,
+        }
+    }
+}
+
 /// Names that only one side has; see [`load_multi_onto`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,6 +183,14 @@ pub struct Unmatched {
     pub missing: Vec<String>,
     /// Tensors without a variable. They were skipped.
     pub unexpected: Vec<String>,
+}
+
+/// The first few names of each side, such as ``no `a`; there are no variables for `b` ``.
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (missing, unexpected) = (listed(&self.missing), listed(&self.unexpected));
+        write!(f, "no {missing}; there are no variables for {unexpected}")
+    }
 }
 
 /// Loads tensors that [`save_multi`] wrote into existing variables with the same names, from any reader. Besides
@@ -247,18 +268,8 @@ fn compare<N: AsRef<str>>(
     }
     let unexpected = stored.iter().map(|(name, _)| name).filter(|name| !names.contains(&name[..]));
     unmatched.unexpected = unexpected.cloned().collect();
-    let refused = match mode {
-        Match::Strict => !unmatched.missing.is_empty() || !unmatched.unexpected.is_empty(),
-        Match::Every => !unmatched.missing.is_empty(),
-        Match::Partial => !unmatched.unexpected.is_empty(),
-        Match::Fill => false,
-    };
-    if refused {
-        return Err(Error::data(format!(
-            "names differ: the archive has no {}; there are no variables for {}",
-            listed(&unmatched.missing),
-            listed(&unmatched.unexpected)
-        )));
+    if !mode.allows(&unmatched) {
+        return Err(Error::data(format!("names differ: the archive has {unmatched}")));
     }
     Ok(unmatched)
 }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{Error as _, Serialize, SerializeMap, SerializeStruct, Serializer};
 use tenarc::archive::SaveOptions;
 use tenarc::de::DecodeOptions;
+use tenarc::inspect::unescape_step;
 use tenarc::io::SharedBytes;
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{Error, Map, OArchive, Result, Value};
@@ -334,10 +335,7 @@ impl TenarcStore {
 fn name_of(path: &str) -> String {
     match path.strip_prefix('/') {
         None => path.to_owned(),
-        Some(steps) => {
-            let steps = steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-            steps.collect::<Vec<_>>().join(".")
-        }
+        Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
     }
 }
 

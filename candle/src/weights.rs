@@ -10,6 +10,7 @@ use candle_core::{DType, Device, Shape, Tensor};
 use candle_nn::var_builder::{SimpleBackend, VarBuilder};
 use candle_nn::{Init, VarMap};
 use tenarc::archive::Segment;
+use tenarc::inspect::unescape_step;
 use tenarc::io::ReadAt;
 use tenarc::named::{Match, Unmatched};
 use tenarc::tensor::TensorInfo;
@@ -321,20 +322,8 @@ impl<'a> Weights<'a> {
             |name: &&str| by_name.binary_search_by(|(known, _)| known.as_str().cmp(name)).is_err();
         unmatched.unexpected =
             self.names().into_iter().filter(unexpected).map(str::to_owned).collect();
-        let (missing, unexpected) = (&unmatched.missing, &unmatched.unexpected);
-        let refused = match mode {
-            Match::Every => !missing.is_empty(),
-            Match::Partial => !unexpected.is_empty(),
-            Match::Fill => false,
-            // `Strict`, and what later versions add.
-            _ => !missing.is_empty() || !unexpected.is_empty(),
-        };
-        if refused {
-            let what = format!(
-                "names differ: the file has no {}; there are no variables for {}",
-                listed(missing),
-                listed(unexpected)
-            );
+        if !mode.allows(&unmatched) {
+            let what = format!("names differ: the file has {unmatched}");
             return Err(self.in_file(Error::data(what)));
         }
         for (name, var, info) in pairs {
@@ -387,18 +376,6 @@ impl<'a> Weights<'a> {
             Some(file) => error.in_file(file),
             None => error,
         }
-    }
-}
-
-/// The first few names, for an error message.
-fn listed(names: &[String]) -> String {
-    const MOST: usize = 8;
-    let shown: Vec<String> =
-        names.iter().take(MOST).map(|name| format!("`{}`", name.escape_debug())).collect();
-    match names.len() {
-        0 => "others".to_owned(),
-        len if len > MOST => format!("{} and {} more", shown.join(", "), len - MOST),
-        _ => shown.join(", "),
     }
 }
 
@@ -470,10 +447,7 @@ impl<S: ReadAt> Source for Segment<'_, S> {
 fn name_of(path: &str) -> String {
     match path.strip_prefix('/') {
         None => path.to_owned(),
-        Some(steps) => {
-            let steps = steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-            steps.collect::<Vec<_>>().join(".")
-        }
+        Some(steps) => steps.split('/').map(unescape_step).collect::<Vec<_>>().join("."),
     }
 }
 
