@@ -204,7 +204,7 @@ impl Document {
                 let edge = |at: usize| ends.get(at).copied();
                 let start = at.checked_sub(1).and_then(edge).unwrap_or(0);
                 let bytes = bytes.get(start..edge(at).unwrap_or(start)).unwrap_or_default();
-                // It says that this is CBOR, and nothing of the value.
+                // This tag only says that the data are CBOR.
                 let bytes = bytes.strip_prefix(&SELF_DESCRIBED).unwrap_or(bytes);
                 let mut root = node::parse(bytes, &[])?;
                 let mut item = Item::Message(bytes);
@@ -314,7 +314,7 @@ pub struct Section<'a> {
     /// The structure of the value.
     pub root: Node,
     infos: OnceCell<HashMap<String, TensorInfo>>,
-    /// What went wrong while the value was written: serde's errors are only texts.
+    /// The failure while the value was written. It is kept here, because an error of serde would keep its text only.
     pub fault: Cell<Option<Box<Failure>>>,
 }
 

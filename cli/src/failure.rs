@@ -126,7 +126,7 @@ impl Failure {
         if of_output { failure.of_output(output) } else { failure }
     }
 
-    /// The same as an error of the library, for code that is called back by it.
+    /// Converts the failure to an error of the library, for callbacks that must return one.
     pub fn into_library(self) -> tenarc::Error {
         // The message has the offset.
         let Self { kind, message, of_output, .. } = self;

@@ -154,10 +154,10 @@ pub fn name(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Refuses options for archives if the output is none.
+/// Refuses an option that is only for archives.
 ///
 /// # Errors
-/// If it is none, and the option was given.
+/// If the option was given and the output is not an archive.
 pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()> {
     if !is_given || to == Format::Archive {
         return Ok(());
@@ -167,7 +167,8 @@ pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()>
     Err(Failure::new(what))
 }
 
-/// Writes values to a target of any format, one after the other. What is no archive is written from a temporary one.
+/// Writes values one after the other to a target of any format. For formats other than archives, the values go to a temporary
+/// archive first.
 pub struct Values {
     to: Format,
     target: Target,
@@ -285,7 +286,7 @@ fn stored<T>(
     write(&Archive::new(Source::new(file))?.segment(0)?)
 }
 
-/// What messages call it.
+/// The name of the temporary file in error messages.
 const TEMPORARY: &str = "a temporary file (TMPDIR sets the directory)";
 
 /// An unnamed temporary file, which the system removes when it is closed.
@@ -293,9 +294,9 @@ fn temporary() -> Result<File> {
     tempfile::tempfile().of(format!("cannot create {TEMPORARY}"))
 }
 
-/// Before what a writer leaves out or changes.
+/// The start of messages about what a writer leaves out or changes.
 const NOT_KEPT: &str = "cannot be kept";
-/// Before what a reader leaves out.
+/// The start of messages about what a reader leaves out.
 pub const NOT_READ: &str = "not read";
 
 /// Reports what is left out or changed: each tensor that is left out in a line of its own, the rest in one line. `file` is

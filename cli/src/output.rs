@@ -74,7 +74,8 @@ impl Out {
     }
 }
 
-/// An array in JSON, with one line for each element. Each is printed when it is there, so that they need no memory.
+/// An array in JSON, with one line for each element. Each element is printed as soon as it is known, so they are not
+/// collected in memory.
 #[derive(Default)]
 pub struct JsonLines {
     begun: bool,
@@ -136,7 +137,7 @@ impl Write for Out {
     }
 }
 
-/// Whether notes are not told: `--quiet`.
+/// Whether notes are silenced by `--quiet`.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Silences notes.
@@ -190,7 +191,7 @@ impl Target {
     /// A target like this one, for a temporary file.
     ///
     /// # Errors
-    /// There are none.
+    /// There are none at present.
     pub fn beside(&self, path: &Path) -> Result<Self> {
         let writing = Writing { no_sync: true, no_clobber: false };
         let plain = Self::new(path, writing)?;
@@ -198,8 +199,8 @@ impl Target {
         Ok(Self { options, recompresses: self.recompresses, ..plain })
     }
 
-    /// Writes a file that can seek, and that replaces the old one. Returns `false` if the target is none: a pipe, a device
-    /// or standard output.
+    /// Writes a new file, in which `write` can seek, and replaces the old one. Returns `false` if the target is not a file,
+    /// but a pipe, a device or standard output.
     ///
     /// # Errors
     /// If it cannot be written, or `write` fails.
@@ -263,7 +264,7 @@ fn sync(writing: Writing) -> SyncLevel {
 }
 
 /// # Errors
-/// If there is something at the path.
+/// If there is a file at the path.
 pub fn refuse_to_replace(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -310,7 +311,7 @@ impl TargetWriter {
         if let To::File(file) = self.to {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             let name = self.name;
-            // It may have come to be there meanwhile.
+            // Another process may have created it meanwhile.
             self.target.check_free()?;
             file.commit(sync(self.target.writing))
                 .map_err(|error| Failure::from(error).of_output(&name))?;

@@ -160,17 +160,17 @@ impl<'a> Exported<'a> {
 /// The tensors of a sequence that is stored as columns.
 type OfColumns<'a, S> = dyn Fn(&Columns, &mut Losses) -> Result<Vec<TensorColumn<'a, S>>> + 'a;
 
-/// A value whose tensors are in another file: its metadata as those of an archive, and what its buffers hold.
+/// A value whose tensors are in another file: metadata like those of an archive, and a function that reads its buffers.
 pub struct Parts<'a> {
     /// The encoded value, with references to buffers in place of tensors.
     pub metadata: &'a [u8],
-    /// Position and length of each buffer; the positions are not looked at.
+    /// The position and the length of each buffer. Only the lengths are used.
     pub buffers: &'a [(u64, u64)],
-    /// Hands over the bytes of a buffer, in blocks.
+    /// Passes the bytes of a buffer on in blocks.
     pub blocks: &'a Blocks<'a>,
 }
 
-/// Hands over the bytes of the buffer of that number, in blocks.
+/// Passes the bytes of the buffer with this number to the function, in blocks.
 pub type Blocks<'a> = dyn Fn(usize, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
 impl fmt::Debug for Parts<'_> {
@@ -242,7 +242,7 @@ fn most(metadata: &[u8]) -> usize {
 }
 
 impl<'m> Walk<'m> {
-    /// How much is kept so far, but for columns, which become something else.
+    /// The number of tensors and texts that are kept so far. Columns are not counted.
     fn kept(&self) -> usize {
         self.found.tensors.len() + self.found.texts.len()
     }
@@ -345,7 +345,7 @@ impl<'m> Walk<'m> {
 
     fn container(&mut self, is_list: bool) -> Result<()> {
         let before = self.kept();
-        // The steps to what is kept that are numbers, as those of lists.
+        // The keys of kept entries that are numbers: a map with the keys 0, 1, … would come back as a list.
         let (mut numbers, mut inside) = (Vec::new(), 0usize);
         let mut count = 0u64;
         loop {
@@ -379,7 +379,7 @@ impl<'m> Walk<'m> {
             let number = step.parse().ok().filter(|number: &usize| number.to_string() == step);
             numbers.extend(number);
             if !is_plain {
-                // That is a loss by itself.
+                // This is reported as a loss of its own.
                 self.nesting.changed_key = true;
             } else if !is_text {
                 self.nesting.changed.get_or_insert("a key that is no text becomes one");

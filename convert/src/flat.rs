@@ -35,7 +35,7 @@ impl<'a> AsValue<'a> {
         Ok(Self { metadata, tensors, tree: None })
     }
 
-    /// As the names say.
+    /// The tree that the names make when they are taken apart.
     pub(crate) fn new(
         names: Names,
         is_nested: bool,

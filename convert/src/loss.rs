@@ -152,8 +152,7 @@ impl Losses {
     /// look like success.
     pub fn check(&self, accepted: bool, kept: usize) -> Result<()> {
         if self.tensors > 0 && kept == 0 {
-            let count = self.tensors;
-            let what = format!("{self}; no tensor is left, so nothing is written (of {count})");
+            let what = format!("{self}; no tensor is left, so nothing is written");
             return Err(Error::data(what));
         }
         if accepted || self.is_empty() {

@@ -22,7 +22,7 @@ pub enum Names {
 pub const MAX_STEPS: usize = 64;
 
 impl Names {
-    /// Whether names are taken apart, in a file of which is known whether it was written from a nested value.
+    /// Whether names are taken apart. `stored` says whether the file was written from a nested value.
     pub(crate) fn are_nested(self, stored: bool) -> bool {
         match self {
             Self::Stored => stored,
@@ -46,7 +46,7 @@ impl Names {
 const KEY: &str = "tenarc.names";
 const NESTED: &str = "nested";
 
-/// What the comment of a zip file says in place of metadata.
+/// The comment of a zip file that was written from a nested value. Zip files have no other place for metadata.
 pub const COMMENT: &str = "tenarc.names: nested";
 
 /// Adds to metadata that names are paths of a nested value.
@@ -56,7 +56,7 @@ pub fn mark(metadata: &mut Option<Vec<(String, String)>>) {
     texts.push((KEY.to_owned(), NESTED.to_owned()));
 }
 
-/// Takes out of metadata what [`mark`] adds; whether it was there.
+/// Removes from metadata what [`mark`] adds. Returns whether it was there.
 pub fn take_mark(metadata: &mut Option<Vec<(String, String)>>) -> bool {
     let is_mark = |(key, text): &(String, String)| key == KEY && text == NESTED;
     let Some(texts) = metadata.as_mut().filter(|texts| texts.iter().any(is_mark)) else {

@@ -24,7 +24,7 @@ struct Report {
     /// The length of the file. `None` if it is not a file, but a pipe.
     bytes: Option<u64>,
     values: u64,
-    /// Of the tensors, of which columns can be some.
+    /// The number of tensors. Columns that are tensors are counted.
     tensors: u64,
     parameters: u64,
     tensor_bytes: u64,

@@ -49,7 +49,7 @@ pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
     }
     let mut rows = Vec::new();
     let mut lines = JsonLines::default();
-    // What need not be sorted is printed at once.
+    // Rows that need not be sorted are printed at once.
     let streams = args.json.json && args.sort == Sort::Stored && !args.reverse;
     for section in document.sections(chosen)? {
         let section = section?;

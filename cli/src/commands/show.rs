@@ -309,7 +309,7 @@ struct AsJson<'a> {
 }
 
 impl AsJson<'_> {
-    /// Does something that reads it; failures to read are told as what they are.
+    /// Calls `read`. If reading the section failed, returns that failure instead of serde's error about it.
     fn read<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         read(self).map_err(|failure| self.section.fault.take().map_or(failure, |fault| *fault))
     }

@@ -83,7 +83,7 @@ fn target(file: &Path, args: &Split, section: &Section<'_>) -> Result<Target> {
 }
 
 /// # Errors
-/// If a shard is there that must not be replaced.
+/// If there is a shard already, and `--no-clobber` was given.
 fn check_free(args: &Split, stem: &str, count: usize) -> Result<()> {
     if args.writing.no_clobber {
         (0..count)

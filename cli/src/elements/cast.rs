@@ -80,7 +80,7 @@ fn is_made(dtype: &DType) -> bool {
         )
 }
 
-/// How a number becomes a double on its way to a dtype: one that is rounded again is rounded to odd.
+/// How a number is rounded to a double on its way to a dtype. If the double is rounded again, it is rounded to odd.
 fn rounding(to: &DType) -> Rounding {
     match to {
         DType::F64 | DType::C128 => Rounding::Nearest,
@@ -129,7 +129,7 @@ fn real(element: Element, rounding: Rounding) -> Option<f64> {
         Element::Int(value) => {
             let size = value.unsigned_abs();
             let dropped = (u128::BITS - size.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
-            // What is left is exact, and so is the multiplication by a power of two.
+            // The remaining bits fit in a double, so both the conversion and the multiplication by a power of two are exact.
             #[allow(clippy::cast_precision_loss)]
             let kept = rounding.drop_bits(size, dropped) as f64;
             let size = kept * f64::powi(2.0, dropped.cast_signed());
@@ -184,7 +184,8 @@ mod tests {
         let f32 = |value: f32| Some(value.to_le_bytes().to_vec());
         let single = 0x3ca4_8007u32.to_le_bytes();
         assert_eq!(cast(&DType::F32, &DType::BF16, single), bf16(0x3ca5));
-        // A little more than the middle of two floats, by less than the next wider float has bits for.
+        // A little more than the middle of two floats. The difference is lost if the number is rounded to a wider float
+        // first, and then the result is wrong.
         let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
         assert_eq!(cast(&DType::F64, &DType::F16, above.to_le_bytes()), f16(1.0 + 1.0 / 1024.0));
         let above = (1i64 << 62) + (1 << 38) + 1;

@@ -1,6 +1,6 @@
 //! Floats of 128 bits, for which Rust has no stable type.
 
-/// What becomes of a number between two doubles.
+/// How a number between two doubles is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// The nearest double; if both are equally near, the one whose last bit is 0.
@@ -13,7 +13,7 @@ impl Rounding {
     /// Drops the last `count` bits, and rounds.
     pub fn drop_bits(self, number: u128, count: u32) -> u128 {
         let kept = number.checked_shr(count).unwrap_or(0);
-        // Of a number with fewer bits, nothing is kept.
+        // If all bits are dropped, nothing is kept.
         let dropped = number ^ kept.checked_shl(count).unwrap_or(0);
         match self {
             Self::Odd => kept | u128::from(dropped != 0),

@@ -11,7 +11,7 @@ use super::{FORMATS, Format, by_extension};
 use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
-/// As many bytes are looked at.
+/// The number of bytes from which the format is detected.
 const START: usize = 512;
 
 /// CBOR's tag for "this is CBOR" (RFC 8949, section 3.4.6).
@@ -72,7 +72,7 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         return Err(refused(what));
     }
     match named {
-        // The name is all there is to know them by.
+        // These formats have no mark at their start, so only the name tells them.
         Some(format @ (Format::Message | Format::Json | Format::Msgpack | Format::Onnx)) => {
             return Ok(format);
         }
@@ -88,12 +88,12 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     if start.starts_with(&SELF_DESCRIBED) {
         return Ok(Format::Message);
     }
-    // Four bytes that few other files start with, but no more than that.
+    // A stream of Arrow starts with these four bytes. Other files rarely do, but they are a weak mark, so they come last.
     if start.starts_with(&[0xff; 4]) {
         return Ok(Format::Arrow);
     }
-    // A file that is named as one of a format and does not start as one is opened all the same: the error says what is
-    // wrong with it.
+    // A file whose name and start do not fit together is opened by its name: the error of the reader says what is wrong
+    // with it.
     named.or_else(|| is_json(&start).then_some(Format::Json)).ok_or_else(|| {
         refused("unknown file format: name it with --from, if it is one of those that `tenarc --help` lists")
     })

@@ -192,10 +192,10 @@ pub fn batch<S: ReadAt + ?Sized>(
     batches.add(&batch, codec, &place.body, source)
 }
 
-/// Where Arrow 0.17 said how the buffers of a batch are compressed, before the format had a place for it.
+/// The key of the metadata in which Arrow 0.17 named the codec of a batch. Later versions have a field for it.
 const EARLY_CODEC: &str = "ARROW:experimental_compression";
 
-/// The codec that metadata name. The buffers look as those of today.
+/// The codec that is named in the metadata. The compressed buffers have the same form as in later versions.
 fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
     let Some(pairs) = pairs else { return Ok(None) };
     let Some(pair) = pairs.iter().find(|pair| pair.key() == Some(EARLY_CODEC)) else {

@@ -3,7 +3,7 @@
 use tenarc::DType;
 use tenarc::tensor::Shape;
 
-/// A type of GGUF: its number, its name here, and how many bytes a block of how many elements takes.
+/// A type of GGUF: its number, the name of its dtype here, the number of elements in a block, and the bytes of a block.
 pub struct Kind {
     pub number: u32,
     pub name: &'static str,

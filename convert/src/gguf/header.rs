@@ -15,12 +15,12 @@ pub const MAGIC: [u8; 4] = *b"GGUF";
 /// Tensors have at most this many dimensions: `GGML_MAX_DIMS`.
 pub const MAX_RANK: usize = 4;
 
-/// The key of the alignment, and the alignment without it.
+/// The key of the alignment, and the alignment of files without this key.
 pub const ALIGNMENT: &str = "general.alignment";
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_ALIGNMENT: u64 = 1 << 20;
 
-/// Arrays in arrays in arrays, as deep as this.
+/// How deeply arrays may be nested.
 const MAX_DEPTH: usize = 16;
 
 /// What the start of a file says.
@@ -107,7 +107,7 @@ impl Header {
     }
 }
 
-/// The alignment of tensors that metadata say.
+/// The alignment of tensors, from its value in the metadata.
 pub fn alignment(value: &Value) -> Result<u64> {
     let found = value.as_u64().filter(|found| *found > 0 && found.is_multiple_of(8));
     found.filter(|found| *found <= MAX_ALIGNMENT).ok_or_else(|| {
@@ -116,8 +116,8 @@ pub fn alignment(value: &Value) -> Result<u64> {
     })
 }
 
-/// Checks that the tensors lie one behind the other, each at the alignment, and nothing else between them. So a file
-/// has no bytes that a conversion would leave out.
+/// Checks that the tensors follow each other, each at the next multiple of the alignment, up to the end of the file. So a
+/// file has no bytes that a conversion would leave out.
 fn check_places(listed: &[Listed], base: u64, size: u64, alignment: u64) -> Result<()> {
     let mut sorted: Vec<&Listed> = listed.iter().collect();
     sorted.sort_by_key(|listed| (listed.offset, listed.info.byte_len()));
@@ -194,7 +194,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         self.input.charge(name.len() as u64)
     }
 
-    /// A value of this type.
+    /// Reads a value of this type.
     fn value(&mut self, kind: u32, depth: usize) -> Result<Value> {
         self.input.charge(size_of::<Value>() as u64)?;
         Ok(match kind {
@@ -229,7 +229,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         }
     }
 
-    /// An array: of numbers, a tensor of one dimension.
+    /// Reads an array. An array of numbers becomes a tensor of one dimension.
     fn values(&mut self, depth: usize) -> Result<Value> {
         let depth = depth.checked_sub(1).ok_or_else(|| {
             Error::limit("arrays are nested more deeply than is allowed").at(self.input.at())
@@ -267,7 +267,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         tensor.map(Value::from).map_err(|error| error.at(at))
     }
 
-    /// What stands behind the name of a tensor.
+    /// Reads the description of a tensor, which follows its name.
     fn tensor(&mut self, name: &str) -> Result<Listed> {
         let at = self.input.at();
         let rank = self.u32("the number of dimensions")?;

@@ -21,10 +21,10 @@ use crate::{Losses, source};
 /// one has a file to itself. Headers come on top. The metadata go into every file.
 ///
 /// Files cannot be replaced together: where there is such an index already, it and its model stay, and
-/// this is an error. All files are written under temporary names, and take their names once all of them are complete, the
-/// index last. On any error, no new file remains, and files that had the names of shards are what they were. Where the
-/// process dies while files take their names, some remain: without an index they are nothing, and are replaced by
-/// the next save.
+/// this is an error. All files are written under temporary names. They take their names once all of them are complete, the
+/// index last. After an error, no new file remains, and the files that were there before are unchanged. If the process is
+/// killed while files take their names, some of the new ones remain. Without an index they are not a model, and the next
+/// save replaces them.
 ///
 /// # Errors
 /// As [`save_with`](super::save_with), where the path names no index, and where there is one.
@@ -62,7 +62,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     }
     weights.sort_unstable();
 
-    // Under temporary names, so that nothing that is there is touched if one of them fails.
+    // They have temporary names, so that the old files are untouched if one of them fails.
     let mut files = Vec::with_capacity(count);
     for (path, plan) in plans {
         files.push((plan.written(&path)?, path));
@@ -111,12 +111,12 @@ fn split(items: Vec<Item<'_>>, max_bytes: u64) -> Vec<Vec<Item<'_>>> {
     shards
 }
 
-/// Files that took their names. If they are not kept, they are removed, and the files that had these names before come
-/// back.
+/// The new files that have taken their names, and the old files that had them. Unless the new ones are kept, they are
+/// removed, and the old ones get their names back.
 #[derive(Default)]
 struct Moved {
     new: Vec<PathBuf>,
-    /// The name for the time being, and the right one.
+    /// The temporary and the former name of each old file.
     aside: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -136,7 +136,7 @@ impl Moved {
     fn keep(mut self) {
         self.new.clear();
         for (aside, _) in self.aside.drain(..) {
-            // It is in nobody's way.
+            // If it cannot be removed, it does no harm.
             let _ = fs::remove_file(aside);
         }
     }
@@ -144,7 +144,7 @@ impl Moved {
 
 impl Drop for Moved {
     fn drop(&mut self) {
-        // Whatever made the save fail is told already.
+        // The save already returns the error that made it fail.
         for path in &self.new {
             let _ = fs::remove_file(path);
         }
