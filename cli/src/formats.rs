@@ -58,7 +58,7 @@ pub enum Format {
     Tenbin,
     /// torch files, as torch.save writes them, read only
     Torch,
-    /// Initializers of ONNX models, read only
+    /// Tensors of ONNX models, read only
     Onnx,
     /// GGUF files of llama.cpp, read only
     Gguf,

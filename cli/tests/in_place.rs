@@ -170,7 +170,7 @@ fn content_that_is_not_read_is_reported_and_stops_a_conversion() {
     let dir = Dir::new();
     for (file, told) in [
         ("torch/objects.pt", "torch"),
-        ("onnx/refused.onnx", "int4"),
+        ("onnx/refused.onnx", "no type"),
         ("npy/refuse/structured_member.npz", "structured"),
         ("arrow/lost.arrow", "null"),
     ] {

@@ -8,7 +8,7 @@
 //! | `json` | `json`: JSON and JSON lines, tensors as objects |
 //! | `msgpack` | `msgpack`: MessagePack, arrays as msgpack-numpy writes them |
 //! | `npy` | `npy`: numpy's npy and npz files |
-//! | `onnx` | `onnx`: the initializers of ONNX models, read |
+//! | `onnx` | `onnx`: the tensors of ONNX models, read |
 //! | `safetensors` | `safetensors`: safetensors files, sharded ones too |
 //! | `tenbin` | `tenbin`: webdataset's `.ten` files |
 //! | `torch` | `torch`: files of `PyTorch`, read |

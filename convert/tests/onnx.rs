@@ -1,13 +1,15 @@
 //! ONNX models: the library's own files, models made by hand, and the way into archives.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tenarc::de::Limits;
 use tenarc::error::Category;
+use tenarc::io::ReadAt;
 use tenarc::tensor::Order;
-use tenarc::{DType, DynTensor};
-use tenarc_convert::onnx::{self, Onnx, Options};
+use tenarc::{DType, DynTensor, Value};
+use tenarc_convert::onnx::{self, Onnx, Options, TensorEntry};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/onnx")
@@ -57,12 +59,26 @@ fn made(name: &str, shape: &[usize], bytes: &[u8]) -> DynTensor {
     DynTensor::new(DType::from_name(name), shape, Order::C, bytes.to_vec()).unwrap()
 }
 
+/// A tensor of texts as it stands in the value.
+fn texts_of<S: ReadAt>(model: &Onnx<S>, name: &str) -> serde_json::Value {
+    fn json(value: &Value) -> serde_json::Value {
+        match value {
+            Value::Text(text) => text.as_str().into(),
+            Value::Array(items) => items.iter().map(json).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+    let value: BTreeMap<String, Value> =
+        tenarc::from_slice(&tenarc::to_vec(&model.flat()).unwrap()).unwrap();
+    json(&value[name])
+}
+
 #[test]
 fn models_of_the_library_are_read() {
     let manifest = fs::read(fixtures().join("MANIFEST.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     let files = manifest["files"].as_object().unwrap();
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 7);
     for (file, expected) in files {
         let model = onnx::open_with_external(fixtures().join(file)).unwrap();
         let closed = onnx::open(fixtures().join(file)).unwrap();
@@ -71,6 +87,11 @@ fn models_of_the_library_are_read() {
         for (entry, expected) in model.tensors().iter().zip(expected) {
             let name = expected["name"].as_str().unwrap();
             assert_eq!(entry.name(), name);
+            if let Some(texts) = expected.get("texts") {
+                assert!(entry.is_texts() && entry.dtype().is_none() && entry.refused().is_none());
+                assert_eq!(texts_of(&model, name), *texts, "{name}");
+                continue;
+            }
             if let Some(why) = expected["refused"].as_str() {
                 assert!(entry.refused().unwrap().contains(why), "{name}");
                 assert!(entry.dtype().is_none() && model.dyn_tensor(name).is_err());
@@ -119,19 +140,23 @@ fn every_type_is_read_from_bytes() {
     }
     // Two in a byte.
     assert_eq!(read(tensor(23, &[4], bytes(9, [1, 2]))).unwrap(), made("f4", &[4], &[1, 2]));
-    for (kind, why) in [
-        (8, "strings"),
-        (21, "uint4"),
-        (22, "int4"),
-        (25, "uint2"),
-        (26, "int2"),
-        (0, "no type"),
-        (27, "not known"),
-    ] {
+    for (kind, why) in [(8, "texts"), (0, "no type"), (27, "not known")] {
         let error = read(tensor(kind, &[2], bytes(9, [0]))).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     assert!(read(tensor(23, &[3], bytes(9, [1, 2]))).is_err());
+    // Integers of 4 and of 2 bits may leave some bits of the last byte unused.
+    for (kind, name, count, len) in
+        [(21, "u4", 3, 2), (22, "i4", 4, 2), (25, "u2", 5, 2), (26, "i2", 4, 1)]
+    {
+        let data = vec![0x1b; len];
+        let found = read(tensor(kind, &[count as u64], bytes(9, &data))).unwrap();
+        assert_eq!(found, made(name, &[count], &data));
+        for wrong in [len - 1, len + 1] {
+            let error = read(tensor(kind, &[count as u64], bytes(9, vec![0; wrong]))).unwrap_err();
+            assert!(error.to_string().contains("do not make"), "{error}");
+        }
+    }
     assert!(read(tensor(9, &[1], bytes(9, [2]))).unwrap_err().to_string().contains("no bool"));
 }
 
@@ -300,6 +325,33 @@ fn other_files_are_read_only_below_the_directory_and_if_allowed() {
     assert!(onnx::open(&path).is_err());
 }
 
+/// A cache of models: a directory of links to files that lie elsewhere, side by side.
+#[cfg(unix)]
+#[test]
+fn links_of_a_model_cache_are_followed() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let (blobs, snapshot) = (dir.path().join("blobs"), dir.path().join("snapshots/main"));
+    fs::create_dir_all(blobs.join("below")).unwrap();
+    fs::create_dir_all(&snapshot).unwrap();
+    fs::write(blobs.join("aa"), model(&[outside("m.onnx_data", "1", None)])).unwrap();
+    fs::write(blobs.join("bb"), [5, 6, 7]).unwrap();
+    fs::write(blobs.join("below/cc"), [5, 6, 7]).unwrap();
+    fs::write(dir.path().join("secret"), [5, 6, 7]).unwrap();
+    symlink("../../blobs/aa", snapshot.join("m.onnx")).unwrap();
+    let read = |target: &str| {
+        let data = snapshot.join("m.onnx_data");
+        let _ = fs::remove_file(&data);
+        symlink(target, &data).unwrap();
+        onnx::open_with_external(snapshot.join("m.onnx")).unwrap().dyn_tensor("w")
+    };
+    assert_eq!(read("../../blobs/bb").unwrap(), made("u8", &[2], &[6, 7]));
+    for target in ["../../secret", "../../blobs/below/cc"] {
+        let error = read(target).unwrap_err();
+        assert!(error.to_string().contains("leads out of"), "{error}");
+    }
+}
+
 #[test]
 fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     let dir = tempfile::tempdir().unwrap();
@@ -311,7 +363,7 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     let lossy = Options::default().with_losses(true);
     let losses = onnx::to_archive(&from, &to, &lossy).unwrap();
     let lost: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
-    assert!(lost.contains(&"w.int4") && lost.contains(&"s.string"), "{lost:?}");
+    assert!(lost.contains(&"w.none") && lost.contains(&"s.string"), "{lost:?}");
     assert!(losses.listed().iter().all(tenarc_convert::Loss::is_tensor), "{losses:?}");
     let [note] = losses.notes() else { panic!("{losses:?}") };
     for part in ["graph.node", "graph.input", "opset_import", "ir_version"] {
@@ -320,15 +372,17 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     let archive = tenarc::open(&to).unwrap();
     assert_eq!(archive.only().unwrap().keys("").unwrap(), ["o.f32"]);
 
-    for file in ["typed.onnx", "raw.onnx", "shapes.onnx", "external.onnx"] {
+    for file in
+        ["typed.onnx", "raw.onnx", "shapes.onnx", "external.onnx", "narrow.onnx", "nodes.onnx"]
+    {
         let from = fixtures().join(file);
         // The graph is out of scope: nothing is lost.
         onnx::to_archive(&from, &to, &Options::default().with_external(true)).unwrap();
         let (model, archive) =
             (onnx::open_with_external(&from).unwrap(), tenarc::open(&to).unwrap());
         assert_eq!(archive.only().unwrap().keys("").unwrap().len(), model.tensors().len());
-        for tensor in model.tensors() {
-            let path = format!("/{}", tensor.name());
+        for tensor in model.tensors().iter().filter(|tensor| !tensor.is_texts()) {
+            let path = format!("/{}", tensor.name().replace('/', "~1"));
             assert_eq!(
                 archive.only().unwrap().dyn_tensor(&path).unwrap(),
                 model.dyn_tensor(tensor.name()).unwrap()
@@ -348,42 +402,116 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     assert!(onnx::to_archive(fixtures().join("external.onnx"), &to, &lossy).is_err());
 }
 
-/// An attribute of a node that holds this field.
-fn node(field: Vec<u8>) -> Vec<u8> {
-    bytes(1, bytes(5, [bytes(1, "value"), field].concat()))
+/// A node with this output and these attributes.
+fn constant(output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let attributes: Vec<u8> = attributes.iter().flat_map(|attribute| bytes(5, attribute)).collect();
+    // Attributes first: no order of fields is certain.
+    bytes(1, [attributes, bytes(2, output), bytes(4, "Constant")].concat())
+}
+
+fn attribute(name: &str, fields: &[Vec<u8>]) -> Vec<u8> {
+    // The name last.
+    [fields.concat(), bytes(1, name)].concat()
 }
 
 #[test]
-fn tensors_in_nodes_are_lost_and_said_to_be() {
-    let weight = || tensor(6, &[2], bytes(5, [7; 2]));
-    let constant = node(bytes(5, weight()));
-    let branch = node(bytes(6, [bytes(5, weight()), constant.clone()].concat()));
-    let graph = |parts: &[Vec<u8>]| bytes(7, parts.concat());
-    for (parts, count) in [
-        (vec![constant.clone()], 1),
-        (vec![branch.clone()], 2),
-        (vec![constant.clone(), branch, node(number(3, 7))], 3),
-        (vec![node(number(3, 7))], 0),
+fn fields_of_nodes_are_read_in_any_order() {
+    let weight = tensor(6, &[2], bytes(5, [7; 2]));
+    let single = [vec![7 << 3 | 5], 1.5f32.to_le_bytes().to_vec()].concat();
+    let graph = [
+        constant("a", &[attribute("value", &[bytes(5, &weight)])]),
+        constant("b", &[attribute("value_ints", &[number(8, 3), bytes(8, [4, 5])])]),
+        constant("c", &[attribute("value_floats", &[single.clone(), single])]),
+        constant("d", &[attribute("value_int", &[number(3, u64::MAX)])]),
+        bytes(5, &weight),
+    ];
+    let model = Onnx::new(bytes(7, graph.concat())).unwrap();
+    let names: Vec<_> = model.tensors().iter().map(TensorEntry::name).collect();
+    assert_eq!(names, ["w", "a", "b", "c", "d"]);
+    let expected = made("i32", &[2], &[7, 0, 0, 0, 7, 0, 0, 0]);
+    assert_eq!(model.dyn_tensor("a").unwrap(), expected);
+    let integers: Vec<u8> = [3i64, 4, 5].iter().flat_map(|n| n.to_le_bytes()).collect();
+    assert_eq!(model.dyn_tensor("b").unwrap(), made("i64", &[3], &integers));
+    let floats = 1.5f32.to_le_bytes().repeat(2);
+    assert_eq!(model.dyn_tensor("c").unwrap(), made("f32", &[2], &floats));
+    assert_eq!(model.dyn_tensor("d").unwrap(), made("i64", &[], &[0xff; 8]));
+    assert!(model.losses().is_empty(), "{}", model.losses());
+}
+
+#[test]
+fn what_nodes_hold_that_is_no_tensor_is_a_loss() {
+    let weight = tensor(6, &[2], bytes(5, [7; 2]));
+    // Two outputs of one name are no graph.
+    let twice = constant("w", &[attribute("value", &[bytes(5, &weight)])]);
+    let error = Onnx::new(bytes(7, [twice.clone(), twice.clone()].concat())).unwrap_err();
+    assert!(error.to_string().contains("two tensors of this name"), "{error}");
+    let error = Onnx::new(bytes(7, [twice, bytes(5, &weight)].concat())).unwrap_err();
+    assert!(error.to_string().contains("two tensors of this name"), "{error}");
+
+    // Field 22 is a sparse tensor.
+    let sparse = constant("s", &[attribute("sparse_value", &[vec![0xb2, 1, 0]])]);
+    let model = Onnx::new(bytes(7, [bytes(15, []), sparse, bytes(5, &weight)].concat())).unwrap();
+    assert_eq!(model.losses().tensors(), 2, "{}", model.losses());
+    // A value of no known kind.
+    let empty = constant("e", &[attribute("value_float", &[])]);
+    let model = Onnx::new(bytes(7, [empty, bytes(5, &weight)].concat())).unwrap();
+    assert_eq!(model.losses().tensors(), 1, "{}", model.losses());
+    assert!(model.dyn_tensor("e").is_err() && model.dyn_tensor("w").is_ok());
+    // Numbers of other operators are no tensors.
+    let node = bytes(5, attribute("value_ints", &[bytes(8, [4, 5])]));
+    let model = Onnx::new(bytes(7, bytes(1, [node, bytes(4, "Pad")].concat()))).unwrap();
+    assert!(model.tensors().is_empty() && model.losses().is_empty());
+}
+
+#[test]
+fn graphs_are_nested_to_a_depth_and_their_names_cost_what_they_take() {
+    let weight = tensor(6, &[2], bytes(5, [7; 2]));
+    let nested = |depth: usize, output: &str| {
+        (0..depth).fold(bytes(5, &weight), |inner, _| {
+            let attribute = bytes(
+                5,
+                [bytes(1, "body"), bytes(6, [inner, bytes(5, &weight)].concat())].concat(),
+            );
+            bytes(1, [bytes(2, output), attribute].concat())
+        })
+    };
+    let error = Onnx::new(bytes(7, nested(300, "n"))).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+    let graph = [bytes(5, &weight), nested(1, "n")].concat();
+    let error = Onnx::new(bytes(7, graph)).unwrap_err();
+    // The inner graph holds two tensors of one name.
+    assert!(error.to_string().contains("two tensors of this name"), "{error}");
+
+    // A long name would be repeated for each of many tensors.
+    let tensors: Vec<u8> = (0..1000).flat_map(|_| bytes(10, &weight)).collect();
+    let attribute = bytes(5, [bytes(1, "parts"), tensors].concat());
+    let node = bytes(1, [bytes(2, "n".repeat(60_000)), attribute].concat());
+    let limits = Limits::default().with_max_alloc(20 << 20);
+    let error = Onnx::with_limits(bytes(7, node), limits).unwrap_err();
+    assert_eq!(error.category(), Category::Limit, "{error}");
+}
+
+#[test]
+fn texts_are_checked() {
+    let texts =
+        |dims: &[u64], rest: &[Vec<u8>]| Onnx::new(model(&[tensor(8, dims, rest.concat())]));
+    for (dims, rest, why) in [
+        (&[2u64][..], vec![bytes(6, "a")], "1 texts do not make"),
+        (&[1], vec![bytes(6, "a"), bytes(9, "b")], "another type's"),
+        (&[1], vec![number(6, 1)], "of another type"),
     ] {
-        let alone = Onnx::new(graph(&parts)).unwrap();
-        assert_eq!(alone.losses().tensors(), count, "{}", alone.losses());
-        // With an initializer, they can be left out; without one, nothing would be left.
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("a.onnx"), dir.path().join("a.tenarc"));
-        let convert = |parts: &[Vec<u8>], lossy: bool| {
-            fs::write(&from, graph(parts)).unwrap();
-            onnx::to_archive(&from, &to, &Options::default().with_losses(lossy))
-        };
-        assert_eq!(convert(&parts, false).is_ok(), count == 0);
-        match convert(&parts, true) {
-            Ok(_) => assert_eq!(count, 0),
-            Err(error) => assert!(error.to_string().contains("no tensor is left"), "{error}"),
-        }
-        let more = [parts, vec![bytes(5, weight())]].concat();
-        assert_eq!(convert(&more, true).unwrap().count(), count);
+        let error = texts(dims, &rest).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}, expected {why}");
     }
-    let deep = (0..300).fold(constant, |inner, _| node(bytes(6, inner)));
-    assert_eq!(Onnx::new(graph(&[deep])).unwrap_err().category(), Category::Limit);
+    assert!(Onnx::new(model(&[tensor(6, &[1], [bytes(6, "a"), bytes(5, [1])].concat())])).is_err());
+    let model = texts(&[1], &[bytes(6, [0xff])]).unwrap();
+    let error = tenarc::to_vec(&model.flat()).unwrap_err();
+    assert!(error.to_string().contains("not UTF-8"), "{error}");
+    // Longer than names may be.
+    let long = "x".repeat(100_000);
+    let model = texts(&[1], &[bytes(6, &long)]).unwrap();
+    assert_eq!(texts_of(&model, "w"), serde_json::json!([long]));
+    assert!(model.deferred("w").is_err() && model.dyn_tensor("w").is_err());
 }
 
 #[test]

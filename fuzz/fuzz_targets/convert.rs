@@ -173,6 +173,8 @@ fn read_msgpack(input: &[u8]) {
 fn read_onnx(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let Ok(model) = onnx::Onnx::with_limits(input, limits) else { return };
+    // Texts are read only here.
+    let _ = OArchive::new(Vec::new()).expect("writing to memory").save(&model.flat());
     for tensor in model.tensors() {
         let read = model.dyn_tensor(tensor.name());
         let Ok(deferred) = model.deferred(tensor.name()) else { continue };

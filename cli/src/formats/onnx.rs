@@ -1,4 +1,4 @@
-//! The initializers of ONNX models.
+//! The tensors of ONNX models.
 
 use std::fs::File;
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
@@ -12,16 +12,45 @@ use super::tensor::{External, Payload, TensorEntry};
 use super::wire::Wire;
 use crate::input::STEP;
 use crate::source;
+use crate::support::parent;
+
+/// Where other files with elements may be.
+#[derive(Debug)]
+pub struct Directory {
+    /// The directory of the model.
+    path: PathBuf,
+    /// Without links: the directory of the model, and that of the file that the model is a link to. Caches of models keep all
+    /// files in one directory, and links to them in another.
+    real: [PathBuf; 2],
+}
+
+impl Directory {
+    /// The directory of a model.
+    pub fn of(model: &Path) -> Result<Self> {
+        let real = |path: &Path| {
+            path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", path))
+        };
+        let path = parent(model).to_owned();
+        let real = [real(&path)?, parent(&real(model)?).to_owned()];
+        Ok(Self { path, real })
+    }
+
+    /// Whether a file is in the directory of the model or below, or beside the file that the model is a link to.
+    fn holds(&self, file: &Path) -> bool {
+        let [of_model, of_target] = &self.real;
+        file.starts_with(of_model) || file.parent() == Some(of_target)
+    }
+}
 
 /// Hands over all elements as little-endian bytes. `directory` is where other files may be.
 pub fn blocks<S: ReadAt + ?Sized>(
     tensor: &TensorEntry,
     from: &S,
-    directory: Option<&Path>,
+    directory: Option<&Directory>,
     put: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let dtype = tensor.dtype.as_ref().map_err(|why| Error::data(*why))?;
-    let expected = tensor.shape.element_count().and_then(|count| dtype.byte_len(count));
+    let expected = tensor.byte_len();
     let expected = expected.ok_or_else(|| Error::data("a tensor that does not fit memory"))?;
     match &tensor.payload {
         Payload::Plain(ranges) => ranges.iter().try_for_each(|range| copy(from, range, put)),
@@ -61,6 +90,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
             let (file, range) = open(external, directory, expected as u64)?;
             copy(&file, &range, put)
         }
+        Payload::Texts { .. } => Err(Error::data("texts are no elements")),
     }
 }
 
@@ -108,8 +138,8 @@ fn push(dtype: &DType, number: u64, block: &mut Vec<u8>) -> Result<usize> {
     added.ok_or_else(|| Error::data(format!("{signed} is no {dtype}")))
 }
 
-/// Opens a file of elements: one below the directory, by a name and through links that stay there.
-fn open(external: &External, directory: &Path, expected: u64) -> Result<(File, Range<u64>)> {
+/// Opens a file of elements. Its name is relative to the directory, and links that lead out of it are refused.
+fn open(external: &External, directory: &Directory, expected: u64) -> Result<(File, Range<u64>)> {
     let location = Path::new(&external.location);
     let plain = location.components().all(|part| matches!(part, Component::Normal(_)));
     let refused = || {
@@ -119,11 +149,9 @@ fn open(external: &External, directory: &Path, expected: u64) -> Result<(File, R
     if external.location.is_empty() || !plain || external.location.contains(['\\', ':', '\0']) {
         return Err(refused());
     }
-    let path = directory.join(location);
-    let real =
-        |path: &Path| path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", path));
-    let found = real(&path)?;
-    if !found.starts_with(real(directory)?) {
+    let path = directory.path.join(location);
+    let found = path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", &path))?;
+    if !directory.holds(&found) {
         let shown = external.location.escape_debug();
         let what = format!(
             "file `{shown}` of elements is a link that leads out of the directory of the model"

@@ -1,4 +1,4 @@
-//! The tensors of ONNX models: the initializers of the graph.
+//! The tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
 //!
 //! ```no_run
 //! use tenarc_convert::onnx::{self, Options};
@@ -9,25 +9,35 @@
 //! }
 //! let bias = model.dyn_tensor("fc.bias")?;
 //!
-//! // What a model is beside its tensors is lost, and must be.
-//! let lost = onnx::to_archive("model.onnx", "weights.tenarc", &Options::default().with_losses(true))?;
-//! println!("{lost}");
+//! // The graph is no tensor: a note says that it is left out.
+//! let lost = onnx::to_archive("model.onnx", "weights.tenarc", &Options::default())?;
+//! println!("{}", lost.notes().join("; "));
 //! # let _ = bias;
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! Every way that ONNX has to store elements is read, in the main file or beside it. Elements of strings and
-//! of integers of less than 8 bits are refused. Tensors in the attributes of nodes, as those of `Constant`,
-//! sparse tensors and those of training are no initializers.
+//! Every way that ONNX has to store elements is read, in the main file or beside it.
+//!
+//! | in the model | name |
+//! |---|---|
+//! | an initializer | its own |
+//! | the value of a `Constant` | that of the node's output |
+//! | a tensor in another node | the node's first output and the attribute: `output/attribute`; with a number where the attribute is a list |
+//! | a tensor in a graph in a node, or in a function | as above; if that name is taken, behind `output/attribute` of the node, or the function's name |
+//!
+//! Integers of 4 and of 2 bits have the dtypes `i4`, `u4`, `i2` and `u2`: packed, the first element in the lowest bits.
+//! Strings become arrays of texts. Sparse tensors and those of training are left out, and reported.
 
 mod elements;
+mod graph;
 mod model;
 mod tensor;
+mod texts;
 mod wire;
 
 use std::fmt;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
@@ -35,19 +45,21 @@ pub use tensor::TensorEntry;
 
 use super::{Losses, made};
 use crate::support::alloc_budget;
+use elements::Directory;
 use model::Found;
 use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{DynTensor, Error, Result, Tensor};
+use texts::Texts;
 
 /// A model, whose tensors are read when they are asked for.
 pub struct Onnx<S> {
     source: S,
     found: Found,
     limits: Limits,
-    directory: Option<PathBuf>,
+    directory: Option<Directory>,
 }
 
 impl<S> fmt::Debug for Onnx<S> {
@@ -74,7 +86,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Onnx<File>> {
 pub fn open_with_external(path: impl AsRef<Path>) -> Result<Onnx<File>> {
     let path = path.as_ref();
     let mut model = open(path)?;
-    model.directory = Some(crate::support::parent(path).to_owned());
+    model.directory = Some(Directory::of(path)?);
     Ok(model)
 }
 
@@ -98,13 +110,12 @@ impl<S: ReadAt> Onnx<S> {
         Ok(Self { source, found, limits, directory: None })
     }
 
-    /// The initializers, in their order; also those that are refused.
+    /// The initializers, then the tensors in nodes; also those that cannot be read.
     pub fn tensors(&self) -> &[TensorEntry] {
         &self.found.tensors
     }
 
-    /// What a model holds that is not read: tensors that are refused, and those in nodes of the graph. The graph
-    /// itself is a note.
+    /// What a model holds that is not read: tensors that are refused, and sparse ones. The graph itself is a note.
     pub fn losses(&self) -> &Losses {
         &self.found.losses
     }
@@ -123,8 +134,7 @@ impl<S: ReadAt> Onnx<S> {
     /// Where there is none, or it is refused.
     pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let tensor = self.entry(name)?;
-        self.deferred_of(tensor)
-            .ok_or_else(|| Error::data(tensor.refused().unwrap_or_default()).in_field(name))
+        self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
     }
 
     fn entry(&self, name: &str) -> Result<&TensorEntry> {
@@ -136,17 +146,18 @@ impl<S: ReadAt> Onnx<S> {
     /// None of a tensor that is refused.
     fn deferred_of<'a>(&'a self, tensor: &'a TensorEntry) -> Option<Deferred<'a>> {
         let dtype = tensor.dtype()?.clone();
-        let (source, directory) = (&self.source, self.directory.as_deref());
-        Some(Deferred::from_blocks(dtype, &tensor.shape, Order::C, move |put| {
+        let (source, directory) = (&self.source, self.directory.as_ref());
+        let deferred = Deferred::from_blocks(dtype, &tensor.shape, Order::C, move |put| {
             elements::blocks(tensor, source, directory, put)
-        }))
+        });
+        Some(deferred.with_byte_len(tensor.byte_len()?))
     }
 
     fn read(&self, tensor: &TensorEntry) -> Result<DynTensor> {
         let dtype = tensor.dtype.clone().map_err(Error::data)?;
         let mut left = alloc_budget(self.limits, false);
         let mut bytes = Vec::new();
-        elements::blocks(tensor, &self.source, self.directory.as_deref(), &mut |block| {
+        elements::blocks(tensor, &self.source, self.directory.as_ref(), &mut |block| {
             left = left.checked_sub(block.len() as u64).ok_or_else(|| {
                 let most = alloc_budget(self.limits, false);
                 Error::limit(format!("a tensor of more than the {most} bytes that are allowed"))
@@ -158,8 +169,7 @@ impl<S: ReadAt> Onnx<S> {
         DynTensor::new(dtype, &tensor.shape, Order::C, bytes)
     }
 
-    /// The tensors that are not refused, as a value: a map by name. Elements are read as it is written, in
-    /// steps.
+    /// The tensors that are not refused, as a value: a map by name. Elements are read in steps as it is written.
     pub fn flat(&self) -> impl Serialize {
         Flat(self)
     }
@@ -174,6 +184,8 @@ impl<S: ReadAt> Serialize for Flat<'_, S> {
         for tensor in model.tensors() {
             if let Some(deferred) = model.deferred_of(tensor) {
                 map.serialize_entry(&tensor.name, &Tensor(deferred))?;
+            } else if tensor.is_texts() {
+                map.serialize_entry(&tensor.name, &Texts(tensor, &model.source))?;
             }
         }
         map.end()

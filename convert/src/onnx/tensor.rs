@@ -9,13 +9,15 @@ use tenarc::{DType, Error, Result};
 
 use super::wire::{Field, Wire};
 
-/// An initializer, without its elements.
+/// A tensor, without its elements.
 #[derive(Clone, Debug)]
 pub struct TensorEntry {
     pub(super) name: String,
     pub(super) dtype: Result<DType, &'static str>,
     pub(super) shape: Shape,
     pub(super) payload: Payload,
+    /// What of it is lost.
+    pub(super) beside: Vec<&'static str>,
 }
 
 impl TensorEntry {
@@ -24,14 +26,30 @@ impl TensorEntry {
         &self.name
     }
 
-    /// The type of the elements; none where they are refused.
+    /// The type of the elements. `None` if they are texts, or if the tensor cannot be read.
     pub fn dtype(&self) -> Option<&DType> {
         self.dtype.as_ref().ok()
     }
 
-    /// Why the tensor cannot be read; none where it can.
+    /// Why the tensor cannot be read. `None` if it can.
     pub fn refused(&self) -> Option<&'static str> {
-        self.dtype.as_ref().err().copied()
+        let why = self.dtype.as_ref().err().copied();
+        why.filter(|_| !self.is_texts())
+    }
+
+    /// Whether the elements are texts. Such a tensor becomes an array of texts.
+    pub fn is_texts(&self) -> bool {
+        matches!(self.payload, Payload::Texts { .. })
+    }
+
+    /// Why there are no elements to read as a tensor.
+    pub(super) fn why_not(&self) -> &'static str {
+        self.dtype.as_ref().err().copied().unwrap_or_default()
+    }
+
+    /// The number of bytes of all elements.
+    pub(super) fn byte_len(&self) -> Option<usize> {
+        byte_len(self.dtype.as_ref().ok()?, self.shape.element_count()?)
     }
 
     /// The dimensions.
@@ -53,6 +71,11 @@ pub enum Payload {
     /// Numbers of 7 bits a byte.
     Varints(Vec<Range<u64>>),
     External(External),
+    /// All strings in a field of a message.
+    Texts {
+        message: Range<u64>,
+        field: u64,
+    },
 }
 
 /// Elements in another file.
@@ -73,7 +96,7 @@ fn dtype_of(number: u64) -> Result<DType, &'static str> {
         5 => DType::I16,
         6 => DType::I32,
         7 => DType::I64,
-        8 => return Err("strings are no elements of a tensor"),
+        STRING => return Err(STRINGS),
         9 => DType::Bool,
         10 => DType::F16,
         11 => DType::F64,
@@ -86,15 +109,31 @@ fn dtype_of(number: u64) -> Result<DType, &'static str> {
         18 => DType::F8E4M3Fnuz,
         19 => DType::F8E5M2,
         20 => DType::F8E5M2Fnuz,
-        21 => return Err("elements of uint4, which no dtype here is"),
-        22 => return Err("elements of int4, which no dtype here is"),
+        21 => DType::from_name("u4"),
+        22 => DType::from_name("i4"),
         23 => DType::F4,
         24 => DType::F8E8M0,
-        25 => return Err("elements of uint2, which no dtype here is"),
-        26 => return Err("elements of int2, which no dtype here is"),
+        25 => DType::from_name("u2"),
+        26 => DType::from_name("i2"),
         0 => return Err("elements of no type"),
         _ => return Err("elements of a type that is not known here"),
     })
+}
+
+/// Elements that are texts.
+const STRING: u64 = 8;
+const STRINGS: &str = "its elements are texts";
+/// The field for texts.
+const STRING_DATA: u64 = 6;
+
+/// The number of bytes of `count` elements. Integers of 4 and of 2 bits are packed, the first one in the lowest bits; the last
+/// byte is filled up.
+fn byte_len(dtype: &DType, count: usize) -> Option<usize> {
+    match dtype.name() {
+        "i4" | "u4" => Some(count.div_ceil(2)),
+        "i2" | "u2" => Some(count.div_ceil(4)),
+        _ => dtype.byte_len(count),
+    }
 }
 
 /// The field for elements of a type, where they are not raw.
@@ -108,12 +147,11 @@ fn field_of(dtype: &DType) -> u64 {
     }
 }
 
-/// Reads a tensor whose message is next; `lost` is told of what is in it beside.
+/// Reads a tensor whose message is next.
 pub fn read<S: ReadAt + ?Sized>(
     wire: &mut Wire<'_, S>,
     message: &Range<u64>,
     limits: Limits,
-    lost: &mut dyn FnMut(&str, &'static str),
 ) -> Result<TensorEntry> {
     let mut parts = Parts::default();
     while let Some((number, field)) = wire.field(message.end)? {
@@ -122,10 +160,7 @@ pub fn read<S: ReadAt + ?Sized>(
         wire.skip_to(next)?;
     }
     let name = parts.name.clone();
-    for what in &parts.beside {
-        lost(&name, what);
-    }
-    parts.finish().map_err(|error| error.at(message.start).in_field(name))
+    parts.finish(message).map_err(|error| error.at(message.start).in_field(name))
 }
 
 #[derive(Default)]
@@ -135,6 +170,8 @@ struct Parts {
     dims: Vec<u64>,
     /// Where elements stand, by field.
     elements: Option<(u64, Vec<Range<u64>>)>,
+    /// The number of strings.
+    strings: usize,
     location: u64,
     external: External,
     /// Lost beside.
@@ -173,7 +210,10 @@ impl Parts {
             | (10, Field::Bytes(range) | Field::Fixed8(range))
             | (5 | 7 | 11, Field::Bytes(range) | Field::Varint(_, range))
             | (9, Field::Bytes(range)) => self.elements(wire, number, range),
-            (6, _) => Ok(()),
+            (STRING_DATA, Field::Bytes(_)) => {
+                self.strings += 1;
+                Ok(())
+            }
             (8, Field::Bytes(range)) => {
                 self.name = wire.text(&range)?;
                 Ok(())
@@ -218,15 +258,7 @@ impl Parts {
         if *field != number || number == 9 && !ranges.is_empty() {
             return Err(Error::syntax("a tensor has its elements twice").at(range.start));
         }
-        match ranges.last_mut() {
-            // Numbers that are not packed would else take a place each.
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => {
-                wire.charge(2 * size_of::<Range<u64>>())?;
-                ranges.push(range);
-            }
-        }
-        Ok(())
+        add(wire, ranges, range)
     }
 
     fn external<S: ReadAt + ?Sized>(
@@ -260,7 +292,7 @@ impl Parts {
         Ok(())
     }
 
-    fn finish(self) -> Result<TensorEntry> {
+    fn finish(self, message: &Range<u64>) -> Result<TensorEntry> {
         let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
         // Negative ones are beyond every `usize` or too many elements.
         let shape = dims.collect::<Option<Shape>>();
@@ -282,14 +314,34 @@ impl Parts {
                 format!("elements of {dtype} stand in field {field}, which is another type's");
             return Err(Error::syntax(what));
         }
+        if self.strings > 0 && self.kind != STRING {
+            return Err(Error::syntax("a tensor has texts, but its type is another"));
+        }
+        if let (STRING, Some((field, _))) = (self.kind, &self.elements) {
+            return Err(Error::syntax(format!(
+                "texts stand in field {field}, which is another type's"
+            )));
+        }
         let len = match &dtype {
-            Ok(dtype) => dtype.byte_len(count),
+            Ok(dtype) => byte_len(dtype, count),
             Err(_) => None,
         };
         if len.is_none() && dtype.is_ok() {
             dtype = Err("its elements do not fill whole bytes");
         }
         let payload = match (self.location, self.elements) {
+            (0, None) if self.kind == STRING && !self.in_segments => {
+                if self.strings != count {
+                    let what = format!("{} texts do not make a shape of {shape:?}", self.strings);
+                    return Err(Error::syntax(what));
+                }
+                if count == 0 && shape.len() > 1 {
+                    dtype = Err("it has no elements, and an empty array of texts has no shape");
+                    Payload::Plain(Vec::new())
+                } else {
+                    Payload::Texts { message: message.clone(), field: STRING_DATA }
+                }
+            }
             (0, None) => Payload::Plain(Vec::new()),
             (0, Some((9 | 4 | 10, ranges))) => Payload::Plain(ranges),
             (0, Some((_, ranges))) => Payload::Varints(ranges),
@@ -308,6 +360,91 @@ impl Parts {
                 return Err(Error::syntax(what));
             }
         }
-        Ok(TensorEntry { name: self.name, dtype, shape, payload })
+        Ok(TensorEntry { name: self.name, dtype, shape, payload, beside: self.beside })
     }
+}
+
+/// The numbers and texts of an attribute. Those of a `Constant` stand for a tensor.
+#[derive(Default)]
+pub struct Plain {
+    floats: Vec<Range<u64>>,
+    integers: Vec<Range<u64>>,
+    /// The number of integers.
+    integer_count: usize,
+    /// The number of texts.
+    text_count: usize,
+}
+
+impl Plain {
+    /// Takes a field of an attribute.
+    pub fn take<S: ReadAt + ?Sized>(
+        &mut self,
+        wire: &mut Wire<'_, S>,
+        number: u64,
+        field: &Field,
+    ) -> Result<()> {
+        match (number, field) {
+            (2 | 7, Field::Fixed4(range)) | (7, Field::Bytes(range)) => {
+                add(wire, &mut self.floats, range.clone())
+            }
+            (3 | 8, Field::Varint(_, range)) => {
+                self.integer_count += 1;
+                add(wire, &mut self.integers, range.clone())
+            }
+            (8, Field::Bytes(range)) => {
+                while wire.at() < range.end {
+                    wire.varint(range.end)?;
+                    self.integer_count += 1;
+                }
+                add(wire, &mut self.integers, range.clone())
+            }
+            (4 | 9, Field::Bytes(_)) => {
+                self.text_count += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The tensor that they are if they are the attribute of a `Constant` with this name (the operator's documentation lists the
+    /// names).
+    pub fn of_constant(self, attribute: &str, message: &Range<u64>) -> Option<TensorEntry> {
+        let bytes: u64 = self.floats.iter().map(|range| range.end - range.start).sum();
+        let float_count = usize::try_from(bytes / 4).ok()?;
+        let (is_list, dtype, count, payload) = match attribute {
+            "value_float" | "value_floats" => {
+                let is_list = attribute == "value_floats";
+                (is_list, Ok(DType::F32), float_count, Payload::Plain(self.floats))
+            }
+            "value_int" | "value_ints" => {
+                let payload = Payload::Varints(self.integers);
+                (attribute == "value_ints", Ok(DType::I64), self.integer_count, payload)
+            }
+            "value_string" | "value_strings" => {
+                let is_list = attribute == "value_strings";
+                let field = if is_list { 9 } else { 4 };
+                let payload = Payload::Texts { message: message.clone(), field };
+                (is_list, Err(STRINGS), self.text_count, payload)
+            }
+            _ => return None,
+        };
+        let shape: &[usize] = if is_list { &[count] } else { &[] };
+        // Something else has this name, and its kind does not fit.
+        let fits = (is_list || count == 1) && bytes.is_multiple_of(4);
+        let dtype = if fits { dtype } else { Err("it has no value of its type") };
+        let payload = if fits { payload } else { Payload::Plain(Vec::new()) };
+        let (name, shape, beside) = (String::new(), Shape::from(shape), Vec::new());
+        Some(TensorEntry { name, dtype, shape, payload, beside })
+    }
+}
+
+/// Adds a place of elements.
+fn add<S: ReadAt + ?Sized>(
+    wire: &mut Wire<'_, S>,
+    ranges: &mut Vec<Range<u64>>,
+    range: Range<u64>,
+) -> Result<()> {
+    wire.charge(2 * size_of::<Range<u64>>())?;
+    ranges.push(range);
+    Ok(())
 }

@@ -121,7 +121,7 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
         Err(Error::syntax("a number of more than 64 bits").at(start))
     }
 
-    /// A short text.
+    /// A short text, for example a name.
     pub fn text(&mut self, range: &Range<u64>) -> Result<String> {
         const MOST: u64 = 64 << 10;
         let len = range.end.saturating_sub(range.start);
@@ -129,6 +129,12 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
             let what = format!("a name of {len} bytes, {MOST} are allowed");
             return Err(Error::limit(what).at(range.start));
         }
+        self.long_text(range)
+    }
+
+    /// A text of any length.
+    pub fn long_text(&mut self, range: &Range<u64>) -> Result<String> {
+        let len = range.end.saturating_sub(range.start);
         let bytes = self.input.bytes(len, "a text")?;
         String::from_utf8(bytes)
             .map_err(|_| Error::syntax("a text that is not UTF-8").at(range.start))
