@@ -168,8 +168,8 @@ impl<S: ReadAt> Gguf<S> {
         self.deferred_of(info, start)
     }
 
-    /// The file as a value that can be saved: a map of its tensors by name, and its metadata under `__metadata__`.
-    /// Tensors are read as they are written.
+    /// The file as a value that can be saved: a map of its tensors by name, and its metadata, if it has any, under
+    /// `__metadata__`. Tensors are read as they are written.
     pub fn flat(&self) -> impl Serialize {
         Flat(self)
     }
@@ -208,8 +208,13 @@ impl<S: ReadAt> Serialize for Flat<'_, S> {
         }
 
         let header = &self.0.header;
-        let mut map = serializer.serialize_map(Some(header.tensors.len() + 1))?;
-        map.serialize_entry(METADATA, &Metadata(&header.metadata))?;
+        let has_metadata = !header.metadata.is_empty();
+        let count = header.tensors.len() + usize::from(has_metadata);
+        let mut map = serializer.serialize_map(Some(count))?;
+        // Most other formats have no place for a map beside the tensors, even if it is empty.
+        if has_metadata {
+            map.serialize_entry(METADATA, &Metadata(&header.metadata))?;
+        }
         for (info, start) in header.tensors.iter().zip(&header.places) {
             let deferred = self.0.deferred_of(info, *start).map_err(serde::ser::Error::custom)?;
             map.serialize_entry(info.path(), &Tensor(deferred))?;
