@@ -1,0 +1,171 @@
+"""Converts real files to archives by the command, and compares the tensors by the libraries that the files are made for.
+
+    corpus.py TENARC DIR
+
+TENARC is the command. Every file below DIR whose name ends as that of a format is converted. A file counts as lossless if
+the command says so, and its tensors in the archive have the dtypes, shapes and bits that the format's own library reads. If
+there is no such library here, it is counted apart. What is refused is listed with its reason.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import onnx
+import safetensors.numpy
+from onnx import numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "python/src"))
+import tenarc  # noqa: E402
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+FAMILIES = {
+    "safetensors": ["safetensors"], "numpy": ["npz", "npy"], "ONNX": ["onnx"], "PyTorch": ["pt", "pth", "jit"],
+    "Arrow": ["feather", "arrow"], "Parquet": ["parquet"],
+}  # fmt: skip
+EXTENSIONS = {extension: family for family, extensions in FAMILIES.items() for extension in extensions}
+
+
+class NotCompared(Exception):
+    pass
+
+
+def of_numpy(path):
+    """Arrays without objects; an object array needs a pickle, which is refused."""
+    if path.suffix == ".npy":
+        return {"": np.load(path)}
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+def of_onnx(path):
+    """Each tensor of a model, with the names that it may have."""
+    found = []
+
+    def graph(initializers, nodes, inside):
+        for tensor in initializers:
+            found.append(([tensor.name, "/".join([*inside, tensor.name])], numpy_helper.to_array(tensor)))
+        for node in nodes:
+            output = next((name for name in [*node.output[:1], node.name] if name), "")
+            for attribute in node.attribute:
+                name = output if node.op_type == "Constant" else f"{output}/{attribute.name}"
+                if attribute.type == onnx.AttributeProto.TENSOR:
+                    found.append(([name, "/".join([*inside, name])], numpy_helper.to_array(attribute.t)))
+                if attribute.type == onnx.AttributeProto.GRAPH:
+                    graph(attribute.g.initializer, attribute.g.node, [*inside, f"{output}/{attribute.name}"])
+
+    model = onnx.load(path)
+    graph(model.graph.initializer, model.graph.node, [])
+    for function in model.functions:
+        graph([], function.node, [function.name])
+    return found
+
+
+def of_torch(path):
+    if not torch:
+        raise NotCompared
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # Whole modules and TorchScript need their classes.
+        raise NotCompared from error
+    found = {}
+
+    def walk(value, name):
+        if isinstance(value, torch.Tensor):
+            found[".".join(name)] = value.detach().contiguous().view(-1).numpy().reshape(value.shape)
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                walk(inner, [*name, str(key)])
+        elif isinstance(value, (list, tuple)):
+            for number, inner in enumerate(value):
+                walk(inner, [*name, str(number)])
+
+    walk(value, [])
+    return found
+
+
+LIBRARIES = {"numpy": of_numpy, "ONNX": of_onnx, "PyTorch": of_torch, "safetensors": safetensors.numpy.load_file}
+
+
+def tensors(value, name=()):
+    """All tensors of a value, by their names as PyTorch, numpy and safetensors give them."""
+    entries = []
+    if isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, (list, tuple)) and not all(isinstance(inner, (str, int, float)) for inner in value):
+        entries = enumerate(value)
+    else:
+        return {".".join(name): value}
+    found = {}
+    for key, inner in entries:
+        found |= tensors(inner, (*name, str(key)))
+    return found
+
+
+def compare(family, path, value):
+    """Returns what differs."""
+    if family not in LIBRARIES:
+        raise NotCompared
+    expected = LIBRARIES[family](path)
+    if isinstance(expected, dict):
+        expected = [([name], array) for name, array in expected.items()]
+    found = tensors(value)
+    for names, array in expected:
+        candidates = [np.asarray(found[name]) for name in names if name in found]
+        if array.dtype.kind in "OUS":
+            # Texts, which are plain values in an archive.
+            texts = [[text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]]
+            same = lambda other: other.ravel().astype(str).tolist() in texts  # noqa: E731
+        else:
+            same = lambda other: (other.dtype, other.shape) == (array.dtype.newbyteorder("="), array.shape) and (  # noqa: E731
+                other.tobytes() == array.astype(array.dtype.newbyteorder("=")).tobytes())  # fmt: skip
+        if not any(map(same, candidates)):
+            return names[0]
+    return None
+
+
+def main(command, directory):
+    counts, refused, wrong = defaultdict(Counter), defaultdict(Counter), []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted(directory.rglob("*.*")):
+            family = EXTENSIONS.get(path.suffix[1:])
+            if not family or not path.is_file():
+                continue
+            archive = Path(folder) / "a.tenarc"
+            run = [command, "convert", "--no-sync", "--quiet", str(path), str(archive)]
+            ran = subprocess.run(run, capture_output=True, text=True)
+            counts[family]["files"] += 1
+            if ran.returncode:
+                reason = ran.stderr.strip().removeprefix("tenarc: ").removeprefix(f"{path}: ")
+                refused[family][reason[:160]] += 1
+                counts[family]["refused"] += 1
+                continue
+            try:
+                different = compare(family, path, tenarc.load(archive))
+                if different is not None:
+                    wrong.append(f"WRONG {path.relative_to(directory)}: {different}")
+                counts[family]["wrong" if different is not None else "lossless"] += 1
+            except NotCompared:
+                counts[family]["converted, not compared"] += 1
+    columns = ["files", "lossless", "converted, not compared", "refused", "wrong"]
+    print("| kind |", " | ".join(columns), "|")
+    print("|---|" + "---|" * len(columns))
+    for family in FAMILIES:
+        print(f"| {family} |", " | ".join(str(counts[family][column]) for column in columns), "|")
+    for family, reasons in refused.items():
+        for reason, count in reasons.most_common():
+            print(f"{family}, {count} refused: {reason}")
+    print(*wrong, sep="\n")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
