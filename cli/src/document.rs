@@ -10,9 +10,9 @@ use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
+use tenarc_convert::{Names, Opened, Stored, TensorFile};
 
 use crate::failure::{Failure, Of, Result};
-use crate::formats::fetched::Fetched;
 use crate::formats::{self, Format, SELF_DESCRIBED};
 use crate::input::{Input, Source};
 use crate::node::{self, Kind, Node, Payload};
@@ -44,7 +44,7 @@ enum Content {
     /// CBOR messages one after the other, and where each ends: a message can be a single byte.
     Messages(Vec<u8>, Vec<usize>),
     /// One value, whose tensors are read from a file of another format when they are needed.
-    Fetched(Box<Fetched>),
+    Opened(Box<Opened>),
 }
 
 impl Document {
@@ -73,8 +73,11 @@ impl Document {
         Ok(Self { name, format, content: Content::Messages(bytes, ends) })
     }
 
-    pub fn of_fetched(name: String, format: Format, fetched: Fetched) -> Self {
-        Self { name, format, content: Content::Fetched(Box::new(fetched)) }
+    /// # Errors
+    /// If the file is damaged.
+    pub fn of_file(name: String, format: Format, file: Box<dyn TensorFile>) -> Result<Self> {
+        let opened = Opened::new(file, Names::Stored)?;
+        Ok(Self { name, format, content: Content::Opened(Box::new(opened)) })
     }
 
     /// The archive, if the input is one.
@@ -86,9 +89,9 @@ impl Document {
     }
 
     /// The value and its reader, if the input is a file of another format that is read in place.
-    pub fn fetched(&self) -> Option<&Fetched> {
+    pub fn opened(&self) -> Option<&Opened> {
         match &self.content {
-            Content::Fetched(fetched) => Some(fetched),
+            Content::Opened(opened) => Some(opened),
             _ => None,
         }
     }
@@ -96,11 +99,11 @@ impl Document {
     /// Reports on standard error what the file holds that is not read, in one line; and in another, what is left out
     /// by design.
     pub fn report_losses(&self) {
-        let Some(fetched) = self.fetched() else { return };
-        if let Some(lost) = fetched.not_read() {
+        let Some(opened) = self.opened() else { return };
+        if let Some(lost) = formats::not_read(opened.losses()) {
             say(&format!("{}: not read: {lost}", self.name));
         }
-        formats::note(&fetched.lost, &format!("{}: ", self.name));
+        formats::note(opened.losses(), &format!("{}: ", self.name));
     }
 
     /// Refuses a file with content that is not read. With `lossy`, reports that content instead.
@@ -108,18 +111,19 @@ impl Document {
     /// # Errors
     /// If there is such content and `lossy` is false, or if no tensor of the file can be read.
     pub fn refuse_losses(&self, lossy: bool) -> Result<()> {
-        let Some(fetched) = self.fetched() else { return Ok(()) };
-        let not_read = fetched.not_read().unwrap_or_default();
-        if fetched.lost.tensors() > 0 && fetched.is_without_tensors() {
+        let Some(opened) = self.opened() else { return Ok(()) };
+        let losses = opened.losses();
+        let not_read = formats::not_read(losses).unwrap_or_default();
+        if losses.tensors() > 0 && opened.tensor_count() == 0 {
             let what =
                 format!("cannot be kept: {not_read}; no tensor is left, so nothing is written");
             return Err(Failure::new(what).of(&self.name));
         }
-        if !lossy && !fetched.lost.is_empty() {
+        if !lossy && !losses.is_empty() {
             let hint = "`tenarc convert --lossy` leaves it out";
             return Err(Failure::new(format!("cannot be kept: {not_read}; {hint}")).of(&self.name));
         }
-        formats::tell(&fetched.lost, Some(&self.name), formats::NOT_READ);
+        formats::tell(losses, Some(&self.name), formats::NOT_READ);
         Ok(())
     }
 
@@ -132,7 +136,10 @@ impl Document {
     pub fn add_progress_to(&self, progress: &Progress) {
         match &self.content {
             Content::Archive(archive) => archive.source().add_progress_to(progress.clone()),
-            Content::Fetched(fetched) => fetched.add_progress_to(progress.clone()),
+            Content::Opened(opened) => {
+                let progress = progress.clone();
+                opened.watch(move |read| progress.add(read));
+            }
             Content::Messages(..) => {}
         }
     }
@@ -158,7 +165,7 @@ impl Document {
     pub fn byte_len(&self) -> u64 {
         match &self.content {
             Content::Archive(archive) => archive.byte_len(),
-            Content::Fetched(fetched) => fetched.byte_len(),
+            Content::Opened(opened) => opened.byte_len(),
             Content::Messages(..) => 0,
         }
     }
@@ -176,7 +183,7 @@ impl Document {
         match &self.content {
             Content::Archive(archive) => archive.len(),
             Content::Messages(_, ends) => ends.len() as u64,
-            Content::Fetched(_) => 1,
+            Content::Opened(_) => 1,
         }
     }
 
@@ -216,11 +223,13 @@ impl Document {
                 paths::check(&root)?;
                 Ok(Section::new(number, file, item, root))
             }
-            Content::Fetched(fetched) if number == 0 => {
-                let (item, root) = (Item::Fetched(fetched), fetched.root()?);
+            Content::Opened(opened) if number == 0 => {
+                let root = node::parse(opened.metadata()?, opened.buffers())?;
+                paths::check(&root)?;
+                let item = Item::Opened(opened);
                 Ok(Section::new(number, file, item, root))
             }
-            Content::Fetched(_) => Err(self.no_value(number)),
+            Content::Opened(_) => Err(self.no_value(number)),
         }
     }
 
@@ -321,7 +330,7 @@ pub struct Section<'a> {
 enum Item<'a> {
     Segment(Segment<'a, Source>),
     Message(&'a [u8]),
-    Fetched(&'a Fetched),
+    Opened(&'a Opened),
     /// A value without columns: one that was decoded, or a message with columns.
     Rows {
         /// The message.
@@ -427,10 +436,20 @@ impl<'a> Section<'a> {
     }
 
     /// The file that its tensors are read from, if that is of another format.
-    pub fn fetched(&self) -> Option<&'a Fetched> {
+    pub fn opened(&self) -> Option<&'a Opened> {
         match &self.item {
-            Item::Fetched(fetched) => Some(fetched),
+            Item::Opened(opened) => Some(opened),
             _ => None,
+        }
+    }
+
+    /// The value in the form from which converters write it, if its tensors are in an archive or in a file of another
+    /// format.
+    pub fn stored(&self) -> Option<&dyn Stored> {
+        match &self.item {
+            Item::Segment(segment) => Some(segment),
+            Item::Opened(opened) => Some(*opened),
+            Item::Message(_) | Item::Rows { .. } => None,
         }
     }
 
@@ -440,17 +459,17 @@ impl<'a> Section<'a> {
             Item::Segment(segment) => segment.byte_len(),
             Item::Message(bytes) => bytes.len() as u64,
             Item::Rows { rows, .. } => rows.len() as u64,
-            Item::Fetched(fetched) => fetched.byte_len(),
+            Item::Opened(opened) => opened.byte_len(),
         }
     }
 
-    /// The encoded message, or the metadata of a segment or a fetched value.
+    /// The encoded message, or the metadata of a segment or of an opened file.
     pub fn bytes(&self) -> &[u8] {
         match &self.item {
             Item::Segment(segment) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
             Item::Rows { rows, .. } => rows,
-            Item::Fetched(fetched) => fetched.metadata(),
+            Item::Opened(opened) => opened.metadata().unwrap_or_default(),
         }
     }
 

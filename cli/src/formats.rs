@@ -3,7 +3,6 @@
 pub mod archive;
 mod arrow;
 mod detect;
-pub mod fetched;
 mod gguf;
 mod json;
 mod message;
@@ -23,7 +22,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use tenarc::archive::Segment;
 use tenarc::{Archive, OArchive};
-use tenarc_convert::{Loss, Losses, Parts};
+use tenarc_convert::{Loss, Losses, Stored};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Kind, Of, Result};
@@ -242,20 +241,12 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// A value from which a converter writes, where it is.
-enum From<'a> {
-    Segment(&'a Segment<'a, Source>),
-    /// In a file of another format.
-    Parts(&'a Parts<'a>),
-}
-
-/// Takes the one value that a format can hold, and writes it: from an archive, or directly from a file of another format.
-fn only(sections: Sections<'_, '_>, write: impl FnOnce(From<'_>) -> Result<()>) -> Result<()> {
+/// Takes the one value that a format can hold, and writes it from where it is.
+fn only(sections: Sections<'_, '_>, write: impl FnOnce(&dyn Stored) -> Result<()>) -> Result<()> {
     let section = single(sections)?;
-    match (section.segment(), section.fetched()) {
-        (Some(segment), _) => write(From::Segment(segment)),
-        (None, Some(fetched)) => fetched.with_parts(|parts| write(From::Parts(parts))),
-        (None, None) => stored(&section, |segment| write(From::Segment(segment))),
+    match section.stored() {
+        Some(stored) => write(stored),
+        None => as_rows(&section, write),
     }
 }
 
@@ -269,14 +260,11 @@ fn single<'s>(sections: Sections<'_, 's>) -> Result<Section<'s>> {
     Ok(section)
 }
 
-/// Calls `write` with a value as a segment of an archive without columns. A value of another format, or with columns,
-/// is first written to a temporary archive as rows. So all rows of a table need not be in memory.
-fn stored<T>(
-    section: &Section<'_>,
-    write: impl FnOnce(&Segment<'_, Source>) -> Result<T>,
-) -> Result<T> {
-    if let Some(segment) = section.segment().filter(|_| !section.root.holds_columns()) {
-        return write(segment);
+/// Calls `write` with a value without columns. A message, or a value with columns, is first written to a temporary archive as
+/// rows. So lists of numbers in a message are tensors, and all rows of a table need not be in memory.
+fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T>) -> Result<T> {
+    if let Some(stored) = section.stored().filter(|_| !section.root.holds_columns()) {
+        return write(stored);
     }
     let file = temporary()?;
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
@@ -317,6 +305,13 @@ pub fn tell(losses: &Losses, file: Option<&str>, how: &str) {
     note(losses, &file);
 }
 
+/// What a file holds that is not read, in short; none if all is.
+pub fn not_read(losses: &Losses) -> Option<String> {
+    let listed: Vec<_> = losses.listed().iter().collect();
+    let beyond = losses.count().saturating_sub(listed.len() as u64);
+    (!listed.is_empty()).then(|| in_short(&listed, beyond))
+}
+
 /// Tells of what is left out by design, in one line.
 pub fn note(losses: &Losses, file: &str) {
     if !losses.notes().is_empty() && !is_quiet() {
@@ -325,7 +320,7 @@ pub fn note(losses: &Losses, file: &str) {
 }
 
 /// The first of some losses, and how many more there are.
-pub fn in_short(losses: &[&Loss], beyond: u64) -> String {
+fn in_short(losses: &[&Loss], beyond: u64) -> String {
     const SHOWN: usize = 3;
     let shown: Vec<String> = losses.iter().take(SHOWN).map(ToString::to_string).collect();
     let shown = shown.join("; ");

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use tenarc::{DynTensor, Tensor, Value};
+use tenarc_convert::Stored as _;
 
 use crate::document::Section;
 use crate::failure::{Failure, Of, Result};
@@ -25,9 +26,9 @@ impl Section<'_> {
                 serde::ser::Error::custom(error)
             })
         };
-        let read = match (self.segment(), self.fetched()) {
+        let read = match (self.segment(), self.opened()) {
             (Some(segment), _) => segment.read_buffer(number, each).map_err(Failure::from),
-            (_, Some(fetched)) => fetched.blocks(number, &mut each),
+            (_, Some(opened)) => opened.blocks(number, &mut each).map_err(Failure::from),
             _ => return Err(Failure::new("reference to a buffer, but a message has no buffers")),
         };
         failed.map_or(read.of(self.file), Err)
@@ -72,7 +73,7 @@ impl Section<'_> {
         if let Some(segment) = self.segment() {
             segment.read_buffer_part(number, start as u64, &mut bytes)?;
         } else if !self
-            .fetched()
+            .opened()
             .map_or(Ok(false), |from| from.part(number, start as u64, &mut bytes))?
         {
             bytes = self.read_up_to(node, start..end)?;

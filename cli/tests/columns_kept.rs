@@ -322,7 +322,7 @@ fn converts_columns_to_the_tensors_of_the_library() {
     assert!(losses.contains("`log.text`: a column of texts is no tensor"), "{losses}");
     let mut out = npy::NpzWriter::new(std::io::Cursor::new(Vec::new())).unwrap();
     let flat = npy::ConvertOptions::default().with_losses(true);
-    npy::from_segment(&segment, &mut out, &flat).unwrap();
+    npy::export(&segment, &mut out, &flat).unwrap();
     assert!(bytes == out.finish().unwrap().into_inner());
     let npz = npy::Npz::new(bytes).unwrap();
     // safetensors orders the tensors by their alignment.

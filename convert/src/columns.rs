@@ -2,41 +2,13 @@
 
 use std::rc::Rc;
 
-use tenarc::archive::{Column, Segment, Table};
+use tenarc::archive::Segment;
 use tenarc::inspect::{escape_step, unescape_step};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta};
-use tenarc::{DType, DynTensor, Result, Tensor};
+use tenarc::{DynTensor, Result, Tensor};
 
 use crate::Losses;
-
-/// A column that is a tensor.
-pub struct TensorColumn<'a, S: ?Sized> {
-    /// The path of the sequence and that of the column in it, joined by a dot.
-    pub name: String,
-    pub dtype: DType,
-    pub shape: Vec<usize>,
-    column: Column,
-    /// All columns of the sequence share these two.
-    table: Rc<Table<'a, S>>,
-    sequence: Rc<str>,
-}
-
-impl<'a, S: ReadAt + ?Sized> TensorColumn<'a, S> {
-    pub fn read(&self) -> Result<DynTensor> {
-        let tensor: Result<Tensor<DynTensor>> = self.table.column(self.column.path());
-        tensor.map(Tensor::into_inner).map_err(|error| match &*self.sequence {
-            "" => error,
-            sequence => error.in_field(sequence),
-        })
-    }
-
-    /// The column as a tensor that is read when it is written.
-    pub fn deferred(self) -> Deferred<'a> {
-        let (dtype, shape) = (self.dtype.clone(), self.shape.clone());
-        Deferred::from_blocks(dtype, &shape, Order::C, move |put| put(&self.read()?.le_bytes()))
-    }
-}
 
 /// The columns of a sequence that are tensors. The others are lost.
 ///
@@ -46,7 +18,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
     pointer: &str,
     sequence: &str,
     losses: &mut Losses,
-) -> Result<Vec<TensorColumn<'a, S>>> {
+) -> Result<Vec<(String, Deferred<'a>)>> {
     let (table, sequence) = (Rc::new(segment.table(pointer)?), Rc::<str>::from(sequence));
     let columns = table.columns()?;
     if columns.is_empty() {
@@ -78,9 +50,18 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
             losses.add_tensor(&name, what);
             continue;
         }
-        let dtype = dtype.clone();
+        let (dtype, path) = (dtype.clone(), column.path().to_owned());
         let (table, sequence) = (table.clone(), sequence.clone());
-        found.push(TensorColumn { name, dtype, shape, column, table, sequence });
+        // The whole column is in memory while it is written.
+        let read = move |put: &mut dyn FnMut(&[u8]) -> Result<()>| {
+            let tensor: Result<Tensor<DynTensor>> = table.column(&path);
+            let tensor = tensor.map_err(|error| match &*sequence {
+                "" => error,
+                sequence => error.in_field(sequence),
+            });
+            put(&tensor?.le_bytes())
+        };
+        found.push((name, Deferred::from_blocks(dtype, &shape, Order::C, read)));
     }
     Ok(found)
 }

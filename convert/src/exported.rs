@@ -6,15 +6,14 @@ use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-use tenarc::archive::Segment;
 use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key, Payload, SOME};
-use tenarc::io::ReadAt;
-use tenarc::tensor::Deferred;
-use tenarc::{DynTensor, Error, Result, Tensor};
+use tenarc::tensor::{Deferred, TensorMeta};
+use tenarc::{Error, Result};
 
 use super::Losses;
-use crate::columns::{TensorColumn, escaped, tensor_columns};
+use crate::columns::escaped;
 use crate::nested::MAX_STEPS;
+use crate::stored::Stored;
 
 /// The one key of a file that is no name of a tensor.
 pub const METADATA: &str = "__metadata__";
@@ -22,10 +21,10 @@ pub const METADATA: &str = "__metadata__";
 /// Names and their texts.
 pub type Metadata = Vec<(String, String)>;
 
-/// Texts as a map, in their order.
-pub struct AsTexts<'a>(pub &'a [(String, String)]);
+/// Texts, or other values, as a map, in their order.
+pub struct AsTexts<'a, T>(pub &'a [(String, T)]);
 
-impl Serialize for AsTexts<'_> {
+impl<T: Serialize> Serialize for AsTexts<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
     }
@@ -61,44 +60,10 @@ pub struct Exported<'a> {
 }
 
 impl<'a> Exported<'a> {
-    /// Looks through the metadata of a value in an archive, without reading its tensors.
-    pub fn of<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>, texts: bool) -> Result<Self> {
-        let read = |payload: Payload, range: Range<usize>| {
-            deferred(payload, move |put| {
-                let tensor: Tensor<DynTensor> = segment.decode(range.clone())?;
-                put(&tensor.le_bytes())
-            })
-        };
-        let columns = |columns: &Columns, losses: &mut Losses| {
-            tensor_columns(segment, &columns.pointer, &columns.name, losses)
-        };
-        Self::new(segment.metadata()?, segment.inspect()?, texts, &read, &columns)
-    }
-
-    /// Looks through the metadata of a value whose tensors are in another file.
-    pub fn of_parts(parts: &'a Parts<'a>, texts: bool) -> Result<Self> {
-        let read = |payload: Payload, range: Range<usize>| {
-            let buffer = payload.buffer.and_then(|number| usize::try_from(number).ok());
-            deferred(payload, move |put| match buffer {
-                Some(buffer) => (parts.blocks)(buffer, put),
-                None => {
-                    let item = parts.metadata.get(range.clone()).unwrap_or_default();
-                    put(&tenarc::from_slice::<Tensor<DynTensor>>(item)?.le_bytes())
-                }
-            })
-        };
-        let items = Items::new(parts.metadata).with_buffers(parts.buffers);
-        let columns = |_: &Columns, _: &mut Losses| Ok(Vec::<TensorColumn<'a, [u8]>>::new());
-        Self::new(parts.metadata, items, texts, &read, &columns)
-    }
-
-    fn new<S: ReadAt + ?Sized + 'a>(
-        bytes: &'a [u8],
-        items: Items<'a>,
-        texts: bool,
-        read: &dyn Fn(Payload, Range<usize>) -> Deferred<'a>,
-        of_columns: &OfColumns<'a, S>,
-    ) -> Result<Self> {
+    /// Looks through the metadata of a value, without reading its tensors.
+    pub fn of(value: &'a dyn Stored, texts: bool) -> Result<Self> {
+        let bytes = value.metadata()?;
+        let items = value.items()?;
         let mut walk = Walk {
             bytes,
             left: most(bytes),
@@ -137,12 +102,12 @@ impl<'a> Exported<'a> {
         let mut tensors = Vec::with_capacity(found.tensors.len());
         for (name, payload, range) in found.tensors {
             once(&name, &range)?;
-            tensors.push((name, read(payload, range)));
+            tensors.push((name, deferred(value, payload, range)));
         }
-        for columns in found.columns {
-            for column in of_columns(&columns, &mut losses)? {
-                once(&column.name, &(columns.at..columns.at))?;
-                tensors.push((column.name.clone(), column.deferred()));
+        for Columns { pointer, name, at } in found.columns {
+            for column in value.columns(&pointer, &name, &mut losses)? {
+                once(&column.0, &(at..at))?;
+                tensors.push(column);
             }
         }
         let mut texts = Vec::with_capacity(found.texts.len());
@@ -157,36 +122,14 @@ impl<'a> Exported<'a> {
     }
 }
 
-/// The tensors of a sequence that is stored as columns.
-type OfColumns<'a, S> = dyn Fn(&Columns, &mut Losses) -> Result<Vec<TensorColumn<'a, S>>> + 'a;
-
-/// A value whose tensors are in another file: metadata like those of an archive, and a function that reads its buffers.
-pub struct Parts<'a> {
-    /// The encoded value, with references to buffers in place of tensors.
-    pub metadata: &'a [u8],
-    /// The position and the length of each buffer. Only the lengths are used.
-    pub buffers: &'a [(u64, u64)],
-    /// Passes the bytes of a buffer on in blocks.
-    pub blocks: &'a Blocks<'a>,
-}
-
-/// Passes the bytes of the buffer with this number to the function, in blocks.
-pub type Blocks<'a> = dyn Fn(usize, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
-
-impl fmt::Debug for Parts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("buffers", &self.buffers.len()).finish_non_exhaustive()
-    }
-}
-
 /// A tensor that is read when it is written.
-fn deferred<'a>(
-    payload: Payload,
-    read: impl Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a,
-) -> Deferred<'a> {
-    let Payload { meta, byte_len, .. } = payload;
-    let len = usize::try_from(byte_len).unwrap_or(usize::MAX);
-    Deferred::from_blocks(meta.dtype, &meta.shape, meta.order, read).with_byte_len(len)
+fn deferred(value: &dyn Stored, payload: Payload, range: Range<usize>) -> Deferred<'_> {
+    let len = usize::try_from(payload.byte_len).unwrap_or(usize::MAX);
+    let TensorMeta { dtype, shape, order } = payload.meta.clone();
+    Deferred::from_blocks(dtype, &shape, order, move |put| {
+        value.payload(&payload, range.clone(), put)
+    })
+    .with_byte_len(len)
 }
 
 /// Where in the metadata of a segment something stands.

@@ -61,10 +61,11 @@ pub mod tenbin;
 #[cfg_attr(docsrs, doc(cfg(feature = "torch")))]
 pub mod torch;
 
+mod as_value;
 mod columns;
 mod elements;
 mod exported;
-mod flat;
+mod file;
 mod honest;
 mod input;
 mod loss;
@@ -77,16 +78,19 @@ mod part;
 mod saved;
 mod shown;
 mod source;
+mod stored;
 mod strict_json;
 mod support;
+mod texts;
 mod values;
 #[cfg(any(feature = "npy", feature = "torch"))]
 mod zip;
 
-pub use exported::{Blocks, Parts};
-pub use flat::AsValue as Flat;
+pub use as_value::AsValue;
+pub use file::{Opened, TensorFile};
 pub use loss::{Loss, Losses};
 pub use nested::Names;
+pub use stored::{Put, Stored};
 
 #[cfg(all(doctest, feature = "arrow"))]
 #[doc = include_str!("../docs/from-arrow.md")]

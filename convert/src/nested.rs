@@ -12,9 +12,9 @@ pub enum Names {
     /// As the file says: nested if it was written from a nested value, and flat otherwise.
     #[default]
     Stored,
-    /// As they are: the value is that of `flat`.
+    /// As they are: the value is that of [`flat`](crate::TensorFile::flat).
     Flat,
-    /// Taken apart at their dots: the value is that of `nested`.
+    /// Taken apart at their dots: the value is that of [`nested`](crate::TensorFile::nested).
     Nested,
 }
 
@@ -29,16 +29,6 @@ impl Names {
             Self::Flat => false,
             Self::Nested => true,
         }
-    }
-
-    /// One value or the other.
-    pub(crate) fn value<T>(
-        self,
-        stored: bool,
-        flat: impl FnOnce() -> T,
-        nested: impl FnOnce() -> T,
-    ) -> T {
-        if self.are_nested(stored) { nested() } else { flat() }
     }
 }
 

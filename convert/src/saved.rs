@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use tenarc::archive::Segment;
 use tenarc::inspect::{COLUMNS, Event, Item, Items};
-use tenarc::io::ReadAt;
 use tenarc::value::Numbers;
 use tenarc::{DType, Error, Result, Value};
 
 use crate::elements::{self, Number};
+use crate::stored::Stored;
 
 /// Unsigned bignum (RFC 8949, section 3.4.3).
 const BIGNUM: u64 = 2;
@@ -88,10 +87,10 @@ pub enum Saved {
 }
 
 impl Saved {
-    /// What a segment holds, without its tensors.
-    pub fn of<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Self> {
-        let fetch = |range| segment.decode(range);
-        Walk { items: segment.inspect()?, bytes: segment.metadata()?, fetch: &fetch }.item()
+    /// A value, without its tensors.
+    pub fn of(value: &dyn Stored) -> Result<Self> {
+        let fetch = |range| value.decode(range);
+        Walk { items: value.items()?, bytes: value.metadata()?, fetch: &fetch }.item()
     }
 
     /// A value that was read, for example the rows of columns.

@@ -5,14 +5,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::honest::Honest;
-use tenarc::archive::Segment;
-use tenarc::io::{ReadAt, open_file};
+use tenarc::io::open_file;
 use tenarc::{Archive, Error, Result, Value};
 
 use super::made;
 use super::options::Options;
 use super::saved::{Fetch, Saved, Tree, nowhere};
-use crate::Losses;
+use crate::{Losses, Stored};
 
 /// Reads value after value.
 pub trait ReadValues {
@@ -79,24 +78,21 @@ pub fn write<F: WriteValue>(
     Ok(losses)
 }
 
-/// Writes a value of an archive, one tensor at a time in memory; what was lost, if that is accepted.
-pub fn from_segment<F: WriteValue, S: ReadAt + ?Sized>(
-    segment: &Segment<'_, S>,
+/// Writes a value, one tensor at a time in memory; what was lost, if that is accepted.
+pub fn export<F: WriteValue>(
+    value: &dyn Stored,
     writer: impl Write,
     options: &Options,
 ) -> Result<Losses> {
     let mut out = io::BufWriter::new(Honest::new(writer));
-    let losses = put::<F, S>(segment, &mut out)?;
+    let losses = put::<F>(value, &mut out)?;
     losses.check(options.accept_losses, NOT_COUNTED)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)
 }
 
-fn put<F: WriteValue, S: ReadAt + ?Sized>(
-    segment: &Segment<'_, S>,
-    out: &mut dyn Write,
-) -> Result<Losses> {
-    F::write(out, &|range| segment.decode(range), &Saved::of(segment)?)
+fn put<F: WriteValue>(value: &dyn Stored, out: &mut dyn Write) -> Result<Losses> {
+    F::write(out, &|range| value.decode(range), &Saved::of(value)?)
 }
 
 /// Converts an archive to a file of one value for each segment, with `end` behind it. What was written is
@@ -112,7 +108,7 @@ pub fn from_archive<F: WriteValue>(
     let write = |out: &mut dyn Write| {
         let mut losses = Losses::default();
         for segment in archive.segments() {
-            losses.extend(put::<F, _>(&segment?, out)?);
+            losses.extend(put::<F>(&segment?, out)?);
             out.write_all(end).map_err(Error::io)?;
         }
         losses.check(options.accept_losses, NOT_COUNTED)?;

@@ -90,7 +90,7 @@ fn columns_are_arrays_in_npz() {
     let segment = archive.only().unwrap();
     let write = |options: &ConvertOptions| -> tenarc::Result<_> {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-        let losses = npy::from_segment(&segment, &mut out, options)?;
+        let losses = npy::export(&segment, &mut out, options)?;
         Ok((out.finish()?.into_inner(), losses))
     };
     let (bytes, losses) = write(&ConvertOptions::default().with_losses(true)).unwrap();
@@ -117,7 +117,7 @@ fn columns_are_lost_in_tenbin() {
     let archive = archive();
     let options = tenbin::Options::default().with_losses(true);
     let mut out = Vec::new();
-    let losses = tenbin::from_segment(&archive.only().unwrap(), &mut out, &options).unwrap();
+    let losses = tenbin::export(&archive.only().unwrap(), &mut out, &options).unwrap();
     let lost: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
     assert_eq!(lost, ["name", "a/log", "ids"]);
     assert_eq!(tenbin::decode_buffer(&out).unwrap().len(), 1);
@@ -136,8 +136,7 @@ fn the_columns_of_a_table_are_arrays_of_their_names() {
     out.save(&rows).unwrap();
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     let mut out = npy::NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-    let losses =
-        npy::from_segment(&archive.only().unwrap(), &mut out, &npy::ConvertOptions::default());
+    let losses = npy::export(&archive.only().unwrap(), &mut out, &npy::ConvertOptions::default());
     assert!(losses.unwrap().is_empty());
     let npz = npy::Npz::new(out.finish().unwrap().into_inner()).unwrap();
     assert_eq!(npz.names().collect::<Vec<_>>(), ["id", "x.y"]);
@@ -149,7 +148,7 @@ fn columns_are_rows_in_json() {
     let archive = archive();
     let mut out = Vec::new();
     let options = json::Options::default().with_losses(true);
-    json::from_segment(&archive.only().unwrap(), &mut out, &options).unwrap();
+    json::export(&archive.only().unwrap(), &mut out, &options).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let rows = value["a/log"].as_array().unwrap();
     assert_eq!(rows.len(), 300);

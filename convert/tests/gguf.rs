@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tenarc::archive::SaveOptions;
 use tenarc::tensor::{Order, ToTensor};
 use tenarc::{Archive, DType, DynTensor, Value};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::gguf::{self, Gguf};
 use tenarc_test_support::hex;
 
@@ -265,7 +266,7 @@ fn values_that_claim_much_take_no_memory() {
 fn an_archive_of_it_can_be_compressed_and_verified() {
     let file = Gguf::new(model()).unwrap();
     let mut out = tenarc::OArchive::new(Vec::new()).unwrap();
-    out.save(&file.flat()).unwrap();
+    out.save(&file.flat().unwrap()).unwrap();
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     archive.verify().unwrap();
     let names: Vec<_> = archive.tensors().unwrap().iter().map(|t| t.path().to_owned()).collect();

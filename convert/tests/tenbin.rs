@@ -248,7 +248,7 @@ fn there_and_back<T: ToTensor>(arrays: &[(&str, T)], layout: Layout, paths: &[&s
     let infos = archive.tensors().unwrap();
     assert_eq!(infos.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(), paths);
     let mut back = Vec::new();
-    tenbin::from_segment(&archive.segment(0).unwrap(), &mut back, &Options::default()).unwrap();
+    tenbin::export(&archive.segment(0).unwrap(), &mut back, &Options::default()).unwrap();
     assert_eq!(back, bytes);
 }
 
@@ -270,8 +270,7 @@ fn files_become_archives_and_come_back_to_the_bit() {
             let archive = Archive::new(out.finish().unwrap()).unwrap();
             archive.verify().unwrap();
             let mut back = Vec::new();
-            tenbin::from_segment(&archive.segment(0).unwrap(), &mut back, &Options::default())
-                .unwrap();
+            tenbin::export(&archive.segment(0).unwrap(), &mut back, &Options::default()).unwrap();
             assert_eq!(back, bytes, "{}", path.display());
         }
     }
@@ -291,7 +290,7 @@ fn other_values_in_archives_are_not_lost_silently() {
         let archive = Archive::new(out.finish().unwrap()).unwrap();
         let mut written = Vec::new();
         let segment = archive.segment(0).unwrap();
-        let error = tenbin::from_segment(&segment, &mut written, &Options::default()).unwrap_err();
+        let error = tenbin::export(&segment, &mut written, &Options::default()).unwrap_err();
         assert!(written.is_empty());
         error.to_string()
     };

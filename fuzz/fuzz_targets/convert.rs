@@ -9,7 +9,7 @@ use tenarc::de::Limits;
 use tenarc::{DynTensor, OArchive, Tensor, Value};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
-use tenarc_convert::{gguf, json, msgpack, npy, onnx, safetensors, tenbin, torch};
+use tenarc_convert::{TensorFile as _, gguf, json, msgpack, npy, onnx, safetensors, tenbin, torch};
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {
@@ -125,7 +125,7 @@ fn read_gguf(input: &[u8]) {
         .map(|info| (info.path(), file.dyn_tensor(info.path()).expect("a tensor in the file")))
         .collect();
     let mut out = OArchive::new(Vec::new()).expect("writing to memory");
-    out.save(&file.flat()).expect("saving what was read");
+    out.save(&file.flat().expect("a value")).expect("saving what was read");
     let mut written = Vec::new();
     // Arrays whose values have different types, or that are empty, are read but not written as they were.
     if gguf::to_writer(&mut written, file.metadata(), &tensors).is_ok() {
@@ -174,7 +174,9 @@ fn read_onnx(input: &[u8]) {
     let limits = Limits::default().with_max_alloc(1 << 24);
     let Ok(model) = onnx::Onnx::with_limits(input, limits) else { return };
     // Texts are read only here.
-    let _ = OArchive::new(Vec::new()).expect("writing to memory").save(&model.flat());
+    if let Ok(value) = model.flat() {
+        let _ = OArchive::new(Vec::new()).expect("writing to memory").save(&value);
+    }
     for tensor in model.tensors() {
         let read = model.dyn_tensor(tensor.name());
         let Ok(deferred) = model.deferred(tensor.name()) else { continue };

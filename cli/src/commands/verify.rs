@@ -7,13 +7,16 @@ use std::path::Path;
 use serde::Serialize;
 use tenarc::Value;
 use tenarc::error::Category;
+use tenarc_convert::{Opened, Stored as _};
 
 use crate::args::Verify;
-use crate::document::{Document, Reading};
+use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Kind, Result, Status, for_users};
 use crate::formats::archive::unfinished;
+use crate::formats::not_read;
 use crate::input::shown;
 use crate::output::{BAD, GOOD, Out};
+use crate::paths;
 use crate::progress::Progress;
 use crate::text::{bytes, counted, escaped};
 
@@ -117,12 +120,12 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
             report.offset = Some(len);
             report.error = Some(unfinished);
         }
-    } else if let Some(fetched) = document.fetched() {
-        report.bytes = Some(fetched.byte_len());
-        let progress = Progress::new(fetched.byte_len(), what, quiet);
-        match fetched.verify(&document.section(0)?.root, &progress, &mut report.path) {
+    } else if let Some(opened) = document.opened() {
+        report.bytes = Some(opened.byte_len());
+        document.show_progress(what, quiet);
+        match tensors(opened, &document.section(0)?, &mut report.path) {
             Ok(unchecked) => {
-                let lost = fetched.not_read().map(|lost| format!("not read: {lost}"));
+                let lost = not_read(opened.losses()).map(|lost| format!("not read: {lost}"));
                 let told: Vec<String> = unchecked.into_iter().chain(lost).collect();
                 report.unchecked = (!told.is_empty()).then(|| told.join("; "));
             }
@@ -136,6 +139,22 @@ fn check(document: &Document, report: &mut Report, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads and checks all tensors, and returns a description of what cannot be checked. After an error, `path` is the path of
+/// the tensor at which it happened.
+fn tensors(
+    opened: &Opened,
+    section: &Section<'_>,
+    path: &mut Option<String>,
+) -> tenarc::Result<Option<String>> {
+    for named in paths::payloads(&section.root, section.bytes())? {
+        let Some(buffer) = named.payload.buffer else { continue };
+        *path = Some(named.path);
+        opened.blocks(buffer, &mut |_| Ok(()))?;
+    }
+    *path = None;
+    opened.file().verify()
 }
 
 impl Report {

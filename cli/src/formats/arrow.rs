@@ -1,13 +1,10 @@
 //! Arrow IPC files and streams: tensors in columns.
 
-use std::fs::File;
 use std::path::Path;
 
-use tenarc::tensor::Deferred;
 use tenarc_convert::arrow::{self, ArrowFile, Export, Options};
 
-use super::fetched::{Fetched, Reader, Structure};
-use super::{Codec, Format, From, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::Result;
 use crate::input::Input;
@@ -25,32 +22,19 @@ impl Codec for Arrow {
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        let file = ArrowFile::new(input.file)?;
-        let structure = Structure::among(&file.stored()?, file.tensors().iter())?;
-        let lost = file.losses().clone();
-        let fetched = Fetched::named(Box::new(file), structure, lost)?;
-        Ok(Document::of_fetched(input.name, Format::Arrow, fetched))
+        Document::of_file(input.name, Format::Arrow, Box::new(ArrowFile::new(input.file)?))
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         let stream = target.path().and_then(Path::extension).is_some_and(|end| end == "arrows");
         let format = if stream { arrow::Format::Stream } else { arrow::Format::File };
         let options = Options::default().with_losses(lossy.0).with_format(format);
-        only(sections, |from| {
-            let export = match from {
-                From::Segment(segment) => Export::new(segment)?,
-                From::Parts(parts) => Export::of_parts(parts)?,
-            };
+        only(sections, |value| {
+            let export = Export::new(value)?;
             write_stream(target, &mut |writer| {
                 tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);
                 Ok(())
             })
         })
-    }
-}
-
-impl Reader for ArrowFile<File> {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
     }
 }

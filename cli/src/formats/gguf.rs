@@ -1,12 +1,7 @@
 //! GGUF files, read.
 
-use std::fs::File;
-
-use tenarc::tensor::Deferred;
-use tenarc_convert::Losses;
 use tenarc_convert::gguf::Gguf;
 
-use super::fetched::{Fetched, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -25,10 +20,7 @@ impl Codec for GgufFiles {
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        let file = Gguf::new(input.file)?;
-        let structure = Structure::among(&file.flat(), file.tensors().iter())?;
-        let fetched = Fetched::named(Box::new(file), structure, Losses::default())?;
-        Ok(Document::of_fetched(input.name, Format::Gguf, fetched))
+        Document::of_file(input.name, Format::Gguf, Box::new(Gguf::new(input.file)?))
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -39,15 +31,5 @@ impl Codec for GgufFiles {
 
     fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
         self.check_writable()
-    }
-}
-
-impl Reader for Gguf<File> {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
-    }
-
-    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
-        Ok(Some((self.source(), self.position(key)?)))
     }
 }

@@ -3,7 +3,7 @@
 use tenarc::de::Limits;
 use tenarc_convert::json::{self, Options};
 
-use super::{Codec, Format, Lossy, NOT_KEPT, Sections, stored, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, as_rows, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Of, Result};
 use crate::input::Input;
@@ -33,9 +33,9 @@ impl Codec for Json {
                     Some(item) => {
                         json::write_with(&mut writer, &tenarc::from_slice(item)?, &options)?
                     }
-                    None => stored(&section, |segment| {
-                        Ok(json::from_segment(segment, &mut writer, &options)?)
-                    })?,
+                    None => {
+                        as_rows(&section, |value| Ok(json::export(value, &mut writer, &options)?))?
+                    }
                 };
                 tell(&lost, None, NOT_KEPT);
                 writer.write_all(b"\n")?;

@@ -3,15 +3,13 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _};
 
-use tenarc::tensor::{Deferred, ToTensor};
-use tenarc::{DynTensor, Tensor};
+use tenarc::inspect::{Event, Form};
+use tenarc::tensor::ToTensor;
+use tenarc_convert::Stored;
 use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
-use tenarc_convert::{Losses, Names};
 
-use super::fetched::{Fetched, Reader, Structure};
 use super::{
-    Codec, Format, From, Lossy, NOT_KEPT, Sections, only, single, stored, tell, temporary,
-    write_stream,
+    Codec, Format, Lossy, NOT_KEPT, Sections, as_rows, only, single, tell, temporary, write_stream,
 };
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -27,62 +25,33 @@ impl Codec for NpzFiles {
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        let npz = Npz::new(input.file)?;
-        let (value, lost) = npz.value(Names::Stored)?;
-        let structure = Structure::of(&value)?;
-        drop(value);
-        let fetched = Fetched::named(Box::new(npz), structure, lost)?;
-        Ok(Document::of_fetched(input.name, Format::Npz, fetched))
+        Document::of_file(input.name, Format::Npz, Box::new(Npz::new(input.file)?))
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         let options = ConvertOptions::default().with_losses(lossy.0);
-        let put = |from: &From<'_>, file: &File| {
+        let put = |value: &dyn Stored, file: &File| {
             let mut out = NpzWriter::new(BufWriter::with_capacity(1 << 20, file))?;
-            let losses = match from {
-                From::Segment(segment) => npy::from_segment(segment, &mut out, &options),
-                From::Parts(parts) => npy::from_parts(parts, &mut out, &options),
-            };
+            let losses = npy::export(value, &mut out, &options);
             let losses = losses.and_then(|losses| out.finish().map(|_| losses));
             let losses = losses.map_err(|error| Failure::while_writing(error, &target.name()))?;
             tell(&losses, None, NOT_KEPT);
             Ok(())
         };
-        only(sections, |from| {
+        only(sections, |value| {
             // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer
             // must seek, but the target may be a pipe.
-            if target.write_file(|file| put(&from, file))? {
+            if target.write_file(|file| put(value, file))? {
                 return Ok(());
             }
             let mut file = temporary()?;
-            put(&from, &file)?;
+            put(value, &file)?;
             file.rewind()?;
             write_stream(target, &mut |writer| {
                 io::copy(&mut file, writer)?;
                 Ok(())
             })
         })
-    }
-}
-
-impl Reader for Npz<File> {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
-    }
-
-    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
-        Ok(self.position(key)?.map(|at| (self.source(), at)))
-    }
-
-    fn verify(&self) -> tenarc::Result<Option<String>> {
-        // Reading an array compares its checksum, so only the other members are left.
-        let arrays = self.names().filter(|name| self.info(name).is_ok()).count();
-        let others = self.members().len() - arrays;
-        let unchecked = || match others {
-            1 => "1 member is not an array and was not checked".to_owned(),
-            _ => format!("{others} members are not arrays and were not checked"),
-        };
-        Ok((others > 0).then(unchecked))
     }
 }
 
@@ -96,30 +65,26 @@ impl Codec for Npy {
     }
 
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
-        let file = NpyFile::new(input.file)?;
-        let structure = Structure::of(&Tensor(file.deferred()))?;
-        let fetched = Fetched::named(Box::new(file), structure, Losses::default())?;
-        Ok(Document::of_fetched(input.name, Format::Npy, fetched))
+        Document::of_file(input.name, Format::Npy, Box::new(NpyFile::new(input.file)?))
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
         let section = single(sections)?;
-        stored(&section, |segment| {
-            let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
-            segment.info("").map_err(|_| Failure::new(what))?;
-            let tensor: Tensor<DynTensor> = segment.load()?;
-            let tensor: &dyn ToTensor = &*tensor;
+        as_rows(&section, |value| {
+            let mut items = value.items()?;
+            let first = loop {
+                match items.next().transpose()?.map(|item| item.event) {
+                    Some(Event::Tag(_)) => {}
+                    other => break other,
+                }
+            };
+            if !matches!(first, Some(Event::Payload(payload)) if payload.form != Form::Bytes) {
+                let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
+                return Err(Failure::new(what));
+            }
+            let tensor = value.tensor(0..value.metadata()?.len())?;
+            let tensor: &dyn ToTensor = &tensor;
             write_stream(target, &mut |writer| Ok(npy::write(writer, &tensor)?))
         })
-    }
-}
-
-impl Reader for NpyFile<File> {
-    fn tensor(&self, _: &str) -> tenarc::Result<Deferred<'_>> {
-        Ok(self.deferred())
-    }
-
-    fn place(&self, _: &str) -> tenarc::Result<Option<(&File, u64)>> {
-        Ok(self.position().map(|at| (self.source(), at)))
     }
 }

@@ -1,11 +1,7 @@
 //! The tensors of ONNX models.
 
-use std::fs::File;
-
-use tenarc::tensor::Deferred;
 use tenarc_convert::onnx::{Onnx, open_with_external};
 
-use super::fetched::{Fetched, Reader, Structure};
 use super::{Codec, Format, Lossy, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
@@ -25,10 +21,7 @@ impl Codec for OnnxModels {
             Some(path) => open_with_external(path)?,
             None => Onnx::new(input.file)?,
         };
-        let lost = model.losses().clone();
-        let structure = Structure::of(&model.flat())?;
-        let fetched = Fetched::named(Box::new(model), structure, lost)?;
-        Ok(Document::of_fetched(input.name, Format::Onnx, fetched))
+        Document::of_file(input.name, Format::Onnx, Box::new(model))
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -37,11 +30,5 @@ impl Codec for OnnxModels {
 
     fn write(&self, _: Sections<'_, '_>, _: &Target, _: Lossy) -> Result<()> {
         self.check_writable()
-    }
-}
-
-impl Reader for Onnx<File> {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
     }
 }

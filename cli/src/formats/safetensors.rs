@@ -1,14 +1,11 @@
 //! safetensors: tensors by name, in one file, or in several shards with an index.
 
-use std::fs::File;
 use std::path::Path;
 
-use tenarc::tensor::Deferred;
-use tenarc_convert::Losses;
-use tenarc_convert::safetensors::{Export, Options, SafeTensors, Sharded, open_sharded};
+use tenarc_convert::TensorFile;
+use tenarc_convert::safetensors::{Export, Options, SafeTensors, open_sharded};
 
-use super::fetched::{Fetched, Reader, Structure};
-use super::{Codec, Format, From, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
+use super::{Codec, Format, Lossy, NOT_KEPT, Sections, only, tell, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Result};
 use crate::input::Input;
@@ -36,59 +33,30 @@ impl Codec for Safetensors {
     fn read(&self, input: Input, _: &Reading) -> Result<Document> {
         // An index is JSON text. A safetensors file starts with the header's length, whose last byte is 0.
         let is_text = matches!(input.start(8)?[..], [b'{' | b' ' | b'\n', .., last] if last != 0);
-        let fetched = if is_text {
+        let file: Box<dyn TensorFile> = if is_text {
             let path = input.path.as_deref().ok_or_else(|| {
                 Failure::new(
                     "an index names other files in its directory: give its file name, not a pipe",
                 )
             })?;
-            let model = open_sharded(path)?;
-            let structure = Structure::of(&model.stored()?)?;
-            let lost = model.losses().clone();
-            Fetched::named(Box::new(model), structure, lost)?
+            Box::new(open_sharded(path)?)
         } else {
-            let file = SafeTensors::new(input.file)?;
-            let structure = Structure::of(&file.stored()?)?;
-            Fetched::named(Box::new(file), structure, Losses::default())?
+            Box::new(SafeTensors::new(input.file)?)
         };
-        Ok(Document::of_fetched(input.name, Format::Safetensors, fetched))
+        Document::of_file(input.name, Format::Safetensors, file)
     }
 
     fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
         if target.path().is_some_and(is_index) {
             return Err(Failure::new("cannot write a sharded model: write one .safetensors file"));
         }
-        only(sections, |from| {
-            let export = match from {
-                From::Segment(segment) => Export::new(segment)?,
-                From::Parts(parts) => Export::of_parts(parts)?,
-            };
+        only(sections, |value| {
+            let export = Export::new(value)?;
             let options = Options::default().with_losses(lossy.0);
             write_stream(target, &mut |writer| {
                 tell(&export.to_writer(writer, &options)?, None, NOT_KEPT);
                 Ok(())
             })
         })
-    }
-}
-
-impl Reader for SafeTensors<File> {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
-    }
-
-    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
-        Ok(Some((self.source(), self.position(key)?)))
-    }
-}
-
-impl Reader for Sharded {
-    fn tensor(&self, key: &str) -> tenarc::Result<Deferred<'_>> {
-        self.deferred(key)
-    }
-
-    fn place(&self, key: &str) -> tenarc::Result<Option<(&File, u64)>> {
-        let mut shards = self.shards().iter().map(|(_, shard)| shard);
-        shards.find(|shard| shard.info(key).is_ok()).map_or(Ok(None), |shard| shard.place(key))
     }
 }

@@ -107,11 +107,6 @@ impl Batches {
 }
 
 impl Contents {
-    /// The number of columns that can be read.
-    pub fn leaves(&self) -> usize {
-        self.by_path.len()
-    }
-
     fn list(&mut self, column: &Column, one_row: bool) -> Result<()> {
         let number = column.number;
         if self.found.get(number).is_some_and(|found| found.has_nulls) {

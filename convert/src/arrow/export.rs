@@ -5,15 +5,13 @@ use std::io::Write;
 use std::path::Path;
 
 use tenarc::Result;
-use tenarc::archive::Segment;
-use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 
 use super::options::Options;
 use super::plan::Texts;
 use super::write;
-use crate::exported::{Exported, Parts};
-use crate::{Losses, nested};
+use crate::exported::Exported;
+use crate::{Losses, Stored, nested};
 
 /// A value of an archive as columns to be saved under names: its paths, joined by dots.
 ///
@@ -53,16 +51,8 @@ impl<'a> Export<'a> {
     /// # Errors
     /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
     /// or an array, and where two columns would have one name.
-    pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
-        Exported::of(segment, true).map(Self)
-    }
-
-    /// As [`new`](Self::new), of a value whose tensors are in another file.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn of_parts(parts: &'a Parts<'a>) -> Result<Self> {
-        Exported::of_parts(parts, true).map(Self)
+    pub fn new(value: &'a dyn Stored) -> Result<Self> {
+        Exported::of(value, true).map(Self)
     }
 
     /// The tensors and their names, in the order of the value's fields.

@@ -9,8 +9,7 @@ use tenarc::{Archive, Error, Result};
 use super::export::Export;
 use super::options::{ArchiveOptions, Options};
 use super::read::ArrowFile;
-use super::value::AsValue;
-use crate::{Losses, made};
+use crate::{AsValue, Losses, TensorFile as _, made};
 
 /// Converts a file or a stream to an archive of one value; what was not kept, where that is accepted.
 ///
@@ -28,11 +27,8 @@ pub fn to_archive(
     let from = from.as_ref();
     let of_source = |error: Error| error.in_file(from);
     let file = ArrowFile::open(from)?;
-    file.losses().check(options.accept_losses, file.columns()).map_err(of_source)?;
-    let value = options
-        .names
-        .value(file.is_nested(), || file.flat(), || file.nested())
-        .map_err(of_source)?;
+    let value = file.value(options.names).map_err(of_source)?;
+    value.losses().check(options.accept_losses, value.kept()).map_err(of_source)?;
     made::archive(
         to.as_ref(),
         options.save.clone(),
@@ -45,7 +41,7 @@ pub fn to_archive(
 /// As many tensors are there as were meant, each of its dtype and shape.
 fn check(value: &AsValue<'_>, archive: &Archive<&File>) -> Result<()> {
     let found = archive.tensors()?;
-    let expected = value.tensors();
+    let expected = value.in_order();
     let metas = found.iter().map(|info| info.meta().clone());
     if metas.eq(expected.map(ToTensor::meta)) {
         return Ok(());

@@ -26,7 +26,7 @@
 //! | read a file, or a stream that can be read at any position | [`open`], [`ArrowFile`] |
 //! | read a stream batch by batch | [`Batches`] |
 //! | write a file or a stream | [`save`], [`save_with`], [`to_writer`] |
-//! | convert a file to an archive | [`to_archive`], or save what [`ArrowFile::flat`] or [`nested`](ArrowFile::nested) gives |
+//! | convert a file to an archive | [`to_archive`], or save what [`TensorFile::value`](super::TensorFile::value) gives |
 //! | convert an archive to a file | [`from_archive`], [`Export`] |
 //!
 //! | a column of | is read as |
@@ -65,7 +65,6 @@ mod read;
 mod schema;
 mod stream;
 mod strings;
-mod value;
 mod widen;
 mod write;
 
@@ -79,7 +78,6 @@ pub use files::{from_archive, to_archive};
 pub use options::{ArchiveOptions, Format, Layout, Options};
 pub use read::ArrowFile;
 pub use stream::{Batches, Body};
-pub use value::AsValue;
 
 use super::Losses;
 use plan::Texts;

@@ -15,12 +15,12 @@ use super::contents::{Contents, Leaf};
 use super::elements;
 use super::schema::{Column, Kind};
 use super::strings;
-use super::value::{AsValue, Part, Strings};
+use crate::as_value::{AsValue, Part, Strings};
 use crate::elements::collected;
 use crate::exported::METADATA;
 use crate::nested::Node;
 use crate::support::alloc_budget;
-use crate::{Losses, nested};
+use crate::{Losses, Names, TensorFile};
 
 /// Arrow's columns in a file or a stream that can be read at any position: a [file](super::open), bytes in
 /// memory, or anything else that is [`ReadAt`]. Also a batch of a stream: see [`Batches`](super::Batches).
@@ -93,11 +93,6 @@ impl<S: ReadAt> ArrowFile<S> {
     /// The texts that belong to the schema, in their order; `None` where there are none.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.contents.metadata.as_deref()
-    }
-
-    /// The number of columns that can be read, whether they are tensors or not.
-    pub(super) fn columns(&self) -> usize {
-        self.contents.leaves()
     }
 
     /// What of the file is in none of what this type gives: columns with nulls and of types that are no tensors,
@@ -184,58 +179,9 @@ impl<S: ReadAt> ArrowFile<S> {
         read.map_err(|error| error.in_field(name))
     }
 
-    /// The file as a value to be saved: a map of its columns by name, structs as maps inside, and its
-    /// metadata, if there are any, under `__metadata__`. Columns are read as they are written: tensors in
-    /// steps, of texts and byte strings those of one batch.
-    ///
-    /// What [`losses`](Self::losses) names is left out.
-    ///
-    /// # Errors
-    /// Where a tensor is larger than the limits allow, and where a column is named `__metadata__`.
-    pub fn flat(&self) -> Result<AsValue<'_>> {
-        let mut parts = Vec::new();
-        let tree = self.branch(self.contents.columns(), &mut parts)?;
-        self.value(parts.into_iter().map(|(_, part)| part).collect(), tree)
-    }
-
-    /// As [`flat`](Self::flat), with names taken apart at their dots: a tree of maps, in which steps that count
-    /// from zero make an array. So `layers.0.weight` and `layers.1.weight` are read into a struct whose
-    /// field `layers` is a vector of structs.
-    ///
-    /// # Errors
-    /// As [`flat`](Self::flat), where one name leads through another (`a` and `a.b`), and where a name has more
-    /// than 64 steps.
-    pub fn nested(&self) -> Result<AsValue<'_>> {
-        let mut parts = Vec::new();
-        self.branch(self.contents.columns(), &mut parts)?;
-        let tree = nested::tree(parts.iter().map(|(path, _)| *path))?;
-        self.value(parts.into_iter().map(|(_, part)| part).collect(), tree)
-    }
-
-    /// The file as the value that it was written from, as far as it says so: [nested](Self::nested), or else
-    /// [flat](Self::flat).
-    ///
-    /// # Errors
-    /// As these.
-    pub fn stored(&self) -> Result<AsValue<'_>> {
-        if self.contents.nested { self.nested() } else { self.flat() }
-    }
-
     /// Whether the file says that it was written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.contents.nested
-    }
-
-    fn value<'a>(
-        &'a self,
-        parts: Vec<Part<'a>>,
-        tree: Vec<(&'a str, Node<'a>)>,
-    ) -> Result<AsValue<'a>> {
-        if tree.iter().any(|(name, _)| *name == METADATA) {
-            let what = format!("a column of the name `{METADATA}`, which is that of the metadata");
-            return Err(Error::data(what));
-        }
-        Ok(AsValue { metadata: self.metadata(), parts, tree })
     }
 
     /// The columns that are there, as a part of a tree. What is no struct is added to `parts`, with its path.
@@ -317,5 +263,24 @@ impl<S: ReadAt> ArrowFile<S> {
         let sure = if elements::are_plain(pieces) { info.byte_len() } else { 0 };
         let sure = usize::try_from(sure).unwrap_or(0);
         collected(info.meta(), sure, |put| elements::blocks(&self.source, info, cells, pieces, put))
+    }
+}
+
+/// A map of its columns by name, structs as maps inside, and its metadata, if there are any, under `__metadata__`. Columns are
+/// read as they are written: tensors in steps, of texts and byte strings those of one batch.
+impl<S: ReadAt> TensorFile for ArrowFile<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let mut parts = Vec::new();
+        let tree = self.branch(self.contents.columns(), &mut parts)?;
+        if tree.iter().any(|(name, _)| *name == METADATA) {
+            let what = format!("a column of the name `{METADATA}`, which is that of the metadata");
+            return Err(Error::data(what));
+        }
+        let value = AsValue::of(Node::Map(tree), parts).with_texts(self.metadata());
+        value.with_losses(self.losses().clone()).named(names, self.contents.nested)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
     }
 }

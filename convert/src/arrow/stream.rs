@@ -22,6 +22,7 @@ const STEP: usize = 64 << 10;
 /// in memory at a time.
 ///
 /// ```
+/// use tenarc_convert::TensorFile as _;
 /// use tenarc_convert::arrow::{self, Batches, Options};
 /// use tenarc::{IArchive, OArchive, Tensor};
 ///

@@ -35,15 +35,14 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
 use tenarc::io::{AtomicFile, ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
-use tenarc::{DynTensor, Error, OArchive, Result, Tensor, Value};
+use tenarc::{DynTensor, Error, OArchive, Result, Value};
 
-use crate::exported::METADATA;
-use crate::{made, source};
+use crate::as_value::{AsValue, Metadata, Part};
+use crate::{Names, TensorFile, made, source};
 
 pub use write::{save, to_writer};
 
@@ -168,12 +167,6 @@ impl<S: ReadAt> Gguf<S> {
         self.deferred_of(info, start)
     }
 
-    /// The file as a value that can be saved: a map of its tensors by name, and its metadata, if it has any, under
-    /// `__metadata__`. Tensors are read as they are written.
-    pub fn flat(&self) -> impl Serialize {
-        Flat(self)
-    }
-
     fn find(&self, name: &str) -> Result<(&TensorInfo, u64)> {
         let number = self.header.numbers.get(name);
         let found = number.and_then(|number| {
@@ -195,35 +188,31 @@ impl<S: ReadAt> Gguf<S> {
     }
 }
 
-struct Flat<'a, S>(&'a Gguf<S>);
-
-impl<S: ReadAt> Serialize for Flat<'_, S> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        struct Metadata<'a>(&'a [(String, Value)]);
-
-        impl Serialize for Metadata<'_> {
-            fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-                serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
-            }
-        }
-
-        let header = &self.0.header;
-        let has_metadata = !header.metadata.is_empty();
-        let count = header.tensors.len() + usize::from(has_metadata);
-        let mut map = serializer.serialize_map(Some(count))?;
+/// A map of the tensors by name, and the metadata, if there are any, under `__metadata__`.
+impl<S: ReadAt> TensorFile for Gguf<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let listed = self.header.tensors.iter().zip(&self.header.places);
+        let parts = listed
+            .map(|(info, start)| Ok((info.path(), Part::Tensor(self.deferred_of(info, *start)?))));
+        let value = AsValue::flat(parts.collect::<Result<_>>()?);
         // Most other formats have no place for a map beside the tensors, even if it is empty.
-        if has_metadata {
-            map.serialize_entry(METADATA, &Metadata(&header.metadata))?;
-        }
-        for (info, start) in header.tensors.iter().zip(&header.places) {
-            let deferred = self.0.deferred_of(info, *start).map_err(serde::ser::Error::custom)?;
-            map.serialize_entry(info.path(), &Tensor(deferred))?;
-        }
-        map.end()
+        let metadata = match self.metadata() {
+            [] => Metadata::None,
+            metadata => Metadata::Values(metadata),
+        };
+        value.with_metadata(metadata).named(names, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(Some((&self.source, self.position(name)?)))
     }
 }
 
-/// Converts a file to an archive of one value: see [`Gguf::flat`]. Nothing is lost but the widths of single integers in
+/// Converts a file to an archive of one value: see [`TensorFile::value`]. Nothing is lost but the widths of single integers in
 /// the metadata.
 ///
 /// The archive has checksums. It is read back and verified before it takes its name.
@@ -237,12 +226,9 @@ pub fn to_archive(
 ) -> Result<()> {
     let from = from.as_ref();
     let file = open(from)?;
-    if file.info(METADATA).is_ok() {
-        let what = format!("a tensor is named `{METADATA}`, which is the key of the metadata");
-        return Err(Error::data(what).in_file(from));
-    }
+    let value = file.flat().map_err(|error| error.in_file(from))?;
     let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&file.flat()).map(drop).map_err(|error| error.in_file(from))
+        out.save(&value).map(drop).map_err(|error| error.in_file(from))
     };
     made::archive(to.as_ref(), options, save, |_| Ok(()))
 }

@@ -4,16 +4,16 @@ use std::io::Write;
 use std::path::Path;
 
 use tenarc::Result;
-use tenarc::archive::{SaveOptions, Segment};
+use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
-use tenarc::io::{ReadAt, open_file};
+use tenarc::io::open_file;
 
 use super::Options;
 use super::read::Reader;
 use super::write::Format;
 use crate::input::Positions;
 use crate::values::ReadValues as _;
-use crate::{Losses, made, values};
+use crate::{Losses, Stored, made, values};
 
 /// Converts a file of JSON values, one after the other, to an archive of as many; in JSON lines, a segment
 /// for each line. One value at a time is in memory.
@@ -58,17 +58,13 @@ pub fn to_archive_with(
     )
 }
 
-/// Writes a value of an archive, one tensor at a time in memory; what was not kept, where that is accepted.
+/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
 ///
 /// # Errors
-/// Where the archive is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
 /// that is found out while the value is written.
-pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
-    segment: &Segment<'_, S>,
-    writer: W,
-    options: &Options,
-) -> Result<Losses> {
-    values::from_segment::<Format, S>(segment, writer, options)
+pub fn export<W: Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
+    values::export::<Format>(value, writer, options)
 }
 
 /// Converts an archive to a file of JSON lines, one for each segment; what was not kept, where that is

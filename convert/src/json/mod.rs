@@ -42,7 +42,7 @@ mod write;
 use std::io;
 
 pub use super::options::Options;
-pub use files::{from_archive, from_segment, to_archive, to_archive_with};
+pub use files::{export, from_archive, to_archive, to_archive_with};
 
 use super::Losses;
 use super::input::Stream;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
-use tenarc::archive::{SaveOptions, Segment};
+use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::Deferred;
@@ -15,7 +15,7 @@ use super::read::{Found, Item, Reader, not_utf8};
 use super::write::Format;
 use crate::input::{Positions, STEP, Stretch};
 use crate::support::swap_words;
-use crate::{Losses, made, source, values};
+use crate::{Losses, Stored, made, source, values};
 
 /// Converts a file of MessagePack values, one after the other, to an archive of as many.
 ///
@@ -52,7 +52,7 @@ pub fn to_archive_with(
         |out| {
             let mut values = Reader::new(Positions::new(&file)?, limits);
             while let Some(item) = values.next().map_err(|error| error.in_file(from))? {
-                out.save(&Stored { item: &item, source: &file })?;
+                out.save(&InFile { item: &item, source: &file })?;
             }
             Ok(())
         },
@@ -61,14 +61,14 @@ pub fn to_archive_with(
 }
 
 /// A value whose long parts are still in the file.
-struct Stored<'a, S> {
+struct InFile<'a, S> {
     item: &'a Item,
     source: &'a S,
 }
 
-impl<S: ReadAt> Serialize for Stored<'_, S> {
+impl<S: ReadAt> Serialize for InFile<'_, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let inside = |item| Stored { item, source: self.source };
+        let inside = |item| InFile { item, source: self.source };
         match self.item {
             Item::Plain(value) => value.serialize(serializer),
             Item::Raw(_, at) => Err(Z::Error::custom(not_utf8(*at))),
@@ -131,17 +131,13 @@ fn blocks<S: ReadAt>(
     }
 }
 
-/// Writes a value of an archive, one tensor at a time in memory; what was not kept, where that is accepted.
+/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
 ///
 /// # Errors
-/// Where the archive is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
 /// that is found out while the value is written.
-pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
-    segment: &Segment<'_, S>,
-    writer: W,
-    options: &Options,
-) -> Result<Losses> {
-    values::from_segment::<Format, S>(segment, writer, options)
+pub fn export<W: Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
+    values::export::<Format>(value, writer, options)
 }
 
 /// Converts an archive to a file of MessagePack values, one after the other; what was not kept, where that is

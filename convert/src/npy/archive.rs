@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use tenarc::archive::{SaveOptions, Segment};
+use tenarc::archive::SaveOptions;
 use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
 use tenarc::tensor::ToTensor as _;
 use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
@@ -13,10 +13,9 @@ use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
 use super::write::{Compression, NpzWriter};
-use crate::exported::{Exported, METADATA, Parts};
-use crate::flat::{AsValue, Named};
+use crate::exported::{Exported, METADATA};
 use crate::nested::Names;
-use crate::{Losses, made};
+use crate::{AsValue, Losses, Stored, TensorFile as _, made};
 
 /// What a conversion may do beyond passing everything on, and how it stores arrays.
 ///
@@ -85,28 +84,10 @@ fn checked<'a, S: ReadAt>(
     npz: &'a Npz<S>,
     options: &ConvertOptions,
 ) -> Result<(AsValue<'a>, Losses)> {
-    let (value, lost) = npz.value(options.names)?;
-    lost.check(options.losses, value.tensors().len())?;
+    let value = npz.value(options.names)?;
+    let lost = value.losses().clone();
+    lost.check(options.losses, value.kept())?;
     Ok((value, lost))
-}
-
-/// The arrays of a file that are tensors, and what else there is.
-pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(Vec<Named<'_>>, Losses)> {
-    let mut tensors = Vec::new();
-    let mut lost = Losses::default();
-    for member in npz.members() {
-        let name = member.name().strip_suffix(super::npz::SUFFIX);
-        match name.map(|name| (name, npz.deferred(name))) {
-            Some((name, Ok(tensor))) => tensors.push((name, tensor)),
-            // What a damaged file holds is nothing to be left out.
-            Some((_, Err(error))) if error.category() != tenarc::error::Category::Data => {
-                return Err(error);
-            }
-            Some((name, Err(error))) => lost.add_tensor(name, error.message()),
-            None => lost.add(member.name(), "a member that is no array"),
-        }
-    }
-    Ok((tensors, lost))
 }
 
 /// Writes the tensors of a saved value as arrays: tensors inside of it under their paths, as `layers.0.weight`. The
@@ -120,32 +101,12 @@ pub fn arrays<S: ReadAt>(npz: &Npz<S>) -> Result<(Vec<Named<'_>>, Losses)> {
 /// Where anything would be left out and `options` do not allow it: values that are no tensors, tensors of dtypes that
 /// numpy has not, and a nesting that does not come back from the names. Then, nothing was written. Where the archive is
 /// damaged, or the npz file cannot be written.
-pub fn from_segment<S: ReadAt + ?Sized, W: Write + Seek>(
-    segment: &Segment<'_, S>,
+pub fn export<W: Write + Seek>(
+    value: &dyn Stored,
     out: &mut NpzWriter<W>,
     options: &ConvertOptions,
 ) -> Result<Losses> {
-    write(Exported::of(segment, false)?, out, options)
-}
-
-/// As [`from_segment`], of a value whose tensors are in another file.
-///
-/// # Errors
-/// As [`from_segment`].
-pub fn from_parts<W: Write + Seek>(
-    parts: &Parts<'_>,
-    out: &mut NpzWriter<W>,
-    options: &ConvertOptions,
-) -> Result<Losses> {
-    write(Exported::of_parts(parts, false)?, out, options)
-}
-
-fn write<W: Write + Seek>(
-    exported: Exported<'_>,
-    out: &mut NpzWriter<W>,
-    options: &ConvertOptions,
-) -> Result<Losses> {
-    let Exported { tensors, metadata, nested, mut losses, .. } = exported;
+    let Exported { tensors, metadata, nested, mut losses, .. } = Exported::of(value, false)?;
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
             let text: String = text.chars().take(64).collect();
@@ -188,7 +149,7 @@ pub fn npz_to_archive(
         out.save(&value).map(drop).map_err(|error| error.in_file(from))
     };
     made::archive(to, SaveOptions::default(), save, |archive| {
-        let (found, expected) = (archive.tensors()?.len(), value.tensors().len());
+        let (found, expected) = (archive.tensors()?.len(), value.kept());
         if found == expected {
             return Ok(());
         }
@@ -203,7 +164,7 @@ pub fn npz_to_archive(
 /// Says what was left out.
 ///
 /// # Errors
-/// As [`from_segment`], and where the archive holds several values, or a file cannot be read or written.
+/// As [`export`], and where the archive holds several values, or a file cannot be read or written.
 pub fn archive_to_npz(
     archive: impl AsRef<Path>,
     npz: impl AsRef<Path>,
@@ -215,7 +176,7 @@ pub fn archive_to_npz(
     let out = NpzWriter::new(BufWriter::new(file.file()))?;
     let mut out = out.with_compression(options.compression);
     let segment = archive.segment(0)?;
-    let lost = from_segment(&segment, &mut out, options).map_err(|error| error.in_file(from))?;
+    let lost = export(&segment, &mut out, options).map_err(|error| error.in_file(from))?;
     out.finish().map_err(|error| error.in_file(to))?;
     verify(file.file()).map_err(|error| error.in_file(to))?;
     file.commit(SyncLevel::Full)?;

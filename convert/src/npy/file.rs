@@ -10,7 +10,9 @@ use tenarc::{Error, Result};
 use super::header::Header;
 use super::input::{Input, Stream};
 use super::{check_len, payload};
-use crate::part::Part;
+use crate::as_value::{AsValue, Part};
+use crate::nested::{Names, Node};
+use crate::{TensorFile, part};
 
 /// An npy file whose elements are read when they are asked for.
 ///
@@ -45,7 +47,7 @@ impl<S: ReadAt> NpyFile<S> {
     /// than it.
     pub fn new(source: S) -> Result<Self> {
         let size = source.size().map_err(Error::io)?;
-        let mut input = Input::new(Stream(Part::new(&source, 0..size)));
+        let mut input = Input::new(Stream(part::Part::new(&source, 0..size)));
         let header = Header::read(&mut input, Limits::default())?;
         let start = input.position();
         check_len(&header, start, size)?;
@@ -72,9 +74,27 @@ impl<S: ReadAt> NpyFile<S> {
         let TensorMeta { dtype, shape, order } = &self.header.meta;
         Deferred::from_blocks(dtype.clone(), shape, *order, |put| {
             let end = self.start.saturating_add(self.header.byte_len as u64);
-            let mut input = Input::new(Stream(Part::new(&self.source, self.start..end)));
+            let mut input = Input::new(Stream(part::Part::new(&self.source, self.start..end)));
             let read = payload::blocks(&self.header, &mut input, put);
             read.map_err(|error| error.moved_by(self.start))
         })
+    }
+}
+
+impl<S: ReadAt> TensorFile for NpyFile<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let part = Part::Tensor(self.deferred());
+        AsValue::of(Node::Leaf(0), vec![("", part)]).named(names, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        match name {
+            "" => Ok(self.deferred()),
+            _ => Err(Error::data("the one array of an npy file has no name").in_field(name)),
+        }
+    }
+
+    fn place(&self, _: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(self.position().map(|at| (&self.source as &dyn ReadAt, at)))
     }
 }

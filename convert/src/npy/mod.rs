@@ -53,8 +53,8 @@ use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
 pub use archive::{
-    ConvertOptions, archive_to_npy, archive_to_npz, from_parts, from_segment, into_archive,
-    npy_to_archive, npz_to_archive,
+    ConvertOptions, archive_to_npy, archive_to_npz, export, into_archive, npy_to_archive,
+    npz_to_archive,
 };
 pub use file::NpyFile;
 pub use npz::{Npz, TensorEntry};

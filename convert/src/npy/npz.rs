@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::Path;
 
 use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result};
@@ -13,10 +14,10 @@ use tenarc::{DType, DynTensor, Error, Result};
 use super::header::Header;
 use super::input::Input;
 use super::{charge, check_len, payload};
-use crate::Losses;
-use crate::flat::AsValue;
-use crate::nested::{COMMENT, Names};
+use crate::as_value::{AsValue, Part};
+use crate::nested::COMMENT;
 use crate::zip::{Contents, Directory, Member};
+use crate::{Losses, Names, TensorFile};
 
 /// What the names of arrays end with in the file.
 pub const SUFFIX: &str = ".npy";
@@ -193,16 +194,6 @@ impl<S: ReadAt> Npz<S> {
         }))
     }
 
-    /// All arrays that are tensors as a value to be saved; and what else the file holds. Its tensors are read as they are
-    /// written.
-    ///
-    /// # Errors
-    /// Where the file is damaged; where names are to be taken apart, and one leads through another.
-    pub fn value(&self, names: Names) -> Result<(AsValue<'_>, Losses)> {
-        let (arrays, losses) = super::archive::arrays(self)?;
-        Ok((AsValue::new(names, self.nested, None, arrays)?, losses))
-    }
-
     /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
     /// other; `None` where they do not.
     ///
@@ -243,5 +234,45 @@ impl<S: ReadAt> Npz<S> {
         check_len(&header, input.position(), member.byte_len())?;
         charge(&header, self.limits, !member.is_deflated())?;
         Ok((header, input))
+    }
+}
+
+/// A map of the arrays that are tensors, by name.
+impl<S: ReadAt> TensorFile for Npz<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let mut parts = Vec::new();
+        let mut lost = Losses::default();
+        for member in &self.members {
+            let Some(name) = member.name().strip_suffix(SUFFIX) else {
+                lost.add(member.name(), "a member that is no array");
+                continue;
+            };
+            match self.deferred(name) {
+                Ok(tensor) => parts.push((name, Part::Tensor(tensor))),
+                // What a damaged file holds is nothing to be left out.
+                Err(error) if error.category() != Category::Data => return Err(error),
+                Err(error) => lost.add_tensor(name, error.message()),
+            }
+        }
+        AsValue::flat(parts).with_losses(lost).named(names, self.nested)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(self.position(name)?.map(|at| (&self.source as &dyn ReadAt, at)))
+    }
+
+    fn verify(&self) -> Result<Option<String>> {
+        // Reading an array compares its checksum, so only the other members are left.
+        let arrays = self.names().filter(|name| self.info(name).is_ok()).count();
+        let others = self.members.len() - arrays;
+        let unchecked = || match others {
+            1 => "1 member is not an array and was not checked".to_owned(),
+            _ => format!("{others} members are not arrays and were not checked"),
+        };
+        Ok((others > 0).then(unchecked))
     }
 }

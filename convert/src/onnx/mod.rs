@@ -39,11 +39,10 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
-
 pub use tensor::TensorEntry;
 
-use super::{Losses, made};
+use super::{AsValue, Losses, Names, TensorFile, made};
+use crate::as_value::Part;
 use crate::support::alloc_budget;
 use elements::Directory;
 use model::Found;
@@ -51,8 +50,7 @@ use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order};
-use tenarc::{DynTensor, Error, Result, Tensor};
-use texts::Texts;
+use tenarc::{DynTensor, Error, Result};
 
 /// A model, whose tensors are read when they are asked for.
 pub struct Onnx<S> {
@@ -168,27 +166,26 @@ impl<S: ReadAt> Onnx<S> {
         })?;
         DynTensor::new(dtype, &tensor.shape, Order::C, bytes)
     }
-
-    /// The tensors that are not refused, as a value: a map by name. Elements are read in steps as it is written.
-    pub fn flat(&self) -> impl Serialize {
-        Flat(self)
-    }
 }
 
-struct Flat<'a, S>(&'a Onnx<S>);
-
-impl<S: ReadAt> Serialize for Flat<'_, S> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let model = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        for tensor in model.tensors() {
-            if let Some(deferred) = model.deferred_of(tensor) {
-                map.serialize_entry(&tensor.name, &Tensor(deferred))?;
-            } else if tensor.is_texts() {
-                map.serialize_entry(&tensor.name, &Texts(tensor, &model.source))?;
-            }
+/// A map of the tensors and texts that are not refused, by name.
+impl<S: ReadAt> TensorFile for Onnx<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let mut parts = Vec::new();
+        for tensor in self.tensors() {
+            let part = match self.deferred_of(tensor) {
+                Some(deferred) => Part::Tensor(deferred),
+                None if tensor.is_texts() => Part::Texts(texts::of(tensor, &self.source)?),
+                None => continue,
+            };
+            parts.push((tensor.name(), part));
         }
-        map.end()
+        let value = AsValue::flat(parts);
+        value.with_losses(self.losses().clone()).named(names, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
     }
 }
 
@@ -247,10 +244,11 @@ pub fn to_archive(
     let losses = model.losses().clone();
     let kept = model.tensors().iter().filter(|tensor| tensor.refused().is_none()).count();
     losses.check(options.accept_losses, kept).map_err(|error| error.in_file(from))?;
+    let value = model.flat().map_err(|error| error.in_file(from))?;
     made::archive(
         to.as_ref(),
         options.save.clone(),
-        |out| out.save(&model.flat()).map(drop).map_err(|error| error.in_file(from)),
+        |out| out.save(&value).map(drop).map_err(|error| error.in_file(from)),
         |_| Ok(()),
     )?;
     Ok(losses)

@@ -8,6 +8,7 @@ use tenarc::tensor::Shape;
 use tenarc::{DType, Error, Result};
 
 use super::wire::{Field, Wire};
+use crate::texts::NO_SHAPE;
 
 /// A tensor, without its elements.
 #[derive(Clone, Debug)]
@@ -336,7 +337,7 @@ impl Parts {
                     return Err(Error::syntax(what));
                 }
                 if count == 0 && shape.len() > 1 {
-                    dtype = Err("it has no elements, and an empty array of texts has no shape");
+                    dtype = Err(NO_SHAPE);
                     Payload::Plain(Vec::new())
                 } else {
                     Payload::Texts { message: message.clone(), field: STRING_DATA }

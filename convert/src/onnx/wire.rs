@@ -129,14 +129,12 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
             let what = format!("a name of {len} bytes, {MOST} are allowed");
             return Err(Error::limit(what).at(range.start));
         }
-        self.long_text(range)
+        String::from_utf8(self.bytes(range)?)
+            .map_err(|_| Error::syntax("a text that is not UTF-8").at(range.start))
     }
 
-    /// A text of any length.
-    pub fn long_text(&mut self, range: &Range<u64>) -> Result<String> {
-        let len = range.end.saturating_sub(range.start);
-        let bytes = self.input.bytes(len, "a text")?;
-        String::from_utf8(bytes)
-            .map_err(|_| Error::syntax("a text that is not UTF-8").at(range.start))
+    /// The bytes of a field, of any number.
+    pub fn bytes(&mut self, range: &Range<u64>) -> Result<Vec<u8>> {
+        self.input.bytes(range.end.saturating_sub(range.start), "a text")
     }
 }

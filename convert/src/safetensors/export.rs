@@ -5,13 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use tenarc::Result;
-use tenarc::archive::Segment;
-use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
 
 use super::options::Options;
-use crate::exported::{Exported, Metadata, Parts};
-use crate::{Losses, nested};
+use crate::exported::{Exported, Metadata};
+use crate::{Losses, Stored, nested};
 
 /// A value of an archive as tensors to be saved under names: its paths, joined by dots.
 ///
@@ -60,17 +58,8 @@ impl<'a> Export<'a> {
     /// # Errors
     /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
     /// or an array, and where two tensors have one name.
-    pub fn new<S: ReadAt + ?Sized>(segment: &'a Segment<'_, S>) -> Result<Self> {
-        let Exported { tensors, metadata, nested, losses, .. } = Exported::of(segment, false)?;
-        Ok(Self { tensors, metadata, nested, losses })
-    }
-
-    /// As [`new`](Self::new), of a value whose tensors are in another file.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn of_parts(parts: &'a Parts<'a>) -> Result<Self> {
-        let Exported { tensors, metadata, nested, losses, .. } = Exported::of_parts(parts, false)?;
+    pub fn new(value: &'a dyn Stored) -> Result<Self> {
+        let Exported { tensors, metadata, nested, losses, .. } = Exported::of(value, false)?;
         Ok(Self { tensors, metadata, nested, losses })
     }
 

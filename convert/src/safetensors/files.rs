@@ -11,15 +11,14 @@ use super::export::Export;
 use super::open_sharded;
 use super::options::Options;
 use super::read::SafeTensors;
-use crate::flat::AsValue;
 use crate::nested::Names;
-use crate::{Losses, made};
+use crate::{AsValue, Losses, TensorFile as _, made};
 
 /// Converts a file, or a model in several files given by its index (a name that ends in `.json`), to an
 /// archive of one value.
 ///
 /// Nothing is lost of a file. Of an index, what it says beside the sizes of its model is, and where
-/// files contradict each other's metadata; then this stops, and [`Sharded::flat`](super::Sharded::flat)
+/// files contradict each other's metadata; then this stops, and [`TensorFile::flat`]
 /// is the way to go on.
 ///
 /// The archive has checksums, whatever the options say, of the bytes as they are read from the file; it is
@@ -40,11 +39,11 @@ pub fn to_archive(
             .losses()
             .check(false, model.tensors().count())
             .map_err(|error| error.in_file(from))?;
-        let value = names.value(model.is_nested(), || model.flat(), || model.nested());
+        let value = model.value(names);
         return save(&value.map_err(|error| error.in_file(from))?, to.as_ref(), options);
     }
     let file = SafeTensors::open(from)?;
-    let value = names.value(file.is_nested(), || file.flat(), || file.nested());
+    let value = file.value(names);
     save(&value.map_err(|error| error.in_file(from))?, to.as_ref(), options)
 }
 
@@ -58,10 +57,10 @@ fn check(value: &AsValue<'_>, archive: &Archive<&File>) -> Result<()> {
     let export = Export::new(&segment)?;
     let mut found: Vec<_> =
         export.tensors().iter().map(|(name, t)| (&name[..], t.meta())).collect();
-    let mut expected: Vec<_> = value.tensors().iter().map(|(name, t)| (*name, t.meta())).collect();
+    let mut expected: Vec<_> = value.tensors().map(|(name, t)| (name, t.meta())).collect();
     found.sort_by_key(|(name, _)| *name);
     expected.sort_by_key(|(name, _)| *name);
-    if found == expected && export.metadata() == value.metadata() && export.losses().is_empty() {
+    if found == expected && export.losses().is_empty() {
         return Ok(());
     }
     Err(Error::damaged("what was read back is not what was written"))

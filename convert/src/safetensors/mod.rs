@@ -5,6 +5,7 @@
 //! use std::collections::BTreeMap;
 //!
 //! use ndarray::{Array1, Array2};
+//! use tenarc_convert::TensorFile as _;
 //! use tenarc_convert::safetensors;
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-safetensors-{}", std::process::id()));
@@ -27,7 +28,7 @@
 //! | read a model of several files | [`open_sharded`], [`Sharded`] |
 //! | write a file | [`save`], [`save_with`], [`to_writer`] |
 //! | write a model as several files | [`save_sharded`] |
-//! | convert a file to an archive | [`to_archive`], or save what [`SafeTensors::flat`] or [`nested`](SafeTensors::nested) gives |
+//! | convert a file to an archive | [`to_archive`], or save what [`TensorFile::value`](super::TensorFile::value) gives |
 //! | convert an archive to a file | [`from_archive`], [`Export`] |
 //!
 //! In an archive, a flat file is a map of tensors by name, with its metadata under `__metadata__`: its
@@ -56,7 +57,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use super::flat::AsValue;
 pub use super::nested::Names;
 pub use export::Export;
 pub use files::{from_archive, to_archive};

@@ -9,9 +9,9 @@ use tenarc::tensor::{Deferred, FromTensor, Shape, TensorInfo};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::header::{Header, shown};
-use crate::flat::{AsValue, Named};
+use crate::as_value::{AsValue, Part};
 use crate::nested::{self, Names};
-use crate::source;
+use crate::{TensorFile, source};
 
 /// A safetensors file that can be read at any position: a [file](super::open), bytes in memory, or
 /// anything else that is [`ReadAt`].
@@ -76,7 +76,7 @@ impl<S: ReadAt> SafeTensors<S> {
     /// # Errors
     /// Where there is none.
     pub fn info(&self, name: &str) -> Result<&TensorInfo> {
-        self.place(self.header.find(name)?).map(|(info, _)| info)
+        self.at(self.header.find(name)?).map(|(info, _)| info)
     }
 
     /// The tensor of that name as any type that can be read from one.
@@ -110,54 +110,7 @@ impl<S: ReadAt> SafeTensors<S> {
     /// # Errors
     /// Where there is no such tensor.
     pub fn position(&self, name: &str) -> Result<u64> {
-        self.place(self.header.find(name)?).map(|(_, start)| start)
-    }
-
-    /// The file as a value to be saved: a map of its tensors by name, and its metadata, if there are
-    /// any, under `__metadata__`. Its tensors are read as they are written.
-    ///
-    /// ```
-    /// use ndarray::Array2;
-    /// use tenarc_convert::safetensors::{self, SafeTensors};
-    ///
-    /// let mut bytes = Vec::new();
-    /// safetensors::to_writer(&mut bytes, &[("layers.0.weight", Array2::<f32>::eye(3))])?;
-    /// let file = SafeTensors::new(bytes)?;
-    ///
-    /// let mut out = tenarc::OArchive::new(Vec::new())?;
-    /// out.save(&file.flat()?)?.save(&file.nested()?)?;
-    /// let archive = tenarc::Archive::new(out.finish()?)?;
-    /// for segment in archive.segments() {
-    ///     let weight: Array2<f32> = segment?.tensor("layers.0.weight")?;
-    ///     assert_eq!(weight, Array2::<f32>::eye(3));
-    /// }
-    /// # Ok::<(), tenarc::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Where a tensor has a shape that fits no memory, or more dimensions than archives are read with.
-    pub fn flat(&self) -> Result<AsValue<'_>> {
-        AsValue::flat(self.metadata(), self.named()?)
-    }
-
-    /// As [`flat`](Self::flat), with names taken apart at their dots: a tree of maps, in which steps
-    /// that count from zero make an array. So `layers.0.weight` and `layers.1.weight` are read into a
-    /// struct whose field `layers` is a vector of structs.
-    ///
-    /// # Errors
-    /// As [`flat`](Self::flat), where one name leads through another (`a` and `a.b`), where a name has
-    /// more than 64 steps, and where the first step of one is `__metadata__`.
-    pub fn nested(&self) -> Result<AsValue<'_>> {
-        AsValue::nested(self.metadata(), self.named()?)
-    }
-
-    /// The file as the value that it was written from, as far as it says so: [nested](Self::nested), or else
-    /// [flat](Self::flat).
-    ///
-    /// # Errors
-    /// As these.
-    pub fn stored(&self) -> Result<AsValue<'_>> {
-        AsValue::new(Names::Stored, self.nested, self.metadata(), self.named()?)
+        self.at(self.header.find(name)?).map(|(_, start)| start)
     }
 
     /// Whether the file says that it was written from a nested value.
@@ -165,22 +118,22 @@ impl<S: ReadAt> SafeTensors<S> {
         self.nested
     }
 
-    pub(super) fn named(&self) -> Result<Vec<Named<'_>>> {
+    pub(super) fn parts(&self) -> Result<Vec<(&str, Part<'_>)>> {
         let numbers = 0..self.header.tensors.len();
         numbers
             .map(|number| {
-                let (info, _) = self.place(number)?;
-                Ok((info.path(), self.deferred_at(number)?))
+                let (info, _) = self.at(number)?;
+                Ok((info.path(), Part::Tensor(self.deferred_at(number)?)))
             })
             .collect()
     }
 
-    fn place(&self, number: usize) -> Result<(&TensorInfo, u64)> {
+    fn at(&self, number: usize) -> Result<(&TensorInfo, u64)> {
         self.header.at(number).ok_or_else(|| Error::data(format!("there is no tensor {number}")))
     }
 
     pub(super) fn deferred_at(&self, number: usize) -> Result<Deferred<'_>> {
-        let (info, start) = self.place(number)?;
+        let (info, start) = self.at(number)?;
         check_shape(info).map_err(|error| error.in_field(info.path()))?;
         Ok(Deferred::from_blocks(info.dtype().clone(), info.shape(), info.order(), move |put| {
             self.blocks(info, start, put)
@@ -206,10 +159,24 @@ impl<S: ReadAt> SafeTensors<S> {
     }
 
     fn read(&self, number: usize) -> Result<DynTensor> {
-        let (info, start) = self.place(number)?;
+        let (info, start) = self.at(number)?;
         check_shape(info)?;
         source::in_memory(info.byte_len(), start)?;
         source::tensor(&self.source, info.meta().clone(), start)
+    }
+}
+
+impl<S: ReadAt> TensorFile for SafeTensors<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        AsValue::flat(self.parts()?).with_texts(self.metadata()).named(names, self.nested)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(Some((&self.source, self.position(name)?)))
     }
 }
 

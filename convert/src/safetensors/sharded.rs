@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::io::open_file;
+use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
@@ -12,10 +12,9 @@ use super::fields::{self, Index};
 use super::read::SafeTensors;
 use super::shard_name;
 use crate::exported::{Metadata, check_keys};
-use crate::flat::{AsValue, Named};
 use crate::nested::Names;
 use crate::support::parent;
-use crate::{Losses, source};
+use crate::{AsValue, Losses, TensorFile, source};
 
 /// What an index may take, as a header.
 const MAX_INDEX: u64 = 100_000_000;
@@ -204,43 +203,9 @@ impl Sharded {
         self.shard_of(name)?.deferred(name)
     }
 
-    /// The model as a value to be saved; see [`SafeTensors::flat`]. What [`losses`](Self::losses) tells
-    /// of is not part of it.
-    ///
-    /// # Errors
-    /// As [`SafeTensors::flat`].
-    pub fn flat(&self) -> Result<AsValue<'_>> {
-        AsValue::flat(self.metadata(), self.named()?)
-    }
-
-    /// The model as a tree to be saved; see [`SafeTensors::nested`]. What [`losses`](Self::losses) tells
-    /// of is not part of it.
-    ///
-    /// # Errors
-    /// As [`SafeTensors::nested`].
-    pub fn nested(&self) -> Result<AsValue<'_>> {
-        AsValue::nested(self.metadata(), self.named()?)
-    }
-
-    /// The model as the value that it was written from; see [`SafeTensors::stored`].
-    ///
-    /// # Errors
-    /// As [`SafeTensors::stored`].
-    pub fn stored(&self) -> Result<AsValue<'_>> {
-        AsValue::new(Names::Stored, self.is_nested(), self.metadata(), self.named()?)
-    }
-
     /// Whether a file of the model says that it was written from a nested value.
     pub fn is_nested(&self) -> bool {
         self.shards.iter().any(|(_, shard)| shard.is_nested())
-    }
-
-    fn named(&self) -> Result<Vec<Named<'_>>> {
-        let mut named = Vec::with_capacity(self.by_name.len());
-        for (_, shard) in &self.shards {
-            named.extend(shard.named()?);
-        }
-        Ok(named)
     }
 
     fn shard_of(&self, name: &str) -> Result<&SafeTensors<File>> {
@@ -249,5 +214,24 @@ impl Sharded {
         shard.map(|(_, shard)| shard).ok_or_else(|| {
             Error::data(format!("there is no tensor named `{}`", name.escape_debug()))
         })
+    }
+}
+
+impl TensorFile for Sharded {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let mut parts = Vec::with_capacity(self.by_name.len());
+        for (_, shard) in &self.shards {
+            parts.extend(shard.parts()?);
+        }
+        let value = AsValue::flat(parts).with_texts(self.metadata());
+        value.with_losses(self.losses.clone()).named(names, self.is_nested())
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        self.shard_of(name)?.place(name)
     }
 }

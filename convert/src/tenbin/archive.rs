@@ -1,22 +1,25 @@
 //! Between tenbin and archives.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use tenarc::archive::{SaveOptions, Segment};
-use tenarc::inspect::{Event, Form, SOME, escape_step};
+use tenarc::archive::SaveOptions;
+use tenarc::inspect::{Event, Form, Items, SOME};
 use tenarc::io::{AtomicFile, ReadAt, open_file};
-use tenarc::tensor::{Deferred, Order, TensorMeta};
-use tenarc::{Error, OArchive, Result, Tensor};
+use tenarc::tensor::{Deferred, Order, TensorMeta, ToTensor as _};
+use tenarc::value::from_value;
+use tenarc::{DynTensor, Error, OArchive, Result, Tensor, Value};
 
 use super::array::Header;
 use super::chunk::Input;
+use crate::as_value::{self, AsValue};
+use crate::nested::{self, Names};
 use crate::options::Options;
 use crate::part::Part;
-use crate::{Losses, made};
+use crate::saved::{Node, Saved, Tree as _};
+use crate::{Losses, Stored, TensorFile, made};
 
 /// How the arrays of a file are saved in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub enum Layout {
 /// assert_eq!(archive.tensor::<ndarray::Array1<i32>>("x")?.sum(), 6);
 ///
 /// let mut back = Vec::new();
-/// tenbin::from_segment(&archive.segment(0)?, &mut back, &tenbin::Options::default())?;
+/// tenbin::export(&archive.segment(0)?, &mut back, &tenbin::Options::default())?;
 /// assert_eq!(back, ten);
 /// # Ok::<(), tenarc::Error>(())
 /// ```
@@ -57,16 +60,19 @@ pub fn into_archive<S: ReadAt, W: Write>(
     out: &mut OArchive<W>,
 ) -> Result<Layout> {
     let file = TenFile::new(source, len)?;
-    out.save(&file)?;
+    out.save(&file.flat()?)?;
     Ok(file.layout)
 }
 
-/// A file whose arrays are read when they are asked for. It is a value that can be saved, laid out as
+/// A file whose arrays are read when they are asked for. As a value, it is laid out as
 /// [`layout`](Self::layout) says; its arrays are read as they are written, in steps.
 pub struct TenFile<S> {
     source: S,
     found: Vec<(Header, u64)>,
     layout: Layout,
+    /// The name of each array as a [`TensorFile`], and its number.
+    keys: Vec<String>,
+    numbers: HashMap<String, usize>,
 }
 
 impl<S> fmt::Debug for TenFile<S> {
@@ -91,7 +97,13 @@ impl<S: ReadAt> TenFile<S> {
         } else {
             Layout::Pairs
         };
-        Ok(Self { source, found, layout })
+        let key = |(number, (header, _)): (usize, &(Header, u64))| match layout {
+            Layout::Map => header.name.clone(),
+            _ => number.to_string(),
+        };
+        let keys: Vec<String> = found.iter().enumerate().map(key).collect();
+        let numbers = keys.iter().cloned().zip(0..).collect();
+        Ok(Self { source, found, layout, keys, numbers })
     }
 
     /// What the file is read from.
@@ -118,6 +130,11 @@ impl<S: ReadAt> TenFile<S> {
     /// Where there is no such array.
     pub fn deferred(&self, number: usize) -> Result<Deferred<'_>> {
         self.at(number).map(|(header, start)| self.array(header, *start))
+    }
+
+    fn number(&self, name: &str) -> Result<usize> {
+        let number = self.numbers.get(name).copied();
+        number.ok_or_else(|| Error::data("there is no array of this name").in_field(name))
     }
 
     fn at(&self, number: usize) -> Result<&(Header, u64)> {
@@ -169,25 +186,35 @@ fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
     Ok(found)
 }
 
-impl<S: ReadAt> Serialize for TenFile<S> {
-    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        let count = Some(self.found.len());
-        if self.layout == Layout::Map {
-            let mut map = serializer.serialize_map(count)?;
-            for (header, start) in &self.found {
-                map.serialize_entry(&header.name, &Tensor(self.array(header, *start)))?;
-            }
-            return map.end();
-        }
-        let mut seq = serializer.serialize_seq(count)?;
-        for (header, start) in &self.found {
-            let tensor = Tensor(self.array(header, *start));
-            match self.layout {
-                Layout::Sequence => seq.serialize_element(&tensor)?,
-                _ => seq.serialize_element(&(&header.name, tensor))?,
-            }
-        }
-        seq.end()
+/// The value is laid out as [`layout`](TenFile::layout) says. In a file of layout [`Map`](Layout::Map), tensors have the names of
+/// the arrays; in others, their numbers, counted from zero.
+impl<S: ReadAt> TensorFile for TenFile<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        let parts = self.keys.iter().zip(&self.found).map(|(key, (header, start))| {
+            let tensor = self.array(header, *start);
+            let part = match self.layout {
+                Layout::Pairs => as_value::Part::Pair(&header.name, tensor),
+                _ => as_value::Part::Tensor(tensor),
+            };
+            (key.as_str(), part)
+        });
+        let parts: Vec<_> = parts.collect();
+        let value = match self.layout {
+            Layout::Map => AsValue::flat(parts),
+            _ => AsValue::of(
+                nested::Node::List((0..parts.len()).map(nested::Node::Leaf).collect()),
+                parts,
+            ),
+        };
+        value.named(names, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(self.number(name)?)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(Some((&self.source, self.position(self.number(name)?)?)))
     }
 }
 
@@ -207,7 +234,8 @@ pub fn to_archive(
     let of_source = |error: Error| error.in_file(from);
     let (file, len) = open_file(from)?;
     let file = TenFile::new(file, len).map_err(of_source)?;
-    let save = |out: &mut OArchive<&mut AtomicFile>| out.save(&file).map(drop).map_err(of_source);
+    let value = file.flat().map_err(of_source)?;
+    let save = |out: &mut OArchive<&mut AtomicFile>| out.save(&value).map(drop).map_err(of_source);
     made::archive(to.as_ref(), options, save, |_| Ok(()))?;
     Ok(file.layout)
 }
@@ -218,7 +246,7 @@ pub fn to_archive(
 /// takes its name.
 ///
 /// # Errors
-/// As [`from_segment`], where the archive holds several values, and where a file cannot be read or written.
+/// As [`export`], where the archive holds several values, and where a file cannot be read or written.
 pub fn from_archive(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -228,11 +256,11 @@ pub fn from_archive(
     let of_source = |error: Error| error.in_file(from);
     let archive = made::open_single(from)?;
     let segment = archive.segment(0).map_err(of_source)?;
-    let write = |out: &mut dyn Write| from_segment(&segment, out, options).map_err(of_source);
+    let write = |out: &mut dyn Write| export(&segment, out, options).map_err(of_source);
     made::file(to.as_ref(), options.sync, write, |_, _| Ok(()))
 }
 
-/// Writes the tensors of a value in an archive, one at a time in memory; what was not kept, where that is
+/// Writes the tensors of a value, one at a time in memory; what was not kept, where that is
 /// accepted. The value is laid out as [`Layout`] says.
 ///
 /// What tenbin cannot say is left out: what is no tensor, and tensors that [`write`](fn@super::write) refuses; but
@@ -240,84 +268,101 @@ pub fn from_archive(
 ///
 /// # Errors
 /// Where something cannot be kept and that is not accepted, or the value is neither a map nor a sequence: then,
-/// nothing was written. Where the archive is damaged, or the writer fails.
-pub fn from_segment<S: ReadAt + ?Sized, W: Write>(
-    segment: &Segment<'_, S>,
-    mut writer: W,
-    options: &Options,
-) -> Result<Losses> {
+/// nothing was written. Where the value is damaged, or the writer fails.
+pub fn export<W: Write>(value: &dyn Stored, mut writer: W, options: &Options) -> Result<Losses> {
+    let tree = Saved::of(value)?;
     let mut losses = Losses::default();
-    let planned = plan(segment, &mut losses)?;
+    let planned = plan(value, &tree, &mut losses)?;
     losses.check(options.accept_losses, planned.len())?;
-    for (name, path) in planned {
-        let tensor = segment.dyn_tensor(&path)?.into_row_major()?;
-        super::write(&mut writer, &[(name, tensor)])?;
+    for (name, leaf) in planned {
+        let tensor = match leaf {
+            Saved::Leaf(range) => value.tensor(range.clone()),
+            Saved::Known(known) => tensor(known),
+            _ => continue,
+        };
+        super::write(&mut writer, &[(name, tensor?.into_row_major()?)])?;
     }
     Ok(losses)
 }
 
-/// The name and the path of each tensor that is written. All are looked at before anything is written.
-fn plan<S: ReadAt + ?Sized>(
-    segment: &Segment<'_, S>,
+/// The name and the place of each tensor that is written. All are looked at before anything is written.
+fn plan<'t>(
+    value: &dyn Stored,
+    tree: &'t Saved,
     losses: &mut Losses,
-) -> Result<Vec<(String, String)>> {
-    let keys = segment.keys("").map_err(|_| {
-        let what = "expected a map or a sequence of tensors, or of pairs of name and tensor";
-        Error::data(what)
-    })?;
-    let mut planned = Vec::with_capacity(keys.len());
-    // A map has keys that name tensors; a sequence has numbers, which name tensors or pairs.
-    let named = segment.get::<Sequence>("").is_err();
-    for key in &keys {
-        let pointer = format!("/{}", escape_step(key));
-        let found = meta(segment, &pointer).map(|meta| (String::new(), pointer.clone(), meta));
-        let found = found.or_else(|| pair(segment, &pointer).filter(|_| !named));
-        let Some((name, path, mut meta)) = found else {
+) -> Result<Vec<(String, &'t Saved)>> {
+    let mut planned = Vec::new();
+    let mut add = |key: &str, found: Option<(String, TensorMeta, &'t Saved)>| {
+        let Some((name, mut meta, leaf)) = found else {
             losses.add(key, "it is no tensor, nor a pair of name and tensor: it is left out");
-            continue;
+            return;
         };
-        let name = if named { key.clone() } else { name };
         if std::mem::take(&mut meta.order) == Order::F {
             losses.add(key, "column-major order: it is written in row-major order");
         }
         match Header::new(&name, meta) {
-            Ok(_) => planned.push((name, path)),
+            Ok(_) => planned.push((name, leaf)),
             Err(error) => losses.add_tensor(key, format!("{}: it is left out", error.message())),
+        }
+    };
+    match plain(tree).node() {
+        // Keys name tensors.
+        Node::Map(entries) => {
+            for (key, item) in entries {
+                let (key, leaf) = (key.to_step(), plain(item));
+                let tensor = meta(value, leaf).map(|meta| (key.clone().into_owned(), meta, leaf));
+                add(&key, tensor);
+            }
+        }
+        // Tensors, or pairs of name and tensor.
+        Node::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                let leaf = plain(item);
+                let tensor = meta(value, leaf).map(|meta| (String::new(), meta, leaf));
+                add(&number.to_string(), tensor.or_else(|| pair(value, leaf)));
+            }
+        }
+        _ => {
+            let what = "expected a map or a sequence of tensors, or of pairs of name and tensor";
+            return Err(Error::data(what));
         }
     }
     Ok(planned)
 }
 
-/// Name, path and meta, if a pair of name and tensor is there.
-fn pair<S: ReadAt + ?Sized>(
-    segment: &Segment<'_, S>,
-    pointer: &str,
-) -> Option<(String, String, TensorMeta)> {
-    segment.keys(pointer).ok().filter(|keys| keys == &["0", "1"])?;
-    let path = format!("{pointer}/1");
-    let meta = meta(segment, &path)?;
-    Some((segment.get(&format!("{pointer}/0")).ok()?, path, meta))
+/// Name, meta and place, if it is a pair of name and tensor.
+fn pair<'t>(value: &dyn Stored, item: &'t Saved) -> Option<(String, TensorMeta, &'t Saved)> {
+    let Node::Array([name, tensor]) = item.node() else { return None };
+    let text = |name: &Value| Ok(name.as_str().map(str::to_owned));
+    let name = plain(name).with_leaf(&|range| value.decode(range), text).ok()??;
+    Some((name, meta(value, plain(tensor))?, plain(tensor)))
 }
 
-/// Meta of the tensor that is there, if one is: byte strings are none.
-fn meta<S: ReadAt + ?Sized>(segment: &Segment<'_, S>, path: &str) -> Option<TensorMeta> {
-    let mut items = segment.inspect_at(path).ok()?;
-    loop {
-        match items.next()?.ok()?.event {
-            Event::Tag(SOME) => {}
-            Event::Payload(payload) if payload.form != Form::Bytes => return Some(payload.meta),
-            _ => return None,
+/// Meta of a tensor, if it is one: byte strings are none.
+fn meta(value: &dyn Stored, item: &Saved) -> Option<TensorMeta> {
+    match item {
+        Saved::Leaf(range) => {
+            let item = value.metadata().ok()?.get(range.clone())?;
+            match Items::new(item).with_buffers(value.buffers()).next()?.ok()?.event {
+                Event::Payload(payload) if payload.form != Form::Bytes => Some(payload.meta),
+                _ => None,
+            }
         }
+        Saved::Known(known @ (Value::Tensor(_) | Value::Numbers(_))) => {
+            tensor(known).ok().map(|tensor| tensor.meta())
+        }
+        _ => None,
     }
 }
 
-/// A sequence, whatever is in it.
-struct Sequence;
+fn tensor(value: &Value) -> Result<DynTensor> {
+    from_value::<Tensor<DynTensor>>(value.clone()).map(Tensor::into_inner)
+}
 
-impl<'de> serde::Deserialize<'de> for Sequence {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let ignored = Vec::<serde::de::IgnoredAny>::deserialize(deserializer)?;
-        drop(ignored);
-        Ok(Self)
+/// An item without the marks of options.
+fn plain(mut item: &Saved) -> &Saved {
+    while let Saved::Tag(SOME, inner) = item {
+        item = inner;
     }
+    item
 }

@@ -45,7 +45,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 pub use super::options::Options;
-pub use archive::{Layout, TenFile, from_archive, from_segment, into_archive, to_archive};
+pub use archive::{Layout, TenFile, export, from_archive, into_archive, to_archive};
 pub use chunk::{read_chunk, write_chunk};
 pub use frames::{decode_frames, encode_frames};
 

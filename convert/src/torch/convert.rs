@@ -11,7 +11,7 @@ use tenarc::{Archive, Error, Result};
 
 use super::file::TorchFile;
 use crate::nested::Names;
-use crate::{Losses, made};
+use crate::{Losses, TensorFile as _, made};
 
 /// How a file is converted.
 ///
@@ -73,7 +73,7 @@ pub fn to_archive(
     let of_source = |error: Error| error.in_file(from);
     let file = TorchFile::open(from)?;
     file.losses().check(options.losses, file.tensors().len()).map_err(of_source)?;
-    let value = options.names.value(false, || file.flat(), || file.nested()).map_err(of_source)?;
+    let value = file.value(options.names).map_err(of_source)?;
     // Before anything is written: those of whole storages are verified on the way.
     file.verify_parts().map_err(of_source)?;
     let save = options.save.clone();

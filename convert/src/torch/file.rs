@@ -15,11 +15,13 @@ use super::gather;
 use super::layout::{self, Place};
 use super::pickle::{Object, Pickle};
 use super::tree::{Leaf, Tree, What};
-use super::value::{AsValue, Part};
-use crate::Losses;
+use super::value::Plain;
+use crate::as_value::{AsValue, Part};
 use crate::elements::collected;
+use crate::nested::Node;
 use crate::support::{STEP, alloc_budget, swap_words};
 use crate::zip::{Bytes as _, Member};
+use crate::{Losses, Names, TensorFile};
 
 /// A file of torch that can be read at any position: a [file](super::open), bytes in memory, or anything
 /// else that is [`ReadAt`].
@@ -95,7 +97,7 @@ impl<S: ReadAt> TorchFile<S> {
     }
 
     /// Limits the dimensions of each tensor, and what tensors take beyond the bytes that lie in their storages,
-    /// as some are there several times: by default 16 GiB for each; for all that [`flat`](Self::flat) gives together,
+    /// as some are there several times: by default 16 GiB for each; for all that [`value`](TensorFile::value) gives together,
     /// 64 MiB and 16 times the storages.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
@@ -170,41 +172,6 @@ impl<S: ReadAt> TorchFile<S> {
         }
         let start = stored(&self.source, self.member(place)?)?.position();
         Ok(Some(start.saturating_add(place.start)))
-    }
-
-    /// The file as a value to be saved: a map of its tensors, and of the plain values beside them, by name.
-    /// Tensors are read as they are written. A file that is one tensor, or has none, is that value itself.
-    ///
-    /// What [`losses`](Self::losses) names is left out, or null in a sequence of plain values.
-    ///
-    /// # Errors
-    /// Where a tensor, or all together, are larger than the limits allow.
-    pub fn flat(&self) -> Result<AsValue<'_>> {
-        self.check_sum()?;
-        let mut numbers = 0..self.infos.len();
-        let part = |leaf: &Leaf| match leaf.what {
-            What::Plain(value) => Ok(Part::Plain(value)),
-            What::Tensor(_) => {
-                let number = numbers.next().unwrap_or(usize::MAX);
-                self.deferred_at(number)
-                    .map(Part::Tensor)
-                    .map_err(|error| error.in_field(&*leaf.name))
-            }
-        };
-        let parts: Result<Vec<_>> = self.leaves.iter().map(part).collect();
-        let leaves = self.leaves.iter().map(|leaf| &*leaf.name).zip(parts?).collect();
-        Ok(AsValue::flat(&self.objects, leaves, self.bare))
-    }
-
-    /// As [`flat`](Self::flat), with names taken apart at their dots: a tree of maps, in which steps that count
-    /// from zero make a sequence. So `layers.0.weight` and `layers.1.weight` are read into a struct whose field
-    /// `layers` is a vector of structs.
-    ///
-    /// # Errors
-    /// As [`flat`](Self::flat), where one name leads through another (`a` and `a.b`), and where a name has more
-    /// than 64 steps.
-    pub fn nested(&self) -> Result<AsValue<'_>> {
-        self.flat()?.nested()
     }
 
     /// Whether the file has checksums: torch can be told to write none. Then, nothing but sizes is compared.
@@ -349,6 +316,42 @@ impl<S: ReadAt> TorchFile<S> {
             put(&block)?;
         }
         contents.finish()
+    }
+}
+
+/// A map of the tensors, and of the plain values beside them, by name. A file that is one tensor, or has none, is that value
+/// itself. What [`losses`](TorchFile::losses) names is left out, or null in a sequence of plain values.
+impl<S: ReadAt> TensorFile for TorchFile<S> {
+    fn value(&self, names: Names) -> Result<AsValue<'_>> {
+        self.check_sum()?;
+        let mut numbers = 0..self.infos.len();
+        let part = |leaf: &'_ Leaf| match leaf.what {
+            What::Plain(value) => Ok(Part::Plain(Plain { objects: &self.objects, value })),
+            What::Tensor(_) => {
+                let number = numbers.next().unwrap_or(usize::MAX);
+                let tensor = self.deferred_at(number).map(Part::Tensor);
+                tensor.map_err(|error| error.in_field(&*leaf.name))
+            }
+        };
+        let parts: Result<Vec<_>> = self.leaves.iter().map(part).collect();
+        let parts = self.leaves.iter().map(|leaf| &*leaf.name).zip(parts?).collect();
+        let value =
+            if self.bare { AsValue::of(Node::Leaf(0), parts) } else { AsValue::flat(parts) };
+        value.with_losses(self.losses.clone()).named(names, false)
+    }
+
+    fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
+        self.deferred(name)
+    }
+
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        Ok(self.position(name)?.map(|at| (&self.source as &dyn ReadAt, at)))
+    }
+
+    fn verify(&self) -> Result<Option<String>> {
+        self.verify()?;
+        let what = "the file has no checksums: changed elements are not detected";
+        Ok((!self.has_checksums()).then(|| what.to_owned()))
     }
 }
 

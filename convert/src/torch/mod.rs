@@ -41,7 +41,7 @@ use std::path::Path;
 pub use super::nested::Names;
 pub use convert::{Options, to_archive};
 pub use file::TorchFile;
-pub use value::AsValue;
+pub(crate) use value::Plain;
 
 use tenarc::Result;
 

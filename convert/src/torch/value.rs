@@ -1,94 +1,16 @@
-//! A file as a value: flat, or with its names taken apart.
+//! Plain values, as they are written.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tenarc::tensor::Deferred;
-use tenarc::{Result, Tensor};
+use tenarc::Result;
 
 use super::pickle::{Object, Value};
 use super::tree::{lost, object, step};
-use crate::nested;
-use crate::nested::{Inside, Node};
-
-/// A file as a value that can be saved: see [`TorchFile::flat`](super::TorchFile::flat) and
-/// [`TorchFile::nested`](super::TorchFile::nested).
-#[derive(Debug)]
-pub struct AsValue<'a> {
-    objects: &'a [Object],
-    leaves: Vec<(&'a str, Part<'a>)>,
-    /// Whether the one leaf is the value, rather than an entry of a map.
-    bare: bool,
-    /// How the leaves, by their numbers, are nested; flat where there is nothing.
-    tree: Option<Vec<(&'a str, Node<'a>)>>,
-}
-
-/// A tensor, or a value without any.
-#[derive(Debug)]
-pub enum Part<'a> {
-    Tensor(Deferred<'a>),
-    Plain(Value),
-}
-
-impl<'a> AsValue<'a> {
-    pub(super) fn flat(
-        objects: &'a [Object],
-        leaves: Vec<(&'a str, Part<'a>)>,
-        bare: bool,
-    ) -> Self {
-        Self { objects, leaves, bare, tree: None }
-    }
-
-    pub(super) fn nested(mut self) -> Result<Self> {
-        if !self.bare {
-            self.tree = Some(nested::tree(self.leaves.iter().map(|(name, _)| *name))?);
-        }
-        Ok(self)
-    }
-
-    fn leaf(&self, number: usize) -> Option<Leaf<'_, 'a>> {
-        self.leaves.get(number).map(|(_, part)| Leaf { objects: self.objects, part })
-    }
-}
-
-impl Serialize for AsValue<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.bare
-            && let Some(leaf) = self.leaf(0)
-        {
-            return leaf.serialize(serializer);
-        }
-        match &self.tree {
-            None => serializer.collect_map(
-                self.leaves.iter().map(|(name, part)| (name, Leaf { objects: self.objects, part })),
-            ),
-            Some(entries) => serializer.collect_map(
-                entries
-                    .iter()
-                    .map(|(step, node)| (step, Inside { node, leaf: |number| self.leaf(number) })),
-            ),
-        }
-    }
-}
-
-struct Leaf<'v, 'a> {
-    objects: &'a [Object],
-    part: &'v Part<'a>,
-}
-
-impl Serialize for Leaf<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.part {
-            Part::Tensor(tensor) => Tensor(tensor).serialize(serializer),
-            Part::Plain(value) => {
-                Plain { objects: self.objects, value: *value }.serialize(serializer)
-            }
-        }
-    }
-}
 
 /// A value without tensors. What is lost of it is left out of maps, and null in sequences.
-struct Plain<'a> {
-    objects: &'a [Object],
-    value: Value,
+#[derive(Debug)]
+pub struct Plain<'a> {
+    pub objects: &'a [Object],
+    pub value: Value,
 }
 
 impl Serialize for Plain<'_> {

@@ -46,7 +46,7 @@ fn every_npz_file_goes_there_and_back() {
             let mut out = out.with_compression(compression);
             let archive = Archive::new(&archive[..]).unwrap();
             let segment = archive.segment(0).unwrap();
-            npy::from_segment(&segment, &mut out, &ConvertOptions::default()).unwrap();
+            npy::export(&segment, &mut out, &ConvertOptions::default()).unwrap();
             assert_eq!(all(&out.finish().unwrap().into_inner()).unwrap(), expected, "{name}");
         }
     }
@@ -125,7 +125,7 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
     let segment = archive.segment(0).unwrap();
     let convert = |options: ConvertOptions| {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-        let lost = npy::from_segment(&segment, &mut out, &options)?;
+        let lost = npy::export(&segment, &mut out, &options)?;
         Ok((lost, out.finish().unwrap().into_inner()))
     };
     let options = ConvertOptions::default;
@@ -174,7 +174,7 @@ fn names_that_would_meet_are_an_error() {
     let options = ConvertOptions::default();
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
     let segment = archive.segment(0).unwrap();
-    says(npy::from_segment(&segment, &mut out, &options), "there are two tensors of this name");
+    says(npy::export(&segment, &mut out, &options), "there are two tensors of this name");
 }
 
 /// Arrays and integer keys would come back as maps with text keys.
@@ -189,7 +189,7 @@ fn only_maps_with_text_keys_are_flat() {
     let archive = Archive::new(&bytes[..]).unwrap();
     let convert = |at, options: &ConvertOptions| {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-        npy::from_segment(&archive.segment(at).unwrap(), &mut out, options)?;
+        npy::export(&archive.segment(at).unwrap(), &mut out, options)?;
         Ok(all(&out.finish().unwrap().into_inner()).unwrap())
     };
     for at in [0, 1] {

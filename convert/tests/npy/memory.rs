@@ -85,7 +85,7 @@ fn an_archive_goes_over_tensor_by_tensor() {
     let mut to = NpzWriter::new(Cursor::new(Vec::with_capacity(20 * MIB))).unwrap();
     let options = ConvertOptions::default();
     let segment = archive.segment(0).unwrap();
-    let (lost, most) = peak_of(|| npy::from_segment(&segment, &mut to, &options));
+    let (lost, most) = peak_of(|| npy::export(&segment, &mut to, &options));
     assert!(lost.unwrap().is_empty());
     assert!(most < 3 * MIB, "{most} bytes for tensors of 2 MiB");
 }

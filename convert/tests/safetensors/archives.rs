@@ -9,6 +9,7 @@ use tenarc::io::SyncLevel;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
 use tenarc_convert::Loss;
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{self, Export, Names, SafeTensors};
 
 use crate::support::{quick, rewritten, tensor, written};

@@ -7,6 +7,7 @@ use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
 use tenarc::tensor::{Deferred, Order, ToTensor};
 use tenarc::{DType, Error, Tensor};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{self, Names, SafeTensors};
 
 use crate::support::{names, quick, raw, tensor, written};

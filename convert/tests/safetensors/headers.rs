@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{SafeTensors, open};
 
 use crate::support::{raw, refused, tensor, written};

@@ -11,6 +11,7 @@ use tenarc::error::Category;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::TensorInfo;
 use tenarc::{DType, DynTensor, Error};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::safetensors::{self, Export, Names, open_sharded, save_sharded};
 
 use crate::support::{names, quick, tensor, written};

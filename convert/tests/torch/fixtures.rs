@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Value};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::{self, TorchFile};
 
 use super::support::{Slow, all, fixture, fixtures, says, zip};

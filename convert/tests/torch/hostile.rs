@@ -1,6 +1,7 @@
 //! Files made to attack the reader.
 
 use tenarc::error::Category;
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Pickler, all, file, fixture, floats, refused, says, under_a};

@@ -5,6 +5,7 @@ use tenarc::DType;
 use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::Order;
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Slow, file, floats, refused, says, under_a, zip};

@@ -1,6 +1,7 @@
 //! The pickle instructions that are understood, and those that are refused.
 
 use tenarc::error::Category;
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Pickler, file, floats, refused, under_a};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::TorchFile;
 
 pub fn fixtures() -> PathBuf {

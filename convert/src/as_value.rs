@@ -1,0 +1,265 @@
+//! A file as a value that can be saved: flat, or with its names taken apart.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use serde::ser::{Error as _, Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use tenarc::de::Limits;
+use tenarc::tensor::{Deferred, TensorInfo, ToTensor as _};
+use tenarc::{Error, Result, Tensor, Value};
+
+use crate::Losses;
+use crate::exported::{AsTexts, METADATA};
+use crate::nested::{self, Inside, Names, Node};
+use crate::texts::Texts;
+
+/// A file as a value that can be saved: see [`TensorFile::value`](crate::TensorFile::value). Its tensors are read as they
+/// are written.
+#[derive(Debug)]
+pub struct AsValue<'a> {
+    metadata: Metadata<'a>,
+    /// Their names are unique.
+    parts: Vec<(&'a str, Part<'a>)>,
+    /// How the parts, by their numbers, make the value.
+    root: Node<'a>,
+    losses: Losses,
+}
+
+/// What stands under [`METADATA`].
+#[derive(Debug)]
+pub enum Metadata<'a> {
+    None,
+    Texts(&'a [(String, String)]),
+    Values(&'a [(String, Value)]),
+}
+
+/// A part of a value.
+#[derive(Debug)]
+pub enum Part<'a> {
+    Tensor(Deferred<'a>),
+    /// A tensor in a pair with its name.
+    Pair(&'a str, Deferred<'a>),
+    Strings(Strings<'a>),
+    Texts(Texts<'a>),
+    #[cfg(feature = "torch")]
+    Plain(crate::torch::Plain<'a>),
+}
+
+impl<'a> Part<'a> {
+    fn tensor(&self) -> Option<&Deferred<'a>> {
+        match self {
+            Self::Tensor(tensor) | Self::Pair(_, tensor) => Some(tensor),
+            Self::Strings(_) | Self::Texts(_) => None,
+            #[cfg(feature = "torch")]
+            Self::Plain(_) => None,
+        }
+    }
+}
+
+impl<'a> AsValue<'a> {
+    /// A map of parts by their names.
+    pub(crate) fn flat(parts: Vec<(&'a str, Part<'a>)>) -> Self {
+        let leaves =
+            parts.iter().enumerate().map(|(number, (name, _))| (*name, Node::Leaf(number)));
+        Self::of(Node::Map(leaves.collect()), parts)
+    }
+
+    /// Parts, and how they make the value.
+    pub(crate) fn of(root: Node<'a>, parts: Vec<(&'a str, Part<'a>)>) -> Self {
+        Self { metadata: Metadata::None, parts, root, losses: Losses::default() }
+    }
+
+    pub(crate) fn with_metadata(self, metadata: Metadata<'a>) -> Self {
+        Self { metadata, ..self }
+    }
+
+    pub(crate) fn with_texts(self, texts: Option<&'a [(String, String)]>) -> Self {
+        self.with_metadata(texts.map_or(Metadata::None, Metadata::Texts))
+    }
+
+    pub(crate) fn with_losses(self, losses: Losses) -> Self {
+        Self { losses, ..self }
+    }
+
+    /// Takes names apart if that is asked for. `is_nested` says whether the file was written from a nested value.
+    pub(crate) fn named(mut self, names: Names, is_nested: bool) -> Result<Self> {
+        for (name, part) in &self.parts {
+            let found = part.tensor().map_or(0, |tensor| tensor.meta().shape.len());
+            let most = Limits::DEFAULT_RANK;
+            if found > most {
+                let what = format!("{found} dimensions, archives are read with up to {most}");
+                return Err(Error::limit(what).in_field(*name));
+            }
+        }
+        let Node::Map(entries) = &self.root else { return Ok(self) };
+        let nests = names.are_nested(is_nested);
+        let taken = |name: &str| {
+            let what = format!("the name cannot be nested: `{METADATA}` is taken");
+            Err(Error::data(what).in_field(name))
+        };
+        if nests {
+            let mut names = self.parts.iter().map(|(name, _)| *name);
+            if let Some(name) = names.find(|name| name.split('.').next() == Some(METADATA)) {
+                return taken(name);
+            }
+            self.root = Node::Map(nested::tree(self.parts.iter().map(|(name, _)| *name))?);
+        } else if !matches!(self.metadata, Metadata::None)
+            && entries.iter().any(|(name, _)| *name == METADATA)
+        {
+            let what = format!("the name `{METADATA}` is that of the metadata");
+            return Err(Error::data(what).in_field(METADATA));
+        }
+        Ok(self)
+    }
+
+    /// The tensors and their names, in the order of the file.
+    pub fn tensors(&self) -> impl Iterator<Item = (&'a str, &Deferred<'a>)> {
+        self.parts.iter().filter_map(|(name, part)| Some((*name, part.tensor()?)))
+    }
+
+    /// Descriptions of the tensors, in the order of the file. The path of each is its name.
+    pub fn infos(&self) -> Vec<TensorInfo> {
+        let info = |(name, tensor): (&str, &Deferred<'_>)| {
+            let meta = tensor.meta();
+            let len = tensor.byte_len(&meta).unwrap_or(0) as u64;
+            TensorInfo::new(name.to_owned(), meta, len)
+        };
+        self.tensors().map(info).collect()
+    }
+
+    /// What the file holds that is not in the value.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The number of parts that are kept: tensors, and what stands between them.
+    pub(crate) fn kept(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The tensors in the order of the value.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = &Deferred<'a>> {
+        fn numbers(node: &Node<'_>, found: &mut Vec<usize>) {
+            match node {
+                Node::Leaf(number) => found.push(*number),
+                Node::List(nodes) => nodes.iter().for_each(|node| numbers(node, found)),
+                Node::Map(entries) => entries.iter().for_each(|(_, node)| numbers(node, found)),
+            }
+        }
+        let mut found = Vec::new();
+        numbers(&self.root, &mut found);
+        found.into_iter().filter_map(|number| self.parts.get(number)?.1.tensor())
+    }
+
+    pub(crate) fn name(&self, number: usize) -> Option<&'a str> {
+        self.parts.get(number).map(|(name, _)| *name)
+    }
+
+    fn put<S: Serializer>(&self, asked: Option<&Asked>, serializer: S) -> Result<S::Ok, S::Error> {
+        let leaf = |number: usize| {
+            let (_, part) = self.parts.get(number)?;
+            Some(Leaf { number, part, asked })
+        };
+        let inside = |node| Inside { node, leaf };
+        let Node::Map(entries) = &self.root else {
+            return inside(&self.root).serialize(serializer);
+        };
+        let has_metadata = !matches!(self.metadata, Metadata::None);
+        let mut map = serializer.serialize_map(Some(entries.len() + usize::from(has_metadata)))?;
+        match &self.metadata {
+            Metadata::None => {}
+            Metadata::Texts(texts) => map.serialize_entry(METADATA, &AsTexts(texts))?,
+            Metadata::Values(values) => map.serialize_entry(METADATA, &AsTexts(values))?,
+        }
+        for (step, node) in entries {
+            map.serialize_entry(step, &inside(node))?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for AsValue<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.put(None, serializer)
+    }
+}
+
+/// A value that tells which of its tensors is being written.
+pub struct Telling<'v, 'a>(pub &'v AsValue<'a>, pub &'v Asked);
+
+/// The number of the tensor that is being written.
+pub type Asked = Arc<Mutex<Option<usize>>>;
+
+impl Serialize for Telling<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.put(Some(self.1), serializer)
+    }
+}
+
+struct Leaf<'v, 'a> {
+    number: usize,
+    part: &'v Part<'a>,
+    asked: Option<&'v Asked>,
+}
+
+impl Leaf<'_, '_> {
+    fn tell(&self, number: Option<usize>) {
+        if let Some(Ok(mut asked)) = self.asked.map(|asked| asked.lock()) {
+            *asked = number;
+        }
+    }
+}
+
+impl Serialize for Leaf<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.tell(self.part.tensor().map(|_| self.number));
+        let done = match self.part {
+            Part::Tensor(tensor) => Tensor(tensor).serialize(serializer),
+            Part::Pair(name, tensor) => (name, Tensor(tensor)).serialize(serializer),
+            Part::Strings(strings) => strings.serialize(serializer),
+            Part::Texts(texts) => texts.serialize(serializer),
+            #[cfg(feature = "torch")]
+            Part::Plain(plain) => plain.serialize(serializer),
+        };
+        self.tell(None);
+        done
+    }
+}
+
+/// An array of texts or of byte strings, which are read when they are written.
+pub struct Strings<'a> {
+    pub rows: usize,
+    pub text: bool,
+    pub each: Box<Each<'a>>,
+}
+
+/// Hands over all strings.
+pub type Each<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
+impl fmt::Debug for Strings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strings").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl Serialize for Strings<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(Some(self.rows))?;
+        let mut failed = None;
+        let done = (self.each)(&mut |string| {
+            let put = match std::str::from_utf8(string) {
+                Ok(text) if self.text => seq.serialize_element(text),
+                _ => seq.serialize_element(serde_bytes::Bytes::new(string)),
+            };
+            put.map_err(|error| {
+                failed = Some(error);
+                Error::data("cannot be written")
+            })
+        });
+        match (failed, done) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(S::Error::custom(error)),
+            (None, Ok(())) => seq.end(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Values whose tensors are read when they are needed: of an archive, or of a file of another format.
+
+use std::ops::Range;
+
+use tenarc::archive::Segment;
+use tenarc::inspect::{Event, Item, Items, Payload};
+use tenarc::io::ReadAt;
+use tenarc::tensor::{Deferred, TensorMeta};
+use tenarc::value::from_value;
+use tenarc::{DynTensor, Result, Tensor, Value};
+
+use crate::Losses;
+use crate::columns::tensor_columns;
+use crate::support::reserve;
+
+/// Takes the bytes of a tensor, in blocks.
+pub type Put<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
+
+/// A value that can be written to any format: one of an archive (a [`Segment`]), or of a file of another format
+/// ([`Opened`](crate::Opened)). Its tensors are read when they are written.
+pub trait Stored {
+    /// The encoded value, with references to buffers in place of tensors.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    fn metadata(&self) -> Result<&[u8]>;
+
+    /// The position and the length of each buffer. Only the lengths are used.
+    fn buffers(&self) -> &[(u64, u64)];
+
+    /// Passes the bytes of the buffer with this number on in blocks.
+    ///
+    /// # Errors
+    /// If they cannot be read or are damaged, and if `put` fails.
+    fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()>;
+
+    /// The items of the metadata.
+    ///
+    /// # Errors
+    /// If they are damaged.
+    fn items(&self) -> Result<Items<'_>> {
+        Ok(Items::new(self.metadata()?).with_buffers(self.buffers()))
+    }
+
+    /// Decodes the item at this range of the metadata.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged.
+    fn decode(&self, range: Range<usize>) -> Result<Value> {
+        let item = self.metadata()?.get(range.clone()).unwrap_or_default();
+        let first = Items::new(item).with_buffers(self.buffers()).next().transpose()?;
+        if let Some(Item { event: Event::Payload(payload), .. }) = first
+            && payload.buffer.is_some()
+        {
+            let mut bytes = Vec::new();
+            self.payload(&payload, range, &mut |block| {
+                reserve(&mut bytes, block.len())?;
+                bytes.extend_from_slice(block);
+                Ok(())
+            })?;
+            let TensorMeta { dtype, shape, order } = payload.meta;
+            return Ok(Value::Tensor(Box::new(DynTensor::new(dtype, &shape, order, bytes)?)));
+        }
+        tenarc::from_slice(item).map_err(|error| error.moved_by(range.start as u64))
+    }
+
+    /// Decodes the tensor at this range of the metadata.
+    ///
+    /// # Errors
+    /// If it is no tensor, cannot be read, or is damaged.
+    fn tensor(&self, range: Range<usize>) -> Result<DynTensor> {
+        match self.decode(range)? {
+            Value::Tensor(tensor) => Ok(*tensor),
+            value => from_value::<Tensor<DynTensor>>(value).map(Tensor::into_inner),
+        }
+    }
+
+    /// Passes the bytes of the tensor at this range of the metadata on in blocks.
+    ///
+    /// # Errors
+    /// If they cannot be read or are damaged, and if `put` fails.
+    fn payload(&self, payload: &Payload, range: Range<usize>, put: &mut Put<'_>) -> Result<()> {
+        match payload.buffer {
+            Some(buffer) => self.blocks(usize::try_from(buffer).unwrap_or(usize::MAX), put),
+            None => put(&self.tensor(range)?.le_bytes()),
+        }
+    }
+
+    /// The columns of a sequence that are tensors, if the value has sequences that are stored as columns. `pointer` is the
+    /// path of the sequence as a JSON Pointer, and `name` what it is called in names. The columns that are no tensors are
+    /// added to the losses.
+    ///
+    /// # Errors
+    /// If the columns are damaged.
+    fn columns<'a>(
+        &'a self,
+        _pointer: &str,
+        _name: &str,
+        _losses: &mut Losses,
+    ) -> Result<Vec<(String, Deferred<'a>)>> {
+        Ok(Vec::new())
+    }
+}
+
+impl<S: ReadAt + ?Sized> Stored for Segment<'_, S> {
+    fn metadata(&self) -> Result<&[u8]> {
+        self.metadata()
+    }
+
+    fn buffers(&self) -> &[(u64, u64)] {
+        self.buffers()
+    }
+
+    fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()> {
+        self.read_buffer(buffer, put)
+    }
+
+    fn items(&self) -> Result<Items<'_>> {
+        self.inspect()
+    }
+
+    fn decode(&self, range: Range<usize>) -> Result<Value> {
+        self.decode(range)
+    }
+
+    fn tensor(&self, range: Range<usize>) -> Result<DynTensor> {
+        self.decode(range).map(Tensor::into_inner)
+    }
+
+    fn columns<'a>(
+        &'a self,
+        pointer: &str,
+        name: &str,
+        losses: &mut Losses,
+    ) -> Result<Vec<(String, Deferred<'a>)>> {
+        tensor_columns(self, pointer, name, losses)
+    }
+}
