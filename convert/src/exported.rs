@@ -1,6 +1,6 @@
 //! What of a value in an archive can stand under a name in a flat file: tensors, and arrays of texts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -47,8 +47,10 @@ pub fn check_keys(metadata: &[(String, String)]) -> Result<()> {
 /// Tensors and their names, which are their paths, joined by dots.
 pub struct Exported<'a> {
     pub tensors: Vec<(String, Deferred<'a>)>,
-    /// Arrays of nothing but texts, where they were asked for.
+    /// Texts, as far as they were asked for.
     pub texts: Vec<(String, Vec<String>)>,
+    /// The names of those that are single texts, and no arrays.
+    pub single: HashSet<String>,
     /// Where each stands in the metadata, by which tensors and texts have an order.
     pub starts: HashMap<String, usize>,
     /// The map of texts under [`METADATA`].
@@ -59,16 +61,26 @@ pub struct Exported<'a> {
     pub losses: Losses,
 }
 
+/// Which texts are kept beside tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Tensors,
+    /// Arrays of nothing but texts.
+    TextArrays,
+    /// These, and single texts.
+    Texts,
+}
+
 impl<'a> Exported<'a> {
     /// Looks through the metadata of a value, without reading its tensors.
-    pub fn of(value: &'a dyn Stored, texts: bool) -> Result<Self> {
+    pub fn of(value: &'a dyn Stored, keep: Keep) -> Result<Self> {
         let bytes = value.metadata()?;
         let items = value.items()?;
         let mut walk = Walk {
             bytes,
             left: most(bytes),
             items,
-            take_texts: texts,
+            keep,
             steps: Vec::new(),
             found: Found::default(),
             nesting: Nesting::default(),
@@ -114,11 +126,16 @@ impl<'a> Exported<'a> {
         for (name, range) in found.texts {
             once(&name, &range)?;
             let start = range.start as u64;
-            let read = tenarc::from_slice(item(range)).map_err(|error| error.moved_by(start));
-            texts.push((name, read?));
+            let read = if found.single.contains(&name) {
+                tenarc::from_slice(item(range)).map(|text| vec![text])
+            } else {
+                tenarc::from_slice(item(range))
+            };
+            texts.push((name, read.map_err(|error| error.moved_by(start))?));
         }
         let nested = nested && changed.is_none() && !changed_key;
-        Ok(Self { tensors, texts, starts, metadata, nested, losses })
+        let single = found.single;
+        Ok(Self { tensors, texts, single, starts, metadata, nested, losses })
     }
 }
 
@@ -137,6 +154,7 @@ fn deferred(value: &dyn Stored, payload: Payload, range: Range<usize>) -> Deferr
 struct Found {
     tensors: Vec<(String, Payload, Range<usize>)>,
     texts: Vec<(String, Range<usize>)>,
+    single: HashSet<String>,
     metadata: Option<Range<usize>>,
     columns: Vec<Columns>,
 }
@@ -155,7 +173,7 @@ struct Walk<'m> {
     /// Bytes that names may still take.
     left: usize,
     items: Items<'m>,
-    take_texts: bool,
+    keep: Keep,
     /// From the outermost value to this one.
     steps: Vec<String>,
     found: Found,
@@ -225,7 +243,9 @@ impl<'m> Walk<'m> {
         let Item { event, range, .. } = item;
         match event {
             Event::Array
-                if self.take_texts && !self.steps.is_empty() && self.is_texts(range.start)? =>
+                if self.keep != Keep::Tensors
+                    && !self.steps.is_empty()
+                    && self.is_texts(range.start)? =>
             {
                 let name = self.name()?;
                 let end = self.items.leave()?;
@@ -260,6 +280,12 @@ impl<'m> Walk<'m> {
                 }
                 let inner = self.next()?;
                 self.item(inner)
+            }
+            Event::Text if self.keep == Keep::Texts && !self.steps.is_empty() => {
+                let name = self.name()?;
+                self.found.single.insert(name.clone());
+                self.found.texts.push((name, range));
+                Ok(())
             }
             _ if self.steps.is_empty() => {
                 let found = kind(&event);

@@ -39,30 +39,93 @@ impl fmt::Debug for Texts<'_> {
 
 impl Serialize for Texts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let next = RefCell::new((self.open)().map_err(S::Error::custom)?);
-        Level { shape: &self.shape, next: &next }.serialize(serializer)
+        let reader =
+            RefCell::new(Reader { open: &self.open, next: None, read: 0, last: Vec::new() });
+        Level { shape: &self.shape, number: 0, reader: &reader }.serialize(serializer)
     }
 }
 
-/// What is left of the shape.
-struct Level<'t, 'a> {
-    shape: &'t [usize],
-    next: &'t RefCell<Next<'a>>,
+/// Reads texts by their numbers. Serializers ask for them in their order, and for some of them twice.
+struct Reader<'t, 'a> {
+    open: &'t dyn Fn() -> Result<Next<'a>>,
+    next: Option<Next<'a>>,
+    /// How many were read.
+    read: usize,
+    last: Vec<u8>,
 }
 
-impl Serialize for Level<'_, '_> {
+impl Reader<'_, '_> {
+    fn get(&mut self, number: usize) -> Result<&[u8]> {
+        if number + 1 < self.read {
+            (self.next, self.read) = (None, 0);
+        }
+        if self.next.is_none() {
+            self.next = Some((self.open)()?);
+        }
+        if let Some(next) = &mut self.next {
+            while self.read <= number {
+                self.last = next()?;
+                self.read += 1;
+            }
+        }
+        Ok(&self.last)
+    }
+}
+
+/// The texts of what is left of the shape.
+struct Level<'r, 't, 'a> {
+    shape: &'t [usize],
+    /// The number of the first one.
+    number: usize,
+    reader: &'r RefCell<Reader<'t, 'a>>,
+}
+
+impl Serialize for Level<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some((&len, shape)) = self.shape.split_first() else {
-            let next = (self.next.borrow_mut())();
-            return match String::from_utf8(next.map_err(S::Error::custom)?) {
-                Ok(text) => serializer.serialize_str(&text),
-                Err(error) => serializer.serialize_bytes(error.as_bytes()),
+            let mut reader = self.reader.borrow_mut();
+            let text = reader.get(self.number).map_err(S::Error::custom)?;
+            return match std::str::from_utf8(text) {
+                Ok(text) => serializer.serialize_str(text),
+                Err(_) => serializer.serialize_bytes(text),
             };
         };
+        let each: usize = shape.iter().product();
         let mut array = serializer.serialize_seq(Some(len))?;
-        for _ in 0..len {
-            array.serialize_element(&Level { shape, next: self.next })?;
+        for at in 0..len {
+            let number = self.number + at * each;
+            array.serialize_element(&Level { shape, number, reader: self.reader })?;
         }
         array.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_may_be_asked_for_again() {
+        let texts = Texts::new(&[2, 3], || {
+            let mut number = 0u8;
+            Ok(Box::new(move || {
+                number += 1;
+                Ok(vec![b'a' + number])
+            }))
+        });
+        let texts = texts.unwrap();
+        let mut reader = Reader { open: &texts.open, next: None, read: 0, last: Vec::new() };
+        for (number, expected) in [(0, b'b'), (0, b'b'), (1, b'c'), (0, b'b'), (5, b'g'), (3, b'e')]
+        {
+            assert_eq!(reader.get(number).unwrap(), [expected]);
+        }
+        let rows: Vec<Vec<String>> = tenarc::from_slice(&tenarc::to_vec(&texts).unwrap()).unwrap();
+        assert_eq!(rows, [["b", "c", "d"], ["e", "f", "g"]]);
+        // Archives look whether rows could be columns.
+        let mut archive = tenarc::OArchive::new(Vec::new()).unwrap();
+        archive.save(&texts).unwrap();
+        let archive = tenarc::Archive::new(archive.finish().unwrap()).unwrap();
+        assert_eq!(archive.load::<Vec<Vec<String>>>().unwrap(), rows);
+        assert!(Texts::new(&[2, 0], || Ok(Box::new(|| Ok(Vec::new())))).is_err());
     }
 }

@@ -10,7 +10,7 @@ use tenarc::tensor::Deferred;
 use super::options::Options;
 use super::plan::Texts;
 use super::write;
-use crate::exported::Exported;
+use crate::exported::{Exported, Keep};
 use crate::{Losses, Stored, nested};
 
 /// A value of an archive as columns to be saved under names: its paths, joined by dots.
@@ -52,7 +52,7 @@ impl<'a> Export<'a> {
     /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
     /// or an array, and where two columns would have one name.
     pub fn new(value: &'a dyn Stored) -> Result<Self> {
-        Exported::of(value, true).map(Self)
+        Exported::of(value, Keep::TextArrays).map(Self)
     }
 
     /// The tensors and their names, in the order of the value's fields.

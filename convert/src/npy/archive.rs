@@ -12,8 +12,9 @@ use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
 use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
+use super::texts;
 use super::write::{Compression, NpzWriter};
-use crate::exported::{Exported, METADATA};
+use crate::exported::{Exported, Keep, METADATA};
 use crate::nested::Names;
 use crate::{AsValue, Losses, Stored, TensorFile as _, made};
 
@@ -93,7 +94,7 @@ fn checked<'a, S: ReadAt>(
 /// Writes the tensors of a saved value as arrays: tensors inside of it under their paths, as `layers.0.weight`. The
 /// comment of the zip file says that names are paths, so that the nesting comes back; numpy does not look at it. A sequence
 /// that is stored as columns has a tensor for each column of numbers, booleans or tensors. One tensor at a time is in
-/// memory.
+/// memory. Texts and arrays of texts are kept as numpy's `U`.
 ///
 /// Says what was left out.
 ///
@@ -106,7 +107,8 @@ pub fn export<W: Write + Seek>(
     out: &mut NpzWriter<W>,
     options: &ConvertOptions,
 ) -> Result<Losses> {
-    let Exported { tensors, metadata, nested, mut losses, .. } = Exported::of(value, false)?;
+    let Exported { tensors, texts, single, metadata, nested, mut losses, .. } =
+        Exported::of(value, Keep::Texts)?;
     for (key, text) in metadata.unwrap_or_default() {
         if key == "format" {
             let text: String = text.chars().take(64).collect();
@@ -122,9 +124,21 @@ pub fn export<W: Write + Seek>(
             Err(error) => losses.add_tensor(&name, error.message()),
         }
     }
-    losses.check(options.losses, named.len())?;
+    let mut kept = Vec::with_capacity(texts.len());
+    for (name, texts) in texts {
+        match texts::check(&texts) {
+            Ok(()) => kept.push((name, texts)),
+            Err(error) => losses.add(&name, error.message()),
+        }
+    }
+    losses.check(options.losses, named.len() + kept.len())?;
     for (name, tensor) in named {
         out.add(&name, &tensor)?;
+    }
+    for (name, texts) in kept {
+        let len = [texts.len()];
+        let shape = if single.contains(&name) { &[][..] } else { &len };
+        out.add_texts(&name, shape, &texts)?;
     }
     out.nested |= nested;
     Ok(losses)
@@ -183,7 +197,7 @@ pub fn archive_to_npz(
     Ok(lost)
 }
 
-/// Converts an npy file to an archive of one tensor. The archive is read again and verified before it takes its
+/// Converts an npy file to an archive of one tensor, of an array of texts, or of a map of the fields of records. The archive is read again and verified before it takes its
 /// name; on any error, what was there stays.
 ///
 /// # Errors
@@ -191,9 +205,10 @@ pub fn archive_to_npz(
 pub fn npy_to_archive(npy: impl AsRef<Path>, archive: impl AsRef<Path>) -> Result<()> {
     let from = npy.as_ref();
     let file = NpyFile::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    let tensor = Tensor(file.deferred());
+    let value = file.value(Names::default()).map_err(|error| error.in_file(from))?;
+    value.losses().check(false, value.kept()).map_err(|error| error.in_file(from))?;
     let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&tensor).map(drop).map_err(|error| error.in_file(from))
+        out.save(&value).map(drop).map_err(|error| error.in_file(from))
     };
     made::archive(archive.as_ref(), SaveOptions::default(), save, |_| Ok(()))
 }

@@ -3,39 +3,42 @@
 use std::fmt;
 
 use tenarc::de::Limits;
+use tenarc::error::Category;
 use tenarc::io::ReadAt;
-use tenarc::tensor::{Deferred, TensorMeta};
+use tenarc::tensor::Deferred;
 use tenarc::{Error, Result};
 
-use super::header::Header;
+use super::columns::{ByteOrder, Column, Elements};
+use super::header::Array;
 use super::input::{Input, Stream};
-use super::{check_len, payload};
-use crate::as_value::{AsValue, Part};
+use super::{check_len, part};
 use crate::nested::{Names, Node};
-use crate::{TensorFile, part};
+use crate::part::Part;
+use crate::{AsValue, Losses, TensorFile, as_value};
 
 /// An npy file whose elements are read when they are asked for.
 ///
 /// ```
+/// use tenarc_convert::TensorFile as _;
 /// use tenarc_convert::npy::{self, NpyFile};
 ///
 /// let mut bytes = Vec::new();
 /// npy::write(&mut bytes, &ndarray::array![[1.0f32, 2.0]])?;
 /// let file = NpyFile::new(bytes)?;
-/// assert_eq!(file.meta().shape, [1, 2]);
-/// tenarc::to_vec(&tenarc::Tensor(file.deferred()))?;
+/// assert_eq!(file.tensors()?[0].shape(), [1, 2]);
+/// tenarc::to_vec(&tenarc::Tensor(file.deferred("")?))?;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 pub struct NpyFile<S> {
     source: S,
-    header: Header,
+    array: Array,
     /// Where the elements start.
     start: u64,
 }
 
 impl<S> fmt::Debug for NpyFile<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NpyFile").field("meta", &self.header.meta).finish_non_exhaustive()
+        f.debug_struct("NpyFile").field("array", &self.array).finish_non_exhaustive()
     }
 }
 
@@ -43,15 +46,14 @@ impl<S: ReadAt> NpyFile<S> {
     /// Reads the header. The array must be all there is.
     ///
     /// # Errors
-    /// Where reading fails, the header is none, the array is no tensor, and where the source holds more or less
-    /// than it.
+    /// Where reading fails, the header is none, and where the source holds more or less than the array.
     pub fn new(source: S) -> Result<Self> {
         let size = source.size().map_err(Error::io)?;
-        let mut input = Input::new(Stream(part::Part::new(&source, 0..size)));
-        let header = Header::read(&mut input, Limits::default())?;
+        let mut input = Input::new(Stream(Part::new(&source, 0..size)));
+        let array = Array::read(&mut input, Limits::default())?;
         let start = input.position();
-        check_len(&header, start, size)?;
-        Ok(Self { source, header, start })
+        check_len(&array, start, size)?;
+        Ok(Self { source, array, start })
     }
 
     /// What the file is read from.
@@ -59,42 +61,54 @@ impl<S: ReadAt> NpyFile<S> {
         &self.source
     }
 
-    /// Dtype, shape and order.
-    pub fn meta(&self) -> &TensorMeta {
-        &self.header.meta
+    fn part(&self, column: &Column) -> Result<as_value::Part<'_>> {
+        let end = self.start.saturating_add(self.array.byte_len as u64);
+        let open = move || Ok(Input::new(Stream(Part::new(&self.source, self.start..end))));
+        part::of(&self.array, column, open, |_| Ok(()))
     }
 
-    /// Where in the source the elements start, if they lie there as they are read; `None` of big-endian ones.
-    pub fn position(&self) -> Option<u64> {
-        (!self.header.big_endian).then_some(self.start)
-    }
-
-    /// The array, which is read when it is written, in steps.
-    pub fn deferred(&self) -> Deferred<'_> {
-        let TensorMeta { dtype, shape, order } = &self.header.meta;
-        Deferred::from_blocks(dtype.clone(), shape, *order, |put| {
-            let end = self.start.saturating_add(self.header.byte_len as u64);
-            let mut input = Input::new(Stream(part::Part::new(&self.source, self.start..end)));
-            let read = payload::blocks(&self.header, &mut input, put);
-            read.map_err(|error| error.moved_by(self.start))
-        })
+    fn column(&self, name: &str) -> Result<&Column> {
+        let column = self.array.columns.iter().find(|column| column.path == name);
+        let what = "the array has no field of this name, and none has no name";
+        column.ok_or_else(|| Error::data(what).in_field(name))
     }
 }
 
+/// The array, if it is a tensor or an array of texts; of a structured array, a map of its fields.
 impl<S: ReadAt> TensorFile for NpyFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
-        let part = Part::Tensor(self.deferred());
-        AsValue::of(Node::Leaf(0), vec![("", part)]).named(names, false)
+        let (mut parts, mut losses) = (Vec::new(), Losses::default());
+        for column in &self.array.columns {
+            let name = column.path.as_str();
+            match self.part(column) {
+                Ok(_) if parts.iter().any(|(taken, _)| *taken == name) => {
+                    losses.add_tensor(name, "there is another field of this name");
+                }
+                Ok(part) => parts.push((name, part)),
+                Err(error) if error.category() == Category::Data && !name.is_empty() => {
+                    losses.add_tensor(name, error.message());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let value = match parts[..] {
+            [("", _)] => AsValue::of(Node::Leaf(0), parts),
+            _ => AsValue::flat(parts),
+        };
+        value.with_losses(losses).named(names, false)
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        match name {
-            "" => Ok(self.deferred()),
-            _ => Err(Error::data("the one array of an npy file has no name").in_field(name)),
+        match self.part(self.column(name)?).map_err(|error| error.in_field(name))? {
+            as_value::Part::Tensor(tensor) => Ok(tensor),
+            _ => Err(Error::data("a string array is no tensor").in_field(name)),
         }
     }
 
-    fn place(&self, _: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
-        Ok(self.position().map(|at| (&self.source as &dyn ReadAt, at)))
+    fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
+        let column = self.column(name)?;
+        let whole = column.len == self.array.record_len;
+        let direct = whole && matches!(column.elements, Elements::Tensor(_, ByteOrder::Little));
+        Ok(direct.then_some((&self.source, self.start)))
     }
 }

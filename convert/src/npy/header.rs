@@ -7,6 +7,7 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, Shape, TensorMeta};
 use tenarc::{Error, Result};
 
+use super::columns::{self, ByteOrder, Column, Elements};
 use super::dtype;
 use super::input::{Bytes, Input};
 use super::literal::{self, Literal};
@@ -14,8 +15,8 @@ use crate::shown::shown;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The longest header that is read, which is the longest that version 1 can have. Beyond are only
-/// structured types, which are refused anyway.
+/// The longest header that is read, which is the longest that version 1 can have. Only records of more than a thousand fields
+/// have longer ones.
 const MAX_LEN: u32 = 0xffff;
 
 /// What the elements start at a multiple of.
@@ -27,7 +28,20 @@ const GROWTH: usize = 21;
 /// The most dimensions that numpy has.
 const MAX_RANK: usize = 64;
 
-/// What a header tells.
+/// What the header of an array says.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The fields of the records, or the one column that all of the array is.
+    pub columns: Vec<Column>,
+    /// The number of bytes of a record, or of an element.
+    pub record_len: usize,
+    pub shape: Shape,
+    pub order: Order,
+    /// The number of bytes of all elements.
+    pub byte_len: usize,
+}
+
+/// The header of an array that is a tensor.
 pub struct Header {
     pub meta: TensorMeta,
     pub big_endian: bool,
@@ -36,6 +50,38 @@ pub struct Header {
 }
 
 impl Header {
+    /// Reads a header; the elements stand next.
+    ///
+    /// # Errors
+    /// If the array is no tensor.
+    pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
+        let array = Array::read(input, limits)?;
+        let at = input.position();
+        Self::of(&array).map_err(|error| error.at(at))
+    }
+
+    /// # Errors
+    /// If the array is no tensor.
+    pub fn of(array: &Array) -> Result<Self> {
+        let [Column { path, elements, .. }] = &array.columns[..] else {
+            return Err(Error::data("a structured array is no tensor; read its fields"));
+        };
+        match elements {
+            _ if !path.is_empty() => {
+                Err(Error::data("a structured array is no tensor; read its fields"))
+            }
+            Elements::Tensor(dtype, order) => Ok(Self {
+                meta: TensorMeta::new(dtype.clone(), array.shape.clone(), array.order),
+                big_endian: *order == ByteOrder::Big,
+                byte_len: array.byte_len,
+            }),
+            Elements::Texts(_) => Err(Error::data("a string array is no tensor")),
+            Elements::Refused(why) => Err(Error::data(why.clone())),
+        }
+    }
+}
+
+impl Array {
     /// Reads a header; the elements stand next.
     pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
         const WHAT: &str = "an npy header";
@@ -100,7 +146,7 @@ impl Header {
             }
         }
         let missing = |key| Error::syntax(format!("the npy header has no `{key}`"));
-        let (dtype, big_endian) = dtype::parse(&descr.ok_or_else(|| missing("descr"))?)?;
+        let (columns, record_len) = columns::parse(&descr.ok_or_else(|| missing("descr"))?)?;
         let order = match fortran.ok_or_else(|| missing("fortran_order"))? {
             Literal::Bool(true) => Order::F,
             Literal::Bool(false) => Order::C,
@@ -114,13 +160,12 @@ impl Header {
         let shape = Shape::from(dims(&shape.ok_or_else(|| missing("shape"))?, limits)?);
         let byte_len = shape
             .element_count()
-            .and_then(|count| dtype.byte_len(count))
+            .and_then(|count| count.checked_mul(record_len))
             .filter(|&len| isize::try_from(len).is_ok())
             .ok_or_else(|| {
-                Error::limit(format!("a {dtype} tensor of shape {shape:?} does not fit memory"))
+                Error::limit(format!("an array of shape {shape:?} does not fit memory"))
             })?;
-        let meta = TensorMeta::new(dtype, shape, order);
-        Ok(Self { meta, big_endian, byte_len })
+        Ok(Self { columns, record_len, shape, order, byte_len })
     }
 }
 
@@ -154,14 +199,22 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
 pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     let descr = dtype::descr_of(&meta.dtype)?;
     let shape = &meta.shape;
+    let byte_len = meta
+        .byte_len()
+        .ok_or_else(|| Error::data(format!("a tensor of shape {shape:?} does not fit memory")))?;
+    Ok((encode_as(descr, shape, meta.order)?, byte_len))
+}
+
+/// The header of an array whose elements have this name, as numpy writes it.
+///
+/// # Errors
+/// If the array has more dimensions than numpy has.
+pub fn encode_as(descr: &str, shape: &[usize], order: Order) -> Result<Vec<u8>> {
     if shape.len() > MAX_RANK {
         let found = shape.len();
         return Err(Error::data(format!("{found} dimensions, numpy has at most {MAX_RANK}")));
     }
-    let byte_len = meta
-        .byte_len()
-        .ok_or_else(|| Error::data(format!("a tensor of shape {shape:?} does not fit memory")))?;
-    let fortran = meta.order == Order::F && shape.len() > 1;
+    let fortran = order == Order::F && shape.len() > 1;
     let order = if fortran { "True" } else { "False" };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (");
     for (at, dim) in shape.iter().enumerate() {
@@ -184,5 +237,5 @@ pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     bytes.extend([1, 0]);
     bytes.extend(len.to_le_bytes());
     bytes.extend(text.into_bytes());
-    Ok((bytes, byte_len))
+    Ok(bytes)
 }

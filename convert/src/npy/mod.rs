@@ -30,9 +30,12 @@
 //! bits, `f16`, `f32`, `f64`, and complex numbers of the latter two. Version 1 is written, which holds
 //! every header that such tensors have. The bytes are those that numpy writes.
 //!
+//! Arrays of strings become arrays of texts in an archive. Of structured arrays, each field is a column: a tensor or an array
+//! of texts, under the name of the array and that of the field, with a dot in between.
+//!
 //! Nothing in a file is run: a header is read as the literal it must be, and object arrays, which are
-//! pickled Python, are refused by name, as are strings, dates, structured types and long doubles. Tensors
-//! of dtypes that numpy has not, such as bf16, are refused when they are written.
+//! pickled Python, are refused by name, as are dates and long doubles. Tensors of dtypes that numpy has not, such as bf16, are
+//! refused when they are written.
 //!
 //! Sizes in a file are claims. An array takes memory as its bytes arrive, a member of an npz is inflated
 //! no further than its own header says, and whatever does not fit together is an error: checksums, two
@@ -40,13 +43,16 @@
 //! become paths of files.
 
 mod archive;
+mod columns;
 mod dtype;
 mod file;
 mod header;
 mod input;
 mod literal;
 mod npz;
+mod part;
 mod payload;
+mod texts;
 mod write;
 
 use std::io::{self, BufReader, Write as _};
@@ -67,7 +73,7 @@ use super::made;
 
 use crate::honest::Honest;
 use crate::support::alloc_budget;
-use header::Header;
+use header::{Array, Header};
 use input::{Input, Stream};
 use tenarc::de::Limits;
 use tenarc::error::Category;
@@ -91,7 +97,7 @@ pub fn read<R: io::Read>(reader: R) -> Result<DynTensor> {
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     let mut input = Input::new(Stream(reader));
     let header = Header::read(&mut input, limits)?;
-    charge(&header, limits, false)?;
+    charge(header.byte_len, limits, false)?;
     payload::tensor(&header, &mut input, 0)
 }
 
@@ -125,8 +131,9 @@ pub fn load(path: impl AsRef<Path>) -> Result<DynTensor> {
 fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
     let limits = Limits::default();
     let mut input = Input::new(Stream(reader));
-    let header = Header::read(&mut input, limits)?;
-    check_len(&header, input.position(), len)?;
+    let array = Array::read(&mut input, limits)?;
+    check_len(&array, input.position(), len)?;
+    let header = Header::of(&array)?;
     let proven = header.byte_len;
     payload::tensor(&header, &mut input, proven)
 }
@@ -143,13 +150,12 @@ pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result
 }
 
 /// That header and elements are all there is of `len` bytes.
-fn check_len(header: &Header, start: u64, len: u64) -> Result<()> {
-    let end = start.saturating_add(header.byte_len as u64);
+fn check_len(array: &Array, start: u64, len: u64) -> Result<()> {
+    let end = start.saturating_add(array.byte_len as u64);
     if end == len {
         return Ok(());
     }
-    let (dtype, shape) = (&header.meta.dtype, &header.meta.shape);
-    let expected = format!("a {dtype} array of shape {shape:?} ends after {end} bytes");
+    let expected = format!("an array of shape {:?} ends after {end} bytes", array.shape);
     if end > len {
         let what = format!("{expected}, but there are only {len}");
         return Err(Error::new(Category::Eof, what));
@@ -158,8 +164,8 @@ fn check_len(header: &Header, start: u64, len: u64) -> Result<()> {
 }
 
 /// That the limit allows so much memory.
-fn charge(header: &Header, limits: Limits, backed: bool) -> Result<()> {
-    let (found, most) = (header.byte_len as u64, alloc_budget(limits, backed));
+fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
+    let (found, most) = (byte_len as u64, alloc_budget(limits, backed));
     if found <= most {
         return Ok(());
     }

@@ -1,9 +1,10 @@
 //! Reading npz files: zip files whose members are npy files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use tenarc::de::Limits;
 use tenarc::error::Category;
@@ -11,9 +12,10 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result};
 
-use super::header::Header;
+use super::columns::{ByteOrder, Column, Elements};
+use super::header::{Array, Header};
 use super::input::Input;
-use super::{charge, check_len, payload};
+use super::{charge, check_len, part, payload};
 use crate::as_value::{AsValue, Part};
 use crate::nested::COMMENT;
 use crate::zip::{Contents, Directory, Member};
@@ -50,6 +52,23 @@ pub struct Npz<S> {
     /// Whether it was written from a nested value.
     nested: bool,
     limits: Limits,
+    /// What the file holds, once it was looked through.
+    listed: OnceLock<Listed>,
+}
+
+/// All columns of all arrays.
+#[derive(Default)]
+struct Listed {
+    columns: Vec<Entry>,
+    losses: Losses,
+}
+
+struct Entry {
+    /// The name of the array, and that of the field, if it is one.
+    name: String,
+    member: String,
+    array: Arc<Array>,
+    column: Column,
 }
 
 impl<S> fmt::Debug for Npz<S> {
@@ -117,7 +136,8 @@ impl<S: ReadAt> Npz<S> {
         let name = |member: &Member| member.name().strip_suffix(SUFFIX).map(str::to_owned);
         let named = members.iter().enumerate();
         let by_name = named.filter_map(|(at, member)| Some((name(member)?, at))).collect();
-        Ok(Self { source, members, by_name, nested, limits: Limits::default() })
+        let (limits, listed) = (Limits::default(), OnceLock::new());
+        Ok(Self { source, members, by_name, nested, limits, listed })
     }
 
     /// Limits the dimensions and bytes of each array. By default a deflated one may take 16 GiB, and a
@@ -156,8 +176,8 @@ impl<S: ReadAt> Npz<S> {
     /// # Errors
     /// Where there is none, or its header is that of no tensor.
     pub fn info(&self, name: &str) -> Result<TensorEntry> {
-        let (header, _) = self.started(name).map_err(|error| error.in_field(name))?;
-        let Header { meta, big_endian, .. } = header;
+        let found = self.started(name).and_then(|(array, _)| Header::of(&array));
+        let Header { meta, big_endian, .. } = found.map_err(|error| error.in_field(name))?;
         Ok(TensorEntry { name: name.to_owned(), meta, big_endian })
     }
 
@@ -180,18 +200,86 @@ impl<S: ReadAt> Npz<S> {
     }
 
     /// The array of that name, whose elements are read in steps when it is written: never is all of it
-    /// in memory.
+    /// in memory. A field of a structured array has the name `array.field`.
     ///
     /// # Errors
     /// As [`info`](Self::info). What is wrong with the elements is an error when they are written, and a
     /// wrong checksum one when all of them were handed over.
     pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
-        let entry = self.info(name)?;
-        let (dtype, order) = (entry.meta.dtype.clone(), entry.meta.order);
-        let name = name.to_owned();
-        Ok(Deferred::from_blocks(dtype, entry.shape(), order, move |put| {
-            self.blocks(&name, put).map_err(|error| error.in_field(&*name))
-        }))
+        let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
+        match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
+            Part::Tensor(tensor) => Ok(tensor),
+            _ => Err(Error::data("a string array is no tensor").in_field(name)),
+        }
+    }
+
+    /// The array that has this name or a field of it, and the column that is meant.
+    fn column(&self, name: &str) -> Result<(&str, Array, Column)> {
+        let found = self.by_name.get_key_value(name).map(|(name, _)| (&**name, ""));
+        let of_field = || {
+            name.match_indices('.').find_map(|(dot, _)| {
+                let (array, field) = (name.get(..dot)?, name.get(dot + 1..)?);
+                let (array, _) = self.by_name.get_key_value(array)?;
+                Some((&**array, field))
+            })
+        };
+        let missing = || Error::data("the npz file has no such array");
+        let (member, field) = found.or_else(of_field).ok_or_else(missing)?;
+        let (array, _) = self.started(member)?;
+        match array.columns.iter().find(|column| column.path == field).cloned() {
+            Some(column) => Ok((member, array, column)),
+            None if field.is_empty() => {
+                Err(Error::data("a structured array is no tensor; read its fields"))
+            }
+            None => Err(missing()),
+        }
+    }
+
+    fn part<'a>(&'a self, name: &'a str, array: &Array, column: &Column) -> Result<Part<'a>> {
+        let open = move || {
+            let started = self.started(name).map(|(_, input)| input);
+            started.map_err(|error| error.in_field(name))
+        };
+        part::of(array, column, open, |input| input.into_inner().finish())
+    }
+
+    /// All columns of all arrays, and what else there is.
+    fn listed(&self) -> Result<&Listed> {
+        if let Some(listed) = self.listed.get() {
+            return Ok(listed);
+        }
+        let mut listed = Listed::default();
+        let mut names = HashSet::new();
+        for member in &self.members {
+            let Some(name) = member.name().strip_suffix(SUFFIX) else {
+                listed.losses.add(member.name(), "a member that is no array");
+                continue;
+            };
+            let array = match self.started(name) {
+                Ok((array, _)) => array,
+                // What a damaged file holds is nothing to be left out.
+                Err(error) if error.category() != Category::Data => {
+                    return Err(error.in_field(name));
+                }
+                Err(error) => {
+                    listed.losses.add_tensor(name, error.message());
+                    continue;
+                }
+            };
+            let (array, member) = (Arc::new(array), name);
+            for column in &array.columns {
+                let is_field = !column.path.is_empty();
+                let dot = if is_field { "." } else { "" };
+                let name = format!("{member}{dot}{}", column.path);
+                if is_field && self.by_name.contains_key(&name) || !names.insert(name.clone()) {
+                    listed.losses.add_tensor(&name, "there is another array of this name");
+                    continue;
+                }
+                let (member, column) = (member.to_owned(), column.clone());
+                listed.columns.push(Entry { name, member, array: array.clone(), column });
+            }
+        }
+        Ok(self.listed.get_or_init(|| listed))
     }
 
     /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
@@ -201,19 +289,19 @@ impl<S: ReadAt> Npz<S> {
     /// As [`info`](Self::info).
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
         let deflated = self.member(name).is_ok_and(Member::is_deflated);
-        let (header, input) = self.started(name).map_err(|error| error.in_field(name))?;
-        let direct = !deflated && !header.big_endian;
-        Ok(direct.then(|| input.into_inner().position()))
-    }
-
-    fn blocks(&self, name: &str, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let (header, mut input) = self.started(name)?;
-        payload::blocks(&header, &mut input, put)?;
-        input.into_inner().finish()
+        let (_, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
+        let whole = column.len == array.record_len;
+        let direct = whole && matches!(column.elements, Elements::Tensor(_, ByteOrder::Little));
+        if deflated || !direct {
+            return Ok(None);
+        }
+        let (_, input) = self.started(name).map_err(|error| error.in_field(name))?;
+        Ok(Some(input.into_inner().position()))
     }
 
     fn whole(&self, name: &str) -> Result<DynTensor> {
-        let (header, mut input) = self.started(name)?;
+        let (array, mut input) = self.started(name)?;
+        let header = Header::of(&array)?;
         let stored = self.member(name).is_ok_and(|member| !member.is_deflated());
         let proven = if stored { header.byte_len } else { 0 };
         let tensor = payload::tensor(&header, &mut input, proven)?;
@@ -227,34 +315,29 @@ impl<S: ReadAt> Npz<S> {
     }
 
     /// A member up to its elements, which are as many as the directory says.
-    fn started(&self, name: &str) -> Result<(Header, Input<Contents<'_, S>>)> {
+    fn started(&self, name: &str) -> Result<(Array, Input<Contents<'_, S>>)> {
         let member = self.member(name)?;
         let mut input = Input::new(Contents::open(&self.source, member)?);
-        let header = Header::read(&mut input, self.limits)?;
-        check_len(&header, input.position(), member.byte_len())?;
-        charge(&header, self.limits, !member.is_deflated())?;
-        Ok((header, input))
+        let array = Array::read(&mut input, self.limits)?;
+        check_len(&array, input.position(), member.byte_len())?;
+        charge(array.byte_len, self.limits, !member.is_deflated())?;
+        Ok((array, input))
     }
 }
 
-/// A map of the arrays that are tensors, by name.
+/// A map of the arrays that are tensors or texts, by name, and of the fields of structured arrays.
 impl<S: ReadAt> TensorFile for Npz<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
-        let mut parts = Vec::new();
-        let mut lost = Losses::default();
-        for member in &self.members {
-            let Some(name) = member.name().strip_suffix(SUFFIX) else {
-                lost.add(member.name(), "a member that is no array");
-                continue;
-            };
-            match self.deferred(name) {
-                Ok(tensor) => parts.push((name, Part::Tensor(tensor))),
-                // What a damaged file holds is nothing to be left out.
+        let listed = self.listed()?;
+        let (mut parts, mut losses) = (Vec::new(), listed.losses.clone());
+        for Entry { name, member, array, column } in &listed.columns {
+            match self.part(member, array, column) {
+                Ok(part) => parts.push((&**name, part)),
                 Err(error) if error.category() != Category::Data => return Err(error),
-                Err(error) => lost.add_tensor(name, error.message()),
+                Err(error) => losses.add_tensor(name, error.message()),
             }
         }
-        AsValue::flat(parts).with_losses(lost).named(names, self.nested)
+        AsValue::flat(parts).with_losses(losses).named(names, self.nested)
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
@@ -267,7 +350,7 @@ impl<S: ReadAt> TensorFile for Npz<S> {
 
     fn verify(&self) -> Result<Option<String>> {
         // Reading an array compares its checksum, so only the other members are left.
-        let arrays = self.names().filter(|name| self.info(name).is_ok()).count();
+        let arrays = self.names().filter(|name| self.started(name).is_ok()).count();
         let others = self.members.len() - arrays;
         let unchecked = || match others {
             1 => "1 member is not an array and was not checked".to_owned(),

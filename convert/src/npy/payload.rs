@@ -4,10 +4,12 @@ use half::f16;
 use num_complex::Complex;
 use tenarc::{DType, DynTensor, Error, Result};
 
+use super::columns::{ByteOrder, Column, Texts};
 use super::header::Header;
 use super::input::{Bytes, Input};
 use crate::elements::Numeric;
 use crate::support::swap_words;
+use crate::texts::Next;
 
 /// Bytes read at once, a multiple of every element's size; and memory that is asked for at once on
 /// a mere claim.
@@ -26,19 +28,111 @@ pub fn blocks<B: Bytes>(
         let step = block.get_mut(..len).unwrap_or_default();
         let at = input.position();
         input.fill(step, "an npy array")?;
-        if header.big_endian {
-            swap_words(step, header.meta.dtype.word());
-        }
-        if header.meta.dtype == DType::Bool
-            && let Some(wrong) = step.iter().position(|&byte| byte > 1)
-        {
-            let byte = step.get(wrong).copied().unwrap_or_default();
-            return Err(Error::data(format!("byte {byte} is no bool")).at(at + wrong as u64));
-        }
+        settle(&header.meta.dtype, header.big_endian, step, at)?;
         put(step)?;
         left -= len;
     }
     Ok(())
+}
+
+/// Makes elements little-endian, and checks that bools are some. `at` is where they start.
+fn settle(dtype: &DType, big_endian: bool, elements: &mut [u8], at: u64) -> Result<()> {
+    if big_endian {
+        swap_words(elements, dtype.word());
+    }
+    if *dtype == DType::Bool
+        && let Some(wrong) = elements.iter().position(|&byte| byte > 1)
+    {
+        let byte = elements.get(wrong).copied().unwrap_or_default();
+        return Err(Error::data(format!("byte {byte} is no bool")).at(at + wrong as u64));
+    }
+    Ok(())
+}
+
+/// Reads a column of an array from front to end.
+pub struct Gather<B> {
+    column: Column,
+    record_len: usize,
+    input: Input<B>,
+    /// The records that are left.
+    left: usize,
+    records: Vec<u8>,
+}
+
+impl<B: Bytes> Gather<B> {
+    /// A column of `count` records of this many bytes, which are next in `input`.
+    pub fn new(count: usize, record_len: usize, column: Column, input: Input<B>) -> Self {
+        let record_len = record_len.max(1);
+        Self { column, record_len, input, left: count, records: Vec::new() }
+    }
+
+    /// Adds the bytes of the field in the next records to `out`. Returns `false` at the end.
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        let count = (STEP / self.record_len).max(1).min(self.left);
+        if count == 0 {
+            return Ok(false);
+        }
+        self.records.resize(count * self.record_len, 0);
+        self.input.fill(&mut self.records, "an npy array")?;
+        let Column { offset, len, .. } = self.column;
+        for record in self.records.chunks_exact(self.record_len) {
+            let field = record.get(offset..).and_then(|rest| rest.get(..len));
+            out.extend_from_slice(field.unwrap_or_default());
+        }
+        self.left -= count;
+        Ok(true)
+    }
+
+    /// Hands over all elements of a tensor as little-endian bytes.
+    pub fn blocks(
+        &mut self,
+        dtype: &DType,
+        order: ByteOrder,
+        put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut block = Vec::new();
+        loop {
+            let at = self.input.position();
+            if !self.next(&mut block)? {
+                return Ok(());
+            }
+            settle(dtype, order == ByteOrder::Big, &mut block, at)?;
+            put(&block)?;
+            block.clear();
+        }
+    }
+
+    /// Reads the texts of a column one after the other. At the last one, all of the input is read.
+    pub fn texts<'a>(self, texts: Texts, finish: impl Fn(Input<B>) -> Result<()> + 'a) -> Next<'a>
+    where
+        B: 'a,
+    {
+        let (mut block, mut at, width) = (Vec::new(), 0usize, texts.byte_len());
+        let mut gather = Some(self);
+        Box::new(move || {
+            if at == block.len()
+                && let Some(gather) = &mut gather
+            {
+                block.clear();
+                at = 0;
+                gather.next(&mut block)?;
+            }
+            let text = block.get(at..).and_then(|rest| rest.get(..width));
+            let text = texts.decode(text.ok_or_else(|| Error::eof("a text of an npy array"))?)?;
+            at += width;
+            if at == block.len()
+                && let Some(done) = gather.take_if(|gather| gather.left == 0)
+            {
+                finish(done.input)?;
+            }
+            Ok(text)
+        })
+    }
+
+    /// The input, at the end of the elements.
+    pub fn into_input(self) -> Input<B> {
+        self.input
+    }
 }
 
 /// Reads the elements. Memory follows the bytes received, unless so many as `proven` are sure to come.

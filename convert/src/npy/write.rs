@@ -11,6 +11,7 @@ use tenarc::{Error, Result};
 
 use super::archive::verify;
 use super::npz::SUFFIX;
+use super::texts;
 use super::{emit, header};
 use crate::nested::COMMENT;
 use crate::zip::write::ZipWriter;
@@ -82,16 +83,42 @@ impl<W: Write + Seek> NpzWriter<W> {
     /// Where numpy has no such dtype or the name is taken: then nothing was written. Where the writer or
     /// the tensor fails, the file is broken, and takes nothing more.
     pub fn add(&mut self, name: &str, tensor: &(impl ToTensor + ?Sized)) -> Result<&mut Self> {
-        self.put(name, tensor).map_err(|error| error.in_field(name))?;
+        let in_field = |error: Error| error.in_field(name);
+        // Before anything is written.
+        header::encode(&tensor.meta()).map_err(in_field)?;
+        self.put(name, |put| emit(tensor, put)).map_err(in_field)?;
         Ok(self)
     }
 
-    fn put(&mut self, name: &str, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
+    /// Writes an array of texts of this shape.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add), and if numpy would not give the texts back, or if they would take many times their size.
+    pub fn add_texts(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        texts: &[String],
+    ) -> Result<&mut Self> {
+        let in_field = |error: Error| error.in_field(name);
+        let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+        if count != Some(texts.len()) {
+            let what = format!("{} texts do not make a shape of {shape:?}", texts.len());
+            return Err(in_field(Error::data(what)));
+        }
+        texts::check(texts).map_err(in_field)?;
+        self.put(name, |put| texts::emit(shape, texts, put)).map_err(in_field)?;
+        Ok(self)
+    }
+
+    fn put(
+        &mut self,
+        name: &str,
+        emit: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         if self.broken {
             return Err(Error::data("an earlier array failed part-way; the file is broken there"));
         }
-        // Before anything is written.
-        header::encode(&tensor.meta())?;
         if name.contains('\0') {
             return Err(Error::data("a name with a zero byte, where readers end it"));
         }
@@ -106,7 +133,7 @@ impl<W: Write + Seek> NpzWriter<W> {
         // Stays so where the tensor panics.
         self.broken = true;
         let deflated = self.compression == Compression::Deflated;
-        self.zip.member(member, deflated, |put| emit(tensor, put))?;
+        self.zip.member(member, deflated, emit)?;
         self.broken = false;
         Ok(())
     }

@@ -8,7 +8,7 @@ use tenarc::Result;
 use tenarc::tensor::Deferred;
 
 use super::options::Options;
-use crate::exported::{Exported, Metadata};
+use crate::exported::{Exported, Keep, Metadata};
 use crate::{Losses, Stored, nested};
 
 /// A value of an archive as tensors to be saved under names: its paths, joined by dots.
@@ -59,7 +59,8 @@ impl<'a> Export<'a> {
     /// Where the archive is damaged, the value is itself a tensor or anything else than a struct, a map
     /// or an array, and where two tensors have one name.
     pub fn new(value: &'a dyn Stored) -> Result<Self> {
-        let Exported { tensors, metadata, nested, losses, .. } = Exported::of(value, false)?;
+        let Exported { tensors, metadata, nested, losses, .. } =
+            Exported::of(value, Keep::Tensors)?;
         Ok(Self { tensors, metadata, nested, losses })
     }
 

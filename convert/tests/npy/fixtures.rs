@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 use tenarc::error::Category;
 use tenarc::tensor::{Element, Order};
 use tenarc::{DType, DynTensor};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::npy::{self, NpyFile, Npz};
 
 use super::support::{fixture, fixtures, says};
@@ -203,11 +204,12 @@ fn files_are_read_where_they_are() {
         }
         let (bytes, expected) = (fixture(name), npy::load(&path).unwrap());
         let file = NpyFile::new(&bytes[..]).unwrap();
-        let found = tenarc::to_vec(&tenarc::Tensor(file.deferred())).unwrap();
+        let found = tenarc::to_vec(&tenarc::Tensor(file.deferred("").unwrap())).unwrap();
         assert_eq!(found, tenarc::to_vec(&tenarc::Tensor(&expected)).unwrap(), "{name}");
         let elements = expected.le_bytes();
         // Those that are big-endian do not lie as they are read.
-        let there = file.position().map(|at| &bytes[usize::try_from(at).unwrap()..]);
+        let there = file.place("").unwrap();
+        let there = there.map(|(_, at)| &bytes[usize::try_from(at).unwrap()..]);
         assert_eq!(there, (!name.starts_with("be_")).then_some(&elements[..]), "{name}");
         for cut in [&bytes[..bytes.len().saturating_sub(1)], &[&bytes[..], b"x"].concat()] {
             assert!(NpyFile::new(cut).is_err(), "{name}");

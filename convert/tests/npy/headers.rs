@@ -17,7 +17,10 @@ fn headers_that_say_anything_else_are_refused() {
         ("{'descr': '|u1', 'fortran_order': False, 'shape': (True,)}", "expected integers"),
         ("{'descr': '|u1', 'fortran_order': False, 'shape': (2, -1)}", "negative"),
         ("{'descr': '|u1', 'fortran_order': None, 'shape': (2,)}", "found None"),
-        ("{'descr': 1, 'fortran_order': False, 'shape': (2,)}", "expected a string for `descr`"),
+        (
+            "{'descr': 1, 'fortran_order': False, 'shape': (2,)}",
+            "expected a string or a list for `descr`",
+        ),
         ("{1: '|u1', 'fortran_order': False, 'shape': (2,)}", "expected a string as key"),
         ("{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775808,)}", "fit memory"),
         ("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 18446744073709551616)}", "fit"),

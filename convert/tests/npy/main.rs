@@ -3,6 +3,7 @@
 // Sample values are small numbers made from an index, and floats come back bit for bit.
 #![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
 
+mod columns;
 mod conversions;
 mod fixtures;
 mod headers;

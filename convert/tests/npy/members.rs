@@ -54,7 +54,7 @@ fn sizes_that_lie_are_found_before_anything_is_inflated() {
         let change = |part: &mut Part| {
             both(part, |entry| entry.inflated = entry.inflated.wrapping_add_signed(difference));
         };
-        says(all(&one(change, true)), "a u8 array of shape [10] ends after");
+        says(all(&one(change, true)), "an array of shape [10] ends after");
     }
 }
 

@@ -1,0 +1,289 @@
+//! What an array holds: elements of a tensor, texts, or records, whose fields are columns of either.
+
+use tenarc::{DType, Error, Result};
+
+use super::literal::Literal;
+use crate::numpy;
+
+/// Fields of fields, nested more deeply, are refused.
+const MAX_DEPTH: usize = 8;
+
+/// The most bytes of a record.
+const MAX_RECORD: usize = 1 << 20;
+
+/// One field of the records of an array, or all of an array that has no records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The names of the field and of those that it is in, joined by dots. Empty if there are no records.
+    pub path: String,
+    pub elements: Elements,
+    /// The dimensions of the field in each record.
+    pub shape: Vec<usize>,
+    /// Where the field starts in the record.
+    pub offset: usize,
+    /// The number of bytes of the field in a record.
+    pub len: usize,
+}
+
+/// What single elements are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Elements {
+    Tensor(DType, ByteOrder),
+    Texts(Texts),
+    /// Nothing that is read here, and why.
+    Refused(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    Little,
+    Big,
+}
+
+/// Texts of a fixed width, filled up with zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// This many bytes.
+    Bytes(usize),
+    /// This many characters of 4 bytes.
+    Unicode(usize, ByteOrder),
+}
+
+impl Texts {
+    pub fn byte_len(self) -> usize {
+        match self {
+            Self::Bytes(len) => len,
+            Self::Unicode(chars, _) => chars.saturating_mul(4),
+        }
+    }
+
+    /// Decodes one text. Zeros at its end are no part of it, but others are. Unicode becomes UTF-8.
+    ///
+    /// # Errors
+    /// If a character is none of Unicode.
+    pub fn decode(self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let Self::Unicode(_, order) = self else {
+            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            return Ok(bytes.iter().take(len).copied().collect());
+        };
+        let (chars, _) = bytes.as_chunks::<4>();
+        let len = chars.iter().rposition(|char| *char != [0; 4]).map_or(0, |last| last + 1);
+        let char = |bytes: &[u8; 4]| {
+            let number = match order {
+                ByteOrder::Little => u32::from_le_bytes(*bytes),
+                ByteOrder::Big => u32::from_be_bytes(*bytes),
+            };
+            let what = || Error::data(format!("{number:#x} is no character of Unicode"));
+            char::from_u32(number).ok_or_else(what)
+        };
+        chars.iter().take(len).map(char).collect::<Result<String>>().map(String::into_bytes)
+    }
+}
+
+/// The columns that a header describes, and the number of bytes of a record, or of an element if there are no records.
+///
+/// # Errors
+/// If the description is none of numpy.
+pub fn parse(descr: &Literal<'_>) -> Result<(Vec<Column>, usize)> {
+    let mut columns = Vec::new();
+    let len = field(descr, "", &[], 0, MAX_DEPTH, &mut columns)?;
+    Ok((columns, len))
+}
+
+/// Adds the columns of a field that starts at `offset`. Returns its number of bytes.
+fn field(
+    descr: &Literal<'_>,
+    path: &str,
+    shape: &[usize],
+    offset: usize,
+    depth: usize,
+    columns: &mut Vec<Column>,
+) -> Result<usize> {
+    let too_large = || Error::limit(format!("a record of more than {MAX_RECORD} bytes"));
+    let repeated = |len: usize| {
+        let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+        let len = count.and_then(|count| count.checked_mul(len));
+        len.filter(|len| path.is_empty() || *len <= MAX_RECORD).ok_or_else(too_large)
+    };
+    let fields = match descr {
+        Literal::Text(text) => {
+            let (elements, len) = elements(text)?;
+            let len = repeated(len)?;
+            // Void fields without a name fill records up.
+            if !path.ends_with(PADDING) {
+                let (path, shape) = (path.to_owned(), shape.to_vec());
+                columns.push(Column { path, elements, shape, offset, len });
+            }
+            return Ok(len);
+        }
+        Literal::List(fields) => fields,
+        other => {
+            let found = other.kind();
+            return Err(Error::syntax(format!(
+                "expected a string or a list for `descr`, found {found}"
+            )));
+        }
+    };
+    let depth = depth.checked_sub(1).ok_or_else(|| {
+        Error::limit(format!("records in records, more than {MAX_DEPTH} of them"))
+    })?;
+    let (mut len, first) = (0usize, columns.len());
+    for entry in fields {
+        let (name, descr, inner) = match entry {
+            Literal::Tuple(items) => match &items[..] {
+                [name, descr] => (name, descr, Vec::new()),
+                [name, descr, shape] => (name, descr, dims(shape)?),
+                _ => return Err(Error::syntax("expected a name, a dtype and a shape of a field")),
+            },
+            other => {
+                let found = other.kind();
+                return Err(Error::syntax(format!("expected a tuple for a field, found {found}")));
+            }
+        };
+        let name = match name {
+            // A title and the name.
+            Literal::Tuple(names) => names.last().unwrap_or(name),
+            name => name,
+        };
+        let Literal::Text(name) = name else {
+            let found = name.kind();
+            return Err(Error::syntax(format!("expected a name of a field, found {found}")));
+        };
+        let name = match std::str::from_utf8(name) {
+            Ok(name) if !name.contains('\\') && !name.contains(PADDING) => name,
+            _ => return Err(Error::data("a field whose name has escapes, or is not UTF-8")),
+        };
+        let name = if name.is_empty() { PADDING } else { name };
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let at = offset.checked_add(len).ok_or_else(too_large)?;
+        let added = field(descr, &path, &inner, at, depth, columns)?;
+        len = len.checked_add(added).filter(|len| *len <= MAX_RECORD).ok_or_else(too_large)?;
+    }
+    if !shape.is_empty() {
+        for column in columns.iter_mut().skip(first) {
+            column.elements = Elements::Refused("a field that is an array of records".to_owned());
+        }
+    }
+    repeated(len)
+}
+
+/// The name of a field that has none.
+const PADDING: &str = "\0";
+
+fn dims(shape: &Literal<'_>) -> Result<Vec<usize>> {
+    let dim = |item: &Literal<'_>| match item {
+        Literal::Int { negative: false, value: Some(value) } => usize::try_from(*value).ok(),
+        _ => None,
+    };
+    let dims = match shape {
+        Literal::Tuple(items) => items.iter().map(dim).collect::<Option<Vec<_>>>(),
+        item => dim(item).map(|dim| vec![dim]),
+    };
+    dims.ok_or_else(|| Error::syntax("expected the dimensions of a field"))
+}
+
+/// What elements of a dtype are, and the number of bytes of each.
+fn elements(text: &[u8]) -> Result<(Elements, usize)> {
+    let refused = match numpy::parse(text) {
+        Ok((dtype, big_endian)) => {
+            let len = dtype.byte_len(1).unwrap_or(0);
+            let order = if big_endian { ByteOrder::Big } else { ByteOrder::Little };
+            return Ok((Elements::Tensor(dtype, order), len));
+        }
+        Err(error) => error,
+    };
+    let (order, code) = match text {
+        [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
+        code => (b'=', code),
+    };
+    let order = match order {
+        b'<' => ByteOrder::Little,
+        b'>' => ByteOrder::Big,
+        _ if cfg!(target_endian = "big") => ByteOrder::Big,
+        _ => ByteOrder::Little,
+    };
+    let width = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
+    if let [b'S' | b'a' | b'U', b'0'] = code {
+        return Ok((Elements::Refused("texts of no characters are not read".to_owned()), 0));
+    }
+    let known = match code {
+        [b'S' | b'a', digits @ ..] => {
+            width(digits).map(|len| Elements::Texts(Texts::Bytes(len as usize)))
+        }
+        [b'U', digits @ ..] => {
+            width(digits).map(|len| Elements::Texts(Texts::Unicode(len as usize, order)))
+        }
+        _ => None,
+    };
+    if let Some(Elements::Texts(texts)) = known {
+        return Ok((Elements::Texts(texts), texts.byte_len()));
+    }
+    // The size of other elements is at the end of their name, or in front of the unit of a date.
+    let digits: Vec<u8> = code.iter().skip(1).copied().take_while(u8::is_ascii_digit).collect();
+    // An array of objects is pickled as a whole.
+    match width(&digits).filter(|_| !code.starts_with(b"O")) {
+        Some(len) => Ok((Elements::Refused(refused.message().clone()), len as usize)),
+        None => Err(refused),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::literal;
+    use super::*;
+
+    fn parsed(descr: &str) -> Result<(Vec<Column>, usize)> {
+        parse(&literal::parse(descr.as_bytes(), 0)?)
+    }
+
+    #[test]
+    fn records_are_columns_at_their_places() {
+        let (columns, len) = parsed(
+            "[('id', '<i4'), ('', '|V4'), (('a title', 'x'), [('y', '>f8', (2, 3)), ('s', '<U5')]), ('b', '|S3')]",
+        )
+        .unwrap();
+        let found: Vec<_> =
+            columns.iter().map(|c| (&*c.path, &c.shape[..], c.offset, c.len)).collect();
+        let expected: [(&str, &[usize], usize, usize); 4] =
+            [("id", &[], 0, 4), ("x.y", &[2, 3], 8, 48), ("x.s", &[], 56, 20), ("b", &[], 76, 3)];
+        assert_eq!(found, expected);
+        assert_eq!(len, 79);
+        assert_eq!(columns[1].elements, Elements::Tensor(DType::F64, ByteOrder::Big));
+        assert_eq!(columns[2].elements, Elements::Texts(Texts::Unicode(5, ByteOrder::Little)));
+        let (columns, len) = parsed("'<f4'").unwrap();
+        assert_eq!((columns.len(), &*columns[0].path, len), (1, "", 4));
+        let (columns, _) = parsed("[('a', [('b', '<f4')], (3,)), ('d', '<M8[ns]')]").unwrap();
+        assert!(columns.iter().all(|c| matches!(c.elements, Elements::Refused(_))), "{columns:?}");
+        assert_eq!((columns[1].offset, columns[1].len), (12, 8));
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        for descr in [
+            "[('a',)]",
+            "['a']",
+            "[(3, '<f4')]",
+            "[('a', '<f4', (-1,))]",
+            "[('a', '<f4', 'x')]",
+            "('a', '<f4')",
+            "None",
+            "[('a', '|O')]",
+            "[('a', '|O8')]",
+            "[('a', '<f4', (1000000,))]",
+            "[('a', '<f4', (18446744073709551615, 18446744073709551615))]",
+            "[('a', [('a', [('a', [('a', [('a', [('a', [('a', [('a', [('a', '<f4')])])])])])])])])]",
+        ] {
+            assert!(parsed(descr).is_err(), "{descr}");
+        }
+    }
+
+    #[test]
+    fn texts_end_before_the_zeros_that_fill_them_up() {
+        assert_eq!(Texts::Bytes(5).decode(b"a\0b\0\0").unwrap(), b"a\0b");
+        let bytes: Vec<u8> =
+            ['ü', '😀', '\0'].iter().flat_map(|c| u32::from(*c).to_be_bytes()).collect();
+        let found = Texts::Unicode(3, ByteOrder::Big).decode(&bytes).unwrap();
+        assert_eq!(found, "ü😀".as_bytes());
+        assert!(Texts::Unicode(1, ByteOrder::Little).decode(&[0, 0xd8, 0, 0]).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! The columns of an array as parts of a value.
+
+use tenarc::de::Limits;
+use tenarc::tensor::{Deferred, Order};
+use tenarc::{Error, Result};
+
+use super::columns::{Column, Elements};
+use super::header::Array;
+use super::input::{Bytes, Input};
+use super::payload::Gather;
+use crate::as_value::Part;
+use crate::texts::Texts;
+
+/// A column of an array, which is read when it is written. `open` gives the input where the elements start, and `finish` takes
+/// it where they end.
+///
+/// # Errors
+/// With [`Category::Data`](tenarc::error::Category::Data) if it is neither a tensor nor an array of texts.
+pub fn of<'a, B: Bytes + 'a>(
+    array: &Array,
+    column: &Column,
+    open: impl Fn() -> Result<Input<B>> + 'a,
+    finish: fn(Input<B>) -> Result<()>,
+) -> Result<Part<'a>> {
+    let shape: Vec<usize> = array.shape.iter().chain(&column.shape).copied().collect();
+    let (found, most) = (shape.len(), Limits::DEFAULT_RANK);
+    if found > most {
+        return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
+    }
+    let is_column_major = array.order == Order::F && array.shape.len() > 1;
+    let mixed = || Err(Error::data("fields that are arrays, of records in column-major order"));
+    let (record_len, column) = (array.record_len, column.clone());
+    let count = array.byte_len.checked_div(record_len).unwrap_or(0);
+    match column.elements.clone() {
+        Elements::Refused(why) => Err(Error::data(why)),
+        Elements::Tensor(..) if is_column_major && !column.shape.is_empty() => mixed(),
+        Elements::Tensor(dtype, order) => {
+            let (of_blocks, in_order) = (dtype.clone(), array.order);
+            Ok(Part::Tensor(Deferred::from_blocks(dtype, &shape, in_order, move |put| {
+                let mut gather = Gather::new(count, record_len, column.clone(), open()?);
+                gather.blocks(&of_blocks, order, put)?;
+                finish(gather.into_input())
+            })))
+        }
+        Elements::Texts(_) if is_column_major => {
+            Err(Error::data("texts in column-major order are not read"))
+        }
+        Elements::Texts(texts) => Ok(Part::Texts(Texts::new(&shape, move || {
+            Ok(Gather::new(count, record_len, column.clone(), open()?).texts(texts, finish))
+        })?)),
+    }
+}
