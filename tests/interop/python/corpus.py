@@ -38,11 +38,23 @@ class NotCompared(Exception):
 
 
 def of_numpy(path):
-    """Arrays without objects; an object array needs a pickle, which is refused."""
+    """Arrays without objects; an object array needs a pickle, which is refused. Of records, each field."""
+
+    def columns(name, array):
+        if not array.dtype.names:
+            return {name: array}
+        found = {}
+        for field in array.dtype.names:
+            found |= columns(f"{name}.{field}" if name else field, array[field])
+        return found
+
     if path.suffix == ".npy":
-        return {"": np.load(path)}
+        return columns("", np.load(path))
+    found = {}
     with np.load(path) as arrays:
-        return dict(arrays)
+        for name, array in arrays.items():
+            found |= columns(name, array)
+    return found
 
 
 def of_onnx(path):
