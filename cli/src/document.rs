@@ -161,6 +161,11 @@ impl Document {
         Ok(with_chunks(options.with_dedup(tied), chunk_len))
     }
 
+    /// Whether two tensors in a file of another format are the same bytes of it.
+    pub fn has_tied_tensors(&self) -> bool {
+        self.opened().is_some_and(|opened| opened.file().has_tied_tensors())
+    }
+
     /// The number of bytes that are read in place; 0 for messages, which are in memory already.
     pub fn byte_len(&self) -> u64 {
         match &self.content {
@@ -422,11 +427,14 @@ impl<'a> Section<'a> {
         numbers.any(|number| segment.compressed(number).is_some()).then(|| segment.chunk_len())
     }
 
-    /// Whether a buffer is referred to twice.
+    /// Whether a buffer is referred to twice, or tensors in a file of another format are the same.
     ///
     /// # Errors
     /// If the metadata is damaged.
     pub fn is_tied(&self) -> Result<bool> {
+        if let Some(opened) = self.opened() {
+            return Ok(opened.file().has_tied_tensors());
+        }
         let blobs = self.blobs(&self.root)?;
         let mut buffers: Vec<usize> = blobs.iter().filter_map(|blob| blob.buffer).collect();
         let count = buffers.len();

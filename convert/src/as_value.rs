@@ -10,7 +10,7 @@ use tenarc::{Error, Result, Tensor, Value};
 
 use crate::Losses;
 use crate::exported::{AsTexts, METADATA};
-use crate::nested::{self, Inside, Names, Node};
+use crate::nested::{self, Inside, Key, Names, Node};
 use crate::texts::Texts;
 
 /// A file as a value that can be saved: see [`TensorFile::value`](crate::TensorFile::value). Its tensors are read as they
@@ -59,8 +59,10 @@ impl<'a> Part<'a> {
 impl<'a> AsValue<'a> {
     /// A map of parts by their names.
     pub(crate) fn flat(parts: Vec<(&'a str, Part<'a>)>) -> Self {
-        let leaves =
-            parts.iter().enumerate().map(|(number, (name, _))| (*name, Node::Leaf(number)));
+        let leaves = parts
+            .iter()
+            .enumerate()
+            .map(|(number, (name, _))| (Key::Text(name), Node::Leaf(number)));
         Self::of(Node::Map(leaves.collect()), parts)
     }
 
@@ -104,7 +106,7 @@ impl<'a> AsValue<'a> {
             }
             self.root = Node::Map(nested::tree(self.parts.iter().map(|(name, _)| *name))?);
         } else if !matches!(self.metadata, Metadata::None)
-            && entries.iter().any(|(name, _)| *name == METADATA)
+            && entries.iter().any(|(name, _)| *name == Key::Text(METADATA))
         {
             let what = format!("the name `{METADATA}` is that of the metadata");
             return Err(Error::data(what).in_field(METADATA));
@@ -142,6 +144,8 @@ impl<'a> AsValue<'a> {
         fn numbers(node: &Node<'_>, found: &mut Vec<usize>) {
             match node {
                 Node::Leaf(number) => found.push(*number),
+                #[cfg(feature = "torch")]
+                Node::Null => {}
                 Node::List(nodes) => nodes.iter().for_each(|node| numbers(node, found)),
                 Node::Map(entries) => entries.iter().for_each(|(_, node)| numbers(node, found)),
             }

@@ -49,12 +49,26 @@ pub trait TensorFile {
         Ok(Some("the format has no checksums: changed elements are not detected".into()))
     }
 
+    /// Whether two tensors are the same bytes of the file, as the tied weights of a model are. An archive with
+    /// [deduplication](tenarc::archive::SaveOptions::with_dedup) has them once.
+    fn has_tied_tensors(&self) -> bool {
+        false
+    }
+
     /// Descriptions of all tensors, in the order of the file. The path of each is its name.
     ///
     /// # Errors
     /// The errors of [`value`](Self::value).
     fn tensors(&self) -> Result<Vec<TensorInfo>> {
         Ok(self.value(Names::Flat)?.infos())
+    }
+
+    /// The file as a value with the structure that it was saved with, as far as the file says.
+    ///
+    /// # Errors
+    /// The errors of [`value`](Self::value).
+    fn stored(&self) -> Result<AsValue<'_>> {
+        self.value(Names::Stored)
     }
 
     /// The file as a value in which names are as they are: a map of its tensors by name, and its metadata, if there are

@@ -63,8 +63,29 @@ pub fn take_mark(metadata: &mut Option<Vec<(String, String)>>) -> bool {
 #[derive(Debug)]
 pub enum Node<'a> {
     Leaf(usize),
-    Map(Vec<(&'a str, Node<'a>)>),
+    Map(Vec<(Key<'a>, Node<'a>)>),
     List(Vec<Node<'a>>),
+    /// In place of an item of a list that is left out.
+    #[cfg(feature = "torch")]
+    Null,
+}
+
+/// A key of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    Text(&'a str),
+    #[cfg(feature = "torch")]
+    Integer(i64),
+}
+
+impl Serialize for Key<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            #[cfg(feature = "torch")]
+            Self::Integer(number) => serializer.serialize_i64(*number),
+        }
+    }
 }
 
 /// A part of a tree as a value; what is named is had by its number.
@@ -82,6 +103,8 @@ impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_
                 Some(leaf) => leaf.serialize(serializer),
                 None => Err(S::Error::custom("there is nothing of this number")),
             },
+            #[cfg(feature = "torch")]
+            Node::Null => serializer.serialize_none(),
             Node::List(nodes) => serializer.collect_seq(nodes.iter().map(inside)),
             Node::Map(entries) => {
                 serializer.collect_map(entries.iter().map(|(step, node)| (step, inside(node))))
@@ -91,7 +114,7 @@ impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_
 }
 
 /// The tree that names make, which is a map; inside, steps that count from zero make a list.
-pub fn tree<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<(&'a str, Node<'a>)>> {
+pub fn tree<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<(Key<'a>, Node<'a>)>> {
     let mut root = Branch::default();
     for (number, name) in names.enumerate() {
         root.insert(name, number).map_err(|error| error.in_field(name))?;
@@ -151,12 +174,12 @@ impl<'a> Branch<'a> {
         self.entries.get_mut(at).map(|(_, next)| next)
     }
 
-    fn into_entries(self) -> Vec<(&'a str, Node<'a>)> {
+    fn into_entries(self) -> Vec<(Key<'a>, Node<'a>)> {
         let node = |next| match next {
             Growing::Leaf(number) => Node::Leaf(number),
             Growing::Branch(branch) => branch.into_node(),
         };
-        self.entries.into_iter().map(|(step, next)| (step, node(next))).collect()
+        self.entries.into_iter().map(|(step, next)| (Key::Text(step), node(next))).collect()
     }
 
     /// An array where the steps are the numbers from zero on, each written as numbers are.
@@ -170,7 +193,11 @@ impl<'a> Branch<'a> {
         if !counts {
             return Node::Map(entries);
         }
-        entries.sort_by_key(|(step, _)| step.parse().unwrap_or(usize::MAX));
+        entries.sort_by_key(|(step, _)| match step {
+            Key::Text(step) => step.parse().unwrap_or(usize::MAX),
+            #[cfg(feature = "torch")]
+            Key::Integer(_) => usize::MAX,
+        });
         Node::List(entries.into_iter().map(|(_, node)| node).collect())
     }
 }

@@ -22,6 +22,9 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         }
         target.compress(args.compress.compress);
     }
+    if document.has_tied_tensors() {
+        target.options = target.options.with_dedup(true);
+    }
     let mut sections = document.sections(args.choose.segment.as_deref())?;
     let written = formats::codec(to).write(&mut sections, &target, Lossy(args.lossy));
     written.map_err(|failure| match failure.kind {

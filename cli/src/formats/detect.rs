@@ -43,9 +43,6 @@ const FOREIGN: [(&[u8], &str); 4] = [
 const PICKLE: &str = "a Python pickle, which can run code when it is loaded, and is not read: load it in Python if you \
                       trust it, and save its arrays with safetensors or numpy.savez";
 
-const TORCH_SCRIPT: &str = "a TorchScript program, which is not read: load it with torch.jit.load, and save its \
-                            state_dict() with torch.save";
-
 const OTHER_ZIP: &str =
     "a zip file that is neither an npz nor a PyTorch file: it holds no .npy member and no data.pkl";
 
@@ -112,13 +109,8 @@ fn zip(path: &Path, input: &Input) -> Result<Format> {
             found == name || found.strip_suffix(name).is_some_and(|rest| rest.ends_with('/'))
         })
     };
-    let is_program = npz.members().iter().any(|member| member.name().contains("/code/"));
     if holds("data.pkl") {
-        return if is_program || holds("constants.pkl") {
-            refused(TORCH_SCRIPT)
-        } else {
-            Ok(Format::Torch)
-        };
+        return Ok(Format::Torch);
     }
     if npz.names().next().is_some() || npz.members().is_empty() {
         return Ok(Format::Npz);

@@ -18,7 +18,7 @@ use super::strings;
 use crate::as_value::{AsValue, Part, Strings};
 use crate::elements::collected;
 use crate::exported::METADATA;
-use crate::nested::Node;
+use crate::nested::{Key, Node};
 use crate::support::alloc_budget;
 use crate::{Losses, Names, TensorFile};
 
@@ -189,7 +189,7 @@ impl<S: ReadAt> ArrowFile<S> {
         &'a self,
         columns: &'a [Column],
         parts: &mut Vec<(&'a str, Part<'a>)>,
-    ) -> Result<Vec<(&'a str, Node<'a>)>> {
+    ) -> Result<Vec<(Key<'a>, Node<'a>)>> {
         let mut nodes = Vec::new();
         for column in columns.iter().filter(|column| self.contents.is_kept(column)) {
             let node = match &column.kind {
@@ -208,7 +208,7 @@ impl<S: ReadAt> ArrowFile<S> {
                     Node::Leaf(parts.len() - 1)
                 }
             };
-            nodes.push((&*column.name, node));
+            nodes.push((Key::Text(&column.name), node));
         }
         Ok(nodes)
     }
@@ -272,7 +272,7 @@ impl<S: ReadAt> TensorFile for ArrowFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let mut parts = Vec::new();
         let tree = self.branch(self.contents.columns(), &mut parts)?;
-        if tree.iter().any(|(name, _)| *name == METADATA) {
+        if tree.iter().any(|(name, _)| *name == Key::Text(METADATA)) {
             let what = format!("a column of the name `{METADATA}`, which is that of the metadata");
             return Err(Error::data(what));
         }

@@ -30,6 +30,11 @@ const OWN: [&str; 6] = [
     ".data/serialization_id",
 ];
 
+/// Of `TorchScript`: the constants of the program, which are data, and the rest of it, which is not.
+const CONSTANTS: &str = "constants.pkl";
+const PARTS_OF_PROGRAM: [&str; 2] = ["code/", "traced_inputs"];
+const PROGRAM: [&str; 3] = ["bytecode.pkl", "mobile_debug_handles.pkl", "callstack_debug_map.pkl"];
+
 /// How to get rid of what is not read.
 const SAVE_AGAIN: &str =
     "save it again with a newer torch: torch.save(torch.load(path, weights_only=True), path)";
@@ -44,6 +49,8 @@ pub struct Container {
     pub big_endian: bool,
     /// Whether there are checksums.
     pub checksums: bool,
+    /// Whether it is a `TorchScript` program with its tensors.
+    pub is_program: bool,
 }
 
 impl Container {
@@ -62,11 +69,9 @@ impl Container {
             .enumerate()
             .filter_map(|(at, member)| Some((member.name().strip_prefix(&prefix)?.to_owned(), at)))
             .collect();
-        let mut container = Self { members, by_name, big_endian: false, checksums };
-        if container.find("constants.pkl").is_some() {
-            let what = "a TorchScript program, not tensors; save its state_dict() with torch.save";
-            return Err(Error::data(what));
-        }
+        let mut container =
+            Self { members, by_name, big_endian: false, checksums, is_program: false };
+        container.is_program = container.find(CONSTANTS).is_some();
         container.version(source)?;
         container.big_endian = match container.note(source, "byteorder")?.as_deref() {
             // Older files have none, and are of machines that wrote this one.
@@ -105,6 +110,11 @@ impl Container {
         found.ok_or_else(|| Error::data("the file has no member `data.pkl`"))
     }
 
+    /// The pickle of a program's constants, if it is one.
+    pub fn constants<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<Vec<u8>>> {
+        self.small(source, CONSTANTS, MAX_PICKLE)
+    }
+
     fn note<S: ReadAt + ?Sized>(&self, source: &S, name: &str) -> Result<Option<Vec<u8>>> {
         self.small(source, name, MAX_NOTE)
     }
@@ -127,22 +137,39 @@ impl Container {
         self.members.iter().enumerate().filter_map(|(at, member)| {
             let own = |name: &&str| self.find(name) == Some(at);
             let strange = self.storage_key(at).is_none() && !OWN.iter().any(own);
-            strange.then(|| member.name())
+            (strange && !self.is_code(at)).then(|| member.name())
         })
     }
 
-    /// The key of the storage that a member is, if it is one.
+    /// Whether a member is a part of a program, and holds no tensors.
+    fn is_code(&self, number: usize) -> bool {
+        let inner = self.inner(number);
+        let is_part = |name: &str| {
+            name == CONSTANTS
+                || PROGRAM.contains(&name)
+                || PARTS_OF_PROGRAM.iter().any(|part| name.starts_with(part))
+        };
+        self.is_program && inner.is_some_and(is_part)
+    }
+
+    /// The name of a member behind that of the file.
+    fn inner(&self, number: usize) -> Option<&str> {
+        let (_, inner) = self.members.get(number)?.name().split_once('/')?;
+        (self.find(inner) == Some(number)).then_some(inner)
+    }
+
+    /// The name of the storage that a member is, if it is one.
     pub fn storage_key(&self, number: usize) -> Option<&str> {
-        let name = self.members.get(number)?.name();
-        let key = name.split_once('/')?.1.strip_prefix("data/")?;
-        (self.find(&storage_name(key)) == Some(number)).then_some(key)
+        let inner = self.inner(number)?;
+        let is_storage =
+            inner.starts_with(DATA) || self.is_program && inner.starts_with(OF_CONSTANTS);
+        is_storage.then_some(inner)
     }
 }
 
-/// The name of the member that is the storage of this key.
-pub fn storage_name(key: &str) -> String {
-    format!("data/{key}")
-}
+/// What the names of storages start with, for the values and for the constants of a program.
+pub const DATA: &str = "data/";
+pub const OF_CONSTANTS: &str = "constants/";
 
 /// A member that is stored as it is, which all of torch's are, ready to be read.
 pub fn stored<'a, S: ReadAt + ?Sized>(

@@ -48,7 +48,8 @@ impl Options {
         self
     }
 
-    /// How the archive is written. It has checksums, whatever these options say.
+    /// How the archive is written. It has checksums, whatever these options say. If tensors of the file are
+    /// [tied](TorchFile::has_tied_tensors), equal tensors are stored once.
     #[must_use]
     pub fn with_save(mut self, options: SaveOptions) -> Self {
         self.save = options;
@@ -76,7 +77,10 @@ pub fn to_archive(
     let value = file.value(options.names).map_err(of_source)?;
     // Before anything is written: those of whole storages are verified on the way.
     file.verify_parts().map_err(of_source)?;
-    let save = options.save.clone();
+    let mut save = options.save.clone();
+    if file.has_tied_tensors() {
+        save = save.with_dedup(true);
+    }
     made::archive(to, save, |out| out.save(&value).map(drop), |archive| check(&file, archive))?;
     Ok(file.losses().clone())
 }

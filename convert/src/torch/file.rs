@@ -10,17 +10,18 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
-use super::container::{Container, stored};
+use super::container::{Container, DATA, OF_CONSTANTS, stored};
 use super::gather;
-use super::layout::{self, Place};
-use super::pickle::{Object, Pickle};
-use super::tree::{Leaf, Tree, What};
+use super::layout::Place;
+use super::pickle::{Machine, Object, Pickle, Value};
+use super::tree::{Leaf, Tree, lost, object};
 use super::value::Plain;
+use super::{layout, plain};
 use crate::as_value::{AsValue, Part};
 use crate::elements::collected;
-use crate::nested::Node;
+use crate::nested::{Key, Node};
 use crate::support::{STEP, alloc_budget, swap_words};
-use crate::zip::{Bytes as _, Member};
+use crate::zip::{Bytes as _, Contents, Member};
 use crate::{Losses, Names, TensorFile};
 
 /// A file of torch that can be read at any position: a [file](super::open), bytes in memory, or anything
@@ -32,6 +33,7 @@ pub struct TorchFile<S> {
     source: S,
     container: Container,
     objects: Vec<Object>,
+    root: Value,
     leaves: Vec<Leaf>,
     bare: bool,
     losses: Losses,
@@ -62,18 +64,35 @@ impl<S: ReadAt> TorchFile<S> {
     ///
     /// # Errors
     /// Where reading fails; where the file is not of the format of torch 1.6 or later, or contradicts itself;
-    /// where a tensor reaches out of its storage; and where the pickle names a function that attacks use.
+    /// and where a tensor reaches out of its storage.
     pub fn new(source: S) -> Result<Self> {
         let container = Container::read(&source)?;
-        let bytes = container.pickle(&source)?;
         let in_pickle = |error: Error| error.in_field("data.pkl");
-        let pickle = Pickle::read(&bytes).map_err(in_pickle)?;
-        let Tree { leaves, bare, mut losses } = Tree::new(&pickle).map_err(in_pickle)?;
-        let objects = pickle.objects;
+        let mut machine = Machine::default();
+        let root = machine.read(&container.pickle(&source)?, DATA).map_err(in_pickle)?;
+        let constants = container.constants(&source)?.map(|bytes| {
+            let read = machine.read(&bytes, OF_CONSTANTS);
+            read.map_err(|error| error.in_field("constants.pkl"))
+        });
+        let constants = constants.transpose()?;
+        let mut pickle = machine.finish(root);
+        let mut losses = Losses::default();
+        plain::simplify(&mut pickle, &mut losses).map_err(in_pickle)?;
+        if let Some(constants) = constants {
+            let what =
+                "the program of a TorchScript file is left out, and inputs that it was traced with";
+            losses.note(what);
+            if !matches!(object(&pickle.objects, constants), Some(Object::Tuple(values)) if values.is_empty())
+            {
+                plain::beside(&mut pickle, "constants", constants);
+            }
+        }
+        let tree = Tree::new(&mut pickle, losses).map_err(in_pickle)?;
+        let Tree { leaves, bare, mut losses } = tree;
+        let Pickle { objects, root, .. } = pickle;
         let (mut infos, mut places, mut by_name) = (Vec::new(), Vec::new(), HashMap::new());
-        for Leaf { name, what } in &leaves {
-            let What::Tensor(number) = what else { continue };
-            let Some(Object::Tensor(tensor)) = objects.get(*number) else { continue };
+        for Leaf { name, value, .. } in &leaves {
+            let Some(Object::Tensor(tensor)) = object(&objects, *value) else { continue };
             let (info, place) =
                 layout::place(name, tensor, &container).map_err(|error| error.in_field(name))?;
             by_name.insert(name.clone(), infos.len());
@@ -86,6 +105,7 @@ impl<S: ReadAt> TorchFile<S> {
             source,
             container,
             objects,
+            root,
             leaves,
             bare,
             losses,
@@ -174,6 +194,43 @@ impl<S: ReadAt> TorchFile<S> {
         Ok(Some(start.saturating_add(place.start)))
     }
 
+    /// A part of the pickle as a tree of leaves, of which the first is the one with the number `next`.
+    fn node(&self, value: Value, next: &mut usize) -> Node<'_> {
+        let objects = &self.objects[..];
+        let is_leaf = match (value, self.leaves.get(*next).map(|leaf| leaf.value)) {
+            (Value::Object(number), Some(Value::Object(leaf))) => number == leaf,
+            (value, _) => !matches!(value, Value::Object(_)),
+        };
+        match object(objects, value) {
+            _ if lost(objects, value).is_some() => Node::Null,
+            _ if is_leaf => {
+                *next += 1;
+                Node::Leaf(*next - 1)
+            }
+            Some(Object::Dict(dict)) => {
+                let mut entries = Vec::with_capacity(dict.entries.len());
+                for (key, value) in &dict.entries {
+                    let key = match (*key, object(objects, *key)) {
+                        (Value::Int(number), _) => Key::Integer(number),
+                        (_, Some(Object::Text(text))) => Key::Text(text),
+                        _ => continue,
+                    };
+                    if lost(objects, *value).is_none() {
+                        entries.push((key, self.node(*value, next)));
+                    }
+                }
+                Node::Map(entries)
+            }
+            Some(Object::List(values)) => {
+                Node::List(values.iter().map(|value| self.node(*value, next)).collect())
+            }
+            Some(Object::Tuple(values)) => {
+                Node::List(values.iter().map(|value| self.node(*value, next)).collect())
+            }
+            _ => Node::Null,
+        }
+    }
+
     /// Whether the file has checksums: torch can be told to write none. Then, nothing but sizes is compared.
     pub fn has_checksums(&self) -> bool {
         self.container.checksums
@@ -202,7 +259,9 @@ impl<S: ReadAt> TorchFile<S> {
     }
 
     fn verify_member(&self, member: &Member) -> Result<()> {
-        self.whole(member, 1, &mut |_| Ok(())).map_err(|error| error.in_field(member.name()))
+        let all = Contents::open(&self.source, member);
+        let read = all.and_then(|all| whole(all, member.byte_len(), 1, &mut |_| Ok(())));
+        read.map_err(|error| error.in_field(member.name()))
     }
 
     fn number(&self, name: &str) -> Result<usize> {
@@ -274,7 +333,7 @@ impl<S: ReadAt> TorchFile<S> {
         let member = self.member(place)?;
         let swapped = if self.container.big_endian { info.dtype().word() } else { 1 };
         if place.whole {
-            return self.whole(member, swapped, put);
+            return whole(stored(&self.source, member)?, member.byte_len(), swapped, put);
         }
         let start = stored(&self.source, member)?.position().saturating_add(place.start);
         let mut put = |mut block: Vec<u8>| {
@@ -291,52 +350,55 @@ impl<S: ReadAt> TorchFile<S> {
             }
         }
     }
-
-    /// Hands over all of a member, and compares its checksum.
-    fn whole(
-        &self,
-        member: &Member,
-        swapped: usize,
-        put: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let mut contents = stored(&self.source, member)?;
-        let mut left = member.byte_len();
-        let mut block = Vec::new();
-        while left > 0 {
-            block.resize(usize::try_from(left).unwrap_or(STEP).min(STEP), 0);
-            let mut done = 0;
-            while let Some(rest) = block.get_mut(done..).filter(|rest| !rest.is_empty()) {
-                match contents.read(rest)? {
-                    0 => return Err(Error::eof("the rest of a storage")),
-                    read => done += read,
-                }
-            }
-            left = left.saturating_sub(done as u64);
-            swap_words(&mut block, swapped);
-            put(&block)?;
-        }
-        contents.finish()
-    }
 }
 
-/// A map of the tensors, and of the plain values beside them, by name. A file that is one tensor, or has none, is that value
-/// itself. What [`losses`](TorchFile::losses) names is left out, or null in a sequence of plain values.
+/// Hands over all of a member, and compares its checksum.
+fn whole<S: ReadAt + ?Sized>(
+    mut contents: Contents<'_, S>,
+    len: u64,
+    swapped: usize,
+    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut left = len;
+    let mut block = Vec::new();
+    while left > 0 {
+        block.resize(usize::try_from(left).unwrap_or(STEP).min(STEP), 0);
+        let mut done = 0;
+        while let Some(rest) = block.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match contents.read(rest)? {
+                0 => return Err(Error::eof("the rest of a storage")),
+                read => done += read,
+            }
+        }
+        left = left.saturating_sub(done as u64);
+        swap_words(&mut block, swapped);
+        put(&block)?;
+    }
+    contents.finish()
+}
+
+/// With names as they are stored, the value has the structure of its pickle: dicts are maps, whose keys stay as they are, and
+/// lists and tuples are arrays. Flat, it is one map of the tensors, and of the plain values beside them, by name. A file that is
+/// one tensor, or has none, is that value itself. What is lost is left out, or null in an array.
 impl<S: ReadAt> TensorFile for TorchFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         self.check_sum()?;
-        let mut numbers = 0..self.infos.len();
-        let part = |leaf: &'_ Leaf| match leaf.what {
-            What::Plain(value) => Ok(Part::Plain(Plain { objects: &self.objects, value })),
-            What::Tensor(_) => {
+        let (mut numbers, mut parts) = (0..self.infos.len(), Vec::with_capacity(self.leaves.len()));
+        for Leaf { name, value, is_tensor } in &self.leaves {
+            let part = if *is_tensor {
                 let number = numbers.next().unwrap_or(usize::MAX);
                 let tensor = self.deferred_at(number).map(Part::Tensor);
-                tensor.map_err(|error| error.in_field(&*leaf.name))
-            }
+                tensor.map_err(|error| error.in_field(&**name))?
+            } else {
+                Part::Plain(Plain { objects: &self.objects, value: *value })
+            };
+            parts.push((&**name, part));
+        }
+        let value = if self.bare || names == Names::Stored {
+            AsValue::of(self.node(self.root, &mut 0), parts)
+        } else {
+            AsValue::flat(parts)
         };
-        let parts: Result<Vec<_>> = self.leaves.iter().map(part).collect();
-        let parts = self.leaves.iter().map(|leaf| &*leaf.name).zip(parts?).collect();
-        let value =
-            if self.bare { AsValue::of(Node::Leaf(0), parts) } else { AsValue::flat(parts) };
         value.with_losses(self.losses.clone()).named(names, false)
     }
 
@@ -346,6 +408,15 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
         Ok(self.position(name)?.map(|at| (&self.source as &dyn ReadAt, at)))
+    }
+
+    fn has_tied_tensors(&self) -> bool {
+        let mut seen = HashSet::new();
+        let mut parts = self.infos.iter().zip(&self.places).filter(|(info, _)| info.byte_len() > 0);
+        parts.any(|(info, place)| {
+            let part = (place.member, place.start, &place.strides);
+            !seen.insert((part, info.dtype(), info.shape(), info.order()))
+        })
     }
 
     fn verify(&self) -> Result<Option<String>> {
@@ -358,7 +429,7 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
 /// Members that no tensor is in.
 fn not_used(container: &Container, objects: &[Object], losses: &mut Losses) {
     let storages = objects.iter().filter_map(|object| match object {
-        Object::Storage(storage) => Some(&*storage.key),
+        Object::Tensor(tensor) => Some(&*tensor.storage.key),
         _ => None,
     });
     let used: HashSet<&str> = storages.collect();

@@ -1,10 +1,10 @@
 //! Where the elements of a tensor are, checked against the storage they are in.
 
 use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
-use tenarc::{DType, Error, Result};
+use tenarc::{Error, Result};
 
-use super::container::{Container, storage_name};
-use super::pickle::{Kind, Rebuilt};
+use super::container::Container;
+use super::pickle::Rebuilt;
 use crate::source::in_memory;
 
 /// A tensor whose every element lies inside of its storage.
@@ -25,7 +25,7 @@ pub struct Place {
 
 /// Finds the storage of a tensor, and the tensor in it.
 pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(TensorInfo, Place)> {
-    let member = container.find(&storage_name(&tensor.storage.key));
+    let member = container.find(&tensor.storage.key);
     let Some((at, member)) = member.and_then(|at| Some((at, container.members.get(at)?))) else {
         let key = tensor.storage.key.escape_debug();
         return Err(Error::damaged(format!("the file has no storage `{key}`")));
@@ -64,10 +64,7 @@ pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(Ten
 
 /// That the storage has as many bytes as the pickle says.
 fn check_claim(tensor: &Rebuilt, room: u64) -> Result<()> {
-    let dtype = match &tensor.storage.elements {
-        Kind::Typed(dtype) => dtype,
-        Kind::Untyped => &DType::U8,
-    };
+    let dtype = tensor.storage.elements.dtype();
     let width = dtype.bits().unwrap_or(8) as u64 / 8;
     let count = tensor.storage.count;
     // The last bytes may be less than an element.

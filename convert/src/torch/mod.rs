@@ -16,15 +16,15 @@
 //!
 //! Such a file is a zip file of a pickle and of the bytes of tensors, as `torch.save` has written it since
 //! version 1.6. A pickle is a program; here it is read as data. The functions that torch makes tensors and dicts
-//! with are known by their names; an object that any other one would make is not made, but listed in
-//! [`TorchFile::losses`]. A pickle that names functions attacks use, such as `os.system`, is refused.
+//! with are known by their names. Any other call is kept as data, the name of the function and its arguments, and an object
+//! of a class as a map of its attributes. [`Losses::notes`](crate::Losses::notes) names them.
 //!
-//! Tensors have the names that `state_dict` gives them: keys of dicts, and numbers of elements of lists, joined
-//! by dots. Views of a storage are read as the tensors they are: transposed ones in column-major
-//! [order](tenarc::tensor::Order), others gathered in row-major order. Plain values beside tensors, such as the number of
+//! An archive gets the structure of the pickle: dicts become maps with the same keys, lists and tuples sequences. Tensors are
+//! named by their paths in it: keys of dicts, and numbers of elements of lists, joined by dots. Views of a storage are read as
+//! the tensors they are: transposed ones in column-major [order](tenarc::tensor::Order), others gathered in row-major
+//! order. Plain values beside tensors, such as the number of
 //! an epoch, are kept. Not kept, and not counted as lost, is what is no value of a tensor: devices, strides,
-//! `requires_grad`, and which tensors share a storage
-//! ([`with_dedup`](tenarc::archive::SaveOptions::with_dedup) stores equal ones once).
+//! `requires_grad`, and which tensors overlap in a storage. Those that are the same are stored once.
 
 mod container;
 mod convert;
@@ -32,6 +32,7 @@ mod file;
 mod gather;
 mod layout;
 mod pickle;
+mod plain;
 mod tree;
 mod value;
 

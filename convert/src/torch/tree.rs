@@ -1,11 +1,16 @@
-//! What a pickle holds, by name: tensors, and plain values between them.
+//! What a pickle holds, by path: tensors, and plain values between them.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
+use tenarc::de::Limits;
+use tenarc::inspect::Paths;
 use tenarc::{Error, Result};
 
-use super::pickle::{Dict, Object, Pickle, Value};
+use super::pickle::{Dict, Lost, Object, Pickle, Value};
+use super::plain::listed;
+use super::value::Plain;
 use crate::Losses;
 
 /// Levels of containers inside each other. Archives are read with 128, of which names take up to 64.
@@ -18,21 +23,13 @@ const MAX_WEIGHT: u64 = 1 << 22;
 const MAX_NAME: usize = 64 << 10;
 const MAX_NAMES: usize = 64 << 20;
 
-/// Under which the attribute `_metadata` of a dict is found.
-const METADATA: &str = "_metadata";
-
 /// A tensor, or a value without any, and where it is found.
 #[derive(Debug)]
 pub struct Leaf {
+    /// The path in an archive of the value as it is stored.
     pub name: String,
-    pub what: What,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum What {
-    /// The number of the object.
-    Tensor(usize),
-    Plain(Value),
+    pub value: Value,
+    pub is_tensor: bool,
 }
 
 /// All leaves, in the order of the pickle, and what is none.
@@ -45,10 +42,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn new(pickle: &Pickle) -> Result<Self> {
-        let objects = &pickle.objects[..];
-        let mut scale = Scale { objects, seen: Vec::new() };
-        scale.seen.resize_with(objects.len(), || Seen::Not);
+    pub fn new(pickle: &mut Pickle, losses: Losses) -> Result<Self> {
+        let mut scale =
+            Scale { objects: &pickle.objects, seen: Vec::new(), cycles: HashSet::new() };
+        scale.seen.resize_with(pickle.objects.len(), || Seen::Not);
         let all = scale.weigh(pickle.root, 0)?;
         if all.height > MAX_DEPTH {
             return Err(too_deep());
@@ -57,18 +54,57 @@ impl Tree {
             let what = "the pickle holds more than is read, as its objects are in many places";
             return Err(Error::limit(what));
         }
+        let Scale { seen, cycles, .. } = scale;
+        cut(&mut pickle.objects, &cycles);
+        let objects = &pickle.objects[..];
+        // The tensors are not needed for the paths to them.
+        let skeleton = tenarc::to_vec(&Plain { objects, value: pickle.root })?;
         let mut walk = Walk {
-            scale,
-            tree: Self::default(),
-            name: String::new(),
-            depth: 0,
-            names: HashSet::new(),
+            objects,
+            seen,
+            paths: Paths::of(&skeleton, Limits::default())?,
+            tree: Self { losses, ..Self::default() },
+            steps: Vec::new(),
             len: 0,
+            total: 0,
+            named: BTreeSet::new(),
         };
         let tensor = matches!(object(objects, pickle.root), Some(Object::Tensor(_)));
         walk.tree.bare = tensor || !all.tensors;
         walk.item(pickle.root)?;
-        Ok(walk.tree)
+        let Walk { mut tree, named, .. } = walk;
+        if !named.is_empty() {
+            let names = listed(&named);
+            tree.losses.note(format!("functions and types are kept as texts: {names}"));
+        }
+        Ok(tree)
+    }
+}
+
+/// Replaces what closes a cycle by an object that is lost. Without it, all objects are in each other in one direction
+/// only, and their weights are right.
+fn cut(objects: &mut Vec<Object>, cycles: &HashSet<(usize, usize)>) {
+    if cycles.is_empty() {
+        return;
+    }
+    let lost = Value::Object(objects.len());
+    objects.push(Object::lost("an object that contains itself"));
+    for &(outer, inner) in cycles {
+        let replace = |value: &mut Value| {
+            if matches!(value, Value::Object(number) if *number == inner) {
+                *value = lost;
+            }
+        };
+        match objects.get_mut(outer) {
+            Some(Object::List(values)) => values.iter_mut().for_each(replace),
+            Some(Object::Tuple(values)) => values.iter_mut().for_each(replace),
+            Some(Object::Dict(dict)) => {
+                for (_, value) in &mut dict.entries {
+                    replace(value);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -84,7 +120,7 @@ pub fn object(objects: &[Object], value: Value) -> Option<&Object> {
     }
 }
 
-/// A key as a step of a name.
+/// A key as a step of a path.
 pub fn step(objects: &[Object], key: Value) -> Option<Cow<'_, str>> {
     match (key, object(objects, key)) {
         (Value::Int(number), _) => Some(number.to_string().into()),
@@ -94,11 +130,9 @@ pub fn step(objects: &[Object], key: Value) -> Option<Cow<'_, str>> {
 }
 
 /// What an object is that is not kept.
-pub fn lost(objects: &[Object], value: Value) -> Option<String> {
+pub fn lost(objects: &[Object], value: Value) -> Option<&Lost> {
     match object(objects, value)? {
-        Object::Other(what) => Some(what.to_string()),
-        Object::Global(global) => Some(format!("{} itself", global.shown())),
-        Object::Storage(_) => Some("a storage without a tensor".to_owned()),
+        Object::Lost(lost) => Some(lost),
         _ => None,
     }
 }
@@ -131,18 +165,16 @@ enum Seen {
 struct Scale<'a> {
     objects: &'a [Object],
     seen: Vec<Seen>,
+    /// Objects and what is in them although it contains them.
+    cycles: HashSet<(usize, usize)>,
 }
 
 impl Scale<'_> {
     fn weigh(&mut self, value: Value, depth: usize) -> Result<Weighed> {
         let own = |weight| Weighed { weight, ..Weighed::default() };
         let Value::Object(number) = value else { return Ok(own(1)) };
-        match self.seen.get(number) {
-            Some(Seen::Done(found)) => return Ok(*found),
-            Some(Seen::Open) => {
-                return Err(Error::data("the pickle has an object that contains itself"));
-            }
-            _ => {}
+        if let Some(Seen::Done(found)) = self.seen.get(number) {
+            return Ok(*found);
         }
         if depth > MAX_DEPTH {
             return Err(too_deep());
@@ -157,16 +189,15 @@ impl Scale<'_> {
                 found.weight += 16 + 2 * tensor.shape.len() as u64;
                 found.tensors = true;
             }
-            Some(Object::List(values)) => self.add(&mut found, values, depth)?,
-            Some(Object::Tuple(values)) => self.add(&mut found, values, depth)?,
+            Some(Object::List(values)) => self.add(&mut found, number, values, depth)?,
+            Some(Object::Tuple(values)) => self.add(&mut found, number, values, depth)?,
             Some(Object::Dict(dict)) => {
                 for (key, value) in &dict.entries {
                     if let Some(Object::Text(key)) = object(objects, *key) {
                         found.weight = found.weight.saturating_add(1 + key.len() as u64 / 16);
                     }
-                    found.add(self.weigh(*value, depth + 1)?);
+                    self.add(&mut found, number, &[*value], depth)?;
                 }
-                self.add(&mut found, dict.metadata.as_slice(), depth)?;
             }
             _ => {}
         }
@@ -174,8 +205,21 @@ impl Scale<'_> {
         Ok(found)
     }
 
-    fn add(&mut self, to: &mut Weighed, values: &[Value], depth: usize) -> Result<()> {
+    fn add(
+        &mut self,
+        to: &mut Weighed,
+        outer: usize,
+        values: &[Value],
+        depth: usize,
+    ) -> Result<()> {
         for value in values {
+            if let Value::Object(inner) = *value
+                && let Some(Seen::Open) = self.seen.get(inner)
+            {
+                self.cycles.insert((outer, inner));
+                to.weight = to.weight.saturating_add(1);
+                continue;
+            }
             to.add(self.weigh(*value, depth + 1)?);
         }
         Ok(())
@@ -186,51 +230,41 @@ impl Scale<'_> {
             *place = seen;
         }
     }
-
-    fn has_tensors(&self, value: Value) -> bool {
-        let Value::Object(number) = value else { return false };
-        matches!(self.seen.get(number), Some(Seen::Done(found)) if found.tensors)
-    }
 }
 
 struct Walk<'a> {
-    scale: Scale<'a>,
+    objects: &'a [Object],
+    seen: Vec<Seen>,
+    paths: Paths,
     tree: Tree,
-    name: String,
-    /// How many steps lead there.
-    depth: usize,
-    names: HashSet<String>,
-    /// Bytes of all names.
+    steps: Vec<Cow<'a, str>>,
+    /// Bytes of the steps and what joins them, and of all names.
     len: usize,
+    total: usize,
+    /// The functions and types among the values.
+    named: BTreeSet<Arc<str>>,
 }
 
 impl<'a> Walk<'a> {
+    /// What has tensors in it is no leaf, but leads to some.
     fn item(&mut self, value: Value) -> Result<()> {
-        let objects = self.scale.objects;
-        match (object(objects, value), value) {
-            (Some(Object::Tensor(tensor)), Value::Object(number)) => {
+        let objects = self.objects;
+        match object(objects, value) {
+            Some(Object::Tensor(tensor)) => {
                 if tensor.attributes {
-                    self.tree.losses.add(&self.name, "attributes of a tensor");
+                    self.lose("attributes of a tensor");
                 }
-                self.leaf(What::Tensor(number))
+                self.leaf(value, true)
             }
-            (Some(Object::Dict(dict)), _) if self.scale.has_tensors(value) => {
-                self.dict(dict, &mut Self::item)
-            }
-            (Some(Object::List(values)), _) if self.scale.has_tensors(value) => {
-                self.list(values, &mut Self::item)
-            }
-            (Some(Object::Tuple(values)), _) if self.scale.has_tensors(value) => {
-                self.list(values, &mut Self::item)
-            }
+            _ if self.has_tensors(value) => self.inside(value, &mut Self::item),
             _ => match lost(objects, value) {
-                Some(what) => {
-                    self.tree.losses.add(&self.name, what);
+                Some(lost) => {
+                    self.lose_all(lost);
                     Ok(())
                 }
                 None => {
                     self.plain(value)?;
-                    self.leaf(What::Plain(value))
+                    self.leaf(value, false)
                 }
             },
         }
@@ -238,86 +272,116 @@ impl<'a> Walk<'a> {
 
     /// Finds what is lost inside of a plain value.
     fn plain(&mut self, value: Value) -> Result<()> {
-        let objects = self.scale.objects;
-        if let Some(what) = lost(objects, value) {
-            self.tree.losses.add(&self.name, what);
+        match object(self.objects, value) {
+            Some(Object::Lost(lost)) => self.lose_all(lost),
+            Some(Object::Global(global)) => {
+                self.named.insert(global.name.clone());
+            }
+            _ => {}
         }
-        match object(objects, value) {
-            Some(Object::Dict(dict)) => self.dict(dict, &mut Self::plain),
-            Some(Object::List(values)) => self.list(values, &mut Self::plain),
-            Some(Object::Tuple(values)) => self.list(values, &mut Self::plain),
+        self.inside(value, &mut Self::plain)
+    }
+
+    fn inside(&mut self, value: Value, each: &mut Each<'a>) -> Result<()> {
+        match object(self.objects, value) {
+            Some(Object::Dict(dict)) => self.dict(dict, each),
+            Some(Object::List(values)) => self.list(values, each),
+            Some(Object::Tuple(values)) => self.list(values, each),
             _ => Ok(()),
         }
     }
 
     fn list(&mut self, values: &'a [Value], each: &mut Each<'a>) -> Result<()> {
         for (number, value) in values.iter().enumerate() {
-            self.within(&number.to_string(), *value, each)?;
+            self.within(number.to_string().into(), *value, each)?;
         }
         Ok(())
     }
 
     fn dict(&mut self, dict: &'a Dict, each: &mut Each<'a>) -> Result<()> {
-        let objects = self.scale.objects;
-        let mut steps = HashSet::new();
         for (key, value) in &dict.entries {
-            let Some(step) = step(objects, *key) else {
-                self.tree
-                    .losses
-                    .add(&self.name, "an entry whose key is neither a text nor an integer");
-                continue;
-            };
-            if steps.contains(&step) {
-                let what = "a dict has two entries under one name";
-                return Err(Error::data(what).in_field(&*step).in_field(&*self.name));
+            let Some(step) = step(self.objects, *key) else { continue };
+            self.within(step, *value, each)?;
+        }
+        for (what, is_tensor) in &dict.lost {
+            let name = self.name();
+            if *is_tensor {
+                self.tree.losses.add_tensor(&name, *what);
+            } else {
+                self.tree.losses.add(&name, *what);
             }
-            self.within(&step, *value, each)?;
-            steps.insert(step);
         }
         if dict.attributes {
-            self.tree.losses.add(&self.name, "attributes of a dict");
+            self.lose("attributes of a dict");
         }
-        match dict.metadata {
-            Some(_) if steps.contains(METADATA) => {
-                self.tree.losses.add(
-                    &self.name,
-                    "the attribute `_metadata`, as there is an entry of that name",
-                );
-                Ok(())
+        if let Some(metadata) = dict.metadata {
+            if is_versions(self.objects, metadata) {
+                let what = "`_metadata`, the versions of the modules of a state_dict, is left out";
+                self.tree.losses.note(what);
+            } else {
+                self.lose("the attribute `_metadata`, which is more than the versions of modules");
             }
-            Some(metadata) => self.within(METADATA, metadata, each),
-            None => Ok(()),
         }
+        Ok(())
     }
 
-    fn within(&mut self, step: &str, value: Value, each: &mut Each<'a>) -> Result<()> {
-        let len = self.name.len();
-        if self.depth > 0 {
-            self.name.push('.');
-        }
-        self.name.push_str(step);
-        if self.name.len() > MAX_NAME {
+    fn within(&mut self, step: Cow<'a, str>, value: Value, each: &mut Each<'a>) -> Result<()> {
+        let len = self.len;
+        self.len = self.len.saturating_add(step.len() + usize::from(!self.steps.is_empty()));
+        if self.len > MAX_NAME {
             return Err(Error::limit(format!("a name of more than {MAX_NAME} bytes")));
         }
-        self.depth += 1;
+        self.steps.push(step);
         each(self, value)?;
-        self.depth -= 1;
-        self.name.truncate(len);
+        self.steps.pop();
+        self.len = len;
         Ok(())
     }
 
-    fn leaf(&mut self, what: What) -> Result<()> {
-        let name = self.name.clone();
-        self.len = self.len.saturating_add(name.len());
-        if self.len > MAX_NAMES {
+    fn leaf(&mut self, value: Value, is_tensor: bool) -> Result<()> {
+        let name = self.name();
+        self.total = self.total.saturating_add(name.len());
+        if self.total > MAX_NAMES {
             return Err(Error::limit(format!("names of more than {MAX_NAMES} bytes")));
         }
-        if !self.names.insert(name.clone()) {
-            return Err(Error::data("two values have this name").in_field(name));
-        }
-        self.tree.leaves.push(Leaf { name, what });
+        self.tree.leaves.push(Leaf { name, value, is_tensor });
         Ok(())
     }
+
+    fn name(&self) -> String {
+        if self.steps.is_empty() { String::new() } else { self.paths.path(&self.steps).text }
+    }
+
+    fn lose_all(&mut self, lost: &Lost) {
+        let name = self.name();
+        if lost.is_tensor {
+            self.tree.losses.add_tensor(&name, &*lost.what);
+        } else {
+            self.tree.losses.add(&name, &*lost.what);
+        }
+    }
+
+    fn lose(&mut self, what: impl Into<String>) {
+        let name = if self.tree.losses.lists_more() { self.name() } else { String::new() };
+        self.tree.losses.add(&name, what);
+    }
+
+    fn has_tensors(&self, value: Value) -> bool {
+        let Value::Object(number) = value else { return false };
+        matches!(self.seen.get(number), Some(Seen::Done(found)) if found.tensors)
+    }
+}
+
+/// Whether this is what torch writes as `_metadata`: by the names of modules, dicts of plain values.
+fn is_versions(objects: &[Object], metadata: Value) -> bool {
+    let Some(Object::Dict(modules)) = object(objects, metadata) else { return false };
+    modules.entries.iter().all(|(_, module)| match object(objects, *module) {
+        Some(Object::Dict(versions)) => versions
+            .entries
+            .iter()
+            .all(|(_, version)| matches!(object(objects, *version), None | Some(Object::Text(_)))),
+        _ => false,
+    })
 }
 
 /// What is done with each value inside of another.

@@ -4,9 +4,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use tenarc::Result;
 
 use super::pickle::{Object, Value};
-use super::tree::{lost, object, step};
+use super::tree::{lost, object};
 
-/// A value without tensors. What is lost of it is left out of maps, and null in sequences.
+/// A part of the pickle without tensors. What is lost of it is left out of maps, and null in arrays.
 #[derive(Debug)]
 pub struct Plain<'a> {
     pub objects: &'a [Object],
@@ -16,7 +16,7 @@ pub struct Plain<'a> {
 impl Serialize for Plain<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let objects = self.objects;
-        let plain = |value: &Value| Plain { objects, value: *value };
+        let item = |value: &Value| Plain { objects, value: *value };
         match self.value {
             Value::None => return serializer.serialize_none(),
             Value::Bool(value) => return serializer.serialize_bool(value),
@@ -27,16 +27,16 @@ impl Serialize for Plain<'_> {
         match object(objects, self.value) {
             Some(Object::Big(value)) => serializer.serialize_i128(*value),
             Some(Object::Text(text)) => serializer.serialize_str(text),
+            Some(Object::Global(global)) => serializer.serialize_str(&global.name),
             Some(Object::Bytes(bytes)) => serializer.serialize_bytes(bytes),
-            Some(Object::List(values)) => serializer.collect_seq(values.iter().map(plain)),
-            Some(Object::Tuple(values)) => serializer.collect_seq(values.iter().map(plain)),
+            Some(Object::List(values)) => serializer.collect_seq(values.iter().map(item)),
+            Some(Object::Tuple(values)) => serializer.collect_seq(values.iter().map(item)),
             Some(Object::Dict(dict)) => {
-                let kept =
-                    |key, value| step(objects, key).is_some() && lost(objects, value).is_none();
-                let entries = || dict.entries.iter().filter(|(key, value)| kept(*key, *value));
+                let kept = |value: Value| lost(objects, value).is_none();
+                let entries = || dict.entries.iter().filter(|(_, value)| kept(*value));
                 let mut map = serializer.serialize_map(Some(entries().count()))?;
                 for (key, value) in entries() {
-                    map.serialize_entry(&plain(key), &plain(value))?;
+                    map.serialize_entry(&item(key), &item(value))?;
                 }
                 map.end()
             }

@@ -1,13 +1,16 @@
 //! Files to archives.
 
-use ndarray::{Array1, Array2};
+use std::collections::BTreeMap;
+
+use ndarray::{Array0, Array1, Array2};
 use serde::Deserialize;
 use tenarc::Tensor;
 use tenarc::archive::SaveOptions;
-use tenarc::tensor::Order;
+use tenarc::tensor::{Order, TensorInfo};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::{self, Names, Options};
 
-use super::support::{file, fixture, fixtures, floats, says, under_a};
+use super::support::{Pickler, file, fixture, fixtures, floats, says, under_a};
 
 #[derive(Deserialize)]
 struct Model {
@@ -37,8 +40,87 @@ fn a_state_dict_becomes_a_struct() {
     assert_eq!((model.first.bias.len(), model.last.bias.len()), (4, 2));
 }
 
+/// A checkpoint as it is in the pickle: the names of a `state_dict` are keys, and parameters have numbers.
+#[derive(Deserialize)]
+struct Checkpoint {
+    model: BTreeMap<String, Tensor<tenarc::DynTensor>>,
+    optimizer: Optimizer,
+    epoch: u8,
+}
+
+#[derive(Deserialize)]
+struct Optimizer {
+    state: BTreeMap<u32, Moments>,
+    param_groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Moments {
+    step: Tensor<Array0<f32>>,
+    exp_avg: Tensor<tenarc::DynTensor>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    lr: f64,
+    params: Vec<u32>,
+}
+
 #[test]
-fn every_good_file_converts_both_ways_of_naming() {
+fn the_structure_of_the_pickle_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tenarc");
+    let from = fixtures().join("checkpoint.pt");
+    assert!(torch::to_archive(&from, &path, &Options::default()).unwrap().is_empty());
+    let found: Checkpoint = tenarc::load(&path).unwrap();
+    let file = torch::open(&from).unwrap();
+    let names: Vec<_> = found.model.keys().map(String::as_str).collect();
+    assert_eq!(names, ["0.bias", "0.weight", "2.bias", "2.weight"]);
+    for (name, tensor) in &found.model {
+        let expected = file.dyn_tensor(&format!("model.{name}")).unwrap();
+        assert_eq!(tensor.le_bytes(), expected.le_bytes());
+    }
+    assert_eq!(found.epoch, 3);
+    assert_eq!(found.optimizer.state.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(found.optimizer.state[&0].step.0.clone().into_scalar(), 1.0);
+    assert_eq!(found.optimizer.state[&1].exp_avg.shape(), [4]);
+    assert_eq!(found.optimizer.param_groups[0].lr, 0.125);
+    assert_eq!(found.optimizer.param_groups[0].params, [0, 1, 2, 3]);
+    // What is listed of the file is listed of the archive, in the same order.
+    let archive = tenarc::open(&path).unwrap();
+    let paths = |tensors: &[tenarc::tensor::TensorInfo]| -> Vec<String> {
+        tensors.iter().map(|tensor| tensor.path().to_owned()).collect()
+    };
+    let listed = paths(&archive.tensors().unwrap());
+    assert_eq!(listed, paths(file.tensors()));
+}
+
+#[test]
+fn paths_are_those_of_the_archive_even_if_dots_lead_to_several_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("x.pt"), dir.path().join("x.tenarc"));
+    let tensor = |pickle: Pickler, at| pickle.tensor("FloatStorage", 12, at, &[2], &[1]);
+    let pickle = tensor(Pickler::new().op(b"}(").text("a.b"), 0).text("a").op(b"}");
+    let pickle = tensor(tensor(pickle.text("b"), 2).op(b"s").text("/x"), 4);
+    let pickle = tensor(tensor(pickle.text(""), 6).text("c/d"), 8).text("n").op(b"K\x01u");
+    std::fs::write(&from, file(&pickle.end(), &floats(12))).unwrap();
+    let expected = ["/a.b", "/a/b", "/~1x", "/", "c/d"];
+    let found = torch::open(&from).unwrap();
+    let listed: Vec<_> = found.tensors().iter().map(TensorInfo::path).collect();
+    assert_eq!(listed, expected);
+    torch::to_archive(&from, &to, &Options::default()).unwrap();
+    let archive = tenarc::open(&to).unwrap();
+    let archived = archive.tensors().unwrap();
+    assert_eq!(archived.iter().map(TensorInfo::path).collect::<Vec<_>>(), expected);
+    for (number, path) in expected.into_iter().enumerate() {
+        let first = number as f32 * 2.0;
+        assert_eq!(found.tensor::<Vec<f32>>(path).unwrap(), [first, first + 1.0]);
+        assert_eq!(archive.tensor::<Vec<f32>>(path).unwrap(), [first, first + 1.0]);
+    }
+}
+
+#[test]
+fn every_good_file_converts_with_all_names() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tenarc");
     let names = [
@@ -46,13 +128,17 @@ fn every_good_file_converts_both_ways_of_naming() {
         "parameters.pth",
         "state_dict_protocol_4.bin",
         "checkpoint.pt",
+        "plain_checkpoint.pt",
         "views.pt",
         "list.pt",
         "tensor.pt",
+        "modules.pt",
+        "traced.pt",
+        "objects.pt",
     ];
     for name in names {
         let file = torch::open(fixtures().join(name)).unwrap();
-        for names in [Names::Flat, Names::Nested] {
+        for names in [Names::Stored, Names::Flat, Names::Nested] {
             let options = Options::default().with_names(names);
             torch::to_archive(fixtures().join(name), &path, &options).unwrap();
             let archive = tenarc::open(&path).unwrap();
@@ -77,15 +163,15 @@ fn every_good_file_converts_both_ways_of_naming() {
 fn losses_stop_a_conversion_unless_they_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tenarc");
-    let from = fixtures().join("objects.pt");
-    let error = says(torch::to_archive(&from, &path, &Options::default()), "argparse.Namespace");
-    assert!(error.to_string().contains("objects.pt"), "{error}");
+    let from = fixtures().join("cycle.pt");
+    let error = says(torch::to_archive(&from, &path, &Options::default()), "contains itself");
+    assert!(error.to_string().contains("cycle.pt"), "{error}");
     assert!(!path.exists());
     let losses = torch::to_archive(&from, &path, &Options::default().with_losses(true)).unwrap();
-    assert_eq!(losses.count(), 2);
+    assert_eq!(losses.count(), 1);
     let archive = tenarc::open(&path).unwrap();
-    assert_eq!(archive.tensors().unwrap().len(), 1);
-    assert_eq!(archive.tensor::<Array1<f32>>("w").unwrap().to_vec(), [0.0, 1.0]);
+    assert_eq!(archive.tensors().unwrap().len(), 2);
+    assert_eq!(archive.tensor::<Array1<f32>>("bias").unwrap().len(), 1);
 }
 
 #[test]
@@ -105,24 +191,52 @@ fn a_damaged_file_leaves_what_was_there() {
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
 }
 
+/// Adds a value to a pickle.
+type Adds<'a> = Box<dyn Fn(Pickler) -> Pickler + 'a>;
+
 #[test]
-fn tensors_that_share_a_storage_are_stored_once_on_request() {
+fn tied_tensors_are_stored_once() {
     let dir = tempfile::tempdir().unwrap();
-    let from = dir.path().join("x.pt");
+    let (from, to) = (dir.path().join("x.pt"), dir.path().join("x.tenarc"));
     let storage: Vec<u8> = floats(12).repeat(1000);
-    let tied = under_a(|pickle| {
-        let pickle = pickle.tensor("FloatStorage", 12_000, 0, &[12_000], &[1]).op(b"q\x07s");
-        pickle.text("b").op(b"h\x07")
-    });
-    std::fs::write(&from, file(&tied, &storage)).unwrap();
-    let len = |dedup| {
-        let to = dir.path().join("x.tenarc");
-        let options = Options::default().with_save(SaveOptions::default().with_dedup(dedup));
-        torch::to_archive(&from, &to, &options).unwrap();
-        assert_eq!(tenarc::open(&to).unwrap().tensors().unwrap().len(), 2);
-        std::fs::metadata(&to).unwrap().len() as usize
+    let view = |pickle: Pickler, offset, shape: &[i64], strides: &[i64]| {
+        pickle.tensor("FloatStorage", 12_000, offset, shape, strides)
     };
-    assert!(len(false) > 2 * storage.len() && len(true) < 2 * storage.len());
+    // Tensors that are tied, or equal, or overlap.
+    let cases: [(Adds<'_>, bool); 6] = [
+        (Box::new(|pickle| pickle.op(b"h\x07")), true),
+        (Box::new(|pickle| view(pickle, 0, &[2000, 3], &[3, 1])), true),
+        (Box::new(|pickle| view(pickle, 6000, &[2000, 3], &[3, 1])), false),
+        (Box::new(|pickle| view(pickle, 0, &[2000, 3], &[1, 2000])), false),
+        (Box::new(|pickle| view(pickle, 0, &[3, 2000], &[2000, 1])), false),
+        (Box::new(|pickle| view(pickle, 0, &[2000, 3], &[4, 1])), false),
+    ];
+    for (number, (second, tied)) in cases.into_iter().enumerate() {
+        let pickle = under_a(|pickle| {
+            let first = view(pickle, 0, &[2000, 3], &[3, 1]).op(b"q\x07s");
+            second(first.text("b"))
+        });
+        std::fs::write(&from, file(&pickle, &storage)).unwrap();
+        let found = torch::open(&from).unwrap();
+        assert_eq!(found.has_tied_tensors(), tied, "{number}");
+        torch::to_archive(&from, &to, &Options::default()).unwrap();
+        let archive = tenarc::open(&to).unwrap();
+        assert_eq!(archive.only().unwrap().buffers().len(), if tied { 1 } else { 2 }, "{number}");
+        for path in ["a", "b"] {
+            let one = archive.only().unwrap().dyn_tensor(path).unwrap();
+            let other = found.dyn_tensor(path).unwrap();
+            assert_eq!(one.le_bytes(), other.le_bytes(), "{number}");
+        }
+    }
+    // On request, equal ones are stored once in any case.
+    let pickle = under_a(|pickle| {
+        let first = view(pickle, 0, &[6000], &[1]).op(b"s");
+        view(first.text("b"), 6000, &[6000], &[1])
+    });
+    std::fs::write(&from, file(&pickle, &storage)).unwrap();
+    let options = Options::default().with_save(SaveOptions::default().with_dedup(true));
+    torch::to_archive(&from, &to, &options).unwrap();
+    assert_eq!(tenarc::open(&to).unwrap().only().unwrap().buffers().len(), 1);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn storages_must_have_the_size_that_the_pickle_says() {
         let pickle = pickle.storage("FloatStorage", "../data.pkl", 12).int(0).op(b"))");
         pickle.op(b"\x89").hooks().op(b"tR")
     });
-    refused(&elsewhere, "the file has no storage `../data.pkl`");
+    refused(&elsewhere, "the file has no storage `data/../data.pkl`");
 }
 
 #[test]

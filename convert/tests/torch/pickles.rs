@@ -55,58 +55,99 @@ fn plain_values_of_every_kind_come_through() {
     }
 }
 
-#[test]
-fn functions_of_attacks_are_refused_by_their_names() {
-    let cases = [
-        ("os", "system"),
-        ("posix", "system"),
-        ("nt", "system"),
-        ("subprocess", "Popen"),
-        ("builtins", "eval"),
-        ("__builtin__", "exec"),
-        ("builtins", "getattr"),
-        ("importlib", "import_module"),
-        ("runpy", "_run_code"),
-        ("os.path", "join"),
-        ("operator", "attrgetter"),
-    ];
-    for (module, name) in cases {
-        let call = |pickle: Pickler| pickle.text("echo").op(b"\x85R");
-        let text = format!("asks Python to run `{module}.{name}`");
-        let old = under_a(|pickle| call(pickle.global(module, name)));
-        assert_eq!(refused(&old, &text), Category::Data);
-        let new = under_a(|pickle| call(pickle.text(module).text(name).op(b"\x93")));
-        refused(&new, &text);
-        // Even where nothing calls it, or what it made is thrown away.
-        refused(&Pickler::new().global(module, name).op(b"0}").end(), &text);
-    }
-    refused(
-        &under_a(|pickle| pickle.text("builtins").text("eval.__call__").op(b"\x93")),
-        "eval.__call__",
-    );
+/// What a pickle with a tensor `b` has beside it, and the notes of that.
+fn beside_a_tensor(a: impl FnOnce(Pickler) -> Pickler) -> (String, String) {
+    let pickle =
+        under_a(|pickle| a(pickle).op(b"sX\x01\0\0\0b").tensor("FloatStorage", 12, 0, &[12], &[1]));
+    let file = TorchFile::new(file(&pickle, &floats(12))).unwrap();
+    assert!(file.losses().is_empty(), "{}", file.losses());
+    assert_eq!(file.tensors()[0].path(), "b");
+    assert_eq!(file.tensor::<Vec<f32>>("b").unwrap()[11], 11.0);
+    let text = tenarc::diag::to_string(&tenarc::to_vec(&file.stored().unwrap()).unwrap()).unwrap();
+    let (a, _) = text.split_once(", \"b\": ").unwrap();
+    (a.strip_prefix("{\"a\": ").unwrap().to_owned(), file.losses().notes().join("\n"))
 }
 
 #[test]
-fn other_functions_leave_an_object_of_which_only_the_name_is_known() {
-    let made: [fn(Pickler) -> Pickler; 5] = [
-        |pickle| pickle.global("my", "Class").op(b")R"),
-        |pickle| pickle.global("my", "Class").op(b")\x81}X\x01\0\0\0kNsb"),
-        |pickle| pickle.global("my", "Class").op(b")}\x92"),
-        |pickle| pickle.global("my", "Class").op(b")RK\x01a(K\x01K\x02u"),
-        |pickle| pickle.global("my", "Class").op(b")R)R"),
-    ];
-    for made in made {
-        let bytes = file(
-            &under_a(|pickle| {
-                made(pickle).op(b"sX\x01\0\0\0b").tensor("FloatStorage", 12, 0, &[12], &[1])
-            }),
-            &floats(12),
+fn what_attacks_would_call_is_data() {
+    for (module, name) in
+        [("os", "system"), ("builtins", "eval"), ("__builtin__", "exec"), ("os.path", "join")]
+    {
+        let call = |pickle: Pickler| pickle.text("echo").op(b"\x85R");
+        let expected = format!("{{\"call\": \"{module}.{name}\", \"arguments\": [\"echo\"]}}");
+        let (old, notes) = beside_a_tensor(|pickle| call(pickle.global(module, name)));
+        assert_eq!(old, expected);
+        assert!(
+            notes.contains(&format!("`{module}.{name}`")) && notes.contains("nothing"),
+            "{notes}"
         );
-        let file = TorchFile::new(bytes).unwrap();
-        let listed: Vec<_> = file.losses().listed().iter().map(ToString::to_string).collect();
-        assert_eq!(listed, ["`a`: an object that `my.Class` would make"]);
-        assert_eq!(file.tensors()[0].path(), "b");
+        let new = beside_a_tensor(|pickle| call(pickle.text(module).text(name).op(b"\x93"))).0;
+        assert_eq!(new, expected);
     }
+    let (named, notes) = beside_a_tensor(|pickle| pickle.global("os", "system"));
+    assert_eq!(named, "\"os.system\"");
+    assert!(notes.contains("kept as texts: `os.system`"), "{notes}");
+    // Where it is thrown away, the file has no more than the rest.
+    assert_eq!(beside_a_tensor(|pickle| pickle.global("os", "system").op(b"0N")).0, "null");
+}
+
+#[test]
+fn objects_are_kept_as_what_the_pickle_says_of_them() {
+    type Made = fn(Pickler) -> Pickler;
+    let made: [(Made, &str); 12] = [
+        (|pickle| pickle.op(b")R"), r#"{"call": "my.Class", "arguments": []}"#),
+        (|pickle| pickle.op(b")\x81"), "{}"),
+        (|pickle| pickle.op(b")\x81}X\x01\0\0\0kNsb"), r#"{"k": null}"#),
+        (|pickle| pickle.op(b")}\x92"), "{}"),
+        (|pickle| pickle.op(b")\x81K\x01a(K\x02K\x03e"), "[1, 2, 3]"),
+        (|pickle| pickle.op(b")\x81(K\x01K\x02u"), "{1: 2}"),
+        (|pickle| pickle.op(b")\x81N}X\x01\0\0\0kNs\x86b"), r#"{"k": null}"#),
+        (|pickle| pickle.op(b"K\x05\x85\x81"), r#"{"call": "my.Class", "arguments": [5]}"#),
+        (
+            |pickle| pickle.op(b"K\x05\x85}K\x01K\x02s\x92"),
+            r#"{"call": "my.Class", "arguments": [5, {1: 2}]}"#,
+        ),
+        (
+            |pickle| pickle.op(b")RK\x01a(K\x01K\x02uK\x07b"),
+            r#"{"call": "my.Class", "arguments": [], "state": 7, "items": [1], "entries": {1: 2}}"#,
+        ),
+        (
+            |pickle| pickle.op(b")R)R"),
+            r#"{"call": {"call": "my.Class", "arguments": []}, "arguments": []}"#,
+        ),
+        (
+            |pickle| pickle.op(b"K\x05\x85\x81}X\x01\0\0\0kNsb"),
+            r#"{"call": "my.Class", "arguments": [5], "state": {"k": null}}"#,
+        ),
+    ];
+    for (made, expected) in made {
+        assert_eq!(beside_a_tensor(|pickle| made(pickle.global("my", "Class"))).0, expected);
+    }
+}
+
+#[test]
+fn the_parts_of_modules_are_their_attributes_if_names_are_unique() {
+    let module = |own: &'static [u8]| {
+        move |pickle: Pickler| {
+            let pickle = pickle.global("my", "Module").op(b")\x81}(");
+            let pickle =
+                pickle.text("_parameters").op(b"}(").text("w").op(b"K\x01").text("n").op(b"Nu");
+            let pickle = pickle.text("_modules").op(b"}").text("hooks").op(b"}s");
+            pickle.text("_hooks").op(b"}").op(own).op(b"ub")
+        }
+    };
+    assert_eq!(beside_a_tensor(module(b"")).0, r#"{"w": 1, "hooks": {}}"#);
+    let other = b"X\x02\0\0\0_xK\x02X\x01\0\0\0y}";
+    assert_eq!(beside_a_tensor(module(other)).0, r#"{"w": 1, "hooks": {}, "_x": 2, "y": {}}"#);
+    let clash = beside_a_tensor(module(b"X\x01\0\0\0wK\x02")).0;
+    assert_eq!(
+        clash,
+        r#"{"_parameters": {"w": 1, "n": null}, "_modules": {"hooks": {}}, "_hooks": {}, "w": 2}"#
+    );
+    let only_parameters = beside_a_tensor(|pickle| {
+        pickle.global("my", "Class").op(b")\x81}").text("_parameters").op(b"}sb")
+    });
+    assert_eq!(only_parameters.0, r#"{"_parameters": {}}"#);
 }
 
 #[test]
@@ -156,9 +197,9 @@ fn parts_of_tensors_must_be_what_torch_writes() {
 
 #[test]
 fn storages_and_dtypes_without_a_counterpart_are_lost_by_name() {
-    let quantized = under_a(|pickle| pickle.tensor("QInt8Storage", 48, 0, &[48], &[1]));
+    let unknown = under_a(|pickle| pickle.tensor("OtherStorage", 48, 0, &[48], &[1]));
     let packed = under_a(|pickle| pickle.tensor_v3("float4_e2m1fn_x2", 48, 0, &[48], &[1]));
-    for (pickle, name) in [(quantized, "torch.QInt8Storage"), (packed, "torch.float4_e2m1fn_x2")] {
+    for (pickle, name) in [(unknown, "torch.OtherStorage"), (packed, "torch.float4_e2m1fn_x2")] {
         let file = TorchFile::new(file(&pickle, &floats(12))).unwrap();
         assert!(file.tensors().is_empty());
         assert!(file.losses().to_string().contains(name), "{}", file.losses());
@@ -188,7 +229,7 @@ fn attributes_of_tensors_and_dicts_are_lost_by_name() {
 
 #[test]
 fn operations_need_what_they_work_on() {
-    let cases: [(&[u8], &str); 24] = [
+    let cases: [(&[u8], &str); 25] = [
         (b"0.", "lacks a value"),
         (b"2.", "lacks a value"),
         (b"t.", "lacks its mark"),
@@ -205,6 +246,7 @@ fn operations_need_what_they_work_on() {
         (b"ccollections\nOrderedDict\nNR.", "expected a tuple"),
         (b"N)\x81.", "expected a class"),
         (b"NNb.", "attributes for what has none"),
+        (b"cm\nC\n)\x81NbNb.", "attributes for what has none"),
         (b"NN\x93.", "expected a module"),
         (b"X\xff\xff\xff\xffx.", "of which 2 are there"),
         (b"\x8d\xff\xff\xff\xff\xff\xff\xff\xffx.", "of which 2 are there"),

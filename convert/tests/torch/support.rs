@@ -148,6 +148,7 @@ pub fn all(bytes: &[u8]) -> Result<()> {
     for info in file.tensors() {
         file.dyn_tensor(info.path())?;
     }
+    tenarc::to_vec(&file.stored()?)?;
     tenarc::to_vec(&file.flat()?)?;
     let _ = file.nested();
     file.verify()

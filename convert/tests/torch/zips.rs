@@ -22,8 +22,8 @@ fn members_must_be_those_of_torch() {
     says(with(&[]), "no member `…/data.pkl`");
     says(with(&[("data.pkl", &pickle), storage, version]), "no member `…/data.pkl`");
     says(with(&[data, storage, version, ("g/data.pkl", &pickle)]), "two members `…/data.pkl`");
-    says(with(&[data, version]), "the file has no storage `0`");
-    says(with(&[data, ("g/data/0", &floats), version]), "the file has no storage `0`");
+    says(with(&[data, version]), "the file has no storage `data/0`");
+    says(with(&[data, ("g/data/0", &floats), version]), "the file has no storage `data/0`");
     says(with(&[data, storage]), "no member `version`");
     let error = says(with(&[data, storage, ("f/version", b"11")]), "1 to 10 are read");
     assert_eq!(error.category(), Category::Version);

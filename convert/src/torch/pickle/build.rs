@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tenarc::{DType, Error, Result};
+use tenarc::{Error, Result};
 
-use super::global::{Global, Rebuild};
+use super::global::{Global, Meaning, Rebuild};
 use super::machine::Machine;
-use super::object::{Kind, Object, Rebuilt, Storage, Value};
+use super::object::{Instance, Object, Rebuilt, Storage, Value};
 
 /// The most dimensions that torch's tensors have.
 const MAX_RANK: usize = 64;
@@ -18,14 +18,15 @@ pub enum Made {
     Old(Value),
 }
 
-/// Something of which only this is known.
-fn other(what: impl Into<Arc<str>>) -> Made {
-    Made::New(Object::Other(what.into()))
+/// A tensor that cannot be read.
+fn lost_tensor(what: impl Into<Arc<str>>) -> Made {
+    Made::New(Object::lost_tensor(what))
 }
 
-/// What an unknown function or class would make.
-fn unknown(global: &Global) -> Made {
-    other(format!("an object that {} would make", global.shown()))
+/// What is kept of a call as it is.
+fn instance(function: Value, arguments: Value, is_call: bool) -> Object {
+    let instance = Instance { function, arguments, is_call, ..Instance::default() };
+    Object::Instance(Box::new(instance))
 }
 
 fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
@@ -37,46 +38,120 @@ fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
 
 /// Calls a function with a tuple of arguments.
 pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<Made> {
+    let given = tuple(machine, arguments)?;
+    let unknown = Made::New(instance(function, arguments, true));
     let global = match machine.object(function) {
         Some(Object::Global(global)) => global.clone(),
-        Some(Object::Other(what)) => return Ok(other(what.clone())),
+        Some(Object::Instance(_)) => return Ok(unknown),
+        Some(Object::Lost(lost)) => return Ok(Made::New(Object::Lost(lost.clone()))),
         _ => return Err(Error::syntax("expected a function to call, found something else")),
     };
-    let arguments = tuple(machine, arguments)?;
-    Ok(match (&global, arguments) {
-        (Global::OrderedDict, []) => Made::New(Object::Dict(Box::default())),
-        (Global::Size, &[sizes]) if matches!(machine.object(sizes), Some(Object::Tuple(_))) => {
-            Made::Old(sizes)
+    let values = |value: Value| match machine.object(value) {
+        Some(Object::List(values)) => Some(&values[..]),
+        Some(Object::Tuple(values)) => Some(&values[..]),
+        _ => None,
+    };
+    Ok(match (&global.meaning, given) {
+        (Meaning::OrderedDict | Meaning::Counter, []) => Made::New(Object::default_dict()),
+        (Meaning::OrderedDict, &[pairs]) => {
+            // As Python 2 writes it.
+            let pair = |&pair: &Value| <[Value; 2]>::try_from(values(pair)?).ok();
+            let pairs: Option<Vec<_>> =
+                values(pairs).and_then(|all| all.iter().map(pair).collect());
+            let entries =
+                pairs.map(|all| all.into_iter().map(|[key, value]| (key, value)).collect());
+            entries.map_or(unknown, |entries| Made::New(Object::of_entries(entries)))
         }
-        (Global::Bytes, []) => Made::New(Object::Bytes(Box::default())),
-        (Global::Encode, &[text, _]) => encoded(machine, text)?,
-        (Global::Tensor(version), arguments) => tensor(machine, *version, arguments)?,
-        (Global::Parameter, &[data, _, ref rest @ ..]) => {
+        (Meaning::Counter, &[counts])
+            if matches!(machine.object(counts), Some(Object::Dict(_))) =>
+        {
+            Made::Old(counts)
+        }
+        (Meaning::DefaultDict, [] | [_]) => Made::New(instance(function, Value::None, false)),
+        (Meaning::List, []) => {
+            machine.has_sets = true;
+            Made::New(Object::List(Vec::new()))
+        }
+        (Meaning::List, &[all]) if values(all).is_some() => {
+            let all = values(all).unwrap_or_default().to_vec();
+            machine.has_sets = true;
+            Made::New(Object::List(all))
+        }
+        (Meaning::Argument, &[argument]) | (Meaning::Tagged, &[argument, _]) => Made::Old(argument),
+        (Meaning::Bytes, []) => Made::New(Object::Bytes(Box::default())),
+        (Meaning::Encode, &[text, _]) => encoded(machine, text)?,
+        (Meaning::Reconstructor, &[class, _, Value::None]) => {
+            Made::New(new(machine, class, Value::None)?)
+        }
+        (Meaning::Tensor(version), arguments) => tensor(machine, *version, arguments)?,
+        (Meaning::Parameter, &[data, _, ref rest @ ..]) => {
             // Hooks, and a state, if there are any.
             let attributes = !rest.iter().all(|&value| is_empty(machine, Some(value)));
             parameter(machine, data, attributes)?
         }
-        _ => unknown(&global),
+        (Meaning::FromType, &[function, _class, arguments, state]) => {
+            from_type(machine, function, arguments, state)?.unwrap_or(unknown)
+        }
+        _ => unknown,
     })
 }
 
+/// The tensor that another function makes, with attributes.
+fn from_type(
+    machine: &mut Machine,
+    function: Value,
+    arguments: Value,
+    state: Value,
+) -> Result<Option<Made>> {
+    let attributes = !is_empty(machine, Some(state));
+    let known = match machine.object(function) {
+        Some(Object::Global(global)) => matches!(global.meaning, Meaning::Tensor(_)),
+        _ => false,
+    };
+    let arguments = match machine.object(arguments) {
+        Some(Object::Tuple(_)) if known => arguments,
+        _ => return Ok(None),
+    };
+    let mut made = call(machine, function, arguments)?;
+    if let Made::New(Object::Tensor(tensor)) = &mut made {
+        tensor.attributes |= attributes;
+    }
+    Ok(Some(made))
+}
+
 /// An object of a class, without a call of it.
-pub fn new(machine: &Machine, class: Value, arguments: Option<Value>) -> Result<Made> {
+pub fn new(machine: &Machine, class: Value, arguments: Value) -> Result<Object> {
     match machine.object(class) {
-        Some(Object::Global(Global::OrderedDict)) if arguments.is_some() => {
-            Ok(Made::New(Object::Dict(Box::default())))
+        Some(Object::Global(Global { meaning: Meaning::OrderedDict, .. })) => {
+            Ok(Object::default_dict())
         }
-        Some(Object::Global(global)) => Ok(unknown(global)),
-        Some(Object::Other(what)) => Ok(other(what.clone())),
+        Some(Object::Global(_) | Object::Instance(_)) => Ok(instance(class, arguments, false)),
+        Some(Object::Lost(lost)) => Ok(Object::Lost(lost.clone())),
         _ => Err(Error::syntax("expected a class, found something else")),
     }
 }
 
+/// The same, with arguments by their names behind the others.
+pub fn new_with(
+    machine: &mut Machine,
+    class: Value,
+    arguments: Value,
+    named: Value,
+) -> Result<Object> {
+    if is_empty(machine, Some(named)) {
+        return new(machine, class, arguments);
+    }
+    let mut all = tuple(machine, arguments)?.to_vec();
+    all.push(named);
+    let arguments = machine.add(Object::Tuple(all.into()))?;
+    new(machine, class, arguments)
+}
+
 /// Gives attributes to what was made.
-pub fn state(machine: &mut Machine, target: Value, state: Value) -> Result<()> {
+pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
     let mut metadata = None;
     let mut attributes = true;
-    if let Some(Object::Dict(dict)) = machine.object(state) {
+    if let Some(Object::Dict(dict)) = machine.object(given) {
         let entries = &dict.entries;
         let is_metadata =
             |key| matches!(machine.object(key), Some(Object::Text(name)) if &**name == "_metadata");
@@ -89,7 +164,10 @@ pub fn state(machine: &mut Machine, target: Value, state: Value) -> Result<()> {
             dict.attributes |= attributes;
         }
         Some(Object::Tensor(tensor)) => tensor.attributes = true,
-        Some(Object::Other(_)) => {}
+        Some(Object::Instance(instance)) if instance.state.is_none() => {
+            instance.state = Some(given);
+        }
+        Some(Object::Lost(_)) => {}
         _ => return Err(Error::syntax("attributes for what has none")),
     }
     Ok(())
@@ -105,12 +183,13 @@ pub fn storage(machine: &Machine, id: Value) -> Result<Object> {
     };
     let count = u64::try_from(count).map_err(|_| malformed())?;
     match machine.object(kind) {
-        Some(Object::Global(Global::Storage(elements))) if is_storage => {
-            let (key, elements) = (key.clone(), elements.clone());
+        Some(Object::Global(global)) if is_storage => {
+            let Meaning::Storage(elements) = &global.meaning else {
+                return Ok(Object::lost_tensor(format!("a storage of type {}", global.shown())));
+            };
+            let key = format!("{}{key}", machine.folder).into();
+            let elements = elements.clone();
             Ok(Object::Storage(Arc::new(Storage { key, elements, count })))
-        }
-        Some(Object::Global(Global::Unknown(name))) if is_storage => {
-            Ok(Object::Other(format!("a storage of type `{}`", name.escape_debug()).into()))
         }
         _ => Err(malformed()),
     }
@@ -136,7 +215,8 @@ fn parameter(machine: &mut Machine, data: Value, attributes: bool) -> Result<Mad
             tensor.attributes |= attributes;
             Ok(Made::Old(data))
         }
-        Some(Object::Other(_)) => Ok(Made::Old(data)),
+        // Not a tensor of its own, but data.
+        Some(Object::Instance(_) | Object::Dict(_) | Object::Lost(_)) => Ok(Made::Old(data)),
         _ => Err(Error::data("expected the tensor of a parameter, found something else")),
     }
 }
@@ -157,23 +237,22 @@ fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Ma
     let storage = match machine.object(storage) {
         Some(Object::Storage(storage)) => storage.clone(),
         // Of a type that is none here.
-        Some(Object::Other(what)) => return Ok(other(format!("a tensor in {what}"))),
+        Some(Object::Lost(lost)) => return Ok(lost_tensor(format!("a tensor in {}", lost.what))),
         _ => return Err(Error::data("expected the storage of a tensor, found something else")),
     };
     let dtype = match (version, &storage.elements) {
-        (Rebuild::V1 | Rebuild::V2, Kind::Typed(dtype)) => dtype.clone(),
-        (Rebuild::V1 | Rebuild::V2, Kind::Untyped) => DType::U8,
+        (Rebuild::V1 | Rebuild::V2, kind) => kind.dtype().clone(),
         (Rebuild::V3, _) => match rest.get(2).and_then(|dtype| machine.object(*dtype)) {
-            Some(Object::Global(Global::DType(dtype))) => dtype.clone(),
+            Some(Object::Global(Global { meaning: Meaning::DType(dtype), .. })) => dtype.clone(),
             Some(Object::Global(global)) => {
-                return Ok(other(format!("a tensor of dtype {}", global.shown())));
+                return Ok(lost_tensor(format!("a tensor of dtype {}", global.shown())));
             }
             _ => return Err(Error::data("expected the dtype of a tensor, found something else")),
         },
     };
     let lazy = rest.get(if version == Rebuild::V3 { 3 } else { 2 }).copied();
     if !is_empty(machine, lazy) {
-        return Ok(other(
+        return Ok(lost_tensor(
             "a tensor that is conjugated or negated as it is used; save its resolve_conj() or \
              resolve_neg()",
         ));

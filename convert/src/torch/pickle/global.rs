@@ -2,27 +2,49 @@
 
 use std::sync::Arc;
 
-use tenarc::{DType, Error, Result};
+use tenarc::DType;
 
 use super::object::Kind;
 
-/// What a name stands for.
+/// A function or a type: its name, and what is known of it.
 #[derive(Clone, Debug)]
-pub enum Global {
+pub struct Global {
+    pub name: Arc<str>,
+    pub meaning: Meaning,
+}
+
+impl Global {
+    /// Its name, for messages.
+    pub fn shown(&self) -> String {
+        format!("`{}`", self.name.escape_debug())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Meaning {
     OrderedDict,
-    /// `torch.Size`, a tuple.
-    Size,
+    DefaultDict,
+    Counter,
+    /// A `set`, `frozenset` or `deque`.
+    List,
     /// `_codecs.encode`, as which old protocols write bytes.
     Encode,
     /// `bytes`, as which old protocols write empty ones.
     Bytes,
+    /// Makes an object of a class.
+    Reconstructor,
+    /// What is made says no more than the one argument.
+    Argument,
+    /// The same, with the name of a type behind it.
+    Tagged,
     Tensor(Rebuild),
     /// `_rebuild_parameter`, with or without attributes.
     Parameter,
+    /// A tensor of a class of its own, or with attributes.
+    FromType,
     Storage(Kind),
     DType(DType),
-    /// Its name.
-    Unknown(Arc<str>),
+    Unknown,
 }
 
 /// The versions of torch's function that makes a tensor.
@@ -58,112 +80,44 @@ const DTYPES: [(DType, &str, &str); 20] = [
     (DType::F8E8M0, "float8_e8m0fnu", ""),
 ];
 
-/// Modules whose functions have no place in a file of tensors: one that names them is an attack. Nothing
-/// would be run of others either; but this one should be thrown away, not converted.
-const ATTACKS: [&str; 31] = [
-    "os",
-    "posix",
-    "nt",
-    "subprocess",
-    "sys",
-    "pty",
-    "socket",
-    "shutil",
-    "runpy",
-    "ctypes",
-    "_ctypes",
-    "code",
-    "codeop",
-    "importlib",
-    "pickle",
-    "_pickle",
-    "marshal",
-    "types",
-    "operator",
-    "_operator",
-    "commands",
-    "multiprocessing",
-    "asyncio",
-    "threading",
-    "webbrowser",
-    "platform",
-    "pdb",
-    "bdb",
-    "timeit",
-    "cProfile",
-    "pip",
-];
-
-/// Functions of Python itself that run code, or lead to what does.
-const BUILTINS: [&str; 14] = [
-    "eval",
-    "exec",
-    "execfile",
-    "compile",
-    "open",
-    "__import__",
-    "getattr",
-    "setattr",
-    "delattr",
-    "globals",
-    "locals",
-    "vars",
-    "input",
-    "breakpoint",
-];
-
 /// What `name` of `module` stands for.
-pub fn find(module: &str, name: &str) -> Result<Global> {
-    let known = match (module, name) {
-        ("collections", "OrderedDict") => Some(Global::OrderedDict),
-        ("torch", "Size") => Some(Global::Size),
-        ("_codecs", "encode") => Some(Global::Encode),
-        ("builtins" | "__builtin__", "bytes") => Some(Global::Bytes),
-        ("torch._utils", "_rebuild_tensor") => Some(Global::Tensor(Rebuild::V1)),
-        ("torch._utils", "_rebuild_tensor_v2") => Some(Global::Tensor(Rebuild::V2)),
-        ("torch._utils", "_rebuild_tensor_v3") => Some(Global::Tensor(Rebuild::V3)),
+pub fn find(module: &str, name: &str) -> Global {
+    let meaning = match (module, name) {
+        ("collections", "OrderedDict") => Meaning::OrderedDict,
+        ("collections", "defaultdict") => Meaning::DefaultDict,
+        ("collections", "Counter") => Meaning::Counter,
+        ("collections", "deque") => Meaning::List,
+        ("builtins" | "__builtin__", "set" | "frozenset") => Meaning::List,
+        ("builtins" | "__builtin__", "bytes") => Meaning::Bytes,
+        ("_codecs", "encode") => Meaning::Encode,
+        ("copyreg" | "copy_reg", "_reconstructor") => Meaning::Reconstructor,
+        ("torch", "Size" | "device") => Meaning::Argument,
+        ("torch.serialization", "_get_layout") => Meaning::Argument,
+        (
+            "torch.jit._pickle",
+            "build_intlist" | "build_tensorlist" | "build_doublelist" | "build_boollist",
+        ) => Meaning::Argument,
+        ("torch.jit._pickle", "restore_type_tag") => Meaning::Tagged,
+        ("torch._utils", "_rebuild_tensor") => Meaning::Tensor(Rebuild::V1),
+        ("torch._utils", "_rebuild_tensor_v2") => Meaning::Tensor(Rebuild::V2),
+        ("torch._utils", "_rebuild_tensor_v3") => Meaning::Tensor(Rebuild::V3),
         ("torch._utils", "_rebuild_parameter" | "_rebuild_parameter_with_state") => {
-            Some(Global::Parameter)
+            Meaning::Parameter
         }
-        ("torch.storage" | "torch", "UntypedStorage") => Some(Global::Storage(Kind::Untyped)),
-        ("torch", name) => of_torch(name),
-        _ => None,
+        ("torch._tensor", "_rebuild_from_type" | "_rebuild_from_type_v2") => Meaning::FromType,
+        ("torch.storage" | "torch", "UntypedStorage") => Meaning::Storage(Kind::Untyped),
+        ("torch", name) => of_torch(name).unwrap_or(Meaning::Unknown),
+        _ => Meaning::Unknown,
     };
-    match known {
-        Some(known) => Ok(known),
-        None if is_attack(module, name) => {
-            let name = format!("{module}.{name}");
-            Err(Error::data(format!(
-                "the pickle asks Python to run `{}`, as attacks do; nothing was run, and the file is \
-                 refused",
-                name.escape_debug()
-            )))
-        }
-        None => Ok(Global::Unknown(format!("{module}.{name}").into())),
-    }
+    Global { name: format!("{module}.{name}").into(), meaning }
 }
 
-fn of_torch(name: &str) -> Option<Global> {
+fn of_torch(name: &str) -> Option<Meaning> {
     DTYPES.iter().find_map(|(dtype, own, storage)| match name {
-        _ if name == *own => Some(Global::DType(dtype.clone())),
+        _ if name == *own => Some(Meaning::DType(dtype.clone())),
         _ if name == *storage && !name.is_empty() => {
-            Some(Global::Storage(Kind::Typed(dtype.clone())))
+            Some(Meaning::Storage(Kind::Typed(dtype.clone())))
         }
         _ => None,
     })
-}
-
-fn is_attack(module: &str, name: &str) -> bool {
-    // From protocol 4 on, names have dots as well.
-    let (outer, first) = (module.split('.').next(), name.split('.').next());
-    match outer {
-        Some("builtins" | "__builtin__") => first.is_some_and(|first| BUILTINS.contains(&first)),
-        Some(outer) => ATTACKS.contains(&outer),
-        None => false,
-    }
-}
-
-/// torch's name of a dtype, for messages.
-pub fn name_of(dtype: &DType) -> &'static str {
-    DTYPES.iter().find(|(known, ..)| known == dtype).map_or("unknown", |(_, name, _)| name)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tenarc::{Error, Result};
 
 use super::build;
-use super::global::{self, Global};
+use super::global;
 use super::input::Input;
 use super::object::{Dict, Object, Value};
 
@@ -21,33 +21,12 @@ const MAX_COST: usize = 128 << 20;
 pub struct Pickle {
     pub objects: Vec<Object>,
     pub root: Value,
+    /// Whether some of the lists are sets.
+    pub has_sets: bool,
 }
 
-impl Pickle {
-    /// Reads a whole pickle.
-    pub fn read(bytes: &[u8]) -> Result<Self> {
-        let mut machine = Machine {
-            objects: Vec::new(),
-            stack: Vec::new(),
-            marks: Vec::new(),
-            memo: HashMap::new(),
-            cost: 0,
-        };
-        let mut input = Input::new(bytes);
-        for _ in 0..MAX_OPERATIONS {
-            let at = input.position();
-            let code = input.u8()?;
-            if code == b'.' {
-                return machine.finish(&input).map_err(|error| error.at(at));
-            }
-            machine.step(code, &mut input).map_err(|error| error.at(at))?;
-        }
-        let what = format!("a pickle of more than {MAX_OPERATIONS} operations");
-        Err(Error::limit(what).at(input.position()))
-    }
-}
-
-/// The state between two operations.
+/// The state between two operations. What was read of one pickle stays when another is read.
+#[derive(Default)]
 pub struct Machine {
     pub objects: Vec<Object>,
     stack: Vec<Value>,
@@ -56,19 +35,57 @@ pub struct Machine {
     memo: HashMap<u32, Value>,
     /// What the objects take, together.
     cost: usize,
+    operations: u32,
+    pub has_sets: bool,
+    /// What the names of storages start with.
+    pub folder: &'static str,
 }
 
 impl Machine {
-    fn finish(mut self, input: &Input<'_>) -> Result<Pickle> {
+    /// Reads a whole pickle, whose storages are in that folder.
+    pub fn read(&mut self, bytes: &[u8], folder: &'static str) -> Result<Value> {
+        let (root, len) = self.read_first(bytes, folder)?;
+        match bytes.len() - len {
+            0 => Ok(root),
+            left => {
+                let what = format!("{left} bytes follow the end of the pickle");
+                Err(Error::syntax(what).at(len as u64))
+            }
+        }
+    }
+
+    /// Reads the pickle at the start, and tells how long it is.
+    pub fn read_first(&mut self, bytes: &[u8], folder: &'static str) -> Result<(Value, usize)> {
+        self.stack.clear();
+        self.marks.clear();
+        self.memo.clear();
+        self.folder = folder;
+        let mut input = Input::new(bytes);
+        while self.operations < MAX_OPERATIONS {
+            self.operations += 1;
+            let at = input.position();
+            let code = input.u8()?;
+            if code == b'.' {
+                let root = self.end().map_err(|error| error.at(at))?;
+                return Ok((root, bytes.len() - input.left()));
+            }
+            self.step(code, &mut input).map_err(|error| error.at(at))?;
+        }
+        let what = format!("a pickle of more than {MAX_OPERATIONS} operations");
+        Err(Error::limit(what).at(input.position()))
+    }
+
+    fn end(&mut self) -> Result<Value> {
         let root = self.pop()?;
         if !self.stack.is_empty() || !self.marks.is_empty() {
             return Err(Error::syntax("the pickle ends with more than one value"));
         }
-        if input.left() > 0 {
-            let what = format!("{} bytes follow the end of the pickle", input.left());
-            return Err(Error::syntax(what).at(input.position()));
-        }
-        Ok(Pickle { objects: self.objects, root })
+        Ok(root)
+    }
+
+    /// What was read, of which this is the value.
+    pub fn finish(self, root: Value) -> Pickle {
+        Pickle { objects: self.objects, root, has_sets: self.has_sets }
     }
 
     /// One operation. The letters are those of Python's pickletools.
@@ -155,7 +172,7 @@ impl Machine {
                 values.reverse();
                 self.make(Object::Tuple(values.into()))
             }
-            // APPEND, APPENDS, SETITEM, SETITEMS, ADDITEMS
+            // APPEND, APPENDS, SETITEM, SETITEMS
             b'a' => {
                 let value = self.pop()?;
                 self.append(&[value])
@@ -172,17 +189,19 @@ impl Machine {
                 let values = self.marked()?;
                 self.set(&values)
             }
-            0x8f => self.make(Object::Other("a set".into())),
+            // EMPTY_SET, ADDITEMS, FROZENSET
+            0x8f => {
+                self.has_sets = true;
+                self.make(Object::List(Vec::new()))
+            }
             0x90 => {
-                self.marked()?;
-                match self.object(self.top()?) {
-                    Some(Object::Other(_)) => Ok(()),
-                    _ => Err(Error::syntax("expected a set to add to")),
-                }
+                let values = self.marked()?;
+                self.append(&values)
             }
             0x91 => {
-                self.marked()?;
-                self.make(Object::Other("a frozenset".into()))
+                self.has_sets = true;
+                let values = self.marked()?;
+                self.make(Object::List(values))
             }
             // BINGET, LONG_BINGET, BINPUT, LONG_BINPUT, MEMOIZE
             b'h' => self.recall(input.u8()?.into()),
@@ -199,13 +218,13 @@ impl Machine {
             // GLOBAL, STACK_GLOBAL
             b'c' => {
                 let (module, name) = (input.line()?, input.line()?);
-                self.make(Object::Global(global::find(module, name)?))
+                self.make(Object::Global(global::find(module, name)))
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
                 match (self.object(module), self.object(name)) {
                     (Some(Object::Text(module)), Some(Object::Text(name))) => {
-                        let found = global::find(module, name)?;
+                        let found = global::find(module, name);
                         self.make(Object::Global(found))
                     }
                     _ => Err(Error::syntax("expected a module and a name, found something else")),
@@ -219,13 +238,13 @@ impl Machine {
             }
             0x81 => {
                 let (arguments, class) = (self.pop()?, self.pop()?);
-                let made = build::new(self, class, Some(arguments))?;
-                self.made(made)
+                let made = build::new(self, class, arguments)?;
+                self.make(made)
             }
             0x92 => {
-                let (_, _, class) = (self.pop()?, self.pop()?, self.pop()?);
-                let made = build::new(self, class, None)?;
-                self.made(made)
+                let (named, arguments, class) = (self.pop()?, self.pop()?, self.pop()?);
+                let made = build::new_with(self, class, arguments, named)?;
+                self.make(made)
             }
             b'b' => {
                 let state = self.pop()?;
@@ -275,12 +294,18 @@ impl Machine {
     }
 
     fn make(&mut self, object: Object) -> Result<()> {
+        let made = self.add(object)?;
+        self.push(made)
+    }
+
+    /// Takes an object up, but not onto the stack.
+    pub fn add(&mut self, object: Object) -> Result<Value> {
         self.cost = self.cost.saturating_add(object.cost());
         if self.cost > MAX_COST {
             return Err(Error::limit(format!("a pickle of more than {MAX_COST} bytes of objects")));
         }
         self.objects.push(object);
-        self.push(Value::Object(self.objects.len() - 1))
+        Ok(Value::Object(self.objects.len() - 1))
     }
 
     fn made(&mut self, made: build::Made) -> Result<()> {
@@ -327,7 +352,8 @@ impl Machine {
         let target = self.top()?;
         match self.object_mut(target) {
             Some(Object::List(list)) => list.extend_from_slice(values),
-            Some(Object::Other(_)) => {}
+            Some(Object::Instance(instance)) => instance.items.extend_from_slice(values),
+            Some(Object::Lost(_)) => {}
             _ => return Err(Error::syntax("expected a list to append to, found something else")),
         }
         Ok(())
@@ -338,7 +364,8 @@ impl Machine {
         let target = self.top()?;
         match self.object_mut(target) {
             Some(Object::Dict(dict)) => dict.entries.extend(entries),
-            Some(Object::Other(_)) => {}
+            Some(Object::Instance(instance)) => instance.entries.extend(entries),
+            Some(Object::Lost(_)) => {}
             _ => return Err(Error::syntax("expected a dict to add to, found something else")),
         }
         Ok(())
@@ -350,7 +377,7 @@ impl Machine {
         let mut wide = [sign; 16];
         if bytes.len() > wide.len() {
             let what = format!("an integer of {} bytes", bytes.len());
-            return self.make(Object::Other(what.into()));
+            return self.make(Object::lost(what));
         }
         for (to, &from) in wide.iter_mut().zip(bytes) {
             *to = from;
@@ -370,20 +397,4 @@ fn pairs(values: &[Value]) -> Result<Vec<(Value, Value)>> {
         return Ok(pairs.iter().map(|&[key, value]| (key, value)).collect());
     }
     Err(Error::syntax("a dict has a key without a value"))
-}
-
-impl Global {
-    /// Its name, for messages.
-    pub fn shown(&self) -> String {
-        match self {
-            Self::Unknown(name) => format!("`{}`", name.escape_debug()),
-            Self::DType(dtype) => format!("`torch.{}`", global::name_of(dtype)),
-            Self::OrderedDict => "`collections.OrderedDict`".into(),
-            Self::Size => "`torch.Size`".into(),
-            Self::Encode => "`_codecs.encode`".into(),
-            Self::Bytes => "`bytes`".into(),
-            Self::Tensor(_) | Self::Parameter => "a function that makes a tensor".into(),
-            Self::Storage(_) => "a type of storage".into(),
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Pickles of protocols 2 to 5, read as the data they are.
 //!
 //! A pickle is a program for a machine with a stack, whose calls of Python make it dangerous to run. Here,
-//! calls that make tensors and plain containers are known by their names, and done by this code; any other one
-//! gives an object of which only the name is known.
+//! calls that make tensors and plain containers are known by their names, and done by this code. Any other call is kept as
+//! data: the name of the function, and its arguments.
 
 mod build;
 mod global;
@@ -10,5 +10,5 @@ mod input;
 mod machine;
 mod object;
 
-pub use machine::Pickle;
-pub use object::{Dict, Kind, Object, Rebuilt, Value};
+pub use machine::{Machine, Pickle};
+pub use object::{Dict, Instance, Lost, Object, Rebuilt, Value};

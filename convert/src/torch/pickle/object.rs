@@ -7,8 +7,9 @@ use tenarc::DType;
 use super::global::Global;
 
 /// A value on the stack, in the memo, or inside of an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Value {
+    #[default]
     None,
     Bool(bool),
     Int(i64),
@@ -23,17 +24,38 @@ pub enum Object {
     Big(i128),
     Text(Box<str>),
     Bytes(Box<[u8]>),
+    /// A list or a set.
     List(Vec<Value>),
     Tuple(Box<[Value]>),
     Dict(Box<Dict>),
+    /// A function or a type, of which only the name is known.
     Global(Global),
     Storage(Arc<Storage>),
     Tensor(Box<Rebuilt>),
-    /// What is not understood, and so not made: what it would be.
-    Other(Arc<str>),
+    Instance(Box<Instance>),
+    /// What cannot be kept.
+    Lost(Lost),
 }
 
 impl Object {
+    pub fn default_dict() -> Self {
+        Self::Dict(Box::default())
+    }
+
+    pub fn of_entries(entries: Vec<(Value, Value)>) -> Self {
+        Self::Dict(Box::new(Dict { entries, ..Dict::default() }))
+    }
+
+    /// Something that is no tensor, and cannot be kept.
+    pub fn lost(what: impl Into<Arc<str>>) -> Self {
+        Self::Lost(Lost { what: what.into(), is_tensor: false })
+    }
+
+    /// A tensor that cannot be read.
+    pub fn lost_tensor(what: impl Into<Arc<str>>) -> Self {
+        Self::Lost(Lost { what: what.into(), is_tensor: true })
+    }
+
     /// About how many bytes it takes beside its fixed part, as it is made.
     pub fn cost(&self) -> usize {
         match self {
@@ -42,10 +64,19 @@ impl Object {
             Self::List(values) => size_of_val(&values[..]),
             Self::Tuple(values) => size_of_val(&values[..]),
             Self::Tensor(tensor) => 256 + 16 * tensor.shape.len(),
-            Self::Other(what) | Self::Global(Global::Unknown(what)) => what.len(),
-            Self::Big(_) | Self::Dict(_) | Self::Global(_) | Self::Storage(_) => 64,
+            Self::Lost(lost) => lost.what.len(),
+            Self::Global(global) => global.name.len(),
+            Self::Instance(_) => size_of::<Instance>(),
+            Self::Big(_) | Self::Dict(_) | Self::Storage(_) => 64,
         }
     }
+}
+
+/// What it is that is lost.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    pub what: Arc<str>,
+    pub is_tensor: bool,
 }
 
 /// A `dict` or an `OrderedDict`.
@@ -56,11 +87,31 @@ pub struct Dict {
     pub metadata: Option<Value>,
     /// Whether it has other attributes, which are not kept.
     pub attributes: bool,
+    /// Entries that cannot be kept: why, and whether each is a tensor.
+    pub lost: Vec<(&'static str, bool)>,
 }
 
-/// Bytes that tensors lie in, by the name of their member of the zip file.
+/// What Python would make by a call, as far as the pickle says: nothing is called.
+#[derive(Debug, Default)]
+pub struct Instance {
+    /// A function or a class, or what another call gives.
+    pub function: Value,
+    /// A tuple.
+    pub arguments: Value,
+    /// Whether the function is called, rather than an object of the class made.
+    pub is_call: bool,
+    /// Mostly the dict of its attributes.
+    pub state: Option<Value>,
+    /// What is appended, as to a list.
+    pub items: Vec<Value>,
+    /// What is set, as in a dict.
+    pub entries: Vec<(Value, Value)>,
+}
+
+/// Bytes that tensors lie in.
 #[derive(Clone, Debug)]
 pub struct Storage {
+    /// The name of the member, behind that of the file.
     pub key: Box<str>,
     pub elements: Kind,
     /// How many elements there are, as the pickle claims.
@@ -75,6 +126,15 @@ pub enum Kind {
     Untyped,
 }
 
+impl Kind {
+    pub fn dtype(&self) -> &DType {
+        match self {
+            Self::Typed(dtype) => dtype,
+            Self::Untyped => &DType::U8,
+        }
+    }
+}
+
 /// A tensor as the pickle describes it: nothing of it was checked yet but that numbers are numbers.
 #[derive(Debug)]
 pub struct Rebuilt {
@@ -86,4 +146,18 @@ pub struct Rebuilt {
     pub strides: Vec<u64>,
     /// Whether it has attributes, which are not kept.
     pub attributes: bool,
+}
+
+impl Rebuilt {
+    /// All elements of a storage.
+    pub fn all(storage: &Arc<Storage>) -> Self {
+        Self {
+            storage: storage.clone(),
+            dtype: storage.elements.dtype().clone(),
+            offset: 0,
+            shape: vec![storage.count],
+            strides: vec![1],
+            attributes: false,
+        }
+    }
 }

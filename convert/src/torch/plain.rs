@@ -1,0 +1,278 @@
+//! Objects as the plain data that archives hold. Of an object of a class, that is what the pickle says of it; no class
+//! is looked up, and nothing is called.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::mem::take;
+use std::sync::Arc;
+
+use tenarc::{Error, Result};
+
+use super::pickle::{Dict, Instance, Object, Pickle, Rebuilt, Value};
+use super::tree::{object, step};
+use crate::Losses;
+
+/// Entries that are copied out of states. Without a limit, one long state of many objects would become many.
+const MAX_COPIED: usize = 1 << 22;
+
+/// Names that one note lists.
+const LISTED: usize = 5;
+
+/// The parts of a module, whose names its tensors do not have in a `state_dict`.
+const PARTS: [&str; 3] = ["_parameters", "_buffers", "_modules"];
+
+/// Makes plain data of all objects, and notes what they were.
+pub fn simplify(pickle: &mut Pickle, losses: &mut Losses) -> Result<()> {
+    let count = pickle.objects.len();
+    let mut plain = Plain {
+        objects: take(&mut pickle.objects),
+        texts: HashMap::new(),
+        copied: 0,
+        classes: BTreeSet::new(),
+        called: BTreeSet::new(),
+    };
+    for number in 0..count {
+        plain.object(number)?;
+    }
+    // Keys of states are known only now.
+    for number in 0..plain.objects.len() {
+        let Some(Object::Dict(dict)) = plain.objects.get(number) else { continue };
+        if let Some(changed) = without_bad_keys(&plain.objects, dict) {
+            plain.replace(number, Object::Dict(Box::new(changed)));
+        }
+    }
+    let Plain { objects, classes, called, .. } = plain;
+    for (names, what) in [
+        (classes, "objects are kept as maps of their attributes; their classes are left out"),
+        (called, "nothing in the file is run; calls are kept as maps of function and arguments"),
+    ] {
+        if !names.is_empty() {
+            losses.note(format!("{what}: {}", listed(&names)));
+        }
+    }
+    if pickle.has_sets {
+        losses.note("sets and deques are kept as sequences");
+    }
+    pickle.objects = objects;
+    Ok(())
+}
+
+/// Names for a message: the first of them, and how many there are.
+pub fn listed(names: &BTreeSet<Arc<str>>) -> String {
+    let shown: Vec<_> =
+        names.iter().take(LISTED).map(|name| format!("`{}`", name.escape_debug())).collect();
+    match names.len().saturating_sub(LISTED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+type Entries = Vec<(Value, Value)>;
+
+struct Plain {
+    objects: Vec<Object>,
+    /// The numbers of texts that were added.
+    texts: HashMap<&'static str, usize>,
+    copied: usize,
+    classes: BTreeSet<Arc<str>>,
+    called: BTreeSet<Arc<str>>,
+}
+
+impl Plain {
+    fn get(&self, value: Value) -> Option<&Object> {
+        object(&self.objects, value)
+    }
+
+    fn add(&mut self, object: Object) -> Value {
+        self.objects.push(object);
+        Value::Object(self.objects.len() - 1)
+    }
+
+    fn replace(&mut self, number: usize, with: Object) {
+        if let Some(object) = self.objects.get_mut(number) {
+            *object = with;
+        }
+    }
+
+    fn key(&mut self, text: &'static str) -> Value {
+        if let Some(number) = self.texts.get(text) {
+            return Value::Object(*number);
+        }
+        let key = self.add(Object::Text(text.into()));
+        self.texts.insert(text, self.objects.len() - 1);
+        key
+    }
+
+    fn object(&mut self, number: usize) -> Result<()> {
+        let with = match self.objects.get_mut(number) {
+            Some(Object::Storage(storage)) => Object::Tensor(Box::new(Rebuilt::all(storage))),
+            Some(Object::Instance(instance)) => {
+                let instance = take(&mut **instance);
+                self.instance(instance)?
+            }
+            _ => return Ok(()),
+        };
+        self.replace(number, with);
+        Ok(())
+    }
+
+    fn instance(&mut self, mut instance: Instance) -> Result<Object> {
+        let is_bare = self.is_empty(instance.arguments);
+        let has = (instance.state, instance.items.len(), instance.entries.len());
+        let plain = match has {
+            _ if !is_bare => None,
+            (None, 0, 0) => (!instance.is_call).then(Object::default_dict),
+            (None, _, 0) => Some(Object::List(take(&mut instance.items))),
+            (None, 0, _) => Some(Object::of_entries(take(&mut instance.entries))),
+            (Some(state), 0, 0) => self.attributes(state)?.map(Object::of_entries),
+            _ => None,
+        };
+        let name = match self.get(instance.function) {
+            Some(Object::Global(global)) => Some(global.name.clone()),
+            _ => None,
+        };
+        match plain {
+            Some(plain) => {
+                self.classes.extend(name);
+                Ok(plain)
+            }
+            None => Ok(self.call(name, instance)),
+        }
+    }
+
+    /// All that the pickle says of an object.
+    fn call(&mut self, name: Option<Arc<str>>, instance: Instance) -> Object {
+        let Instance { function, arguments, state, items, entries, .. } = instance;
+        let called = match name {
+            Some(name) => {
+                let text = Object::Text(name.as_ref().into());
+                self.called.insert(name);
+                self.add(text)
+            }
+            None => function,
+        };
+        let mut all = vec![(self.key("call"), called), (self.key("arguments"), arguments)];
+        if let Some(state) = state {
+            all.push((self.key("state"), state));
+        }
+        if !items.is_empty() {
+            let items = self.add(Object::List(items));
+            all.push((self.key("items"), items));
+        }
+        if !entries.is_empty() {
+            let entries = self.add(Object::of_entries(entries));
+            all.push((self.key("entries"), entries));
+        }
+        Object::of_entries(all)
+    }
+
+    /// The attributes in a state, which is their dict, or a tuple of it and of that of the slots.
+    fn attributes(&mut self, state: Value) -> Result<Option<Entries>> {
+        let dicts = match self.get(state) {
+            Some(Object::Tuple(values)) if values.len() == 2 => values.to_vec(),
+            _ => vec![state],
+        };
+        let mut found = Entries::new();
+        for value in dicts {
+            match (value, self.get(value)) {
+                (Value::None, _) => {}
+                (_, Some(Object::Dict(dict))) => found.extend_from_slice(&dict.entries),
+                _ => return Ok(None),
+            }
+        }
+        let found = self.module(&found).unwrap_or(found);
+        self.copied = self.copied.saturating_add(found.len());
+        if self.copied > MAX_COPIED {
+            let what = format!("objects of more than {MAX_COPIED} attributes together");
+            return Err(Error::limit(what));
+        }
+        Ok(Some(found))
+    }
+
+    /// The attributes of a module, with its parameters, buffers and modules among them, so that tensors have the names of
+    /// its `state_dict`. `None` if it is no module, or two would have one name.
+    fn module(&self, attributes: &[(Value, Value)]) -> Option<Entries> {
+        let text = |key: Value| match self.get(key) {
+            Some(Object::Text(text)) => Some(&**text),
+            _ => None,
+        };
+        let part = |name: &str| {
+            let found = attributes.iter().find(|(key, _)| text(*key) == Some(name))?;
+            match self.get(found.1) {
+                Some(Object::Dict(dict)) => Some(&dict.entries[..]),
+                _ => None,
+            }
+        };
+        let [parameters, buffers, modules] = PARTS.map(part);
+        let parts = [parameters?, buffers.unwrap_or_default(), modules?].into_iter().flatten();
+        // A parameter that a module does without is None, and not in its `state_dict`.
+        let parts = parts.filter(|(_, value)| !matches!(value, Value::None));
+        let own = attributes.iter().filter(|(key, value)| match text(*key) {
+            Some(name) => {
+                !(PARTS.contains(&name) || name.starts_with('_') && self.is_empty(*value))
+            }
+            None => true,
+        });
+        let all: Entries = parts.chain(own).copied().collect();
+        let mut names = HashSet::with_capacity(all.len());
+        all.iter().all(|(key, _)| names.insert(text(*key))).then_some(all)
+    }
+
+    fn is_empty(&self, value: Value) -> bool {
+        match self.get(value) {
+            Some(Object::Dict(dict)) => dict.entries.is_empty(),
+            Some(Object::List(values)) => values.is_empty(),
+            Some(Object::Tuple(values)) => values.is_empty(),
+            _ => matches!(value, Value::None),
+        }
+    }
+}
+
+/// Puts another value beside those of the pickle, under a key of its own.
+pub fn beside(pickle: &mut Pickle, name: &str, value: Value) {
+    let key = Value::Object(pickle.objects.len());
+    pickle.objects.push(Object::Text(name.into()));
+    let objects = &pickle.objects;
+    let is_taken = match object(objects, pickle.root) {
+        Some(Object::Dict(dict)) => {
+            dict.entries.iter().any(|(key, _)| step(objects, *key).is_some_and(|step| step == name))
+        }
+        _ => true,
+    };
+    if is_taken {
+        // Then, both have keys of their own.
+        let root = Value::Object(pickle.objects.len());
+        pickle.objects.push(Object::Text("value".into()));
+        let entries = vec![(root, pickle.root), (key, value)];
+        pickle.root = Value::Object(pickle.objects.len());
+        pickle.objects.push(Object::of_entries(entries));
+    } else if let Value::Object(number) = pickle.root
+        && let Some(Object::Dict(dict)) = pickle.objects.get_mut(number)
+    {
+        dict.entries.push((key, value));
+    }
+}
+
+/// The dict without entries whose keys cannot be kept, if there are any.
+fn without_bad_keys(objects: &[Object], dict: &Dict) -> Option<Dict> {
+    let mut steps = HashSet::with_capacity(dict.entries.len());
+    let mut check = |key: Value| match step(objects, key) {
+        None => Err("an entry whose key is neither a text nor an integer"),
+        Some(step) if steps.insert(step.clone()) => Ok(()),
+        Some(_) => Err("an entry whose key reads like that of another entry"),
+    };
+    let checked: Vec<_> = dict.entries.iter().map(|(key, _)| check(*key)).collect();
+    if checked.iter().all(Result::is_ok) {
+        return None;
+    }
+    let mut changed = Dict { entries: Vec::new(), lost: dict.lost.clone(), ..*dict };
+    for (entry, checked) in dict.entries.iter().zip(checked) {
+        match checked {
+            Ok(()) => changed.entries.push(*entry),
+            Err(why) => {
+                let is_tensor = matches!(object(objects, entry.1), Some(Object::Tensor(_)));
+                changed.lost.push((why, is_tensor));
+            }
+        }
+    }
+    Some(changed)
+}
