@@ -12,15 +12,15 @@ use tenarc::{DynTensor, Error, Result};
 
 use super::container::{Container, DATA, OF_CONSTANTS, stored};
 use super::gather;
-use super::layout::Place;
-use super::pickle::{Machine, Object, Pickle, Value};
+use super::layout::{Home, Place};
+use super::pickle::{At, Machine, Object, Pickle, Value};
 use super::tree::{Leaf, Tree, lost, object};
 use super::value::Plain;
 use super::{layout, plain};
 use crate::as_value::{AsValue, Part};
 use crate::elements::collected;
 use crate::nested::{Key, Node};
-use crate::support::{STEP, alloc_budget, swap_words};
+use crate::support::{STEP, alloc_budget};
 use crate::zip::{Bytes as _, Contents, Member};
 use crate::{Losses, Names, TensorFile};
 
@@ -76,8 +76,8 @@ impl<S: ReadAt> TorchFile<S> {
         });
         let constants = constants.transpose()?;
         let mut pickle = machine.finish(root);
+        plain::simplify(&mut pickle).map_err(in_pickle)?;
         let mut losses = Losses::default();
-        plain::simplify(&mut pickle, &mut losses).map_err(in_pickle)?;
         if let Some(constants) = constants {
             let what =
                 "the program of a TorchScript file is left out, and inputs that it was traced with";
@@ -93,8 +93,8 @@ impl<S: ReadAt> TorchFile<S> {
         let (mut infos, mut places, mut by_name) = (Vec::new(), Vec::new(), HashMap::new());
         for Leaf { name, value, .. } in &leaves {
             let Some(Object::Tensor(tensor)) = object(&objects, *value) else { continue };
-            let (info, place) =
-                layout::place(name, tensor, &container).map_err(|error| error.in_field(name))?;
+            let (info, place) = layout::place(name, tensor, &container, &objects)
+                .map_err(|error| error.in_field(&**name))?;
             by_name.insert(name.clone(), infos.len());
             infos.push(info);
             places.push(place);
@@ -186,12 +186,14 @@ impl<S: ReadAt> TorchFile<S> {
     /// # Errors
     /// Where there is no such tensor, or the file contradicts itself.
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
-        let (info, place) = self.at(self.number(name)?)?;
-        if place.strides.is_some() || self.container.big_endian && info.dtype().word() > 1 {
-            return Ok(None);
+        let (_, place) = self.at(self.number(name)?)?;
+        match place.home {
+            Home::Member(member) if place.is_as_stored() => {
+                let start = stored(&self.source, self.member(member)?)?.position();
+                Ok(Some(start.saturating_add(place.start)))
+            }
+            _ => Ok(None),
         }
-        let start = stored(&self.source, self.member(place)?)?.position();
-        Ok(Some(start.saturating_add(place.start)))
     }
 
     /// A part of the pickle as a tree of leaves, of which the first is the one with the number `next`.
@@ -246,21 +248,23 @@ impl<S: ReadAt> TorchFile<S> {
 
     /// Compares the checksums that are not compared as all tensors are read.
     pub(super) fn verify_parts(&self) -> Result<()> {
-        let whole = self.places.iter().filter(|place| place.whole).map(|place| place.member);
-        let mut done: HashSet<usize> = whole.collect();
-        for place in &self.places {
-            if let Some(member) = self.container.members.get(place.member)
-                && done.insert(place.member)
-            {
-                self.verify_member(member)?;
-            }
+        let members = |is_whole: bool| {
+            let places = self.places.iter().filter(move |place| place.whole == is_whole);
+            places.filter_map(|place| match place.home {
+                Home::Member(member) => Some(member),
+                Home::Object(_) => None,
+            })
+        };
+        let mut done: HashSet<usize> = members(true).collect();
+        for member in members(false).filter(|member| done.insert(*member)) {
+            self.verify_member(self.member(member)?)?;
         }
         Ok(())
     }
 
     fn verify_member(&self, member: &Member) -> Result<()> {
         let all = Contents::open(&self.source, member);
-        let read = all.and_then(|all| whole(all, member.byte_len(), 1, &mut |_| Ok(())));
+        let read = all.and_then(|all| whole(all, member.byte_len(), &mut |_| Ok(())));
         read.map_err(|error| error.in_field(member.name()))
     }
 
@@ -274,8 +278,8 @@ impl<S: ReadAt> TorchFile<S> {
         found.ok_or_else(|| Error::data(format!("there is no tensor {number}")))
     }
 
-    fn member(&self, place: &Place) -> Result<&Member> {
-        let member = self.container.members.get(place.member);
+    fn member(&self, number: usize) -> Result<&Member> {
+        let member = self.container.members.get(number);
         member.ok_or_else(|| Error::data("there is no such member"))
     }
 
@@ -330,23 +334,26 @@ impl<S: ReadAt> TorchFile<S> {
         place: &Place,
         put: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let member = self.member(place)?;
-        let swapped = if self.container.big_endian { info.dtype().word() } else { 1 };
-        if place.whole {
-            return whole(stored(&self.source, member)?, member.byte_len(), swapped, put);
-        }
-        let start = stored(&self.source, member)?.position().saturating_add(place.start);
-        let mut put = |mut block: Vec<u8>| {
-            swap_words(&mut block, swapped);
-            put(&block)
+        let mut put = |block: &mut [u8]| {
+            place.finish(block);
+            put(block)
         };
-        match &place.strides {
-            None => gather::direct(&self.source, start, info.byte_len(), &mut put),
-            Some(strides) => {
-                if place.start == 0 && place.span == member.byte_len() {
+        match place.home {
+            Home::Object(number) => {
+                let bytes = self.objects.get(number).and_then(Object::as_bytes);
+                gather::elements(bytes.unwrap_or_default(), place.start, info, place, &mut put)
+            }
+            Home::Member(member) => {
+                let member = self.member(member)?;
+                let contents = stored(&self.source, member)?;
+                if place.whole {
+                    return whole(contents, member.byte_len(), &mut put);
+                }
+                let start = contents.position().saturating_add(place.start);
+                if place.strides.is_some() && place.start == 0 && place.span == member.byte_len() {
                     self.verify_member(member)?;
                 }
-                gather::strided(&self.source, start, info, place, strides, &mut put)
+                gather::elements(&self.source, start, info, place, &mut put)
             }
         }
     }
@@ -356,8 +363,7 @@ impl<S: ReadAt> TorchFile<S> {
 fn whole<S: ReadAt + ?Sized>(
     mut contents: Contents<'_, S>,
     len: u64,
-    swapped: usize,
-    put: &mut dyn FnMut(&[u8]) -> Result<()>,
+    put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let mut left = len;
     let mut block = Vec::new();
@@ -371,8 +377,7 @@ fn whole<S: ReadAt + ?Sized>(
             }
         }
         left = left.saturating_sub(done as u64);
-        swap_words(&mut block, swapped);
-        put(&block)?;
+        put(&mut block)?;
     }
     contents.finish()
 }
@@ -414,7 +419,7 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
         let mut seen = HashSet::new();
         let mut parts = self.infos.iter().zip(&self.places).filter(|(info, _)| info.byte_len() > 0);
         parts.any(|(info, place)| {
-            let part = (place.member, place.start, &place.strides);
+            let part = (place.home, place.start, &place.strides, place.signs);
             !seen.insert((part, info.dtype(), info.shape(), info.order()))
         })
     }
@@ -429,7 +434,10 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
 /// Members that no tensor is in.
 fn not_used(container: &Container, objects: &[Object], losses: &mut Losses) {
     let storages = objects.iter().filter_map(|object| match object {
-        Object::Tensor(tensor) => Some(&*tensor.storage.key),
+        Object::Tensor(tensor) => match &tensor.storage.at {
+            At::Member(key) => Some(&**key),
+            At::Object(_) => None,
+        },
         _ => None,
     });
     let used: HashSet<&str> = storages.collect();

@@ -14,8 +14,23 @@ use crate::support::STEP;
 const WASTE_TIMES: u64 = 2;
 const WASTE: u64 = 1 << 20;
 
+/// Hands over the elements of a tensor, the first of which is at `at` in the source.
+pub fn elements<S: ReadAt + ?Sized>(
+    source: &S,
+    at: u64,
+    info: &TensorInfo,
+    place: &Place,
+    put: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let mut put = |mut block: Vec<u8>| put(&mut block);
+    match &place.strides {
+        None => direct(source, at, info.byte_len(), &mut put),
+        Some(strides) => strided(source, at, info, place, strides, &mut put),
+    }
+}
+
 /// Hands over elements that lie one after the other, from `at` on in the source.
-pub fn direct<S: ReadAt + ?Sized>(
+fn direct<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
     len: u64,
@@ -32,7 +47,7 @@ pub fn direct<S: ReadAt + ?Sized>(
 
 /// Hands over elements with gaps between them, in another order, or several times, in row-major order. `at`
 /// is where the first of them is in the source.
-pub fn strided<S: ReadAt + ?Sized>(
+fn strided<S: ReadAt + ?Sized>(
     source: &S,
     at: u64,
     info: &TensorInfo,

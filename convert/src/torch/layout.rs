@@ -1,17 +1,17 @@
 //! Where the elements of a tensor are, checked against the storage they are in.
 
 use tenarc::tensor::{Order, Shape, TensorInfo, TensorMeta};
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
 
 use super::container::Container;
-use super::pickle::Rebuilt;
+use super::pickle::{At, Object, Rebuilt, Signs};
 use crate::source::in_memory;
+use crate::support::swap_words;
 
 /// A tensor whose every element lies inside of its storage.
 #[derive(Debug)]
 pub struct Place {
-    /// The number of its member.
-    pub member: usize,
+    pub home: Home,
     /// Where the first element is in the storage, and how many bytes lead from there behind the last.
     pub start: u64,
     pub span: u64,
@@ -21,17 +21,66 @@ pub struct Place {
     pub strides: Option<Vec<u64>>,
     /// Whether it is all of its storage, as it lies.
     pub whole: bool,
+    /// Bytes of each word that are the other way round; 1 if none are.
+    swapped: usize,
+    pub signs: Signs,
+    is_complex: bool,
+}
+
+/// What a storage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// The number of its member.
+    Member(usize),
+    /// The number of the object that its bytes are.
+    Object(usize),
+}
+
+impl Place {
+    /// Turns bytes of the storage, whole elements, into what they mean: little-endian, with the signs that they have when
+    /// they are used.
+    pub fn finish(&self, block: &mut [u8]) {
+        swap_words(block, self.swapped);
+        let Signs { real, imaginary } = self.signs;
+        let parts = if self.is_complex { 2 } else { 1 };
+        for (changes, at) in [(real, 0), (imaginary, 1)].into_iter().take(parts) {
+            if changes {
+                let word = self.width / parts;
+                let words = block.chunks_exact_mut(word.max(1)).skip(at).step_by(parts);
+                // The sign is the highest bit of the last byte.
+                words.filter_map(<[u8]>::last_mut).for_each(|byte| *byte ^= 0x80);
+            }
+        }
+    }
+
+    /// Whether elements are in the storage as they are read.
+    pub fn is_as_stored(&self) -> bool {
+        self.strides.is_none() && self.swapped <= 1 && self.signs == Signs::default()
+    }
 }
 
 /// Finds the storage of a tensor, and the tensor in it.
-pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(TensorInfo, Place)> {
-    let member = container.find(&tensor.storage.key);
-    let Some((at, member)) = member.and_then(|at| Some((at, container.members.get(at)?))) else {
-        let key = tensor.storage.key.escape_debug();
-        return Err(Error::damaged(format!("the file has no storage `{key}`")));
-    };
+pub fn place(
+    name: &str,
+    tensor: &Rebuilt,
+    container: &Container,
+    objects: &[Object],
+) -> Result<(TensorInfo, Place)> {
     let width = tensor.dtype.bits().unwrap_or(8) / 8;
-    let room = member.byte_len();
+    let (home, room) = match &tensor.storage.at {
+        At::Member(key) => {
+            let member = container.find(key);
+            let found = member.and_then(|at| Some((at, container.members.get(at)?)));
+            let (at, member) = found.ok_or_else(|| {
+                Error::damaged(format!("the file has no storage `{}`", key.escape_debug()))
+            })?;
+            (Home::Member(at), member.byte_len())
+        }
+        At::Object(number) => {
+            let bytes = objects.get(*number).and_then(Object::as_bytes).unwrap_or_default();
+            (Home::Object(*number), bytes.len() as u64)
+        }
+    };
     check_claim(tensor, room)?;
     let shape = tensor.shape.iter().map(|&dim| usize::try_from(dim).ok());
     let shape: Option<Shape> = shape.collect();
@@ -48,6 +97,10 @@ pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(Ten
         return Err(Error::data(format!("{found} strides of {expected} dimensions")));
     }
     in_memory(len as u64, 0)?;
+    if matches!(home, Home::Object(_)) && len as u64 != room {
+        let what = format!("an array of {len} bytes has {room} in the pickle");
+        return Err(Error::damaged(what));
+    }
     let (start, span) = if count == 0 { (0, 0) } else { reach(tensor, width as u64, room)? };
     let order = order(&shape, &tensor.strides, count);
     let whole = order.is_some() && start == 0 && len as u64 == room;
@@ -59,7 +112,14 @@ pub fn place(name: &str, tensor: &Rebuilt, container: &Container) -> Result<(Ten
     let order = order.unwrap_or(Order::C);
     let meta = TensorMeta { dtype: tensor.dtype.clone(), shape, order };
     let info = TensorInfo::new(name.to_owned(), meta, len as u64);
-    Ok((info, Place { member: at, start, span, width, strides, whole }))
+    let swapped = match home {
+        Home::Member(_) => container.big_endian,
+        Home::Object(_) => tensor.swapped,
+    };
+    let swapped = if swapped { tensor.dtype.word() } else { 1 };
+    let is_complex = matches!(tensor.dtype, DType::C64 | DType::C128);
+    let signs = tensor.signs;
+    Ok((info, Place { home, start, span, width, strides, whole, swapped, signs, is_complex }))
 }
 
 /// That the storage has as many bytes as the pickle says.

@@ -1,34 +1,29 @@
 //! Objects as the plain data that archives hold. Of an object of a class, that is what the pickle says of it; no class
 //! is looked up, and nothing is called.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::mem::take;
-use std::sync::Arc;
 
 use tenarc::{Error, Result};
 
-use super::pickle::{Dict, Instance, Object, Pickle, Rebuilt, Value};
+use super::pickle::{Dict, Instance, Object, Origin, Pickle, Rebuilt, Value};
 use super::tree::{object, step};
-use crate::Losses;
 
 /// Entries that are copied out of states. Without a limit, one long state of many objects would become many.
 const MAX_COPIED: usize = 1 << 22;
 
-/// Names that one note lists.
-const LISTED: usize = 5;
-
 /// The parts of a module, whose names its tensors do not have in a `state_dict`.
 const PARTS: [&str; 3] = ["_parameters", "_buffers", "_modules"];
 
-/// Makes plain data of all objects, and notes what they were.
-pub fn simplify(pickle: &mut Pickle, losses: &mut Losses) -> Result<()> {
+/// Makes plain data of all objects.
+pub fn simplify(pickle: &mut Pickle) -> Result<()> {
     let count = pickle.objects.len();
     let mut plain = Plain {
         objects: take(&mut pickle.objects),
+        origins: HashMap::new(),
         texts: HashMap::new(),
+        names: HashMap::new(),
         copied: 0,
-        classes: BTreeSet::new(),
-        called: BTreeSet::new(),
     };
     for number in 0..count {
         plain.object(number)?;
@@ -40,41 +35,21 @@ pub fn simplify(pickle: &mut Pickle, losses: &mut Losses) -> Result<()> {
             plain.replace(number, Object::Dict(Box::new(changed)));
         }
     }
-    let Plain { objects, classes, called, .. } = plain;
-    for (names, what) in [
-        (classes, "objects are kept as maps of their attributes; their classes are left out"),
-        (called, "nothing in the file is run; calls are kept as maps of function and arguments"),
-    ] {
-        if !names.is_empty() {
-            losses.note(format!("{what}: {}", listed(&names)));
-        }
-    }
-    if pickle.has_sets {
-        losses.note("sets and deques are kept as sequences");
-    }
-    pickle.objects = objects;
+    pickle.objects = plain.objects;
+    pickle.origins = plain.origins;
     Ok(())
-}
-
-/// Names for a message: the first of them, and how many there are.
-pub fn listed(names: &BTreeSet<Arc<str>>) -> String {
-    let shown: Vec<_> =
-        names.iter().take(LISTED).map(|name| format!("`{}`", name.escape_debug())).collect();
-    match names.len().saturating_sub(LISTED) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 type Entries = Vec<(Value, Value)>;
 
 struct Plain {
     objects: Vec<Object>,
+    origins: HashMap<usize, Origin>,
     /// The numbers of texts that were added.
     texts: HashMap<&'static str, usize>,
+    /// Names of functions as texts, by the numbers of the functions.
+    names: HashMap<usize, Value>,
     copied: usize,
-    classes: BTreeSet<Arc<str>>,
-    called: BTreeSet<Arc<str>>,
 }
 
 impl Plain {
@@ -102,12 +77,27 @@ impl Plain {
         key
     }
 
+    /// The name of a function as a text, which all calls of it share.
+    fn name(&mut self, function: Value) -> Value {
+        let (Value::Object(number), Some(Object::Global(global))) = (function, self.get(function))
+        else {
+            return function;
+        };
+        if let Some(name) = self.names.get(&number) {
+            return *name;
+        }
+        let text = Object::Text(global.name.as_ref().into());
+        let name = self.add(text);
+        self.names.insert(number, name);
+        name
+    }
+
     fn object(&mut self, number: usize) -> Result<()> {
         let with = match self.objects.get_mut(number) {
             Some(Object::Storage(storage)) => Object::Tensor(Box::new(Rebuilt::all(storage))),
             Some(Object::Instance(instance)) => {
                 let instance = take(&mut **instance);
-                self.instance(instance)?
+                self.instance(number, instance)?
             }
             _ => return Ok(()),
         };
@@ -115,7 +105,7 @@ impl Plain {
         Ok(())
     }
 
-    fn instance(&mut self, mut instance: Instance) -> Result<Object> {
+    fn instance(&mut self, number: usize, mut instance: Instance) -> Result<Object> {
         let is_bare = self.is_empty(instance.arguments);
         let has = (instance.state, instance.items.len(), instance.entries.len());
         let plain = match has {
@@ -130,26 +120,15 @@ impl Plain {
             Some(Object::Global(global)) => Some(global.name.clone()),
             _ => None,
         };
-        match plain {
-            Some(plain) => {
-                self.classes.extend(name);
-                Ok(plain)
-            }
-            None => Ok(self.call(name, instance)),
-        }
+        let origin = if plain.is_some() { Origin::Class } else { Origin::Call };
+        self.origins.extend(name.map(|name| (number, origin(name))));
+        Ok(plain.unwrap_or_else(|| self.call(instance)))
     }
 
     /// All that the pickle says of an object.
-    fn call(&mut self, name: Option<Arc<str>>, instance: Instance) -> Object {
+    fn call(&mut self, instance: Instance) -> Object {
         let Instance { function, arguments, state, items, entries, .. } = instance;
-        let called = match name {
-            Some(name) => {
-                let text = Object::Text(name.as_ref().into());
-                self.called.insert(name);
-                self.add(text)
-            }
-            None => function,
-        };
+        let called = self.name(function);
         let mut all = vec![(self.key("call"), called), (self.key("arguments"), arguments)];
         if let Some(state) = state {
             all.push((self.key("state"), state));

@@ -1,15 +1,13 @@
 //! What a pickle holds, by path: tensors, and plain values between them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tenarc::de::Limits;
 use tenarc::inspect::Paths;
 use tenarc::{Error, Result};
 
-use super::pickle::{Dict, Lost, Object, Pickle, Value};
-use super::plain::listed;
+use super::pickle::{Dict, Lost, Object, Origin, Pickle, Value};
 use super::value::Plain;
 use crate::Losses;
 
@@ -18,6 +16,9 @@ const MAX_DEPTH: usize = 60;
 
 /// How much all of it may be, written out: an object may be in many places.
 const MAX_WEIGHT: u64 = 1 << 22;
+
+/// Names that one note lists.
+const LISTED: usize = 5;
 
 /// Bytes of a name, and of all names together.
 const MAX_NAME: usize = 64 << 10;
@@ -67,17 +68,41 @@ impl Tree {
             steps: Vec::new(),
             len: 0,
             total: 0,
+            origins: &pickle.origins,
+            classes: BTreeSet::new(),
+            called: BTreeSet::new(),
             named: BTreeSet::new(),
         };
         let tensor = matches!(object(objects, pickle.root), Some(Object::Tensor(_)));
         walk.tree.bare = tensor || !all.tensors;
         walk.item(pickle.root)?;
-        let Walk { mut tree, named, .. } = walk;
-        if !named.is_empty() {
-            let names = listed(&named);
-            tree.losses.note(format!("functions and types are kept as texts: {names}"));
+        let Walk { mut tree, classes, called, named, .. } = walk;
+        for (names, what) in [
+            (classes, "objects are kept as maps of their attributes; their classes are left out"),
+            (
+                called,
+                "nothing in the file is run; calls are kept as maps of function and arguments",
+            ),
+            (named, "functions and types are kept as texts"),
+        ] {
+            if !names.is_empty() {
+                tree.losses.note(format!("{what}: {}", listed(&names)));
+            }
+        }
+        if pickle.has_sets {
+            tree.losses.note("sets and deques are kept as sequences");
         }
         Ok(tree)
+    }
+}
+
+/// Names for a message: the first of them, and how many there are.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<_> =
+        names.iter().take(LISTED).map(|name| format!("`{}`", name.escape_debug())).collect();
+    match names.len().saturating_sub(LISTED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -241,8 +266,11 @@ struct Walk<'a> {
     /// Bytes of the steps and what joins them, and of all names.
     len: usize,
     total: usize,
-    /// The functions and types among the values.
-    named: BTreeSet<Arc<str>>,
+    origins: &'a HashMap<usize, Origin>,
+    /// Names of classes, of what would be called, and of functions and types that are values.
+    classes: BTreeSet<&'a str>,
+    called: BTreeSet<&'a str>,
+    named: BTreeSet<&'a str>,
 }
 
 impl<'a> Walk<'a> {
@@ -275,7 +303,7 @@ impl<'a> Walk<'a> {
         match object(self.objects, value) {
             Some(Object::Lost(lost)) => self.lose_all(lost),
             Some(Object::Global(global)) => {
-                self.named.insert(global.name.clone());
+                self.named.insert(&global.name);
             }
             _ => {}
         }
@@ -283,6 +311,13 @@ impl<'a> Walk<'a> {
     }
 
     fn inside(&mut self, value: Value, each: &mut Each<'a>) -> Result<()> {
+        if let Value::Object(number) = value {
+            match self.origins.get(&number) {
+                Some(Origin::Class(name)) => self.classes.insert(name),
+                Some(Origin::Call(name)) => self.called.insert(name),
+                None => false,
+            };
+        }
         match object(self.objects, value) {
             Some(Object::Dict(dict)) => self.dict(dict, each),
             Some(Object::List(values)) => self.list(values, each),

@@ -135,6 +135,8 @@ fn every_good_file_converts_with_all_names() {
         "modules.pt",
         "traced.pt",
         "objects.pt",
+        "conjugate.pt",
+        "numpy_protocol_5.pt",
     ];
     for name in names {
         let file = torch::open(fixtures().join(name)).unwrap();

@@ -13,6 +13,7 @@ mod fixtures;
 mod hostile;
 mod layouts;
 mod memory;
+mod numpy;
 mod pickles;
 mod support;
 mod zips;

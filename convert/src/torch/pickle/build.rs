@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tenarc::{Error, Result};
+use tenarc::{DType, Error, Result};
 
 use super::global::{Global, Meaning, Rebuild};
 use super::machine::Machine;
-use super::object::{Instance, Object, Rebuilt, Storage, Value};
+use super::numpy;
+use super::object::{At, Instance, Object, Rebuilt, Signs, Storage, Value};
 
 /// The most dimensions that torch's tensors have.
 const MAX_RANK: usize = 64;
@@ -14,7 +15,7 @@ const MAX_RANK: usize = 64;
 /// What a call gives.
 pub enum Made {
     New(Object),
-    /// One of its arguments.
+    /// One of its arguments, or a number.
     Old(Value),
 }
 
@@ -29,7 +30,7 @@ fn instance(function: Value, arguments: Value, is_call: bool) -> Object {
     Object::Instance(Box::new(instance))
 }
 
-fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
+pub fn tuple(machine: &Machine, value: Value) -> Result<&[Value]> {
     match machine.object(value) {
         Some(Object::Tuple(values)) => Ok(values),
         _ => Err(Error::syntax("expected a tuple of arguments, found something else")),
@@ -88,6 +89,12 @@ pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<
             // Hooks, and a state, if there are any.
             let attributes = !rest.iter().all(|&value| is_empty(machine, Some(value)));
             parameter(machine, data, attributes)?
+        }
+        (Meaning::NumpyBuffer, arguments) => {
+            numpy::array_of_buffer(machine, arguments)?.map_or(unknown, Made::New)
+        }
+        (Meaning::NumpyScalar, &[dtype, data]) => {
+            numpy::scalar(machine, dtype, data).unwrap_or(unknown)
         }
         (Meaning::FromType, &[function, _class, arguments, state]) => {
             from_type(machine, function, arguments, state)?.unwrap_or(unknown)
@@ -149,6 +156,13 @@ pub fn new_with(
 
 /// Gives attributes to what was made.
 pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
+    if let Some(Object::Instance(instance)) = machine.object(target)
+        && let Some(array) = numpy::array_of_state(machine, instance, given)?
+        && let Some(place) = machine.object_mut(target)
+    {
+        *place = array;
+        return Ok(());
+    }
     let mut metadata = None;
     let mut attributes = true;
     if let Some(Object::Dict(dict)) = machine.object(given) {
@@ -187,9 +201,9 @@ pub fn storage(machine: &Machine, id: Value) -> Result<Object> {
             let Meaning::Storage(elements) = &global.meaning else {
                 return Ok(Object::lost_tensor(format!("a storage of type {}", global.shown())));
             };
-            let key = format!("{}{key}", machine.folder).into();
+            let at = At::Member(format!("{}{key}", machine.folder).into());
             let elements = elements.clone();
-            Ok(Object::Storage(Arc::new(Storage { key, elements, count })))
+            Ok(Object::Storage(Arc::new(Storage { at, elements, count })))
         }
         _ => Err(malformed()),
     }
@@ -251,12 +265,9 @@ fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Ma
         },
     };
     let lazy = rest.get(if version == Rebuild::V3 { 3 } else { 2 }).copied();
-    if !is_empty(machine, lazy) {
-        return Ok(lost_tensor(
-            "a tensor that is conjugated or negated as it is used; save its resolve_conj() or \
-             resolve_neg()",
-        ));
-    }
+    let Some(signs) = signs(machine, lazy, &dtype) else {
+        return Ok(lost_tensor("a tensor with properties that are not known"));
+    };
     let hooks = rest.get(1).copied();
     let Value::Int(offset) = offset else { return Err(few()) };
     let rebuilt = Rebuilt {
@@ -267,11 +278,40 @@ fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Ma
         shape: sizes(machine, shape)?,
         strides: sizes(machine, strides)?,
         attributes: !is_empty(machine, hooks),
+        swapped: false,
+        signs,
     };
     Ok(Made::New(Object::Tensor(Box::new(rebuilt))))
 }
 
-fn sizes(machine: &Machine, value: Value) -> Result<Vec<u64>> {
+/// The signs that are changed as elements are used, as torch notes them.
+fn signs(machine: &Machine, notes: Option<Value>, dtype: &DType) -> Option<Signs> {
+    let mut signs = Signs::default();
+    if is_empty(machine, notes) {
+        return Some(signs);
+    }
+    let Some(Object::Dict(notes)) = notes.and_then(|notes| machine.object(notes)) else {
+        return None;
+    };
+    let is_complex = matches!(dtype, DType::C64 | DType::C128);
+    let is_real = matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64);
+    for (key, value) in &notes.entries {
+        let (Some(Object::Text(key)), Value::Bool(is_set)) = (machine.object(*key), *value) else {
+            return None;
+        };
+        match &**key {
+            "conj" if is_complex => signs.imaginary ^= is_set,
+            "neg" if is_complex || is_real => {
+                signs.real ^= is_set;
+                signs.imaginary ^= is_set;
+            }
+            _ => return None,
+        }
+    }
+    Some(signs)
+}
+
+pub fn sizes(machine: &Machine, value: Value) -> Result<Vec<u64>> {
     let wrong = || Error::data("expected the sizes or strides of a tensor, none of them negative");
     let values = match machine.object(value) {
         Some(Object::Tuple(values)) => &values[..],

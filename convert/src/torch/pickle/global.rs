@@ -44,6 +44,10 @@ pub enum Meaning {
     FromType,
     Storage(Kind),
     DType(DType),
+    /// An array that gets its elements as a state, one that gets them as an argument, and a number.
+    NumpyArray,
+    NumpyBuffer,
+    NumpyScalar,
     Unknown,
 }
 
@@ -105,6 +109,9 @@ pub fn find(module: &str, name: &str) -> Global {
             Meaning::Parameter
         }
         ("torch._tensor", "_rebuild_from_type" | "_rebuild_from_type_v2") => Meaning::FromType,
+        ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct") => Meaning::NumpyArray,
+        ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar") => Meaning::NumpyScalar,
+        ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Meaning::NumpyBuffer,
         ("torch.storage" | "torch", "UntypedStorage") => Meaning::Storage(Kind::Untyped),
         ("torch", name) => of_torch(name).unwrap_or(Meaning::Unknown),
         _ => Meaning::Unknown,

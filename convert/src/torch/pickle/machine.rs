@@ -7,7 +7,7 @@ use tenarc::{Error, Result};
 use super::build;
 use super::global;
 use super::input::Input;
-use super::object::{Dict, Object, Value};
+use super::object::{Dict, Object, Origin, Value};
 
 /// Operations of a pickle, each of which makes one object, value or entry at most. torch writes some
 /// twenty for a tensor.
@@ -23,6 +23,8 @@ pub struct Pickle {
     pub root: Value,
     /// Whether some of the lists are sets.
     pub has_sets: bool,
+    /// What objects were, by their numbers.
+    pub origins: HashMap<usize, Origin>,
 }
 
 /// The state between two operations. What was read of one pickle stays when another is read.
@@ -85,7 +87,8 @@ impl Machine {
 
     /// What was read, of which this is the value.
     pub fn finish(self, root: Value) -> Pickle {
-        Pickle { objects: self.objects, root, has_sets: self.has_sets }
+        let Self { objects, has_sets, .. } = self;
+        Pickle { objects, root, has_sets, origins: HashMap::new() }
     }
 
     /// One operation. The letters are those of Python's pickletools.
@@ -139,9 +142,12 @@ impl Machine {
             b'X' => self.make(Object::Text(input.text(4)?.into())),
             0x8c => self.make(Object::Text(input.text(1)?.into())),
             0x8d => self.make(Object::Text(input.text(8)?.into())),
-            // BINBYTES, SHORT_BINBYTES, BINBYTES8, BYTEARRAY8; BINSTRING, SHORT_BINSTRING of Python 2
-            b'B' | b'T' => self.make(Object::Bytes(input.counted(4)?.into())),
-            b'C' | b'U' => self.make(Object::Bytes(input.counted(1)?.into())),
+            // BINBYTES, SHORT_BINBYTES, BINBYTES8, BYTEARRAY8
+            b'B' => self.make(Object::Bytes(input.counted(4)?.into())),
+            b'C' => self.make(Object::Bytes(input.counted(1)?.into())),
+            // BINSTRING, SHORT_BINSTRING: of Python 2, whose texts are bytes.
+            b'T' => self.make(text_or_bytes(input.counted(4)?)),
+            b'U' => self.make(text_or_bytes(input.counted(1)?)),
             0x8e | 0x96 => self.make(Object::Bytes(input.counted(8)?.into())),
             _ => self.containers(code, input),
         }
@@ -387,6 +393,13 @@ impl Machine {
             Ok(number) => self.push(Value::Int(number)),
             Err(_) => self.make(Object::Big(number)),
         }
+    }
+}
+
+fn text_or_bytes(bytes: &[u8]) -> Object {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Object::Text(text.into()),
+        Err(_) => Object::Bytes(bytes.into()),
     }
 }
 

@@ -8,7 +8,8 @@ mod build;
 mod global;
 mod input;
 mod machine;
+mod numpy;
 mod object;
 
 pub use machine::{Machine, Pickle};
-pub use object::{Dict, Instance, Lost, Object, Rebuilt, Value};
+pub use object::{At, Dict, Instance, Lost, Object, Origin, Rebuilt, Signs, Value};

@@ -56,6 +56,15 @@ impl Object {
         Self::Lost(Lost { what: what.into(), is_tensor: true })
     }
 
+    /// Bytes, which Python 2 does not tell from texts.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Text(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+
     /// About how many bytes it takes beside its fixed part, as it is made.
     pub fn cost(&self) -> usize {
         match self {
@@ -108,14 +117,31 @@ pub struct Instance {
     pub entries: Vec<(Value, Value)>,
 }
 
+/// What an object was before it became plain data, by its name.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// An object of this class.
+    Class(Arc<str>),
+    /// What this function would give.
+    Call(Arc<str>),
+}
+
 /// Bytes that tensors lie in.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    /// The name of the member, behind that of the file.
-    pub key: Box<str>,
+    pub at: At,
     pub elements: Kind,
     /// How many elements there are, as the pickle claims.
     pub count: u64,
+}
+
+/// Where bytes are.
+#[derive(Clone, Debug)]
+pub enum At {
+    /// In a member of this name, behind that of the file.
+    Member(Box<str>),
+    /// In the pickle, as the object of this number.
+    Object(usize),
 }
 
 /// The elements of a storage.
@@ -146,6 +172,18 @@ pub struct Rebuilt {
     pub strides: Vec<u64>,
     /// Whether it has attributes, which are not kept.
     pub attributes: bool,
+    /// Whether its words are big-endian, whatever those of the file are.
+    pub swapped: bool,
+    pub signs: Signs,
+}
+
+/// Which signs of the elements in the storage are changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Signs {
+    /// Of real numbers, and of real parts.
+    pub real: bool,
+    /// Of imaginary parts.
+    pub imaginary: bool,
 }
 
 impl Rebuilt {
@@ -158,6 +196,8 @@ impl Rebuilt {
             shape: vec![storage.count],
             strides: vec![1],
             attributes: false,
+            swapped: false,
+            signs: Signs::default(),
         }
     }
 }

@@ -1,0 +1,188 @@
+//! Arrays and scalars of numpy, whose elements are in the pickle itself.
+
+use std::sync::Arc;
+
+use half::f16;
+use tenarc::{DType, Result};
+
+use super::build::{Made, sizes, tuple};
+use super::global::Meaning;
+use super::machine::Machine;
+use super::object::{At, Instance, Kind, Object, Rebuilt, Signs, Storage, Value};
+
+/// numpy's codes of the dtypes that both have.
+const CODES: [(&str, DType); 14] = [
+    ("b1", DType::Bool),
+    ("u1", DType::U8),
+    ("u2", DType::U16),
+    ("u4", DType::U32),
+    ("u8", DType::U64),
+    ("i1", DType::I8),
+    ("i2", DType::I16),
+    ("i4", DType::I32),
+    ("i8", DType::I64),
+    ("f2", DType::F16),
+    ("f4", DType::F32),
+    ("f8", DType::F64),
+    ("c8", DType::C64),
+    ("c16", DType::C128),
+];
+
+/// Types of the package `ml_dtypes`.
+const TYPES: [(&str, DType); 6] = [
+    ("ml_dtypes.bfloat16", DType::BF16),
+    ("ml_dtypes.float8_e5m2", DType::F8E5M2),
+    ("ml_dtypes.float8_e4m3fn", DType::F8E4M3),
+    ("ml_dtypes.float8_e5m2fnuz", DType::F8E5M2Fnuz),
+    ("ml_dtypes.float8_e4m3fnuz", DType::F8E4M3Fnuz),
+    ("ml_dtypes.float8_e8m0fnu", DType::F8E8M0),
+];
+
+/// The array that this object becomes by its state: its version, shape, dtype, whether it is in column-major order, and its
+/// bytes. `None` if it is no array of a dtype that tensors have.
+pub fn array_of_state(
+    machine: &Machine,
+    instance: &Instance,
+    state: Value,
+) -> Result<Option<Object>> {
+    let function = machine.object(instance.function);
+    let is_array = matches!(function, Some(Object::Global(global)) if matches!(global.meaning, Meaning::NumpyArray));
+    let Some(Object::Tuple(arguments)) = machine.object(instance.arguments) else {
+        return Ok(None);
+    };
+    let class = arguments.first().and_then(|class| machine.object(*class));
+    let is_plain =
+        matches!(class, Some(Object::Global(global)) if &*global.name == "numpy.ndarray");
+    match machine.object(state) {
+        Some(Object::Tuple(values)) if is_array && is_plain => match values[..] {
+            [_, shape, dtype, Value::Bool(is_fortran), data] => {
+                array(machine, dtype, shape, is_fortran, data)
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// The array that these arguments of `_frombuffer` make.
+pub fn array_of_buffer(machine: &Machine, arguments: &[Value]) -> Result<Option<Object>> {
+    let &[data, dtype, shape, order] = arguments else { return Ok(None) };
+    match machine.object(order) {
+        Some(Object::Text(order)) if matches!(&**order, "C" | "F") => {
+            array(machine, dtype, shape, &**order == "F", data)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn array(
+    machine: &Machine,
+    dtype: Value,
+    shape: Value,
+    is_fortran: bool,
+    data: Value,
+) -> Result<Option<Object>> {
+    let (Some((dtype, swapped)), Some(bytes)) = (dtype_of(machine, dtype), bytes(machine, data))
+    else {
+        return Ok(None);
+    };
+    let Value::Object(number) = data else { return Ok(None) };
+    let shape = sizes(machine, shape)?;
+    let mut step = 1u64;
+    let mut stride = |&dim: &u64| {
+        let stride = step;
+        // What does not fit is refused with the shape.
+        step = step.saturating_mul(dim);
+        stride
+    };
+    let strides = if is_fortran {
+        shape.iter().map(stride).collect()
+    } else {
+        let mut strides: Vec<u64> = shape.iter().rev().map(&mut stride).collect();
+        strides.reverse();
+        strides
+    };
+    let storage =
+        Storage { at: At::Object(number), elements: Kind::Untyped, count: bytes.len() as u64 };
+    Ok(Some(Object::Tensor(Box::new(Rebuilt {
+        storage: Arc::new(storage),
+        dtype,
+        offset: 0,
+        shape,
+        strides,
+        attributes: false,
+        swapped,
+        signs: Signs::default(),
+    }))))
+}
+
+/// The number that a scalar is; `None` if it is none that a plain value holds exactly.
+pub fn scalar(machine: &Machine, dtype: Value, data: Value) -> Option<Made> {
+    let ((dtype, swapped), bytes) = (dtype_of(machine, dtype)?, bytes(machine, data)?);
+    let mut bytes = bytes.to_vec();
+    if swapped {
+        bytes.reverse();
+    }
+    macro_rules! number {
+        ($type:ty) => {
+            <$type>::from_le_bytes(bytes.try_into().ok()?)
+        };
+    }
+    Some(Made::Old(match dtype {
+        DType::Bool => match number!(u8) {
+            byte @ (0 | 1) => Value::Bool(byte == 1),
+            _ => return None,
+        },
+        DType::U8 => Value::Int(number!(u8).into()),
+        DType::U16 => Value::Int(number!(u16).into()),
+        DType::U32 => Value::Int(number!(u32).into()),
+        DType::U64 => {
+            let number = number!(u64);
+            match number.try_into() {
+                Ok(number) => Value::Int(number),
+                Err(_) => return Some(Made::New(Object::Big(number.into()))),
+            }
+        }
+        DType::I8 => Value::Int(number!(i8).into()),
+        DType::I16 => Value::Int(number!(i16).into()),
+        DType::I32 => Value::Int(number!(i32).into()),
+        DType::I64 => Value::Int(number!(i64)),
+        DType::F16 => Value::Float(f16::from_bits(number!(u16)).to_f64()),
+        DType::F32 => Value::Float(number!(f32).into()),
+        DType::F64 => Value::Float(number!(f64)),
+        _ => return None,
+    }))
+}
+
+fn bytes(machine: &Machine, value: Value) -> Option<&[u8]> {
+    machine.object(value).and_then(Object::as_bytes)
+}
+
+/// A dtype, and whether its words are big-endian.
+fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
+    let Some(Object::Instance(instance)) = machine.object(value) else { return None };
+    match machine.object(instance.function) {
+        Some(Object::Global(global)) if &*global.name == "numpy.dtype" => {}
+        _ => return None,
+    }
+    let code = tuple(machine, instance.arguments).ok()?.first()?;
+    let known = match machine.object(*code)? {
+        Object::Text(code) => CODES.iter().find(|(known, _)| *known == &**code),
+        Object::Global(class) => TYPES.iter().find(|(known, _)| *known == &*class.name),
+        _ => None,
+    };
+    let (_, dtype) = known?;
+    // Its version, byte order, and what only dtypes have that are made of others.
+    let state = instance.state.map(|state| tuple(machine, state).ok());
+    let order = match state {
+        None => None,
+        Some(Some(&[_, order, Value::None, Value::None, Value::None, ..])) => machine.object(order),
+        Some(_) => return None,
+    };
+    let is_big = match order {
+        None => false,
+        Some(Object::Text(order)) => &**order == ">",
+        Some(_) => return None,
+    };
+    Some((dtype.clone(), is_big && dtype.word() > 1))
+}
