@@ -10,7 +10,7 @@ use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
-use tenarc_convert::{Names, Opened, Stored, TensorFile};
+use tenarc_convert::{Opened, Stored};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
@@ -59,7 +59,7 @@ impl Document {
             Some(format) => format,
             None => formats::detect(path, &input)?,
         };
-        formats::codec(format).read(input, reading).of(&name)
+        format.read(input, reading).of(&name)
     }
 
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
@@ -73,11 +73,8 @@ impl Document {
         Ok(Self { name, format, content: Content::Messages(bytes, ends) })
     }
 
-    /// # Errors
-    /// If the file is damaged.
-    pub fn of_file(name: String, format: Format, file: Box<dyn TensorFile>) -> Result<Self> {
-        let opened = Opened::new(file, Names::Stored)?;
-        Ok(Self { name, format, content: Content::Opened(Box::new(opened)) })
+    pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
+        Self { name, format, content: Content::Opened(Box::new(opened)) }
     }
 
     /// The archive, if the input is one.

@@ -1,17 +1,9 @@
 //! File formats. Each has a module that reads a file into a [`Document`] and writes values to a file.
 
 pub mod archive;
-mod arrow;
+mod converted;
 mod detect;
-mod gguf;
-mod json;
 mod message;
-mod msgpack;
-mod npy;
-mod onnx;
-mod safetensors;
-mod tenbin;
-mod torch;
 
 pub use detect::{SELF_DESCRIBED, detect};
 
@@ -22,7 +14,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use tenarc::archive::Segment;
 use tenarc::{Archive, OArchive};
-use tenarc_convert::{Loss, Losses, Stored};
+use tenarc_convert::{Format as Converted, Loss, Losses, Stored};
 
 use crate::document::{Document, Reading, Section};
 use crate::failure::{Failure, Kind, Of, Result};
@@ -31,7 +23,7 @@ use crate::output::{ArchiveTarget, Target, is_quiet, say};
 use crate::text::escaped;
 use crate::written::Written;
 
-/// A file format. To add one, add it here and in [`FORMATS`], and write its module.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// tenarc archive
@@ -70,26 +62,81 @@ pub type Sections<'a, 's> = &'a mut dyn Iterator<Item = Result<Section<'s>>>;
 #[derive(Clone, Copy, Debug)]
 pub struct Lossy(pub bool);
 
-/// How files of one format are recognised, read and written.
-pub trait Codec: Sync {
+impl Format {
+    /// The format in the library that converts it. `None` for those that hold any value.
+    fn converted(self) -> Option<Converted> {
+        Some(match self {
+            Self::Archive | Self::Message => return None,
+            Self::Json => Converted::Json,
+            Self::Msgpack => Converted::Msgpack,
+            Self::Safetensors => Converted::Safetensors,
+            Self::Npz => Converted::Npz,
+            Self::Npy => Converted::Npy,
+            Self::Arrow => Converted::Arrow,
+            Self::Tenbin => Converted::Tenbin,
+            Self::Torch => Converted::Torch,
+            Self::Onnx => Converted::Onnx,
+            Self::Gguf => Converted::Gguf,
+        })
+    }
+
     /// The file name extensions, in lower case, without the dot.
-    fn extensions(&self) -> &'static [&'static str];
+    fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Archive => &["tenarc", "tarc"],
+            Self::Message => &["cbor", "cborseq"],
+            Self::Json => &["json", "jsonl", "ndjson"],
+            Self::Msgpack => &["msgpack", "mpk"],
+            Self::Safetensors => &["safetensors"],
+            Self::Npz => &["npz"],
+            Self::Npy => &["npy"],
+            Self::Arrow => &["arrow", "arrows", "feather"],
+            Self::Tenbin => &["ten"],
+            Self::Torch => &["pt", "pth", "bin"],
+            Self::Onnx => &["onnx"],
+            Self::Gguf => &["gguf"],
+        }
+    }
 
     /// Whether the first bytes of a file are those of this format. Few other files start so.
-    fn starts(&self, _start: &[u8]) -> bool {
-        false
+    fn starts(self, start: &[u8]) -> bool {
+        match self {
+            Self::Archive => start.starts_with(&archive::MAGIC),
+            // The header's length (8 bytes, little-endian, below 100 MB), then the header, which is JSON.
+            Self::Safetensors => {
+                matches!(start, [_, _, _, len, 0, 0, 0, 0, b'{', ..] if *len < 6)
+            }
+            Self::Npy => start.starts_with(b"\x93NUMPY"),
+            Self::Arrow => start.starts_with(b"ARROW1\0\0"),
+            Self::Tenbin => start.starts_with(b"~TenBin~"),
+            Self::Gguf => start.starts_with(b"GGUF"),
+            _ => false,
+        }
     }
 
     /// Opens the input as an archive, as messages, or as a value whose tensors are read in place.
     ///
     /// # Errors
     /// If it cannot be read, or is not of this format.
-    fn read(&self, input: Input, reading: &Reading) -> Result<Document>;
+    pub fn read(self, input: Input, reading: &Reading) -> Result<Document> {
+        match (self, self.converted()) {
+            (_, Some(of)) => converted::read(self, of, input),
+            (Self::Archive, _) => archive::read(input, reading),
+            _ => Document::of_messages(input.name.clone(), self, input.contents()?),
+        }
+    }
 
     /// # Errors
     /// If files of this format are only read.
-    fn check_writable(&self) -> Result<()> {
-        Ok(())
+    pub fn check_writable(self) -> Result<()> {
+        Err(Failure::new(match self {
+            Self::Onnx => "cannot write ONNX models: write safetensors instead",
+            Self::Torch => "cannot write PyTorch files: write safetensors instead",
+            Self::Gguf => {
+                "the command only reads GGUF files: write safetensors, and convert it with the tools of llama.cpp"
+            }
+            _ => return Ok(()),
+        }))
     }
 
     /// Writes values. A target file is replaced only if all of them were written.
@@ -97,38 +144,31 @@ pub trait Codec: Sync {
     /// # Errors
     /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot
     /// be written.
-    fn write(&self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()>;
-}
-
-/// All formats, in the order in which [`Codec::starts`] is asked: the first that recognises the file wins.
-const FORMATS: [(Format, &dyn Codec); 12] = [
-    (Format::Archive, &archive::Archives),
-    (Format::Safetensors, &safetensors::Safetensors),
-    (Format::Torch, &torch::Torch),
-    (Format::Npz, &npy::NpzFiles),
-    (Format::Npy, &npy::Npy),
-    (Format::Arrow, &arrow::Arrow),
-    (Format::Tenbin, &tenbin::Tenbin),
-    (Format::Onnx, &onnx::OnnxModels),
-    (Format::Gguf, &gguf::GgufFiles),
-    (Format::Json, &json::Json),
-    (Format::Msgpack, &msgpack::Msgpack),
-    (Format::Message, &message::Messages),
-];
-
-pub fn codec(format: Format) -> &'static dyn Codec {
-    let found = FORMATS.iter().find(|(known, _)| *known == format);
-    found.map_or(&message::Messages, |(_, codec)| *codec)
+    pub fn write(self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+        self.check_writable()?;
+        match (self, self.converted()) {
+            (_, Some(of)) => converted::write(of, sections, target, lossy),
+            (Self::Archive, _) => archive::write(sections, target),
+            _ => message::write(sections, target),
+        }
+    }
 }
 
 /// The format that a file name stands for.
 pub fn by_extension(path: &Path) -> Option<Format> {
-    if safetensors::is_index(path) {
+    if is_index(path) {
         return Some(Format::Safetensors);
     }
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    let found = FORMATS.iter().find(|(_, codec)| codec.extensions().contains(&&*extension));
-    found.map(|(format, _)| *format)
+    let mut all = Format::value_variants().iter().copied();
+    all.find(|format| format.extensions().contains(&&*extension))
+}
+
+/// Whether a file is named as the index of a sharded model: `model.safetensors.index.json`.
+fn is_index(path: &Path) -> bool {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    is_json && format!("{stem}.").contains(".safetensors.index.")
 }
 
 /// The format of an output that is an archive by default: the one that is asked for, or that of its name.
@@ -180,7 +220,7 @@ impl Values {
     /// # Errors
     /// If the target cannot be written.
     pub fn new(target: &Target, to: Format) -> Result<Self> {
-        codec(to).check_writable()?;
+        to.check_writable()?;
         let (temporary, out) = if to == Format::Archive {
             (None, ArchiveTarget::new(target)?)
         } else {
@@ -216,8 +256,7 @@ impl Values {
         let Some(dir) = self.temporary else { return Ok(()) };
         let reading = Reading { from: Some(Format::Archive), ..Reading::default() };
         let document = Document::open(&dir.path().join(NAME), &reading)?;
-        let written =
-            codec(self.to).write(&mut document.sections(None)?, &self.target, Lossy(false));
+        let written = self.to.write(&mut document.sections(None)?, &self.target, Lossy(false));
         let name = self.target.name();
         written.map_err(|failure| match failure.kind {
             Kind::Loss => failure

@@ -204,14 +204,14 @@ impl Target {
     ///
     /// # Errors
     /// If it cannot be written, or `write` fails.
-    pub fn write_file(&self, write: impl FnOnce(&File) -> Result<()>) -> Result<bool> {
+    pub fn write_file(&self, write: impl FnOnce(&File, &Path) -> Result<()>) -> Result<bool> {
         let Some(path) = self.path() else { return Ok(false) };
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(false);
         }
         let of_output = |error: tenarc::Error| Failure::from(error).of_output(&self.name());
         let file = AtomicFile::replacing(path).map_err(of_output)?;
-        write(file.file())?;
+        write(file.file(), path)?;
         self.check_free()?;
         file.commit(sync(self.writing)).map_err(of_output)?;
         Ok(true)

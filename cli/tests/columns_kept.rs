@@ -321,7 +321,7 @@ fn converts_columns_to_the_tensors_of_the_library() {
     let (bytes, losses) = converted("npz");
     assert!(losses.contains("`log.text`: a column of texts is no tensor"), "{losses}");
     let mut out = npy::NpzWriter::new(std::io::Cursor::new(Vec::new())).unwrap();
-    let flat = npy::ConvertOptions::default().with_losses(true);
+    let flat = npy::Options::default().with_losses(true);
     npy::export(&segment, &mut out, &flat).unwrap();
     assert!(bytes == out.finish().unwrap().into_inner());
     let npz = npy::Npz::new(bytes).unwrap();
@@ -332,7 +332,7 @@ fn converts_columns_to_the_tensors_of_the_library() {
     let (bytes, _) = converted("arrow");
     let export = arrow::Export::new(&segment).unwrap();
     let mut expected = Vec::new();
-    let lossy = arrow::Options::default().with_losses(true).with_format(arrow::Format::File);
+    let lossy = arrow::Options::default().with_losses(true).with_container(arrow::Container::File);
     export.to_writer(&mut expected, &lossy).unwrap();
     assert!(bytes == expected);
 }

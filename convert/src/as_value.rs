@@ -139,6 +139,11 @@ impl<'a> AsValue<'a> {
         self.parts.len()
     }
 
+    /// Whether it is a map, in which each tensor is listed by itself. The rows of a sequence may be stored as columns.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self.root, Node::Map(_))
+    }
+
     /// The tensors in the order of the value.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &Deferred<'a>> {
         fn numbers(node: &Node<'_>, found: &mut Vec<usize>) {

@@ -40,7 +40,16 @@ pub trait TensorFile {
         Ok(None)
     }
 
-    /// Checks what reading all tensors does not check. Returns a description of what cannot be checked: by default, that
+    /// Checks what of the tensors is not checked as all of them are read, such as the checksum of bytes of which a tensor is
+    /// only a part.
+    ///
+    /// # Errors
+    /// If something is damaged.
+    fn verify_unread(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks all that reading all tensors does not check. Returns a description of what cannot be checked: by default, that
     /// of formats without checksums.
     ///
     /// # Errors

@@ -66,6 +66,7 @@ mod columns;
 mod elements;
 mod exported;
 mod file;
+mod format;
 mod honest;
 mod input;
 mod loss;
@@ -88,8 +89,11 @@ mod zip;
 
 pub use as_value::AsValue;
 pub use file::{Opened, TensorFile};
+pub use format::{Format, into_archive};
 pub use loss::{Loss, Losses};
+pub use made::written;
 pub use nested::Names;
+pub use options::Options;
 pub use stored::{Put, Stored};
 
 #[cfg(all(doctest, feature = "arrow"))]

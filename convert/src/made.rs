@@ -1,16 +1,19 @@
 //! Files that take their names once they were read back.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::hash::Hasher as _;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use tenarc::archive::SaveOptions;
-use tenarc::io::{AtomicFile, ReadAt as _, open_file};
+use tenarc::io::{AtomicFile, ReadAt as _, SyncLevel};
 use tenarc::{Archive, Error, OArchive, Result};
 use twox_hash::XxHash3_64;
 
 use crate::source;
 use crate::support::STEP;
+use hashed::Hashed;
 
 /// Makes an archive of what `save` saves: with checksums, by which it is verified, of the bytes as they
 /// were handed over. Then it is given to `check`.
@@ -42,19 +45,6 @@ fn verified(file: &File, segments: u64) -> Result<Archive<&File>> {
     }
 }
 
-/// Opens an archive of one value.
-pub fn open_single(path: &Path) -> Result<Archive<File>> {
-    let archive = Archive::new(open_file(path)?.0).map_err(|error| error.in_file(path))?;
-    match archive.len() {
-        1 => Ok(archive),
-        found => {
-            let what =
-                format!("expected an archive of one value, found {found}; convert each segment");
-            Err(Error::data(what).in_file(path))
-        }
-    }
-}
-
 /// That a file holds just the bytes of this length and hash.
 pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
     let mut hasher = XxHash3_64::new();
@@ -75,50 +65,73 @@ pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
     Err(Error::damaged("what was read back is not what was written"))
 }
 
-/// Makes a file of what `write` writes, which is read back and compared, and then given to `check`.
-pub fn file<T>(
-    path: &Path,
-    sync: tenarc::io::SyncLevel,
-    write: impl FnOnce(&mut dyn std::io::Write) -> Result<T>,
-    check: impl FnOnce(&File, &T) -> Result<()>,
-) -> Result<T> {
-    let mut file = AtomicFile::replacing(path)?;
-    let mut out = std::io::BufWriter::with_capacity(64 << 10, hashed::Hashed::new(&mut file));
-    let made = write(&mut out)?;
-    let failed = |error: std::io::Error| Error::io_at(error, "cannot write", path);
-    let (len, hash) = out.into_inner().map_err(|error| failed(error.into_error()))?.finish();
-    verify_bytes(file.file(), len, hash).map_err(|error| error.in_file(path))?;
-    check(file.file(), &made).map_err(|error| error.in_file(path))?;
+/// Makes a file, which takes its name once `write` has written it.
+pub fn file<T>(path: &Path, sync: SyncLevel, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+    let file = AtomicFile::replacing(path)?;
+    let made = write(file.file())?;
     file.commit(sync)?;
     Ok(made)
 }
 
+/// Writes what `write` writes to an empty file, which is read back and compared. `path` is its name in errors.
+///
+/// # Errors
+/// If the file cannot be written, holds something else than was written, or `write` fails.
+pub fn written<T, E: From<Error>>(
+    file: &File,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+) -> Result<T, E> {
+    let failed = Cell::new(None);
+    let mut out = BufWriter::with_capacity(64 << 10, Hashed::new(file, &failed));
+    let made = write(&mut out).and_then(|made| {
+        out.flush().map_err(Error::io)?;
+        Ok(made)
+    });
+    // The error of `write` may not tell what was being written.
+    if let Some(error) = failed.take() {
+        return Err(Error::io_at(error, "cannot write", path).into());
+    }
+    let (len, hash) = out.get_ref().hashed();
+    let made = made?;
+    verify_bytes(file, len, hash).map_err(|error| error.in_file(path))?;
+    Ok(made)
+}
+
 mod hashed {
+    use std::cell::Cell;
     use std::hash::Hasher as _;
     use std::io::{self, Write};
 
     use twox_hash::XxHash3_64;
 
-    /// Knows what it passed on.
-    pub struct Hashed<W> {
+    /// Knows what it passed on, and how that failed.
+    pub struct Hashed<'f, W> {
         writer: W,
         hasher: XxHash3_64,
         len: u64,
+        failed: &'f Cell<Option<io::Error>>,
     }
 
-    impl<W: Write> Hashed<W> {
-        pub fn new(writer: W) -> Self {
-            Self { writer, hasher: XxHash3_64::new(), len: 0 }
+    impl<'f, W: Write> Hashed<'f, W> {
+        pub fn new(writer: W, failed: &'f Cell<Option<io::Error>>) -> Self {
+            Self { writer, hasher: XxHash3_64::new(), len: 0, failed }
         }
 
-        pub fn finish(self) -> (u64, u64) {
+        pub fn hashed(&self) -> (u64, u64) {
             (self.len, self.hasher.finish())
         }
     }
 
-    impl<W: Write> Write for Hashed<W> {
+    impl<W: Write> Write for Hashed<'_, W> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let written = self.writer.write(bytes)?;
+            let written = self.writer.write(bytes).map_err(|error| {
+                let copy = io::Error::from(error.kind());
+                if error.kind() != io::ErrorKind::Interrupted {
+                    self.failed.set(Some(error));
+                }
+                copy
+            })?;
             self.hasher.write(bytes.get(..written).unwrap_or_default());
             self.len += written as u64;
             Ok(written)
@@ -137,15 +150,29 @@ mod hashed {
         #[test]
         fn a_file_that_changed_is_not_what_was_written() {
             let mut file = tempfile::tempfile().unwrap();
-            let mut out = Hashed::new(&mut file);
+            let failed = Cell::new(None);
+            let mut out = Hashed::new(&mut file, &failed);
             out.write_all(&[7; 1000]).unwrap();
-            let (len, hash) = out.finish();
+            let (len, hash) = out.hashed();
             verify(&file, len, hash).unwrap();
             assert!(verify(&file, len, hash ^ 1).is_err());
             file.write_all(b"x").unwrap();
             assert!(verify(&file, len, hash).is_err());
             file.set_len(len - 1).unwrap();
             assert!(verify(&file, len, hash).is_err());
+        }
+
+        #[test]
+        fn an_error_of_the_file_names_it() {
+            // It cannot be written.
+            let file = std::fs::File::open(file!().replace("convert/", "")).unwrap();
+            let write = |out: &mut dyn Write| {
+                out.write_all(&vec![0; 1 << 20])
+                    .map_err(|_| tenarc::Error::data("the writer failed"))
+            };
+            let error =
+                super::super::written(&file, std::path::Path::new("to"), write).unwrap_err();
+            assert!(error.to_string().contains("cannot write `to`"), "{error}");
         }
     }
 }

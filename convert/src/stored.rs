@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tenarc::archive::Segment;
-use tenarc::inspect::{Event, Item, Items, Payload};
+use tenarc::inspect::{Event, Form, Item, Items, Payload};
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, TensorMeta};
 use tenarc::value::from_value;
@@ -40,6 +40,21 @@ pub trait Stored {
     /// If they are damaged.
     fn items(&self) -> Result<Items<'_>> {
         Ok(Items::new(self.metadata()?).with_buffers(self.buffers()))
+    }
+
+    /// Whether the whole value is a tensor.
+    ///
+    /// # Errors
+    /// If the metadata are damaged.
+    fn is_tensor(&self) -> Result<bool> {
+        for item in self.items()? {
+            match item?.event {
+                Event::Tag(_) => {}
+                Event::Payload(payload) => return Ok(payload.form != Form::Bytes),
+                _ => break,
+            }
+        }
+        Ok(false)
     }
 
     /// Decodes the item at this range of the metadata.

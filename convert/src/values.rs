@@ -1,14 +1,10 @@
 //! What formats share whose files are values, one after the other.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 
 use crate::honest::Honest;
-use tenarc::io::open_file;
-use tenarc::{Archive, Error, Result, Value};
+use tenarc::{Error, Result, Value};
 
-use super::made;
 use super::options::Options;
 use super::saved::{Fetch, Saved, Tree, nowhere};
 use crate::{Losses, Stored};
@@ -85,39 +81,8 @@ pub fn export<F: WriteValue>(
     options: &Options,
 ) -> Result<Losses> {
     let mut out = io::BufWriter::new(Honest::new(writer));
-    let losses = put::<F>(value, &mut out)?;
+    let losses = F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?;
     losses.check(options.accept_losses, NOT_COUNTED)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)
-}
-
-fn put<F: WriteValue>(value: &dyn Stored, out: &mut dyn Write) -> Result<Losses> {
-    F::write(out, &|range| value.decode(range), &Saved::of(value)?)
-}
-
-/// Converts an archive to a file of one value for each segment, with `end` behind it. What was written is
-/// given to `check`, with the number of values.
-pub fn from_archive<F: WriteValue>(
-    from: &Path,
-    to: &Path,
-    options: &Options,
-    end: &[u8],
-    check: impl FnOnce(&File, u64) -> Result<()>,
-) -> Result<Losses> {
-    let archive = Archive::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    let write = |out: &mut dyn Write| {
-        let mut losses = Losses::default();
-        for segment in archive.segments() {
-            losses.extend(put::<F>(&segment?, out)?);
-            out.write_all(end).map_err(Error::io)?;
-        }
-        losses.check(options.accept_losses, NOT_COUNTED)?;
-        Ok(losses)
-    };
-    made::file(
-        to,
-        options.sync,
-        |out| write(out).map_err(|error: Error| error.in_file(from)),
-        |file, _| check(file, archive.len()),
-    )
 }

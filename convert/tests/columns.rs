@@ -8,7 +8,7 @@ use std::io::Cursor;
 use ndarray::{Array1, Array2};
 use serde::Serialize;
 use tenarc::{Archive, OArchive, Tensor};
-use tenarc_convert::npy::{self, ConvertOptions, Npz, NpzWriter};
+use tenarc_convert::npy::{self, Npz, NpzWriter, Options};
 use tenarc_convert::{json, safetensors, tenbin};
 
 #[derive(Serialize)]
@@ -88,12 +88,12 @@ fn columns_are_tensors_in_safetensors() {
 fn columns_are_arrays_in_npz() {
     let archive = archive();
     let segment = archive.only().unwrap();
-    let write = |options: &ConvertOptions| -> tenarc::Result<_> {
+    let write = |options: &Options| -> tenarc::Result<_> {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
         let losses = npy::export(&segment, &mut out, options)?;
         Ok((out.finish()?.into_inner(), losses))
     };
-    let (bytes, losses) = write(&ConvertOptions::default().with_losses(true)).unwrap();
+    let (bytes, losses) = write(&Options::default().with_losses(true)).unwrap();
     assert!(losses.notes().iter().any(|note| note.contains("`a/log`: a tensor for each column")));
     let losses: Vec<_> = losses.listed().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -136,7 +136,7 @@ fn the_columns_of_a_table_are_arrays_of_their_names() {
     out.save(&rows).unwrap();
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     let mut out = npy::NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-    let losses = npy::export(&archive.only().unwrap(), &mut out, &npy::ConvertOptions::default());
+    let losses = npy::export(&archive.only().unwrap(), &mut out, &npy::Options::default());
     assert!(losses.unwrap().is_empty());
     let npz = npy::Npz::new(out.finish().unwrap().into_inner()).unwrap();
     assert_eq!(npz.names().collect::<Vec<_>>(), ["id", "x.y"]);

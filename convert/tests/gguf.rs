@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD};
 use sha2::{Digest as _, Sha256};
-use tenarc::archive::SaveOptions;
 use tenarc::tensor::{Order, ToTensor};
 use tenarc::{Archive, DType, DynTensor, Value};
 use tenarc_convert::TensorFile as _;
 use tenarc_convert::gguf::{self, Gguf};
+use tenarc_convert::{Format, Options};
 use tenarc_test_support::hex;
 
 fn fixtures() -> PathBuf {
@@ -80,7 +80,7 @@ fn files_of_the_python_package_are_read() {
 fn an_archive_has_all_of_a_file_and_gives_it_back() {
     let dir = tempfile::tempdir().unwrap();
     let [archive, again] = ["model.tenarc", "again.gguf"].map(|name| dir.path().join(name));
-    gguf::to_archive(fixtures().join("model.gguf"), &archive, SaveOptions::default()).unwrap();
+    Format::Gguf.to_archive(fixtures().join("model.gguf"), &archive, &Options::default()).unwrap();
     let archive = tenarc::open(&archive).unwrap();
     let half: ArrayD<half::f16> = archive.tensor("half").unwrap();
     assert_eq!(half.shape(), [3, 7]);

@@ -11,6 +11,7 @@ use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Tensor, Value};
+use tenarc_convert::Format;
 use tenarc_convert::json::{self, Options};
 
 fn read(text: &str) -> tenarc::Result<Value> {
@@ -340,10 +341,11 @@ fn singles_come_back_with_their_value_and_fit_their_fields() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name| dir.path().join(name);
     tenarc::save(path("before"), &fields).unwrap();
-    let lost = json::from_archive(path("before"), path("json"), &Options::default()).unwrap();
+    let lost =
+        Format::Json.from_archive(path("before"), path("json"), &Options::default()).unwrap();
     assert!(lost.is_empty());
     assert!(fs::read_to_string(path("json")).unwrap().starts_with("[0.1,[0.0,0.14285715,"));
-    json::to_archive(path("json"), path("after"), SaveOptions::default()).unwrap();
+    Format::Json.to_archive(path("json"), path("after"), &Options::default()).unwrap();
     assert_eq!(tenarc::load::<Fields>(path("after")).unwrap(), fields);
 }
 
@@ -354,7 +356,13 @@ fn limits_hold_for_files_too() {
     fs::write(path("in"), format!("[{}0]", "0,".repeat(1 << 16))).unwrap();
     let limits = Limits::default().with_max_alloc(1 << 20);
     let options = SaveOptions::default();
-    let error = json::to_archive_with(path("in"), path("out"), options, limits).unwrap_err();
+    let error = Format::Json
+        .to_archive(
+            path("in"),
+            path("out"),
+            &Options::default().with_save(options).with_limits(limits),
+        )
+        .unwrap_err();
     assert_eq!(error.category(), Category::Limit, "{error}");
     assert!(!path("out").exists());
 }
@@ -368,24 +376,29 @@ fn json_lines_become_archives_and_come_back() {
         format!("{SAMPLE}\n{numbers}\n{{\"dtype\":\"f32\",\"shape\":[2],\"data\":[0.5,1.5]}}\n");
     let lines = lines.replace(r"\ud83d\ude00", "😀").replace("e3", "");
     fs::write(path("in"), &lines).unwrap();
-    json::to_archive(path("in"), path("archive"), SaveOptions::default()).unwrap();
+    Format::Json.to_archive(path("in"), path("archive"), &Options::default()).unwrap();
     let archive = tenarc::open(path("archive")).unwrap();
     assert_eq!(archive.len(), 3);
     let pair: Tensor<ndarray::Array1<f32>> = archive.segment(2).unwrap().load().unwrap();
     assert_eq!(pair.0, array![0.5, 1.5]);
-    let lost = json::from_archive(path("archive"), path("out"), &Options::default()).unwrap();
+    let lost =
+        Format::Json.from_archive(path("archive"), path("out"), &Options::default()).unwrap();
     assert!(lost.is_empty());
     assert_eq!(fs::read_to_string(path("out")).unwrap(), lines);
 
     tenarc::save(path("archive"), &(f32::NAN, 1)).unwrap();
-    let error = json::from_archive(path("archive"), path("out"), &Options::default()).unwrap_err();
+    let error =
+        Format::Json.from_archive(path("archive"), path("out"), &Options::default()).unwrap_err();
     assert!(error.to_string().contains("NaN"), "{error}");
     assert_eq!(fs::read_to_string(path("out")).unwrap(), lines);
     let options = Options::default().with_losses(true);
-    assert_eq!(json::from_archive(path("archive"), path("out"), &options).unwrap().count(), 1);
+    assert_eq!(
+        Format::Json.from_archive(path("archive"), path("out"), &options).unwrap().count(),
+        1
+    );
     assert_eq!(fs::read_to_string(path("out")).unwrap(), "[null,1]\n");
 
     fs::write(path("in"), "{}\n{\"a\":1,\"a\":2}").unwrap();
-    assert!(json::to_archive(path("in"), path("new"), SaveOptions::default()).is_err());
+    assert!(Format::Json.to_archive(path("in"), path("new"), &Options::default()).is_err());
     assert!(!path("new").exists());
 }

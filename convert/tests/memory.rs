@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
-use tenarc_convert::{json, msgpack, onnx};
+use tenarc_convert::{Format, Options};
+use tenarc_convert::{json, msgpack};
 
 use tenarc_test_support::alloc::peak_of;
 
@@ -47,15 +47,16 @@ fn messagepack_and_json_go_over_tensor_by_tensor() {
             file.write_all(&zeros).unwrap();
         }
     }
-    let (result, most) = peak_of(|| msgpack::to_archive(&from, &archive, SaveOptions::default()));
+    let (result, most) =
+        peak_of(|| Format::Msgpack.to_archive(&from, &archive, &Options::default()));
     result.unwrap();
     assert!(most < MIB, "{most} bytes to archive 16 MiB of MessagePack");
     let (result, most) =
-        peak_of(|| msgpack::from_archive(&archive, &to, &msgpack::Options::default()));
+        peak_of(|| Format::Msgpack.from_archive(&archive, &to, &Options::default()));
     result.unwrap();
     assert!(fs::metadata(&to).unwrap().len() > 16 << 20);
     assert!(most < 3 * MIB, "{most} bytes to write tensors of 1 MiB as MessagePack");
-    let (result, most) = peak_of(|| json::from_archive(&archive, &to, &json::Options::default()));
+    let (result, most) = peak_of(|| Format::Json.from_archive(&archive, &to, &Options::default()));
     result.unwrap();
     assert!(most < 3 * MIB, "{most} bytes to write tensors of 1 MiB as JSON");
 }
@@ -66,7 +67,7 @@ fn json_lines_go_over_line_by_line() {
     let (from, archive) = (dir.path().join("in"), dir.path().join("a"));
     let line = format!("{{\"a\":{:?}}}\n", vec![0.5; 1000]);
     write(&from, &[line.as_bytes()], 500);
-    let (result, most) = peak_of(|| json::to_archive(&from, &archive, SaveOptions::default()));
+    let (result, most) = peak_of(|| Format::Json.to_archive(&from, &archive, &Options::default()));
     result.unwrap();
     assert!(most < MIB, "{most} bytes for lines of {} bytes", line.len());
 }
@@ -88,7 +89,7 @@ fn models_go_over_in_steps() {
         let head = [&[7 << 3 | 2][..], &len, &tensor].concat();
         write(&from, &[&head, &vec![1; 8 * MIB]], 1);
         let (result, most) =
-            peak_of(|| onnx::to_archive(&from, &archive, &onnx::Options::default()));
+            peak_of(|| Format::Onnx.to_archive(&from, &archive, &Options::default()));
         result.unwrap();
         assert!(most < MIB, "{most} bytes to archive a model of 8 MiB");
         assert_eq!(

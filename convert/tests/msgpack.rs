@@ -12,6 +12,7 @@ use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, OArchive, Tensor, Value, to_value};
+use tenarc_convert::Format;
 use tenarc_convert::msgpack::{self, Options};
 
 fn written(value: &Value) -> Vec<u8> {
@@ -441,7 +442,7 @@ fn files_become_archives_and_come_back_to_the_bit() {
     let third = msgpack::read(&sample()[..]).unwrap();
     let bytes = [written(&first), written(&second), written(&third)].concat();
     fs::write(path("in.msgpack"), &bytes).unwrap();
-    msgpack::to_archive(path("in.msgpack"), path("a.tenarc"), SaveOptions::default()).unwrap();
+    Format::Msgpack.to_archive(path("in.msgpack"), path("a.tenarc"), &Options::default()).unwrap();
 
     let archive = tenarc::open(path("a.tenarc")).unwrap();
     assert_eq!(archive.len(), 3);
@@ -453,8 +454,9 @@ fn files_become_archives_and_come_back_to_the_bit() {
     assert!(matches!(loaded.pointer("/floats"), Some(Value::Numbers(_))));
     assert_eq!(archive.segment(2).unwrap().load::<Value>().unwrap(), third);
 
-    let lost =
-        msgpack::from_archive(path("a.tenarc"), path("out.msgpack"), &Options::default()).unwrap();
+    let lost = Format::Msgpack
+        .from_archive(path("a.tenarc"), path("out.msgpack"), &Options::default())
+        .unwrap();
     assert!(lost.is_empty());
     assert_eq!(fs::read(path("out.msgpack")).unwrap(), bytes);
 }
@@ -470,7 +472,7 @@ fn long_big_endian_arrays_are_turned_as_they_are_read_from_a_file() {
     let len = u32::try_from(data.len()).unwrap().to_be_bytes();
     let rest = [&[0x91, 0xcd, 0xc3, 0x50][..], &bin(b"data"), &[0xc6], &len, &data].concat();
     fs::write(&from, [start, &rest].concat()).unwrap();
-    msgpack::to_archive(&from, &to, SaveOptions::default()).unwrap();
+    Format::Msgpack.to_archive(&from, &to, &Options::default()).unwrap();
     let found: Tensor<ndarray::Array1<u32>> = tenarc::load(&to).unwrap();
     assert!(found.iter().copied().eq(0..50_000));
 
@@ -479,7 +481,7 @@ fn long_big_endian_arrays_are_turned_as_they_are_read_from_a_file() {
     let before = fs::read(&to).unwrap();
     for len in [1, 30, 60, whole.len() / 2, whole.len() - 1] {
         fs::write(&from, &whole[..len]).unwrap();
-        assert!(msgpack::to_archive(&from, &to, SaveOptions::default()).is_err(), "{len}");
+        assert!(Format::Msgpack.to_archive(&from, &to, &Options::default()).is_err(), "{len}");
         assert_eq!(fs::read(&to).unwrap(), before);
     }
 }
@@ -493,11 +495,11 @@ fn an_archive_that_would_lose_something_makes_no_file() {
     out.save(&1u8).unwrap();
     out.save(&value).unwrap();
     out.finish().unwrap();
-    let error = msgpack::from_archive(&from, &to, &Options::default()).unwrap_err();
+    let error = Format::Msgpack.from_archive(&from, &to, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("bf16"), "{error}");
     assert!(!to.exists());
     let options = Options::default().with_losses(true);
-    assert_eq!(msgpack::from_archive(&from, &to, &options).unwrap().count(), 1);
+    assert_eq!(Format::Msgpack.from_archive(&from, &to, &options).unwrap().count(), 1);
     let bytes = fs::read(&to).unwrap();
     let values: Vec<_> =
         msgpack::values(&bytes[..], Limits::default()).map(Result::unwrap).collect();

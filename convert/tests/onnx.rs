@@ -9,8 +9,8 @@ use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Value};
-use tenarc_convert::TensorFile as _;
-use tenarc_convert::onnx::{self, Onnx, Options, TensorEntry};
+use tenarc_convert::onnx::{self, Onnx, TensorEntry};
+use tenarc_convert::{Format, Options, TensorFile as _};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/onnx")
@@ -358,11 +358,11 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("out.tenarc");
     let from = fixtures().join("refused.onnx");
-    let error = onnx::to_archive(&from, &to, &Options::default()).unwrap_err();
+    let error = Format::Onnx.to_archive(&from, &to, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("stops unless losses are accepted"), "{error}");
     assert!(!to.exists());
     let lossy = Options::default().with_losses(true);
-    let losses = onnx::to_archive(&from, &to, &lossy).unwrap();
+    let losses = Format::Onnx.to_archive(&from, &to, &lossy).unwrap();
     let lost: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
     assert!(lost.contains(&"w.none") && lost.contains(&"s.string"), "{lost:?}");
     assert!(losses.listed().iter().all(tenarc_convert::Loss::is_tensor), "{losses:?}");
@@ -378,7 +378,7 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     {
         let from = fixtures().join(file);
         // The graph is out of scope: nothing is lost.
-        onnx::to_archive(&from, &to, &Options::default().with_external(true)).unwrap();
+        Format::Onnx.to_archive(&from, &to, &Options::default().with_external(true)).unwrap();
         let (model, archive) =
             (onnx::open_with_external(&from).unwrap(), tenarc::open(&to).unwrap());
         assert_eq!(archive.only().unwrap().keys("").unwrap().len(), model.tensors().len());
@@ -393,14 +393,14 @@ fn archives_hold_the_tensors_and_the_graph_is_a_note() {
     // Of tensors alone, nothing is lost.
     let plain = dir.path().join("plain.onnx");
     fs::write(&plain, model(&[tensor(6, &[1000], bytes(5, [7; 1000]))])).unwrap();
-    assert!(onnx::to_archive(&plain, &to, &Options::default()).unwrap().is_empty());
+    assert!(Format::Onnx.to_archive(&plain, &to, &Options::default()).unwrap().is_empty());
     let found: ndarray::Array1<i32> = tenarc::open(&to).unwrap().tensor("w").unwrap();
     assert_eq!(found, ndarray::Array1::from_elem(1000, 7));
     // Elements that turn out wrong leave the archive that was there.
     fs::write(&plain, model(&[tensor(6, &[1000], bytes(5, [7; 999]))])).unwrap();
-    assert!(onnx::to_archive(&plain, &to, &Options::default()).is_err());
+    assert!(Format::Onnx.to_archive(&plain, &to, &Options::default()).is_err());
     assert_eq!(tenarc::open(&to).unwrap().tensors().unwrap().len(), 1);
-    assert!(onnx::to_archive(fixtures().join("external.onnx"), &to, &lossy).is_err());
+    assert!(Format::Onnx.to_archive(fixtures().join("external.onnx"), &to, &lossy).is_err());
 }
 
 /// A node with this output and these attributes.

@@ -12,6 +12,7 @@ use tenarc::error::Category;
 use tenarc::tensor::{Order, ToTensor};
 use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
 use tenarc_convert::tenbin::{self, Layout, Options, TenFile};
+use tenarc_convert::{Format, into_archive};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tenbin")
@@ -95,7 +96,9 @@ fn broken_files_are_refused_whatever_the_python_library_does() {
         assert!(error.to_string().contains(file), "{error}");
         let bytes = fs::read(&path).unwrap();
         let mut out = OArchive::new(Vec::new()).unwrap();
-        let into = tenbin::into_archive(&bytes[..], bytes.len() as u64, &mut out).unwrap_err();
+        let into = TenFile::new(&bytes[..], bytes.len() as u64)
+            .and_then(|file| into_archive(&file, &mut out, &Options::default()))
+            .unwrap_err();
         assert_eq!(into.category(), error.category(), "{file}: {into}, {error}");
         assert_eq!(into.offset(), error.offset(), "{file}: {into}, {error}");
     }
@@ -242,8 +245,9 @@ fn a_failed_save_leaves_what_was_there() {
 fn there_and_back<T: ToTensor>(arrays: &[(&str, T)], layout: Layout, paths: &[&str]) {
     let bytes = tenbin::encode_buffer(arrays).unwrap();
     let mut out = OArchive::new(Vec::new()).unwrap();
-    let found = tenbin::into_archive(&bytes[..], bytes.len() as u64, &mut out).unwrap();
-    assert_eq!(found, layout);
+    let file = TenFile::new(&bytes[..], bytes.len() as u64).unwrap();
+    assert!(into_archive(&file, &mut out, &Options::default()).unwrap().is_empty());
+    assert_eq!(file.layout(), layout);
     let archive = Archive::new(out.finish().unwrap()).unwrap();
     let infos = archive.tensors().unwrap();
     assert_eq!(infos.iter().map(tenarc::tensor::TensorInfo::path).collect::<Vec<_>>(), paths);
@@ -266,7 +270,8 @@ fn files_become_archives_and_come_back_to_the_bit() {
         if path.extension().is_some_and(|extension| extension == "ten") {
             let bytes = fs::read(&path).unwrap();
             let mut out = OArchive::new(Vec::new()).unwrap();
-            tenbin::into_archive(&bytes[..], bytes.len() as u64, &mut out).unwrap();
+            let file = TenFile::new(&bytes[..], bytes.len() as u64).unwrap();
+            into_archive(&file, &mut out, &Options::default()).unwrap();
             let archive = Archive::new(out.finish().unwrap()).unwrap();
             archive.verify().unwrap();
             let mut back = Vec::new();
@@ -319,10 +324,10 @@ fn files_become_files_and_what_is_lost_is_named() {
     let path = |name| dir.path().join(name);
     let arrays = [("x", vec![1.0f32; 3000]), ("y", vec![2.0])];
     tenbin::save(path("in.ten"), &arrays).unwrap();
-    let layout = tenbin::to_archive(path("in.ten"), path("a"), SaveOptions::default()).unwrap();
-    assert_eq!(layout, Layout::Map);
+    let options = Options::default();
+    assert!(Format::Tenbin.to_archive(path("in.ten"), path("a"), &options).unwrap().is_empty());
     let plain = Options::default();
-    assert!(tenbin::from_archive(path("a"), path("out.ten"), &plain).unwrap().is_empty());
+    assert!(Format::Tenbin.from_archive(path("a"), path("out.ten"), &plain).unwrap().is_empty());
     assert_eq!(fs::read(path("in.ten")).unwrap(), fs::read(path("out.ten")).unwrap());
 
     let turned = Array2::from_shape_vec((2, 3).f(), vec![0i32, 10, 1, 11, 2, 12]).unwrap();
@@ -334,11 +339,11 @@ fn files_become_files_and_what_is_lost_is_named() {
         ("z", Tensor(vec![7u8; 3000])),
     );
     tenarc::save(path("mixed"), &value).unwrap();
-    let error = tenbin::from_archive(path("mixed"), path("out.ten"), &plain).unwrap_err();
+    let error = Format::Tenbin.from_archive(path("mixed"), path("out.ten"), &plain).unwrap_err();
     assert!(error.to_string().contains("column-major"), "{error}");
     assert_eq!(fs::read(path("in.ten")).unwrap(), fs::read(path("out.ten")).unwrap());
     let lossy = Options::default().with_losses(true);
-    let lost = tenbin::from_archive(path("mixed"), path("out.ten"), &lossy).unwrap();
+    let lost = Format::Tenbin.from_archive(path("mixed"), path("out.ten"), &lossy).unwrap();
     let paths: Vec<&str> = lost.listed().iter().map(tenarc_convert::Loss::path).collect();
     // Tensors that are left out stand first.
     assert_eq!(paths, ["1", "3", "0", "2"]);
@@ -349,12 +354,14 @@ fn files_become_files_and_what_is_lost_is_named() {
 
     // A broken file makes none.
     fs::write(path("broken.ten"), &fs::read(path("in.ten")).unwrap()[..100]).unwrap();
-    assert!(tenbin::to_archive(path("broken.ten"), path("none"), SaveOptions::default()).is_err());
+    assert!(
+        Format::Tenbin.to_archive(path("broken.ten"), path("none"), &Options::default()).is_err()
+    );
     assert!(!path("none").exists());
     let mut out = OArchive::create(path("two"), SaveOptions::default()).unwrap();
     out.save(&1).unwrap().save(&2).unwrap();
     out.finish().unwrap();
-    let error = tenbin::from_archive(path("two"), path("none"), &plain).unwrap_err();
+    let error = Format::Tenbin.from_archive(path("two"), path("none"), &plain).unwrap_err();
     assert!(error.to_string().contains("one value, found 2"), "{error}");
 }
 

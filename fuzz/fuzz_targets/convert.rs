@@ -9,7 +9,10 @@ use tenarc::de::Limits;
 use tenarc::{DynTensor, OArchive, Tensor, Value};
 #[cfg(feature = "arrow")]
 use tenarc_convert::arrow;
-use tenarc_convert::{TensorFile as _, gguf, json, msgpack, npy, onnx, safetensors, tenbin, torch};
+use tenarc_convert::{
+    Options, TensorFile as _, gguf, into_archive, json, msgpack, npy, onnx, safetensors, tenbin,
+    torch,
+};
 
 /// Dtype, shape and bytes of a tensor. Bytes are compared rather than elements, as a NaN equals nothing.
 fn bytes(tensor: &DynTensor) -> (String, Vec<usize>, Vec<u8>) {
@@ -32,7 +35,7 @@ fn read_npz(input: &[u8]) {
         let _ = npz.dyn_tensor(name);
     }
     let mut out = OArchive::new(Vec::new()).expect("writing to memory");
-    let _ = npy::into_archive(&npz, &mut out, &npy::ConvertOptions::default().with_losses(true));
+    let _ = into_archive(&npz, &mut out, &Options::default().with_losses(true));
 }
 
 fn read_safetensors(input: &[u8]) {
@@ -64,7 +67,8 @@ fn read_tenbin(input: &[u8]) {
     let frames = tenbin::encode_frames(&arrays).expect("writing what was read");
     assert_eq!(tenbin::decode_frames(&frames).expect("reading frames").len(), arrays.len());
     let mut out = OArchive::new(Vec::new()).expect("writing to memory");
-    tenbin::into_archive(input, input.len() as u64, &mut out).expect("converting the same file");
+    let file = tenbin::TenFile::new(input, input.len() as u64).expect("reading the same file");
+    into_archive(&file, &mut out, &Options::default()).expect("converting the same file");
 }
 
 fn read_torch(input: &[u8]) {

@@ -11,7 +11,7 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         Failure::new("cannot detect the output format from the file name: use --to")
     })?;
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
-    formats::codec(to).check_writable()?;
+    to.check_writable()?;
     let document = Document::open(&args.input, &args.read.reading())?;
     document.refuse_losses(args.lossy)?;
     document.show_progress("converting", quiet);
@@ -26,7 +26,7 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         target.options = target.options.with_dedup(true);
     }
     let mut sections = document.sections(args.choose.segment.as_deref())?;
-    let written = formats::codec(to).write(&mut sections, &target, Lossy(args.lossy));
+    let written = to.write(&mut sections, &target, Lossy(args.lossy));
     written.map_err(|failure| match failure.kind {
         Kind::Loss => failure.with_hint(": use --lossy").of(&document.name),
         _ => failure.of(&document.name),

@@ -3,7 +3,7 @@
 use tenarc::Archive;
 use tenarc::de::DecodeOptions;
 
-use super::{Codec, Format, Lossy, Sections};
+use super::{Format, Sections};
 use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
@@ -11,52 +11,46 @@ use crate::output::{ArchiveTarget, Target, say};
 use crate::text::bytes;
 use crate::written::Written;
 
-pub struct Archives;
-
 /// The first bytes of an archive: section 5 of the specification.
-const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
+pub const MAGIC: [u8; 12] = *b"\xd9\xd9\xf8\xdaTARCCBOR";
 
-impl Codec for Archives {
-    fn extensions(&self) -> &'static [&'static str] {
-        &["tenarc", "tarc"]
-    }
-
-    fn starts(&self, start: &[u8]) -> bool {
-        start.starts_with(&MAGIC)
-    }
-
-    fn read(&self, input: Input, reading: &Reading) -> Result<Document> {
-        let Input { file, name, .. } = input;
-        let archive = if reading.torn {
-            let archive = Archive::new_torn(Source::new(file))?;
-            if let Some(error) = archive.torn() {
-                let error = for_users(error);
-                say(&format!(
-                    "{name}: {error}; reading the complete values, and the header of the incomplete one"
-                ));
-            }
-            archive.with_options(DecodeOptions::default().with_checksums(!reading.no_verify))
-        } else {
-            let archive = Archive::new(Source::new(file))?;
-            if let Some(unfinished) = unfinished(&archive) {
-                say(&format!("{name}: {unfinished}"));
-            }
-            archive
-        };
-        Ok(Document::of_archive(name, Format::Archive, archive))
-    }
-
-    fn write(&self, sections: Sections<'_, '_>, target: &Target, _: Lossy) -> Result<()> {
-        let mut out = ArchiveTarget::new(target)?;
-        for section in sections {
-            let section = section?;
-            match section.segment().filter(|_| !target.recompresses) {
-                Some(segment) => out.copy(section.name(), segment)?,
-                None => out.save(section.name(), &Written::whole(&section))?,
-            }
+/// # Errors
+/// If the input cannot be read, or is not an archive.
+pub fn read(input: Input, reading: &Reading) -> Result<Document> {
+    let Input { file, name, .. } = input;
+    let archive = if reading.torn {
+        let archive = Archive::new_torn(Source::new(file))?;
+        if let Some(error) = archive.torn() {
+            let error = for_users(error);
+            say(&format!(
+                "{name}: {error}; reading the complete values, and the header of the incomplete one"
+            ));
         }
-        out.finish()
+        archive.with_options(DecodeOptions::default().with_checksums(!reading.no_verify))
+    } else {
+        let archive = Archive::new(Source::new(file))?;
+        if let Some(unfinished) = unfinished(&archive) {
+            say(&format!("{name}: {unfinished}"));
+        }
+        archive
+    };
+    Ok(Document::of_archive(name, Format::Archive, archive))
+}
+
+/// Copies segments, and saves other values.
+///
+/// # Errors
+/// If a value cannot be read, or the target cannot be written.
+pub fn write(sections: Sections<'_, '_>, target: &Target) -> Result<()> {
+    let mut out = ArchiveTarget::new(target)?;
+    for section in sections {
+        let section = section?;
+        match section.segment().filter(|_| !target.recompresses) {
+            Some(segment) => out.copy(section.name(), segment)?,
+            None => out.save(section.name(), &Written::whole(&section))?,
+        }
     }
+    out.finish()
 }
 
 /// A message about the bytes after the last end mark, if there are any.

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use clap::ValueEnum as _;
 use tenarc_convert::npy::Npz;
 
-use super::{FORMATS, Format, by_extension};
+use super::{Format, by_extension};
 use crate::failure::{Failure, Kind, Of, Result};
 use crate::input::Input;
 
@@ -60,10 +61,8 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
         return zip(path, input).map_err(|failure| failure.of(&input.name));
     }
     let named = by_extension(path);
-    let by_start =
-        FORMATS.iter().find(|(_, codec)| codec.starts(&start)).map(|(format, _)| *format);
-    if let Some(format) = by_start {
-        return Ok(format);
+    if let Some(format) = Format::value_variants().iter().find(|format| format.starts(&start)) {
+        return Ok(*format);
     }
     if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(refused(what));
@@ -74,7 +73,7 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
             return Ok(format);
         }
         // An index of shards is JSON.
-        Some(Format::Safetensors) if super::safetensors::is_index(path) => {
+        Some(Format::Safetensors) if super::is_index(path) => {
             return Ok(Format::Safetensors);
         }
         _ => {}

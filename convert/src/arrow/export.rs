@@ -7,11 +7,10 @@ use std::path::Path;
 use tenarc::Result;
 use tenarc::tensor::Deferred;
 
-use super::options::Options;
 use super::plan::Texts;
 use super::write;
 use crate::exported::{Exported, Keep};
-use crate::{Losses, Stored, nested};
+use crate::{Losses, Options, Stored, nested};
 
 /// A value of an archive as columns to be saved under names: its paths, joined by dots.
 ///

@@ -26,8 +26,9 @@
 //! | read a file, or a stream that can be read at any position | [`open`], [`ArrowFile`] |
 //! | read a stream batch by batch | [`Batches`] |
 //! | write a file or a stream | [`save`], [`save_with`], [`to_writer`] |
-//! | convert a file to an archive | [`to_archive`], or save what [`TensorFile::value`](super::TensorFile::value) gives |
-//! | convert an archive to a file | [`from_archive`], [`Export`] |
+//! | convert a file to an archive, and back | [`Format`](super::Format) |
+//! | save a file as a part of a value | [`TensorFile::value`] |
+//! | write a value of an archive | [`Export`] |
 //!
 //! | a column of | is read as |
 //! |---|---|
@@ -56,7 +57,6 @@ mod elements;
 mod encode;
 mod export;
 mod extension;
-mod files;
 mod message;
 mod options;
 mod physical;
@@ -72,14 +72,14 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use super::nested::Names;
+pub use super::options::Options;
 pub use export::Export;
-pub use files::{from_archive, to_archive};
-pub use options::{ArchiveOptions, Format, Layout, Options};
+pub use options::{Container, Layout};
 pub use read::ArrowFile;
 pub use stream::{Batches, Body};
 
-use super::Losses;
+use super::format::Codec;
+use super::{Losses, Stored, TensorFile};
 use plan::Texts;
 use tenarc::Result;
 use tenarc::tensor::ToTensor;
@@ -138,4 +138,23 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     options: &Options,
 ) -> Result<Losses> {
     write::to_writer(writer, tensors, Texts::default(), options)
+}
+
+/// Arrow among the formats.
+pub(crate) struct Arrow;
+
+impl Codec for Arrow {
+    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(ArrowFile::new(file)?))
+    }
+
+    fn of_name(&self, path: &Path, options: &Options) -> Options {
+        let by_name = Container::of_name(path);
+        options.clone().with_container(options.container.unwrap_or(by_name))
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        let options = self.of_name(Path::new(""), options);
+        Export::new(value)?.to_writer(out, &options)
+    }
 }

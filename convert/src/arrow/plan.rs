@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use tenarc::tensor::{Order, TensorMeta, ToTensor};
 use tenarc::{DType, Error, Result};
 
-use super::options::{Layout, Options};
+use super::options::Layout;
 use super::schema::{LAYOUT, ONE_ROW};
 use super::widen;
 use crate::exported::{METADATA, Metadata, check_keys};
-use crate::{Losses, order};
+use crate::{Losses, Options, order};
 
 /// A file that is laid out.
 pub struct Plan<'a> {

@@ -12,12 +12,12 @@ use tenarc::{Error, Result};
 use super::container::HEAD;
 use super::encode;
 use super::message::{self, CONTINUATION, MAGIC, PREFIX};
-use super::options::{Format, Options};
+use super::options::Container;
 use super::plan::{Column, Data, Plan, Texts};
 use super::read::ArrowFile;
 use crate::honest::Honest;
 use crate::support::WRITE_STEP;
-use crate::{Losses, made};
+use crate::{Losses, Options, made};
 
 /// What buffers start at multiples of, as Arrow recommends.
 const ALIGNMENT: u64 = 64;
@@ -39,9 +39,11 @@ pub fn save<N: AsRef<str>, T: ToTensor>(
 ) -> Result<Losses> {
     let (plan, losses) = Plan::new(tensors, texts, options)?;
     losses.check(options.accept_losses, plan.columns.len())?;
-    let is_stream = path.extension().is_some_and(|extension| extension == "arrows");
-    let format = options.format.unwrap_or(if is_stream { Format::Stream } else { Format::File });
-    made::file(path, options.sync, |out| write(&plan, format, out), |file, ()| check(&plan, file))?;
+    let container = options.container.unwrap_or_else(|| Container::of_name(path));
+    made::file(path, options.sync(), |file| {
+        made::written(file, path, |out| write(&plan, container, out))?;
+        check(&plan, file).map_err(|error| error.in_file(path))
+    })?;
     Ok(losses)
 }
 
@@ -55,7 +57,7 @@ pub fn to_writer<W: Write, N: AsRef<str>, T: ToTensor>(
     let (plan, losses) = Plan::new(tensors, texts, options)?;
     losses.check(options.accept_losses, plan.columns.len())?;
     let mut writer = BufWriter::with_capacity(BUFFER, Honest::new(writer));
-    write(&plan, options.format.unwrap_or(Format::Stream), &mut writer)?;
+    write(&plan, options.container.unwrap_or(Container::Stream), &mut writer)?;
     writer.flush().map_err(Error::io)?;
     Ok(losses)
 }
@@ -78,9 +80,9 @@ fn check(plan: &Plan<'_>, file: &File) -> Result<()> {
     Err(Error::damaged("what was read back is not what was written"))
 }
 
-fn write(plan: &Plan<'_>, format: Format, writer: &mut dyn Write) -> Result<()> {
+fn write(plan: &Plan<'_>, container: Container, writer: &mut dyn Write) -> Result<()> {
     let mut out = Out { writer, at: 0 };
-    if format == Format::File {
+    if container == Container::File {
         out.put(&MAGIC)?;
         out.pad(HEAD)?;
     }
@@ -94,7 +96,7 @@ fn write(plan: &Plan<'_>, format: Format, writer: &mut dyn Write) -> Result<()> 
     }
     out.put(&CONTINUATION)?;
     out.put(&[0; 4])?;
-    if format == Format::File {
+    if container == Container::File {
         let footer = encode::footer(plan, &blocks);
         message::check_len(footer.len() as u64)?;
         out.put(&footer)?;

@@ -35,14 +35,14 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
-use tenarc::io::{AtomicFile, ReadAt, open_file};
+use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, Order, TensorInfo};
-use tenarc::{DynTensor, Error, OArchive, Result, Value};
+use tenarc::{DynTensor, Error, Result, Value};
 
 use crate::as_value::{AsValue, Metadata, Part};
-use crate::{Names, TensorFile, made, source};
+use crate::format::Codec;
+use crate::{Names, Options, TensorFile, source};
 
 pub use write::{save, to_writer};
 
@@ -212,23 +212,11 @@ impl<S: ReadAt> TensorFile for Gguf<S> {
     }
 }
 
-/// Converts a file to an archive of one value: see [`TensorFile::value`]. Nothing is lost but the widths of single integers in
-/// the metadata.
-///
-/// The archive has checksums. It is read back and verified before it takes its name.
-///
-/// # Errors
-/// If the file cannot be read, if one of its tensors is named `__metadata__`, or if the archive cannot be written.
-pub fn to_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: SaveOptions,
-) -> Result<()> {
-    let from = from.as_ref();
-    let file = open(from)?;
-    let value = file.flat().map_err(|error| error.in_file(from))?;
-    let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&value).map(drop).map_err(|error| error.in_file(from))
-    };
-    made::archive(to.as_ref(), options, save, |_| Ok(()))
+/// GGUF among the formats. The widths of single integers in the metadata are not kept.
+pub(crate) struct GgufFiles;
+
+impl Codec for GgufFiles {
+    fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(Gguf::with_limits(file, options.limits)?))
+    }
 }

@@ -29,7 +29,7 @@ pub fn save<K: AsRef<str>, N: AsRef<str>, T: ToTensor>(
 ) -> Result<()> {
     let path = path.as_ref();
     let plan = Plan::new(metadata, tensors).map_err(|error| error.in_file(path))?;
-    made::file(path, SyncLevel::Full, |out| plan.write(out), |_, ()| Ok(()))
+    made::file(path, SyncLevel::Full, |file| made::written(file, path, |out| plan.write(out)))
 }
 
 /// Writes metadata and named tensors to any writer. It does not seek.

@@ -33,22 +33,22 @@
 //! (arrays of numbers), keys that are no texts (diagnostic notation), tags, column-major order, and the
 //! payloads of NaNs.
 
-mod files;
 mod number;
 mod read;
 mod tensor;
 mod write;
 
+use std::fs::File;
 use std::io;
 
 pub use super::options::Options;
-pub use files::{export, from_archive, to_archive, to_archive_with};
 
-use super::Losses;
-use super::input::Stream;
-use super::values::{self, Each};
+use super::format::{Archived, Codec};
+use super::input::{Positions, Stream};
+use super::values::{self, Each, ReadValues as _};
+use super::{Losses, Stored};
 use tenarc::de::Limits;
-use tenarc::{Result, Value};
+use tenarc::{Error, Result, Value};
 
 /// Reads one value, which must be all there is.
 ///
@@ -119,4 +119,41 @@ pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
 /// As [`write()`].
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
     values::write::<write::Format>(writer, value, options)
+}
+
+/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
+///
+/// # Errors
+/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// that is found out while the value is written.
+pub fn export<W: io::Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
+    values::export::<write::Format>(value, writer, options)
+}
+
+/// JSON among the formats: values one after the other, each on a line of its own.
+pub(crate) struct Json;
+
+impl Codec for Json {
+    fn holds_values(&self) -> bool {
+        true
+    }
+
+    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<()> {
+        let mut values = read::Reader::new(Positions::new(file)?, options.limits);
+        while let Some(value) = values.next_value()? {
+            out.save(&value)?;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        value: &dyn Stored,
+        out: &mut dyn io::Write,
+        options: &Options,
+    ) -> Result<Losses> {
+        let losses = export(value, &mut *out, options)?;
+        out.write_all(b"\n").map_err(Error::io)?;
+        Ok(losses)
+    }
 }

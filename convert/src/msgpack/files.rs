@@ -1,63 +1,40 @@
-//! MessagePack files to archives, and back.
+//! MessagePack files to archives.
 
+use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 
 use serde::ser::{Error as _, Serialize, SerializeMap as _, Serializer};
-use tenarc::archive::SaveOptions;
-use tenarc::de::Limits;
-use tenarc::io::{ReadAt, open_file};
+use tenarc::io::ReadAt;
 use tenarc::tensor::Deferred;
-use tenarc::{Error, Result, Tensor};
+use tenarc::{Result, Tensor};
 
 use super::Options;
 use super::read::{Found, Item, Reader, not_utf8};
-use super::write::Format;
+use crate::format::{Archived, Codec};
 use crate::input::{Positions, STEP, Stretch};
 use crate::support::swap_words;
-use crate::{Losses, Stored, made, source, values};
+use crate::{Losses, Stored, source};
 
-/// Converts a file of MessagePack values, one after the other, to an archive of as many.
-///
-/// Nothing is lost; widths of integers, which mean nothing in MessagePack, are not kept. Arrays are read
-/// as they are written, in steps. The archive has checksums, whatever the options say; it is read back and
-/// verified by them before it takes its name.
-///
-/// # Errors
-/// Where the file cannot be read, holds something else than MessagePack or an array that is no tensor, and
-/// where the archive cannot be written.
-pub fn to_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: SaveOptions,
-) -> Result<()> {
-    to_archive_with(from, to, options, Limits::default())
-}
+/// MessagePack among the formats: values one after the other. Widths of integers, which mean nothing in MessagePack, are not
+/// kept. Arrays are read as they are written, in steps.
+pub(crate) struct Msgpack;
 
-/// As [`to_archive`], with limits, which each value has for itself.
-///
-/// # Errors
-/// As [`to_archive`], and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
-pub fn to_archive_with(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: SaveOptions,
-    limits: Limits,
-) -> Result<()> {
-    let from = from.as_ref();
-    let (file, _) = open_file(from)?;
-    made::archive(
-        to.as_ref(),
-        options,
-        |out| {
-            let mut values = Reader::new(Positions::new(&file)?, limits);
-            while let Some(item) = values.next().map_err(|error| error.in_file(from))? {
-                out.save(&InFile { item: &item, source: &file })?;
-            }
-            Ok(())
-        },
-        |_| Ok(()),
-    )
+impl Codec for Msgpack {
+    fn holds_values(&self) -> bool {
+        true
+    }
+
+    fn load(&self, file: &File, options: &Options, out: &mut Archived<'_>) -> Result<()> {
+        let mut values = Reader::new(Positions::new(file)?, options.limits);
+        while let Some(item) = values.next()? {
+            out.save(&InFile { item: &item, source: file })?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        super::export(value, out, options)
+    }
 }
 
 /// A value whose long parts are still in the file.
@@ -129,42 +106,4 @@ fn blocks<S: ReadAt>(
             Ok(())
         }
     }
-}
-
-/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
-///
-/// # Errors
-/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
-/// that is found out while the value is written.
-pub fn export<W: Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
-    values::export::<Format>(value, writer, options)
-}
-
-/// Converts an archive to a file of MessagePack values, one after the other; what was not kept, where that is
-/// accepted.
-///
-/// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it
-/// takes its name.
-///
-/// # Errors
-/// Where the archive cannot be read or is damaged, something cannot be kept and that is not accepted (then no
-/// file was made), or the file cannot be written.
-pub fn from_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: &Options,
-) -> Result<Losses> {
-    values::from_archive::<Format>(from.as_ref(), to.as_ref(), options, b"", |file, expected| {
-        // As any reader would.
-        let mut values = Reader::new(Positions::new(file)?, Limits::default());
-        let mut found = 0;
-        while values.next()?.is_some() {
-            found += 1;
-        }
-        if found != expected {
-            let what = format!("wrote {expected} values, read back {found}");
-            return Err(Error::damaged(what));
-        }
-        Ok(())
-    })
 }

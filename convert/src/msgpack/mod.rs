@@ -45,11 +45,11 @@ mod write;
 use std::io;
 
 pub use super::options::Options;
-pub use files::{export, from_archive, to_archive, to_archive_with};
+pub(crate) use files::Msgpack;
 
-use super::Losses;
 use super::input::Stream;
 use super::values::{self, Each};
+use super::{Losses, Stored};
 use tenarc::de::Limits;
 use tenarc::{Result, Value};
 
@@ -126,4 +126,13 @@ pub fn write<W: io::Write>(writer: W, value: &Value) -> Result<()> {
 /// As [`write()`].
 pub fn write_with<W: io::Write>(writer: W, value: &Value, options: &Options) -> Result<Losses> {
     values::write::<write::Format>(writer, value, options)
+}
+
+/// Writes a value, one tensor at a time in memory; what was not kept, where that is accepted.
+///
+/// # Errors
+/// Where the value is damaged, the writer fails, and where something cannot be kept and that is not accepted:
+/// that is found out while the value is written.
+pub fn export<W: io::Write>(value: &dyn Stored, writer: W, options: &Options) -> Result<Losses> {
+    values::export::<write::Format>(value, writer, options)
 }

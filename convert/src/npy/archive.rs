@@ -4,91 +4,58 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use tenarc::archive::SaveOptions;
-use tenarc::io::{AtomicFile, ReadAt, SyncLevel, open_file};
 use tenarc::tensor::ToTensor as _;
-use tenarc::{DynTensor, Error, OArchive, Result, Tensor};
+use tenarc::{Error, Result};
 
 use super::dtype;
 use super::file::NpyFile;
 use super::npz::Npz;
 use super::texts;
-use super::write::{Compression, NpzWriter};
+use super::write::NpzWriter;
 use crate::exported::{Exported, Keep, METADATA};
-use crate::nested::Names;
-use crate::{AsValue, Losses, Stored, TensorFile as _, made};
+use crate::format::Codec;
+use crate::{Losses, Options, Stored, TensorFile};
 
-/// What a conversion may do beyond passing everything on, and how it stores arrays.
-///
-/// ```
-/// use tenarc_convert::npy::{Compression, ConvertOptions, Names};
-///
-/// let options = ConvertOptions::default()
-///     .with_names(Names::Nested)
-///     .with_losses(true)
-///     .with_compression(Compression::Deflated);
-/// # let _ = options;
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct ConvertOptions {
-    names: Names,
-    losses: bool,
-    compression: Compression,
-}
+/// npz among the formats.
+pub(crate) struct NpzFiles;
 
-impl ConvertOptions {
-    /// How names of arrays are taken into an archive; by default as the file says.
-    #[must_use]
-    pub fn with_names(mut self, names: Names) -> Self {
-        self.names = names;
-        self
+impl Codec for NpzFiles {
+    fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(Npz::new(file)?.with_limits(options.limits)))
     }
 
-    /// Whether what the other format has no place for may be left out; off by default. What it was is
-    /// returned as [`Losses`].
-    #[must_use]
-    pub fn with_losses(mut self, on: bool) -> Self {
-        self.losses = on;
-        self
-    }
-
-    /// How arrays are stored in an npz file.
-    #[must_use]
-    pub fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
-        self
+    // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer seeks.
+    fn write_file(
+        &self,
+        value: &dyn Stored,
+        file: &File,
+        path: &Path,
+        options: &Options,
+    ) -> Result<Losses> {
+        let out = NpzWriter::new(BufWriter::with_capacity(1 << 20, file))?;
+        let mut out = out.with_compression(options.compression);
+        let losses = export(value, &mut out, options)?;
+        out.finish().and_then(|_| verify(file)).map_err(|error| error.in_file(path))?;
+        Ok(losses)
     }
 }
 
-/// Saves the arrays of an npz file as one value, a map from names to tensors. Names such as `a/b` are
-/// keys as they are; big-endian elements become little-endian ones of the same value. Elements go over
-/// in steps: not even one tensor need fit memory.
-///
-/// Says what was left out. Whether the elements are right is known once they are read: on an error the
-/// archive is what [`OArchive::save`] leaves.
-///
-/// # Errors
-/// Where anything would be left out and `options` do not allow it: members that are no arrays, arrays
-/// that are no tensors. Then, nothing was saved. Where the npz file contradicts itself, or the archive
-/// cannot be written.
-pub fn into_archive<S: ReadAt, W: Write>(
-    npz: &Npz<S>,
-    out: &mut OArchive<W>,
-    options: &ConvertOptions,
-) -> Result<Losses> {
-    let (value, lost) = checked(npz, options)?;
-    out.save(&value)?;
-    Ok(lost)
-}
+/// npy among the formats.
+pub(crate) struct Npy;
 
-fn checked<'a, S: ReadAt>(
-    npz: &'a Npz<S>,
-    options: &ConvertOptions,
-) -> Result<(AsValue<'a>, Losses)> {
-    let value = npz.value(options.names)?;
-    let lost = value.losses().clone();
-    lost.check(options.losses, value.kept())?;
-    Ok((value, lost))
+impl Codec for Npy {
+    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(NpyFile::new(file)?))
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, _: &Options) -> Result<Losses> {
+        if !value.is_tensor()? {
+            return Err(Error::data("an npy file holds exactly one tensor, found another value"));
+        }
+        let tensor = value.tensor(0..value.metadata()?.len())?;
+        super::write(out, &tensor)?;
+        Ok(Losses::default())
+    }
 }
 
 /// Writes the tensors of a saved value as arrays: tensors inside of it under their paths, as `layers.0.weight`. The
@@ -105,7 +72,7 @@ fn checked<'a, S: ReadAt>(
 pub fn export<W: Write + Seek>(
     value: &dyn Stored,
     out: &mut NpzWriter<W>,
-    options: &ConvertOptions,
+    options: &Options,
 ) -> Result<Losses> {
     let Exported { tensors, texts, single, metadata, nested, mut losses, .. } =
         Exported::of(value, Keep::Texts)?;
@@ -131,7 +98,7 @@ pub fn export<W: Write + Seek>(
             Err(error) => losses.add(&name, error.message()),
         }
     }
-    losses.check(options.losses, named.len() + kept.len())?;
+    losses.check(options.accept_losses, named.len() + kept.len())?;
     for (name, tensor) in named {
         out.add(&name, &tensor)?;
     }
@@ -144,95 +111,10 @@ pub fn export<W: Write + Seek>(
     Ok(losses)
 }
 
-/// Converts an npz file to an archive of one map. The archive is read again and verified before it takes
-/// its name; on any error, what was there stays.
-///
-/// Says what was left out.
-///
-/// # Errors
-/// As [`into_archive`], and where a file cannot be read or written.
-pub fn npz_to_archive(
-    npz: impl AsRef<Path>,
-    archive: impl AsRef<Path>,
-    options: &ConvertOptions,
-) -> Result<Losses> {
-    let (from, to) = (npz.as_ref(), archive.as_ref());
-    let npz = Npz::open(from)?;
-    let (value, lost) = checked(&npz, options).map_err(|error| error.in_file(from))?;
-    let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&value).map(drop).map_err(|error| error.in_file(from))
-    };
-    made::archive(to, SaveOptions::default(), save, |archive| {
-        let (found, expected) = (archive.tensors()?.len(), value.kept());
-        if found == expected {
-            return Ok(());
-        }
-        Err(Error::damaged(format!("{found} of {expected} tensors were written")))
-    })?;
-    Ok(lost)
-}
-
-/// Converts an archive of one value to an npz file. The npz file is read again and verified before it
-/// takes its name; on any error, what was there stays.
-///
-/// Says what was left out.
-///
-/// # Errors
-/// As [`export`], and where the archive holds several values, or a file cannot be read or written.
-pub fn archive_to_npz(
-    archive: impl AsRef<Path>,
-    npz: impl AsRef<Path>,
-    options: &ConvertOptions,
-) -> Result<Losses> {
-    let (from, to) = (archive.as_ref(), npz.as_ref());
-    let archive = made::open_single(from)?;
-    let file = AtomicFile::replacing(to)?;
-    let out = NpzWriter::new(BufWriter::new(file.file()))?;
-    let mut out = out.with_compression(options.compression);
-    let segment = archive.segment(0)?;
-    let lost = export(&segment, &mut out, options).map_err(|error| error.in_file(from))?;
-    out.finish().map_err(|error| error.in_file(to))?;
-    verify(file.file()).map_err(|error| error.in_file(to))?;
-    file.commit(SyncLevel::Full)?;
-    Ok(lost)
-}
-
-/// Converts an npy file to an archive of one tensor, of an array of texts, or of a map of the fields of records. The archive is read again and verified before it takes its
-/// name; on any error, what was there stays.
-///
-/// # Errors
-/// As [`load`](super::load), and where the archive cannot be written.
-pub fn npy_to_archive(npy: impl AsRef<Path>, archive: impl AsRef<Path>) -> Result<()> {
-    let from = npy.as_ref();
-    let file = NpyFile::new(open_file(from)?.0).map_err(|error| error.in_file(from))?;
-    let value = file.value(Names::default()).map_err(|error| error.in_file(from))?;
-    value.losses().check(false, value.kept()).map_err(|error| error.in_file(from))?;
-    let save = |out: &mut OArchive<&mut AtomicFile>| {
-        out.save(&value).map(drop).map_err(|error| error.in_file(from))
-    };
-    made::archive(archive.as_ref(), SaveOptions::default(), save, |_| Ok(()))
-}
-
-/// Converts an archive of one tensor, and nothing else, to an npy file. The npy file is read again and compared
-/// before it takes its name; on any error, what was there stays.
-///
-/// # Errors
-/// Where the archive cannot be read or holds something else, numpy has no such dtype, or the file cannot be
-/// written.
-pub fn archive_to_npy(archive: impl AsRef<Path>, npy: impl AsRef<Path>) -> Result<()> {
-    let from = archive.as_ref();
-    let of_source = |error: Error| error.in_file(from);
-    let tensor: Tensor<DynTensor> = made::open_single(from)?.load().map_err(of_source)?;
-    super::save(npy, &tensor.0)
-}
-
 /// Reads all arrays, whose checksums are those of what was handed over.
 pub fn verify(file: &File) -> Result<()> {
     let npz = Npz::new(file)?;
-    for name in npz.names() {
-        tenarc::tensor::ToTensor::write_blocks(&npz.deferred(name)?, &mut |_| Ok(()))?;
-    }
-    Ok(())
+    tenarc::to_writer(std::io::sink(), &npz.flat()?)
 }
 
 #[cfg(test)]

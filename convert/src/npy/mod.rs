@@ -3,7 +3,8 @@
 //! ```
 //! use ndarray::{Array1, Array2, array};
 //! use tenarc::tensor::ToTensor;
-//! use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz};
+//! use tenarc_convert::npy::{self, Compression, Npz};
+//! use tenarc_convert::{Format, Options};
 //!
 //! # let dir = std::env::temp_dir().join(format!("tenarc-doc-npy-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir)?;
@@ -19,8 +20,8 @@
 //! let back: Array1<f64> = npz.tensor("bias")?;
 //! assert_eq!(back, bias);
 //!
-//! let options = ConvertOptions::default();
-//! let lost = npy::npz_to_archive(dir.join("model.npz"), dir.join("model.tenarc"), &options)?;
+//! let options = Options::default();
+//! let lost = Format::Npz.to_archive(dir.join("model.npz"), dir.join("model.tenarc"), &options)?;
 //! assert!(lost.is_empty());
 //! # std::fs::remove_dir_all(&dir)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -58,15 +59,13 @@ mod write;
 use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
-pub use archive::{
-    ConvertOptions, archive_to_npy, archive_to_npz, export, into_archive, npy_to_archive,
-    npz_to_archive,
-};
+pub use super::options::Options;
+pub use archive::export;
+pub(crate) use archive::{Npy, NpzFiles};
 pub use file::NpyFile;
 pub use npz::{Npz, TensorEntry};
 pub use write::{Compression, NpzWriter, save_npz};
 
-pub use super::nested::Names;
 pub use super::zip::Member;
 
 use super::made;
@@ -145,8 +144,9 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
 /// As [`write()`], and where the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let path = path.as_ref();
-    let write = |out: &mut dyn io::Write| write(out, tensor).map_err(|error| error.in_file(path));
-    made::file(path, SyncLevel::Full, write, |_, ()| Ok(()))
+    made::file(path, SyncLevel::Full, |file| {
+        made::written(file, path, |out| write(out, tensor).map_err(|error| error.in_file(path)))
+    })
 }
 
 /// That header and elements are all there is of `len` bytes.

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
-use tenarc::io::{AtomicFile, SyncLevel};
+use tenarc::io::SyncLevel;
 use tenarc::tensor::ToTensor;
 use tenarc::{Error, Result};
 
@@ -13,6 +14,7 @@ use super::archive::verify;
 use super::npz::SUFFIX;
 use super::texts;
 use super::{emit, header};
+use crate::made;
 use crate::nested::COMMENT;
 use crate::zip::write::ZipWriter;
 
@@ -163,11 +165,13 @@ pub fn save_npz<N: AsRef<str>, T: ToTensor>(
     compression: Compression,
 ) -> Result<()> {
     let path = path.as_ref();
-    let file = AtomicFile::replacing(path)?;
-    let mut out = NpzWriter::new(BufWriter::new(file.file()))?.with_compression(compression);
-    let written =
-        tensors.iter().try_for_each(|(name, tensor)| out.add(name.as_ref(), tensor).map(drop));
-    let written = written.and_then(|()| out.finish().map(drop));
-    written.and_then(|()| verify(file.file())).map_err(|error| error.in_file(path))?;
-    file.commit(SyncLevel::Full)
+    let write = |file: &File| {
+        let mut out = NpzWriter::new(BufWriter::new(file))?.with_compression(compression);
+        for (name, tensor) in tensors {
+            out.add(name.as_ref(), tensor)?;
+        }
+        out.finish()?;
+        verify(file)
+    };
+    made::file(path, SyncLevel::Full, |file| write(file).map_err(|error| error.in_file(path)))
 }

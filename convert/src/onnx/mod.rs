@@ -1,7 +1,7 @@
 //! The tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
 //!
 //! ```no_run
-//! use tenarc_convert::onnx::{self, Options};
+//! use tenarc_convert::{Format, Options, onnx};
 //!
 //! let model = onnx::open("model.onnx")?;
 //! for tensor in model.tensors() {
@@ -10,7 +10,7 @@
 //! let bias = model.dyn_tensor("fc.bias")?;
 //!
 //! // The graph is no tensor: a note says that it is left out.
-//! let lost = onnx::to_archive("model.onnx", "weights.tenarc", &Options::default())?;
+//! let lost = Format::Onnx.to_archive("model.onnx", "weights.tenarc", &Options::default())?;
 //! println!("{}", lost.notes().join("; "));
 //! # let _ = bias;
 //! # Ok::<(), tenarc::Error>(())
@@ -41,12 +41,12 @@ use std::path::Path;
 
 pub use tensor::TensorEntry;
 
-use super::{AsValue, Losses, Names, TensorFile, made};
+use super::{AsValue, Losses, Names, Options, TensorFile};
 use crate::as_value::Part;
+use crate::format::Codec;
 use crate::support::alloc_budget;
 use elements::Directory;
 use model::Found;
-use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
 use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order};
@@ -189,67 +189,18 @@ impl<S: ReadAt> TensorFile for Onnx<S> {
     }
 }
 
-/// How a model is converted.
-///
-/// ```
-/// let options = tenarc_convert::onnx::Options::default().with_losses(true).with_external(true);
-/// # let _ = options;
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    accept_losses: bool,
-    external: bool,
-    save: SaveOptions,
-}
+/// ONNX among the formats.
+pub(crate) struct OnnxModels;
 
-impl Options {
-    /// Goes on where something cannot be kept, rather than stop: all that a model is beside its tensors, and
-    /// tensors that are refused. What it was is returned as [`Losses`].
-    #[must_use]
-    pub fn with_losses(mut self, accepted: bool) -> Self {
-        self.accept_losses = accepted;
-        self
+impl Codec for OnnxModels {
+    fn open(
+        &self,
+        file: File,
+        path: Option<&Path>,
+        options: &Options,
+    ) -> Result<Box<dyn TensorFile>> {
+        let mut model = Onnx::with_limits(file, options.limits)?;
+        model.directory = path.filter(|_| options.external).map(Directory::of).transpose()?;
+        Ok(Box::new(model))
     }
-
-    /// Reads other files too: see [`open_with_external`].
-    #[must_use]
-    pub fn with_external(mut self, on: bool) -> Self {
-        self.external = on;
-        self
-    }
-
-    /// How the archive is written; with checksums in any case.
-    #[must_use]
-    pub fn with_save(mut self, options: SaveOptions) -> Self {
-        self.save = options;
-        self
-    }
-}
-
-/// Converts the initializers of a model to an archive of one value, a map of tensors by name; what was not
-/// kept, where that is accepted. One step of one tensor is in memory.
-///
-/// The archive is read back and verified before it takes its name.
-///
-/// # Errors
-/// Where the file cannot be read or is no model, something is not kept and that is not accepted, which is so
-/// for every model with more than tensors, and where the archive cannot be written.
-pub fn to_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: &Options,
-) -> Result<Losses> {
-    let from = from.as_ref();
-    let model = if options.external { open_with_external(from)? } else { open(from)? };
-    let losses = model.losses().clone();
-    let kept = model.tensors().iter().filter(|tensor| tensor.refused().is_none()).count();
-    losses.check(options.accept_losses, kept).map_err(|error| error.in_file(from))?;
-    let value = model.flat().map_err(|error| error.in_file(from))?;
-    made::archive(
-        to.as_ref(),
-        options.save.clone(),
-        |out| out.save(&value).map(drop).map_err(|error| error.in_file(from)),
-        |_| Ok(()),
-    )?;
-    Ok(losses)
 }

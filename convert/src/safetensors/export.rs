@@ -7,9 +7,8 @@ use std::path::Path;
 use tenarc::Result;
 use tenarc::tensor::Deferred;
 
-use super::options::Options;
 use crate::exported::{Exported, Keep, Metadata};
-use crate::{Losses, Stored, nested};
+use crate::{Losses, Options, Stored, nested};
 
 /// A value of an archive as tensors to be saved under names: its paths, joined by dots.
 ///

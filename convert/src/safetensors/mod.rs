@@ -28,8 +28,9 @@
 //! | read a model of several files | [`open_sharded`], [`Sharded`] |
 //! | write a file | [`save`], [`save_with`], [`to_writer`] |
 //! | write a model as several files | [`save_sharded`] |
-//! | convert a file to an archive | [`to_archive`], or save what [`TensorFile::value`](super::TensorFile::value) gives |
-//! | convert an archive to a file | [`from_archive`], [`Export`] |
+//! | convert a file to an archive, and back | [`Format`](super::Format) |
+//! | save a file as a part of a value | [`TensorFile::value`] |
+//! | write a value of an archive | [`Export`] |
 //!
 //! In an archive, a flat file is a map of tensors by name, with its metadata under `__metadata__`: its
 //! header, so to speak, with the tensors themselves in place of where they are. Tensors are found by
@@ -42,11 +43,7 @@
 mod dtype;
 mod export;
 mod fields;
-mod files;
 mod header;
-
-mod options;
-
 mod read;
 mod save_sharded;
 mod shard_name;
@@ -57,17 +54,17 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use super::nested::Names;
+pub use super::options::Options;
 pub use export::Export;
-pub use files::{from_archive, to_archive};
-pub use options::Options;
 pub use read::SafeTensors;
 pub use save_sharded::save_sharded;
 pub use sharded::{Sharded, open_sharded};
 
-use super::Losses;
-use tenarc::Result;
+use super::format::Codec;
+use super::{Losses, Stored, TensorFile};
+use crate::source;
 use tenarc::tensor::ToTensor;
+use tenarc::{Error, Result};
 
 /// Opens a file, to read what is asked for of it: see [`SafeTensors::new`].
 ///
@@ -99,7 +96,7 @@ pub fn save_with<N: AsRef<str>, T: ToTensor>(
     options: &Options,
 ) -> Result<Losses> {
     let (plan, losses) = write::plan(tensors, options)?;
-    plan.save(path.as_ref(), options.sync)?;
+    plan.save(path.as_ref(), options.sync())?;
     Ok(losses)
 }
 
@@ -126,4 +123,32 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
     let (plan, losses) = write::plan(tensors, options)?;
     plan.write(writer)?;
     Ok(losses)
+}
+
+/// safetensors among the formats.
+pub(crate) struct Safetensors;
+
+impl Codec for Safetensors {
+    fn open(&self, file: File, path: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        // An index is JSON text. A safetensors file starts with the length of its header, whose last byte is 0.
+        let mut start = [0; 8];
+        let is_whole = source::read_exact(&file, &mut start, 0).is_ok();
+        let is_json = path.and_then(Path::extension).is_some_and(|extension| extension == "json");
+        let is_text = match start {
+            [.., 0] if is_whole => false,
+            [b'{' | b' ' | b'\n', ..] => true,
+            _ => is_json,
+        };
+        match path {
+            Some(path) if is_text => Ok(Box::new(open_sharded(path)?)),
+            None if is_text => Err(Error::data(
+                "an index names other files in its directory: give its file name, not a pipe",
+            )),
+            _ => Ok(Box::new(SafeTensors::new(file)?)),
+        }
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        Export::new(value)?.to_writer(out, options)
+    }
 }

@@ -1,18 +1,17 @@
 //! Writing a model as several files.
 
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tenarc::io::{AtomicFile, ReadAt as _};
+use tenarc::io::AtomicFile;
 use tenarc::tensor::ToTensor;
 use tenarc::{Error, Result};
 
 use super::fields;
-use super::options::Options;
 use super::shard_name;
 use super::write::{Item, Plan, items};
-use crate::{Losses, source};
+use crate::{Losses, Options, made};
 
 /// Saves named tensors as several files and the index of them, which is at `index`:
 /// `model.safetensors.index.json` for files named `model-00001-of-00002.safetensors` and so on.
@@ -65,29 +64,26 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
     // They have temporary names, so that the old files are untouched if one of them fails.
     let mut files = Vec::with_capacity(count);
     for (path, plan) in plans {
-        files.push((plan.written(&path)?, path));
+        let file = AtomicFile::replacing(&path)?;
+        plan.written(file.file(), &path)?;
+        files.push((file, path));
     }
     let index = written_index(path, &fields::write_index(total, &weights))?;
     let mut moved = Moved::default();
     for (file, path) in files {
         moved.set_aside(&path)?;
-        file.commit(options.sync)?;
+        file.commit(options.sync())?;
         moved.new.push(path);
     }
-    index.commit(options.sync)?;
+    index.commit(options.sync())?;
     moved.keep();
     Ok(losses)
 }
 
 /// An index under a temporary name, read back and compared.
 fn written_index(path: &Path, text: &[u8]) -> Result<AtomicFile> {
-    let mut file = AtomicFile::replacing(path)?;
-    file.write_all(text).map_err(Error::io)?;
-    let len = file.file().size().map_err(Error::io)?;
-    if *source::bytes(file.file(), 0, len)? != *text {
-        let error = Error::damaged("what was read back is not what was written");
-        return Err(error.in_file(path));
-    }
+    let file = AtomicFile::replacing(path)?;
+    made::written(file.file(), path, |out| out.write_all(text).map_err(Error::io))?;
     Ok(file)
 }
 

@@ -1,22 +1,19 @@
 //! Writing a file: laid out first, then written tensor by tensor, then read back.
 
 use std::fs::File;
-use std::hash::Hasher as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use tenarc::io::{AtomicFile, SyncLevel};
+use tenarc::io::SyncLevel;
 use tenarc::tensor::{Order, TensorMeta, ToTensor};
 use tenarc::{Error, Result};
-use twox_hash::XxHash3_64;
 
 use super::dtype;
 use super::header::{self, Header};
-use super::options::Options;
 use crate::exported::METADATA;
 use crate::honest::Honest;
 use crate::support::WRITE_STEP;
-use crate::{Losses, made, order};
+use crate::{Losses, Options, made, order};
 
 /// Small tensors are written together.
 const BUFFER: usize = 64 << 10;
@@ -119,46 +116,33 @@ impl<'a> Plan<'a> {
         Ok(Self { header: header::write(metadata, tensors)?, items })
     }
 
-    /// Writes the file; its length and hash.
-    pub fn write<W: Write>(&self, writer: W) -> Result<(u64, u64)> {
+    /// Writes the file.
+    pub fn write<W: Write>(&self, writer: W) -> Result<()> {
         let mut writer = BufWriter::with_capacity(BUFFER, Honest::new(writer));
-        let (mut hasher, mut len) = (XxHash3_64::new(), 0u64);
         let mut put = |block: &[u8]| {
-            for step in block.chunks(WRITE_STEP) {
-                hasher.write(step);
-                writer.write_all(step).map_err(Error::io)?;
-                len = len.saturating_add(step.len() as u64);
-            }
-            Ok(())
+            block.chunks(WRITE_STEP).try_for_each(|step| writer.write_all(step).map_err(Error::io))
         };
         put(&self.header)?;
         for item in &self.items {
             item.write(&mut put).map_err(|error| error.in_field(item.name))?;
         }
-        writer.flush().map_err(Error::io)?;
-        Ok((len, hasher.finish()))
+        writer.flush().map_err(Error::io)
     }
 
     /// Writes a file that takes its name once it was read back and found to be what was written.
     pub fn save(&self, path: &Path, sync: SyncLevel) -> Result<()> {
-        self.written(path)?.commit(sync)
+        made::file(path, sync, |file| self.written(file, path))
     }
 
-    /// Writes a file that was read back and found to be what was written, and has yet to take its name.
-    pub fn written(&self, path: &Path) -> Result<AtomicFile> {
-        let mut file = AtomicFile::replacing(path)?;
-        let written = self.write(&mut file)?;
-        self.verify(file.file(), written).map_err(|error| error.in_file(path))?;
-        Ok(file)
-    }
-
-    fn verify(&self, file: &File, (len, hash): (u64, u64)) -> Result<()> {
-        made::verify_bytes(file, len, hash)?;
+    /// Writes a file, which is read back and compared.
+    pub fn written(&self, file: &File, path: &Path) -> Result<()> {
+        made::written(file, path, |out| self.write(out))?;
         // As any reader would.
         let found = Header::read(file)?.tensors.len();
         if found != self.items.len() {
             let expected = self.items.len();
-            return Err(Error::damaged(format!("wrote {expected} tensors, read back {found}")));
+            return Err(Error::damaged(format!("wrote {expected} tensors, read back {found}"))
+                .in_file(path));
         }
         Ok(())
     }
@@ -173,42 +157,4 @@ pub fn plan<'a, N: AsRef<str>, T: ToTensor>(
     let items = items(tensors, &mut losses)?;
     losses.check(options.accept_losses, items.len())?;
     Ok((Plan::new(items, options.metadata.as_deref())?, losses))
-}
-
-#[cfg(all(test, not(miri)))]
-mod tests {
-    use std::io::{Seek as _, SeekFrom};
-
-    use super::*;
-    use tenarc::io::ReadAt as _;
-
-    /// A file in which one bit was changed between writing and reading back, or that was cut.
-    #[test]
-    fn a_file_that_changed_is_not_what_was_written() {
-        let tensors = [("a", vec![1.0f32; 1000]), ("b", vec![2.0; 7])];
-        let (plan, _) = plan(&tensors, &Options::default()).unwrap();
-        let mut file = tempfile::tempfile().unwrap();
-        let written = plan.write(&mut file).unwrap();
-        plan.verify(&file, written).unwrap();
-        let check = |file: &File| {
-            let error = plan.verify(file, written).unwrap_err();
-            assert!(error.to_string().contains("not what was written"), "{error}");
-        };
-        for at in [8, 300, written.0 - 1] {
-            let mut byte = [0];
-            file.read_at(&mut byte, at).unwrap();
-            for change in [1, 0] {
-                file.seek(SeekFrom::Start(at)).unwrap();
-                file.write_all(&[byte[0] ^ change]).unwrap();
-                if change == 1 {
-                    check(&file);
-                }
-            }
-        }
-        plan.verify(&file, written).unwrap();
-        file.set_len(written.0 + 1).unwrap();
-        check(&file);
-        file.set_len(written.0 - 1).unwrap();
-        check(&file);
-    }
 }

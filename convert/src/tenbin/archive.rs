@@ -2,24 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use tenarc::archive::SaveOptions;
 use tenarc::inspect::{Event, Form, Items, SOME};
-use tenarc::io::{AtomicFile, ReadAt, open_file};
+use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order, TensorMeta, ToTensor as _};
 use tenarc::value::from_value;
-use tenarc::{DynTensor, Error, OArchive, Result, Tensor, Value};
+use tenarc::{DynTensor, Error, Result, Tensor, Value};
 
 use super::array::Header;
 use super::chunk::Input;
 use crate::as_value::{self, AsValue};
+use crate::format::Codec;
 use crate::nested::{self, Names};
 use crate::options::Options;
 use crate::part::Part;
 use crate::saved::{Node, Saved, Tree as _};
-use crate::{Losses, Stored, TensorFile, made};
+use crate::{Losses, Stored, TensorFile};
 
 /// How the arrays of a file are saved in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,38 +31,6 @@ pub enum Layout {
     Sequence,
     /// A sequence of pairs of name and tensor: everything else.
     Pairs,
-}
-
-/// Saves the arrays of a tenbin file as one value of an archive, one array at a time in memory; nothing is
-/// lost. The layout follows from the names, and is told.
-///
-/// ```
-/// use tenarc_convert::tenbin;
-/// use tenarc::{Archive, OArchive};
-///
-/// let ten = tenbin::encode_buffer(&[("x", vec![1i32, 2, 3]), ("y", vec![4])])?;
-/// let mut out = OArchive::new(Vec::new())?;
-/// assert_eq!(tenbin::into_archive(&ten[..], ten.len() as u64, &mut out)?, tenbin::Layout::Map);
-/// let archive = Archive::new(out.finish()?)?;
-/// assert_eq!(archive.tensor::<ndarray::Array1<i32>>("x")?.sum(), 6);
-///
-/// let mut back = Vec::new();
-/// tenbin::export(&archive.segment(0)?, &mut back, &tenbin::Options::default())?;
-/// assert_eq!(back, ten);
-/// # Ok::<(), tenarc::Error>(())
-/// ```
-///
-/// # Errors
-/// Where the source, `len` bytes of it, cannot be read or holds something else than whole arrays, and where
-/// the archive cannot be written.
-pub fn into_archive<S: ReadAt, W: Write>(
-    source: S,
-    len: u64,
-    out: &mut OArchive<W>,
-) -> Result<Layout> {
-    let file = TenFile::new(source, len)?;
-    out.save(&file.flat()?)?;
-    Ok(file.layout)
 }
 
 /// A file whose arrays are read when they are asked for. As a value, it is laid out as
@@ -218,46 +187,18 @@ impl<S: ReadAt> TensorFile for TenFile<S> {
     }
 }
 
-/// Converts a file to an archive of one value; how that is laid out. Nothing is lost.
-///
-/// One array at a time is in memory. The archive has checksums, whatever the options say; it is read back and
-/// verified by them before it takes its name.
-///
-/// # Errors
-/// As [`into_archive`], and where a file cannot be read or written.
-pub fn to_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: SaveOptions,
-) -> Result<Layout> {
-    let from = from.as_ref();
-    let of_source = |error: Error| error.in_file(from);
-    let (file, len) = open_file(from)?;
-    let file = TenFile::new(file, len).map_err(of_source)?;
-    let value = file.flat().map_err(of_source)?;
-    let save = |out: &mut OArchive<&mut AtomicFile>| out.save(&value).map(drop).map_err(of_source);
-    made::archive(to.as_ref(), options, save, |_| Ok(()))?;
-    Ok(file.layout)
-}
+/// tenbin among the formats.
+pub(crate) struct Tenbin;
 
-/// Converts an archive of one value to a file; what was not kept, where that is accepted.
-///
-/// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it
-/// takes its name.
-///
-/// # Errors
-/// As [`export`], where the archive holds several values, and where a file cannot be read or written.
-pub fn from_archive(
-    from: impl AsRef<Path>,
-    to: impl AsRef<Path>,
-    options: &Options,
-) -> Result<Losses> {
-    let from = from.as_ref();
-    let of_source = |error: Error| error.in_file(from);
-    let archive = made::open_single(from)?;
-    let segment = archive.segment(0).map_err(of_source)?;
-    let write = |out: &mut dyn Write| export(&segment, out, options).map_err(of_source);
-    made::file(to.as_ref(), options.sync, write, |_, _| Ok(()))
+impl Codec for Tenbin {
+    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        let len = file.size().map_err(Error::io)?;
+        Ok(Box::new(TenFile::new(file, len)?))
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        export(value, out, options)
+    }
 }
 
 /// Writes the tensors of a value, one at a time in memory; what was not kept, where that is

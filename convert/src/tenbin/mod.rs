@@ -45,7 +45,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 pub use super::options::Options;
-pub use archive::{Layout, TenFile, export, from_archive, into_archive, to_archive};
+pub(crate) use archive::Tenbin;
+pub use archive::{Layout, TenFile, export};
 pub use chunk::{read_chunk, write_chunk};
 pub use frames::{decode_frames, encode_frames};
 
@@ -177,7 +178,7 @@ pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
 ) -> Result<()> {
     let path = path.as_ref();
     let write = |out: &mut dyn Write| write(out, arrays).map_err(|error| error.in_file(path));
-    made::file(path, SyncLevel::Full, write, |_, ()| Ok(()))
+    made::file(path, SyncLevel::Full, |file| made::written(file, path, write))
 }
 
 /// Loads all arrays of a file whose name ends in `.ten`.

@@ -247,7 +247,7 @@ impl<S: ReadAt> TorchFile<S> {
     }
 
     /// Compares the checksums that are not compared as all tensors are read.
-    pub(super) fn verify_parts(&self) -> Result<()> {
+    fn verify_parts(&self) -> Result<()> {
         let members = |is_whole: bool| {
             let places = self.places.iter().filter(move |place| place.whole == is_whole);
             places.filter_map(|place| match place.home {
@@ -413,6 +413,10 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
 
     fn place(&self, name: &str) -> Result<Option<(&dyn ReadAt, u64)>> {
         Ok(self.position(name)?.map(|at| (&self.source as &dyn ReadAt, at)))
+    }
+
+    fn verify_unread(&self) -> Result<()> {
+        self.verify_parts()
     }
 
     fn has_tied_tensors(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use ndarray::Array2;
-//! use tenarc_convert::torch::{self, Options};
+//! use tenarc_convert::{Format, Options, torch};
 //!
 //! let file = torch::open("model.pt")?;                            // reads what there is, no elements
 //! for tensor in file.tensors() {
@@ -10,7 +10,7 @@
 //! }
 //! let weight: Array2<f32> = file.tensor("layers.0.weight")?;
 //!
-//! torch::to_archive("model.pt", "model.tenarc", &Options::default())?;
+//! Format::Torch.to_archive("model.pt", "model.tenarc", &Options::default())?;
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
@@ -27,7 +27,6 @@
 //! `requires_grad`, and which tensors overlap in a storage. Those that are the same are stored once.
 
 mod container;
-mod convert;
 mod file;
 mod gather;
 mod layout;
@@ -39,11 +38,11 @@ mod value;
 use std::fs::File;
 use std::path::Path;
 
-pub use super::nested::Names;
-pub use convert::{Options, to_archive};
 pub use file::TorchFile;
 pub(crate) use value::Plain;
 
+use super::format::Codec;
+use super::{Options, TensorFile};
 use tenarc::Result;
 
 /// Opens a file, to read what is asked for of it: see [`TorchFile::new`].
@@ -52,4 +51,13 @@ use tenarc::Result;
 /// Where the file cannot be read, is not of the format, or holds what is refused.
 pub fn open(path: impl AsRef<Path>) -> Result<TorchFile<File>> {
     TorchFile::open(path.as_ref())
+}
+
+/// torch among the formats.
+pub(crate) struct Torch;
+
+impl Codec for Torch {
+    fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        Ok(Box::new(TorchFile::new(file)?))
+    }
 }

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use serde_json::{Value as Json, json};
 use tenarc::{Archive, DynTensor, Tensor, Value};
-use tenarc_convert::npy::{self, ConvertOptions, NpyFile, Npz, NpzWriter};
-use tenarc_convert::{Names, TensorFile};
+use tenarc_convert::npy::{self, NpyFile, Npz, NpzWriter};
+use tenarc_convert::{Format, Names, Options, TensorFile};
 
 use crate::support::{fixture, fixtures, says};
 
@@ -130,7 +130,8 @@ fn npy_files_hold_them_too() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["record", "texts"] {
         let to = dir.path().join(name);
-        npy::npy_to_archive(fixtures().join(format!("columns/{name}.npy")), &to).unwrap();
+        let from = fixtures().join(format!("columns/{name}.npy"));
+        Format::Npy.to_archive(from, &to, &Options::default()).unwrap();
         tenarc::open(&to).unwrap().verify().unwrap();
     }
 }
@@ -140,11 +141,11 @@ fn texts_come_back_as_arrays_of_numpy() {
     let bytes = fixture("columns/texts.npz");
     let npz = Npz::new(&bytes[..]).unwrap();
     let mut archive = tenarc::OArchive::new(Vec::new()).unwrap();
-    npy::into_archive(&npz, &mut archive, &ConvertOptions::default()).unwrap();
+    tenarc_convert::into_archive(&npz, &mut archive, &Options::default()).unwrap();
     let archive = Archive::new(archive.finish().unwrap()).unwrap();
     let segment = archive.segment(0).unwrap();
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-    let options = ConvertOptions::default().with_losses(true);
+    let options = Options::default().with_losses(true);
     let lost = npy::export(&segment, &mut out, &options).unwrap();
     let lost: Vec<_> = lost.listed().iter().map(ToString::to_string).collect();
     assert_eq!(lost.len(), 2, "{lost:?}");

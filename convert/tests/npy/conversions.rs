@@ -9,14 +9,15 @@ use ndarray::{Array1, Array2, array};
 use serde::Serialize;
 use tenarc::error::Category;
 use tenarc::{Archive, DynTensor, OArchive, Tensor};
-use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
+use tenarc_convert::Format;
+use tenarc_convert::npy::{self, Compression, Npz, NpzWriter, Options};
 
 use super::support::{all, bytes, fixture, fixtures, part, says, zip};
 
 fn archived(npz: &[u8]) -> Vec<u8> {
     let mut out = OArchive::new(Vec::new()).unwrap();
     let npz = Npz::new(npz).unwrap();
-    assert!(npy::into_archive(&npz, &mut out, &ConvertOptions::default()).unwrap().is_empty());
+    assert!(tenarc_convert::into_archive(&npz, &mut out, &Options::default()).unwrap().is_empty());
     out.finish().unwrap()
 }
 
@@ -46,7 +47,7 @@ fn every_npz_file_goes_there_and_back() {
             let mut out = out.with_compression(compression);
             let archive = Archive::new(&archive[..]).unwrap();
             let segment = archive.segment(0).unwrap();
-            npy::export(&segment, &mut out, &ConvertOptions::default()).unwrap();
+            npy::export(&segment, &mut out, &Options::default()).unwrap();
             assert_eq!(all(&out.finish().unwrap().into_inner()).unwrap(), expected, "{name}");
         }
     }
@@ -55,15 +56,15 @@ fn every_npz_file_goes_there_and_back() {
 #[test]
 fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out() {
     let file = zip(&[part("notes/a.txt", b"hello", false), part("a.npy", &bytes(b"x"), false)]);
-    let told = ConvertOptions::default().with_losses(true);
+    let told = Options::default().with_losses(true);
     for (file, lost) in
         [(file, "`notes/a.txt`: a member that is no array"), (fixture("columns/date.npz"), "dates")]
     {
         let npz = Npz::new(&file[..]).unwrap();
         let mut out = OArchive::new(Vec::new()).unwrap();
-        says(npy::into_archive(&npz, &mut out, &ConvertOptions::default()), lost);
+        says(tenarc_convert::into_archive(&npz, &mut out, &Options::default()), lost);
         assert_eq!(out.segments(), 0);
-        let found = npy::into_archive(&npz, &mut out, &told).unwrap();
+        let found = tenarc_convert::into_archive(&npz, &mut out, &told).unwrap();
         assert!(found.count() == 1 && found.to_string().contains(lost), "{found}");
         let archive = out.finish().unwrap();
         assert_eq!(Archive::new(&archive[..]).unwrap().tensors().unwrap().len(), 1);
@@ -73,7 +74,7 @@ fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out()
     file[0] = b'Q';
     let npz = Npz::new(&file[..]).unwrap();
     let mut out = OArchive::new(Vec::new()).unwrap();
-    says(npy::into_archive(&npz, &mut out, &told), "local header");
+    says(tenarc_convert::into_archive(&npz, &mut out, &told), "local header");
 }
 
 #[derive(Serialize)]
@@ -122,12 +123,12 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
     let bytes = out.finish().unwrap();
     let archive = Archive::new(&bytes[..]).unwrap();
     let segment = archive.segment(0).unwrap();
-    let convert = |options: ConvertOptions| {
+    let convert = |options: Options| {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
         let lost = npy::export(&segment, &mut out, &options)?;
         Ok((lost, out.finish().unwrap().into_inner()))
     };
-    let options = ConvertOptions::default;
+    let options = Options::default;
     let error = says(convert(options()), "unless losses are accepted").to_string();
     let lost = [
         "`scale`: npy has no dtype for bf16; convert the elements to one it has",
@@ -171,7 +172,7 @@ fn names_that_would_meet_are_an_error() {
     out.save(&Both { a: BTreeMap::from([("b", tensor())]), b: tensor() }).unwrap();
     let bytes = out.finish().unwrap();
     let archive = Archive::new(&bytes[..]).unwrap();
-    let options = ConvertOptions::default();
+    let options = Options::default();
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
     let segment = archive.segment(0).unwrap();
     says(npy::export(&segment, &mut out, &options), "there are two tensors of this name");
@@ -187,15 +188,15 @@ fn only_maps_with_text_keys_are_flat() {
     out.save(&tensor()).unwrap();
     let bytes = out.finish().unwrap();
     let archive = Archive::new(&bytes[..]).unwrap();
-    let convert = |at, options: &ConvertOptions| {
+    let convert = |at, options: &Options| {
         let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
         npy::export(&archive.segment(at).unwrap(), &mut out, options)?;
         Ok(all(&out.finish().unwrap().into_inner()).unwrap())
     };
     for at in [0, 1] {
-        says(convert(at, &ConvertOptions::default()), "the nesting of the tensors is left out");
+        says(convert(at, &Options::default()), "the nesting of the tensors is left out");
     }
-    let flattened = ConvertOptions::default().with_losses(true);
+    let flattened = Options::default().with_losses(true);
     let names = |at| convert(at, &flattened).unwrap().into_iter().map(|(name, _)| name).collect();
     let names: [Vec<String>; 2] = [names(0), names(1)];
     assert_eq!(names, [vec!["0".to_owned(), "1".into()], vec!["7".into()]]);
@@ -206,11 +207,13 @@ fn only_maps_with_text_keys_are_flat() {
 fn files_are_converted_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    let options = ConvertOptions::default().with_compression(Compression::Deflated);
-    let lost = npy::npz_to_archive(fixtures().join("nested.npz"), path("a.tenarc"), &options);
+    let options = Options::default().with_compression(Compression::Deflated);
+    let lost = Format::Npz.to_archive(fixtures().join("nested.npz"), path("a.tenarc"), &options);
     assert!(lost.unwrap().is_empty());
     tenarc::open(path("a.tenarc")).unwrap().verify().unwrap();
-    assert!(npy::archive_to_npz(path("a.tenarc"), path("a.npz"), &options).unwrap().is_empty());
+    assert!(
+        Format::Npz.from_archive(path("a.tenarc"), path("a.npz"), &options).unwrap().is_empty()
+    );
     let npz = std::fs::read(path("a.npz")).unwrap();
     assert_eq!(all(&npz).unwrap(), all(&fixture("nested.npz")).unwrap());
     assert!(Npz::new(&npz[..]).unwrap().members().iter().all(npy::Member::is_deflated));
@@ -223,15 +226,15 @@ fn files_are_converted_whole_or_not_at_all() {
         ("columns/date.npz", "dates"),
         ("gone.npz", "gone.npz"),
     ] {
-        says(npy::npz_to_archive(fixtures().join(bad), path("a.tenarc"), &options), text);
+        says(Format::Npz.to_archive(fixtures().join(bad), path("a.tenarc"), &options), text);
     }
     assert_eq!(std::fs::read(path("a.tenarc")).unwrap(), before);
     tenarc::save(path("model.tenarc"), &model()).unwrap();
-    says(npy::archive_to_npz(path("model.tenarc"), path("a.npz"), &options), "losses");
+    says(Format::Npz.from_archive(path("model.tenarc"), path("a.npz"), &options), "losses");
     let mut log = OArchive::append(path("a.tenarc")).unwrap();
     log.save("another").unwrap();
     log.finish().unwrap();
-    says(npy::archive_to_npz(path("a.tenarc"), path("a.npz"), &options), "one value, found 2");
+    says(Format::Npz.from_archive(path("a.tenarc"), path("a.npz"), &options), "one value, found 2");
     assert_eq!(std::fs::read(path("a.npz")).unwrap(), npz);
     assert_eq!(names(dir.path()), ["a.npz", "a.tenarc", "model.tenarc"]);
 }
@@ -245,7 +248,7 @@ fn a_damaged_archive_is_not_converted() {
     bytes[4000] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let npz = dir.path().join("a.npz");
-    let error = npy::archive_to_npz(&path, &npz, &ConvertOptions::default()).unwrap_err();
+    let error = Format::Npz.from_archive(&path, &npz, &Options::default()).unwrap_err();
     assert_eq!(error.category(), Category::Damaged);
     assert_eq!(names(dir.path()), ["a.tenarc"]);
 }

@@ -6,7 +6,7 @@ use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{Archive, DType, OArchive};
-use tenarc_convert::npy::{self, Compression, ConvertOptions, Npz, NpzWriter};
+use tenarc_convert::npy::{self, Compression, Npz, NpzWriter, Options};
 
 use tenarc_test_support::alloc::peak_of;
 
@@ -61,8 +61,8 @@ fn arrays_of_any_size_go_over_in_steps() {
         assert!(most < LEN + 2 * MIB, "{most} bytes to write");
         let npz = Npz::new(File(file)).unwrap();
         let mut out = OArchive::new(Sink).unwrap();
-        let options = ConvertOptions::default();
-        let (lost, most) = peak_of(|| npy::into_archive(&npz, &mut out, &options));
+        let options = Options::default();
+        let (lost, most) = peak_of(|| tenarc_convert::into_archive(&npz, &mut out, &options));
         assert!(lost.unwrap().is_empty() && out.position() > LEN as u64);
         assert!(most < MIB, "{most} bytes to convert");
         // The array itself, and what it leaves behind where it grows.
@@ -83,7 +83,7 @@ fn an_archive_goes_over_tensor_by_tensor() {
     let archive = File(out.finish().unwrap());
     let archive = Archive::new(archive).unwrap();
     let mut to = NpzWriter::new(Cursor::new(Vec::with_capacity(20 * MIB))).unwrap();
-    let options = ConvertOptions::default();
+    let options = Options::default();
     let segment = archive.segment(0).unwrap();
     let (lost, most) = peak_of(|| npy::export(&segment, &mut to, &options));
     assert!(lost.unwrap().is_empty());

@@ -8,6 +8,7 @@ use tenarc::error::Category;
 use tenarc::tensor::{Deferred, Order, ToTensor};
 use tenarc::{DType, DynTensor, Error};
 use tenarc_convert::npy::{self, Compression, Npz, NpzWriter};
+use tenarc_convert::{Format, Options};
 
 use super::support::{all, fixture, fixtures, says};
 
@@ -170,16 +171,18 @@ fn npy_files_become_archives_and_come_back() {
     let turned =
         ndarray::Array2::from_shape_fn((30, 40).f(), |(row, column)| (row * column) as f64);
     npy::save(path("in.npy"), &turned).unwrap();
-    npy::npy_to_archive(path("in.npy"), path("archive")).unwrap();
+    Format::Npy.to_archive(path("in.npy"), path("archive"), &Options::default()).unwrap();
     let loaded: tenarc::Tensor<ndarray::Array2<f64>> = tenarc::load(path("archive")).unwrap();
     assert_eq!(loaded.0, turned);
-    npy::archive_to_npy(path("archive"), path("out.npy")).unwrap();
+    Format::Npy.from_archive(path("archive"), path("out.npy"), &Options::default()).unwrap();
     assert_eq!(fs::read(path("in.npy")).unwrap(), fs::read(path("out.npy")).unwrap());
 
     tenarc::save(path("archive"), &("text", 1)).unwrap();
-    assert!(npy::archive_to_npy(path("archive"), path("out.npy")).is_err());
+    assert!(
+        Format::Npy.from_archive(path("archive"), path("out.npy"), &Options::default()).is_err()
+    );
     assert_eq!(fs::read(path("in.npy")).unwrap(), fs::read(path("out.npy")).unwrap());
     fs::write(path("in.npy"), b"\x93NUMPY\x01").unwrap();
-    assert!(npy::npy_to_archive(path("in.npy"), path("none")).is_err());
+    assert!(Format::Npy.to_archive(path("in.npy"), path("none"), &Options::default()).is_err());
     assert!(!path("none").exists());
 }

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use ndarray::{Array1, array};
 use serde::Serialize;
-use tenarc::archive::SaveOptions;
 use tenarc::{Tensor, Value};
-use tenarc_convert::{Names, arrow, npy, safetensors};
+use tenarc_convert::{Format, Options};
 
 #[derive(Serialize)]
 struct Model {
@@ -30,23 +29,13 @@ fn model() -> Model {
     Model { layers: vec![layer(), layer()], head: tensor() }
 }
 
-type ThereAndBack = fn(&Path, &Path, &Path) -> tenarc::Result<()>;
-
 /// From an archive to a file and to an archive again, with the default options.
-const FORMATS: [ThereAndBack; 3] = [
-    |from, file, to| {
-        safetensors::from_archive(from, file, &safetensors::Options::default())?;
-        safetensors::to_archive(file, to, Names::default(), SaveOptions::default())
-    },
-    |from, file, to| {
-        npy::archive_to_npz(from, file, &npy::ConvertOptions::default())?;
-        npy::npz_to_archive(file, to, &npy::ConvertOptions::default()).map(drop)
-    },
-    |from, file, to| {
-        arrow::from_archive(from, file, &arrow::Options::default())?;
-        arrow::to_archive(file, to, &arrow::ArchiveOptions::default()).map(drop)
-    },
-];
+fn convert(format: Format, from: &Path, file: &Path, to: &Path) -> tenarc::Result<()> {
+    format.from_archive(from, file, &Options::default())?;
+    format.to_archive(file, to, &Options::default()).map(drop)
+}
+
+const FORMATS: [Format; 3] = [Format::Safetensors, Format::Npz, Format::Arrow];
 
 #[test]
 fn comes_back() {
@@ -54,9 +43,9 @@ fn comes_back() {
     let [from, file, to] = ["from", "file", "to"].map(|name| dir.path().join(name));
     let flat = BTreeMap::from([("layers.0.weight", tensor()), ("0", tensor())]);
     let value = |path: &Path| -> Value { tenarc::open(path).unwrap().load().unwrap() };
-    for convert in FORMATS {
+    for format in FORMATS {
         tenarc::save(&from, &model()).unwrap();
-        convert(&from, &file, &to).unwrap();
+        convert(format, &from, &file, &to).unwrap();
         let sorted = |path: &Path| -> BTreeMap<String, tenarc::DynTensor> {
             let archive = tenarc::open(path).unwrap();
             let tensors = archive.tensors().unwrap();
@@ -69,7 +58,7 @@ fn comes_back() {
         assert_eq!((layers.len(), parts.len()), (2, 2));
         // What is flat stays so, whatever the names look like.
         tenarc::save(&from, &flat).unwrap();
-        convert(&from, &file, &to).unwrap();
+        convert(format, &from, &file, &to).unwrap();
         assert!(matches!(value(&to), Value::Map(entries) if entries.len() == 2));
         assert_eq!(sorted(&from), sorted(&to));
     }
@@ -80,10 +69,10 @@ fn is_a_loss_if_it_cannot_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let [from, file, to] = ["from", "file", "to"].map(|name| dir.path().join(name));
     let inner = |key: &str| BTreeMap::from([(key.to_owned(), tensor())]);
-    for convert in FORMATS {
+    for format in FORMATS {
         let refused = |value: &dyn Fn() -> tenarc::Result<()>, why: &str| {
             value().unwrap();
-            let error = convert(&from, &file, &to).unwrap_err().to_string();
+            let error = convert(format, &from, &file, &to).unwrap_err().to_string();
             assert!(error.contains("the nesting of the tensors is left out"), "{error}");
             assert!(error.contains(why), "{error}");
         };

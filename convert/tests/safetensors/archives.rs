@@ -10,7 +10,8 @@ use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, DType, DynTensor, OArchive, Tensor};
 use tenarc_convert::Loss;
 use tenarc_convert::TensorFile as _;
-use tenarc_convert::safetensors::{self, Export, Names, SafeTensors};
+use tenarc_convert::safetensors::{self, Export, SafeTensors};
+use tenarc_convert::{Format, Names, Options};
 
 use crate::support::{quick, rewritten, tensor, written};
 
@@ -262,7 +263,7 @@ fn archives_of_several_values_are_exported_one_by_one() {
     let value = BTreeMap::from([("w", Tensor(Array1::<f32>::ones(1000)))]);
     out.save(&value).unwrap().save_as("second", &value).unwrap();
     out.finish().unwrap();
-    let error = safetensors::from_archive(&from, &to, &quick()).unwrap_err();
+    let error = Format::Safetensors.from_archive(&from, &to, &quick()).unwrap_err();
     assert!(error.to_string().contains("found 2"), "{error}");
     let archive = tenarc::open(&from).unwrap();
     let segment = archive.named("second").unwrap();
@@ -280,7 +281,7 @@ fn a_damaged_tensor_is_not_converted() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&from, bytes).unwrap();
-    let error = safetensors::from_archive(&from, &to, &quick()).unwrap_err();
+    let error = Format::Safetensors.from_archive(&from, &to, &quick()).unwrap_err();
     assert_eq!(error.category(), tenarc::error::Category::Damaged, "{error}");
     assert!(error.path().starts_with('w') && !to.exists(), "{error}");
 }
@@ -291,7 +292,9 @@ fn archives_have_checksums_whatever_the_options_say() {
     let (from, to) = (dir.path().join("a.safetensors"), dir.path().join("a.tenarc"));
     std::fs::write(&from, rewritten(&file(&["a", "b.c"]))).unwrap();
     let options = SaveOptions::default().with_checksums(false).with_sync(SyncLevel::Off);
-    safetensors::to_archive(&from, &to, Names::Nested, options).unwrap();
+    Format::Safetensors
+        .to_archive(&from, &to, &Options::default().with_names(Names::Nested).with_save(options))
+        .unwrap();
     let mut bytes = std::fs::read(&to).unwrap();
     Archive::new(&bytes[..]).unwrap().verify().unwrap();
     let middle = bytes.len() / 2;

@@ -8,7 +8,8 @@ use tenarc::error::Category;
 use tenarc::tensor::{Deferred, Order, ToTensor};
 use tenarc::{DType, Error, Tensor};
 use tenarc_convert::TensorFile as _;
-use tenarc_convert::safetensors::{self, Names, SafeTensors};
+use tenarc_convert::safetensors::{self, SafeTensors};
+use tenarc_convert::{Format, Names, Options};
 
 use crate::support::{names, quick, raw, tensor, written};
 
@@ -155,7 +156,13 @@ fn a_conversion_that_fails_leaves_what_was_there() {
     ] {
         std::fs::write(&from, bytes).unwrap();
         let options = SaveOptions::default();
-        let error = safetensors::to_archive(&from, &to, Names::Nested, options).unwrap_err();
+        let error = Format::Safetensors
+            .to_archive(
+                &from,
+                &to,
+                &Options::default().with_names(Names::Nested).with_save(options),
+            )
+            .unwrap_err();
         assert!(error.path().starts_with(path), "{error}");
         assert!(std::fs::read(&to).unwrap() == before);
         assert_eq!(names(dir.path()), ["a.safetensors", "a.tenarc"]);

@@ -10,7 +10,8 @@ use tenarc::DType;
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::TensorInfo;
-use tenarc_convert::safetensors::{self, Names, SafeTensors};
+use tenarc_convert::safetensors::{self, SafeTensors};
+use tenarc_convert::{Format, Names, Options};
 
 use crate::support::{code, quick, rewritten};
 
@@ -137,13 +138,25 @@ fn every_file_of_the_library_survives_an_archive_byte_for_byte() {
     for name in manifest().into_keys() {
         let from = dir().join(&name);
         for names in [Names::Flat, Names::Nested] {
-            safetensors::to_archive(&from, &archive, names, options.clone()).unwrap();
-            let losses = safetensors::from_archive(&archive, &back, &quick()).unwrap();
+            Format::Safetensors
+                .to_archive(
+                    &from,
+                    &archive,
+                    &Options::default().with_names(names).with_save(options.clone()),
+                )
+                .unwrap();
+            let losses = Format::Safetensors.from_archive(&archive, &back, &quick()).unwrap();
             assert!(losses.is_empty(), "{name}: {losses}");
             // A nested value says that it was one. Taken flat, the file is what it was.
             if names == Names::Nested && safetensors::open(&back).unwrap().is_nested() {
-                safetensors::to_archive(&back, &archive, Names::Flat, options.clone()).unwrap();
-                safetensors::from_archive(&archive, &back, &quick()).unwrap();
+                Format::Safetensors
+                    .to_archive(
+                        &back,
+                        &archive,
+                        &Options::default().with_names(Names::Flat).with_save(options.clone()),
+                    )
+                    .unwrap();
+                Format::Safetensors.from_archive(&archive, &back, &quick()).unwrap();
             }
             let same = std::fs::read(&from).unwrap() == std::fs::read(&back).unwrap();
             assert!(same, "{name}, {names:?}");

@@ -3,7 +3,8 @@
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::Deferred;
-use tenarc_convert::safetensors::{self, Names, Options, SafeTensors};
+use tenarc_convert::safetensors::{self, Options, SafeTensors};
+use tenarc_convert::{Format, Names};
 
 use tenarc_test_support::alloc::peak_of;
 
@@ -29,12 +30,18 @@ fn convert_there_and_back() {
     saved.unwrap();
     check("saving tensors that are fetched", most, TENSOR + MIB);
 
-    let to_archive = || safetensors::to_archive(file("a"), file("b"), Names::Nested, archived);
+    let to_archive = || {
+        Format::Safetensors.to_archive(
+            file("a"),
+            file("b"),
+            &Options::default().with_names(Names::Nested).with_save(archived),
+        )
+    };
     let (converted, most) = peak_of(to_archive);
     converted.unwrap();
     check("to an archive, verified", most, MIB);
 
-    let from_archive = || safetensors::from_archive(file("b"), file("c"), &options);
+    let from_archive = || Format::Safetensors.from_archive(file("b"), file("c"), &options);
     let (converted, most) = peak_of(from_archive);
     assert!(converted.unwrap().is_empty());
     check("from an archive, verified", most, TENSOR + MIB);

@@ -12,7 +12,8 @@ use tenarc::io::SyncLevel;
 use tenarc::tensor::TensorInfo;
 use tenarc::{DType, DynTensor, Error};
 use tenarc_convert::TensorFile as _;
-use tenarc_convert::safetensors::{self, Export, Names, open_sharded, save_sharded};
+use tenarc_convert::safetensors::{Export, open_sharded, save_sharded};
+use tenarc_convert::{Format, Names, Options};
 
 use crate::support::{names, quick, tensor, written};
 
@@ -96,7 +97,9 @@ fn a_model_goes_through_an_archive_and_back() {
     let archive = dir.path().join("model.tenarc");
     for form in [Names::Flat, Names::Nested] {
         let options = SaveOptions::default().with_sync(SyncLevel::Off);
-        safetensors::to_archive(&index, &archive, form, options).unwrap();
+        Format::Safetensors
+            .to_archive(&index, &archive, &Options::default().with_names(form).with_save(options))
+            .unwrap();
         let opened = tenarc::open(&archive).unwrap();
         let segment = opened.segment(0).unwrap();
         let again = tempfile::tempdir().unwrap();
@@ -199,11 +202,12 @@ fn what_only_the_index_says_is_a_loss_and_other_totals_are_a_note() {
         value["metadata"] = metadata;
         fs::write(&index, value.to_string()).unwrap();
         let model = open_sharded(&index).unwrap();
-        let converted = safetensors::to_archive(
+        let converted = Format::Safetensors.to_archive(
             &index,
             dir.path().join("a.tenarc"),
-            Names::Flat,
-            SaveOptions::default().with_sync(SyncLevel::Off),
+            &Options::default()
+                .with_names(Names::Flat)
+                .with_save(SaveOptions::default().with_sync(SyncLevel::Off)),
         );
         assert_eq!(converted.is_err(), !model.losses().is_empty());
         let losses = model.losses().listed().iter();

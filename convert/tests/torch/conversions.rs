@@ -7,8 +7,8 @@ use serde::Deserialize;
 use tenarc::Tensor;
 use tenarc::archive::SaveOptions;
 use tenarc::tensor::{Order, TensorInfo};
-use tenarc_convert::TensorFile as _;
-use tenarc_convert::torch::{self, Names, Options};
+use tenarc_convert::torch;
+use tenarc_convert::{Format, Names, Options, TensorFile as _};
 
 use super::support::{Pickler, file, fixture, fixtures, floats, says, under_a};
 
@@ -32,7 +32,7 @@ fn a_state_dict_becomes_a_struct() {
     let path = dir.path().join("model.tenarc");
     let from = fixtures().join("state_dict.pt");
     let options = Options::default().with_names(Names::Nested);
-    assert!(torch::to_archive(&from, &path, &options).unwrap().is_empty());
+    assert!(Format::Torch.to_archive(&from, &path, &options).unwrap().is_empty());
     let model: Model = tenarc::load(&path).unwrap();
     let file = torch::open(&from).unwrap();
     assert_eq!(model.first.weight.0, file.tensor::<Array2<f32>>("0.weight").unwrap());
@@ -71,7 +71,7 @@ fn the_structure_of_the_pickle_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tenarc");
     let from = fixtures().join("checkpoint.pt");
-    assert!(torch::to_archive(&from, &path, &Options::default()).unwrap().is_empty());
+    assert!(Format::Torch.to_archive(&from, &path, &Options::default()).unwrap().is_empty());
     let found: Checkpoint = tenarc::load(&path).unwrap();
     let file = torch::open(&from).unwrap();
     let names: Vec<_> = found.model.keys().map(String::as_str).collect();
@@ -108,7 +108,7 @@ fn paths_are_those_of_the_archive_even_if_dots_lead_to_several_values() {
     let found = torch::open(&from).unwrap();
     let listed: Vec<_> = found.tensors().iter().map(TensorInfo::path).collect();
     assert_eq!(listed, expected);
-    torch::to_archive(&from, &to, &Options::default()).unwrap();
+    Format::Torch.to_archive(&from, &to, &Options::default()).unwrap();
     let archive = tenarc::open(&to).unwrap();
     let archived = archive.tensors().unwrap();
     assert_eq!(archived.iter().map(TensorInfo::path).collect::<Vec<_>>(), expected);
@@ -142,7 +142,7 @@ fn every_good_file_converts_with_all_names() {
         let file = torch::open(fixtures().join(name)).unwrap();
         for names in [Names::Stored, Names::Flat, Names::Nested] {
             let options = Options::default().with_names(names);
-            torch::to_archive(fixtures().join(name), &path, &options).unwrap();
+            Format::Torch.to_archive(fixtures().join(name), &path, &options).unwrap();
             let archive = tenarc::open(&path).unwrap();
             archive.verify().unwrap();
             for info in file.tensors().iter().filter(|info| !info.path().is_empty()) {
@@ -154,7 +154,7 @@ fn every_good_file_converts_with_all_names() {
             }
         }
     }
-    torch::to_archive(fixtures().join("views.pt"), &path, &Options::default()).unwrap();
+    Format::Torch.to_archive(fixtures().join("views.pt"), &path, &Options::default()).unwrap();
     assert_eq!(
         tenarc::open(&path).unwrap().only().unwrap().info("transposed").unwrap().order(),
         Order::F
@@ -166,10 +166,12 @@ fn losses_stop_a_conversion_unless_they_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tenarc");
     let from = fixtures().join("cycle.pt");
-    let error = says(torch::to_archive(&from, &path, &Options::default()), "contains itself");
+    let error =
+        says(Format::Torch.to_archive(&from, &path, &Options::default()), "contains itself");
     assert!(error.to_string().contains("cycle.pt"), "{error}");
     assert!(!path.exists());
-    let losses = torch::to_archive(&from, &path, &Options::default().with_losses(true)).unwrap();
+    let losses =
+        Format::Torch.to_archive(&from, &path, &Options::default().with_losses(true)).unwrap();
     assert_eq!(losses.count(), 1);
     let archive = tenarc::open(&path).unwrap();
     assert_eq!(archive.tensors().unwrap().len(), 2);
@@ -187,7 +189,7 @@ fn a_damaged_file_leaves_what_was_there() {
         let at = bytes.windows(48).position(|window| window == floats(12)).unwrap();
         bytes[at + 47] ^= 1;
         std::fs::write(&from, bytes).unwrap();
-        says(torch::to_archive(&from, &to, &Options::default()), "the CRC-32 is");
+        says(Format::Torch.to_archive(&from, &to, &Options::default()), "the CRC-32 is");
         assert_eq!(std::fs::read(&to).unwrap(), b"before");
     }
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
@@ -221,7 +223,7 @@ fn tied_tensors_are_stored_once() {
         std::fs::write(&from, file(&pickle, &storage)).unwrap();
         let found = torch::open(&from).unwrap();
         assert_eq!(found.has_tied_tensors(), tied, "{number}");
-        torch::to_archive(&from, &to, &Options::default()).unwrap();
+        Format::Torch.to_archive(&from, &to, &Options::default()).unwrap();
         let archive = tenarc::open(&to).unwrap();
         assert_eq!(archive.only().unwrap().buffers().len(), if tied { 1 } else { 2 }, "{number}");
         for path in ["a", "b"] {
@@ -237,7 +239,7 @@ fn tied_tensors_are_stored_once() {
     });
     std::fs::write(&from, file(&pickle, &storage)).unwrap();
     let options = Options::default().with_save(SaveOptions::default().with_dedup(true));
-    torch::to_archive(&from, &to, &options).unwrap();
+    Format::Torch.to_archive(&from, &to, &options).unwrap();
     assert_eq!(tenarc::open(&to).unwrap().only().unwrap().buffers().len(), 1);
 }
 

@@ -1,7 +1,8 @@
 //! Reading takes little memory, whatever the file claims.
 
 use tenarc::DType;
-use tenarc_convert::torch::{self, Options, TorchFile};
+use tenarc_convert::torch::{self, TorchFile};
+use tenarc_convert::{Format, Options};
 
 use super::support::{Pickler, file, floats, under_a};
 use tenarc_test_support::alloc::peak_of;
@@ -23,7 +24,8 @@ fn a_conversion_takes_blocks_of_a_tensor() {
         let pickle =
             under_a(|pickle| pickle.tensor("ByteStorage", storage.len() as i64, 0, shape, strides));
         std::fs::write(&from, file(&pickle, &storage)).unwrap();
-        let (converted, taken) = peak_of(|| torch::to_archive(&from, &to, &Options::default()));
+        let (converted, taken) =
+            peak_of(|| Format::Torch.to_archive(&from, &to, &Options::default()));
         converted.unwrap();
         let most = if strides[0] == 0 { 17 * MIB } else { 2 * MIB };
         assert!(taken < most, "{taken} bytes for {shape:?}");

@@ -1,0 +1,318 @@
+//! The formats, and conversions between their files and archives.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use tenarc::io::{AtomicFile, open_file};
+use tenarc::tensor::ToTensor;
+use tenarc::{Archive, Error, OArchive, Result};
+
+use crate::{AsValue, Losses, Opened, Options, Stored, TensorFile, made};
+
+/// An archive that is being made.
+pub type Archived<'a> = OArchive<&'a mut AtomicFile>;
+
+/// How files of a format are read and written.
+pub trait Codec: Sync {
+    /// Whether a file holds values one after the other, rather than tensors.
+    fn holds_values(&self) -> bool {
+        false
+    }
+
+    /// Opens a file of tensors.
+    fn open(&self, _: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
+        Err(Error::data("files of this format are read value by value"))
+    }
+
+    /// Saves the values of a file that holds them one after the other.
+    fn load(&self, _: &File, _: &Options, _: &mut Archived<'_>) -> Result<()> {
+        Err(Error::data("files of this format are read tensor by tensor"))
+    }
+
+    /// Writes a value; what was not kept, if that is accepted.
+    fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
+        Err(Error::data("files of this format are only read"))
+    }
+
+    /// Writes a value to an empty file, and reads that back.
+    fn write_file(
+        &self,
+        value: &dyn Stored,
+        file: &File,
+        path: &Path,
+        options: &Options,
+    ) -> Result<Losses> {
+        made::written(file, path, |out| self.write(value, out, options))
+    }
+
+    /// The options for a file of this name.
+    fn of_name(&self, _: &Path, options: &Options) -> Options {
+        options.clone()
+    }
+}
+
+/// A file format.
+///
+/// ```
+/// # #[cfg(all(feature = "safetensors", feature = "npy"))]
+/// # fn main() -> tenarc::Result<()> {
+/// use tenarc_convert::{Format, Options};
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-format-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let path = |name: &str| dir.join(name);
+/// # tenarc_convert::safetensors::save(path("model.safetensors"), &[("weight", vec![1.0f32])])?;
+/// let options = Options::default();
+/// Format::Safetensors.to_archive(path("model.safetensors"), path("model.tenarc"), &options)?;
+/// Format::Npz.from_archive(path("model.tenarc"), path("model.npz"), &options)?;
+///
+/// // Without an archive between them.
+/// let model = Format::Safetensors.open(path("model.safetensors"), &options)?;
+/// Format::Npz.save(&model, path("again.npz"), &options)?;
+/// # assert_eq!(std::fs::read(path("model.npz"))?, std::fs::read(path("again.npz"))?);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok(())
+/// # }
+/// # #[cfg(not(all(feature = "safetensors", feature = "npy")))]
+/// # fn main() {}
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Arrow's IPC files and streams.
+    #[cfg(feature = "arrow")]
+    Arrow,
+    /// GGUF files of llama.cpp. They are only read: [`gguf::save`](crate::gguf::save) writes them.
+    #[cfg(feature = "gguf")]
+    Gguf,
+    /// JSON values, one after the other.
+    #[cfg(feature = "json")]
+    Json,
+    /// MessagePack values, one after the other.
+    #[cfg(feature = "msgpack")]
+    Msgpack,
+    /// One array of numpy.
+    #[cfg(feature = "npy")]
+    Npy,
+    /// Arrays of numpy.
+    #[cfg(feature = "npy")]
+    Npz,
+    /// The tensors of ONNX models, only read.
+    #[cfg(feature = "onnx")]
+    Onnx,
+    /// safetensors. An index of a model in several files is read as well; see
+    /// [`save_sharded`](crate::safetensors::Export::save_sharded) for writing one.
+    #[cfg(feature = "safetensors")]
+    Safetensors,
+    /// webdataset's tenbin.
+    #[cfg(feature = "tenbin")]
+    Tenbin,
+    /// Files of torch, only read.
+    #[cfg(feature = "torch")]
+    Torch,
+}
+
+impl Format {
+    fn codec(self) -> &'static dyn Codec {
+        match self {
+            #[cfg(feature = "arrow")]
+            Self::Arrow => &crate::arrow::Arrow,
+            #[cfg(feature = "gguf")]
+            Self::Gguf => &crate::gguf::GgufFiles,
+            #[cfg(feature = "json")]
+            Self::Json => &crate::json::Json,
+            #[cfg(feature = "msgpack")]
+            Self::Msgpack => &crate::msgpack::Msgpack,
+            #[cfg(feature = "npy")]
+            Self::Npy => &crate::npy::Npy,
+            #[cfg(feature = "npy")]
+            Self::Npz => &crate::npy::NpzFiles,
+            #[cfg(feature = "onnx")]
+            Self::Onnx => &crate::onnx::OnnxModels,
+            #[cfg(feature = "safetensors")]
+            Self::Safetensors => &crate::safetensors::Safetensors,
+            #[cfg(feature = "tenbin")]
+            Self::Tenbin => &crate::tenbin::Tenbin,
+            #[cfg(feature = "torch")]
+            Self::Torch => &crate::torch::Torch,
+        }
+    }
+
+    /// Opens a file of tensors, with names as the options say.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is damaged, and for JSON and MessagePack, whose files are no files of tensors.
+    pub fn open(self, path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
+        let path = path.as_ref();
+        let (file, _) = open_file(path)?;
+        self.open_file(file, Some(path), options).map_err(|error| error.in_file(path))
+    }
+
+    /// As [`open`](Self::open), of an open file. `path` is where it is: some formats read other files in the same directory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_file(self, file: File, path: Option<&Path>, options: &Options) -> Result<Opened> {
+        Opened::new(self.codec().open(file, path, options)?, options.names)
+    }
+
+    /// Converts a file to an archive; what was not kept, if the options accept that. A file of tensors becomes one value; of
+    /// JSON or MessagePack, each value becomes one.
+    ///
+    /// Tensors are read as they are written, in steps; of JSON, one value is in memory at a time. The archive has checksums
+    /// of the bytes as they were read. It is read back and verified by them before it takes its name; after an error, what
+    /// was there stays. If tensors of the file are [tied](TensorFile::has_tied_tensors), equal tensors are stored once.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is damaged, if something cannot be kept and the options do not accept that, and if the
+    /// archive cannot be written.
+    pub fn to_archive(
+        self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Losses> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let of_source = |error: Error| error.in_file(from);
+        let (file, codec) = (open_file(from)?.0, self.codec());
+        let mut save = options.save.clone();
+        if codec.holds_values() {
+            let load = |out: &mut Archived<'_>| codec.load(&file, options, out).map_err(of_source);
+            made::archive(to, save, load, |_| Ok(()))?;
+            return Ok(Losses::default());
+        }
+        let file = codec.open(file, Some(from), options).map_err(of_source)?;
+        let value = checked(&*file, options).map_err(of_source)?;
+        // Before anything is written.
+        file.verify_unread().map_err(of_source)?;
+        if file.has_tied_tensors() {
+            save = save.with_dedup(true);
+        }
+        let save_value = |out: &mut Archived<'_>| {
+            out.save(&value).map(drop).map_err(|error| error.in_file(from))
+        };
+        made::archive(to, save, save_value, |archive| check(&value, archive))?;
+        Ok(value.losses().clone())
+    }
+
+    /// Converts an archive to a file; what was not kept, if the options accept that. The archive must hold one value, but for
+    /// JSON and MessagePack, which hold any number.
+    ///
+    /// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it takes its
+    /// name; after an error, what was there stays.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, is damaged, or holds several values; if something cannot be kept and the options do not
+    /// accept that; if files of this format are only read; and if the file cannot be written.
+    pub fn from_archive(
+        self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Losses> {
+        let (from, codec) = (from.as_ref(), self.codec());
+        let of_source = |error: Error| error.in_file(from);
+        let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
+        if codec.holds_values() {
+            let write = |out: &mut dyn Write| {
+                let mut losses = Losses::default();
+                for segment in archive.segments() {
+                    losses.extend(codec.write(&segment?, out, options)?);
+                }
+                Ok(losses)
+            };
+            let to = to.as_ref();
+            let save = |file: &File| made::written(file, to, write).map_err(of_source);
+            return made::file(to, options.sync(), save);
+        }
+        if archive.len() != 1 {
+            let found = archive.len();
+            let what =
+                format!("expected an archive of one value, found {found}; convert each segment");
+            return Err(of_source(Error::data(what)));
+        }
+        let segment = archive.segment(0).map_err(of_source)?;
+        self.save(&segment, to, options).map_err(of_source)
+    }
+
+    /// Saves a value as a file: one of an archive, or an opened file of another format. What was not kept is returned, if the
+    /// options accept that.
+    ///
+    /// The file is read back and compared before it takes its name; after an error, what was there stays.
+    ///
+    /// # Errors
+    /// If the value cannot be read or is damaged, if something cannot be kept and the options do not accept that, if files of
+    /// this format are only read, and if the file cannot be written.
+    pub fn save(
+        self,
+        value: &dyn Stored,
+        path: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Losses> {
+        let path = path.as_ref();
+        made::file(path, options.sync(), |file| self.write_file(value, file, path, options))
+    }
+
+    /// As [`save`](Self::save), to an empty file that is open for reading too. `path` is its name in errors.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn write_file(
+        self,
+        value: &dyn Stored,
+        file: &File,
+        path: &Path,
+        options: &Options,
+    ) -> Result<Losses> {
+        let options = self.codec().of_name(path, options);
+        self.codec().write_file(value, file, path, &options)
+    }
+
+    /// Writes a value to any writer. npz cannot be written so, as its writer seeks.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn write(
+        self,
+        value: &dyn Stored,
+        writer: &mut dyn Write,
+        options: &Options,
+    ) -> Result<Losses> {
+        self.codec().write(value, writer, options)
+    }
+}
+
+/// Saves a file of tensors as one value of an archive; what was not kept, if the options accept that. Tensors are read as they
+/// are written, in steps.
+///
+/// # Errors
+/// If the file is damaged, or something cannot be kept and the options do not accept that: then, nothing was saved. If the
+/// archive cannot be written.
+pub fn into_archive<W: Write>(
+    file: &dyn TensorFile,
+    out: &mut OArchive<W>,
+    options: &Options,
+) -> Result<Losses> {
+    let value = checked(file, options)?;
+    out.save(&value)?;
+    Ok(value.losses().clone())
+}
+
+/// The file as a value, if all of it is kept or losses are accepted.
+fn checked<'a>(file: &'a dyn TensorFile, options: &Options) -> Result<AsValue<'a>> {
+    let value = file.value(options.names)?;
+    value.losses().check(options.accept_losses, value.kept())?;
+    Ok(value)
+}
+
+/// Every tensor is there as it was meant. There may be others: lists of numbers.
+fn check(value: &AsValue<'_>, archive: &Archive<&File>) -> Result<()> {
+    let found = archive.tensors()?;
+    let mut found = found.iter();
+    let is_there = |meta| found.any(|info| *info.meta() == meta);
+    if value.is_map() && !value.in_order().map(ToTensor::meta).all(is_there) {
+        return Err(Error::damaged("what was read back is not what was written"));
+    }
+    Ok(())
+}
