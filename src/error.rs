@@ -20,6 +20,8 @@ struct Inner {
     offset: Option<u64>,
     /// The innermost part first, because the path is built while the error is returned outwards.
     path: Vec<Segment>,
+    /// What the error is due to, if it is no I/O error.
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 enum Kind {
@@ -76,7 +78,7 @@ impl Error {
     #[cold]
     pub fn new(category: Category, message: impl Into<String>) -> Self {
         let kind = Kind::Other(category, message.into().into_boxed_str());
-        Self(Box::new(Inner { kind, offset: None, path: Vec::new() }))
+        Self::of(kind)
     }
 
     /// An error of [`Category::Syntax`].
@@ -119,14 +121,37 @@ impl Error {
     /// An error of [`Category::Io`]. The same as `Error::from`.
     #[cold]
     pub fn io(error: io::Error) -> Self {
-        Self(Box::new(Inner { kind: Kind::Io(error), offset: None, path: Vec::new() }))
+        Self::of(Kind::Io(error))
     }
 
     /// An I/O error for a file. `attempt` says what failed, for example `cannot open`.
     #[cold]
     pub fn io_at(error: io::Error, attempt: &str, file: &Path) -> Self {
         let attempt = format!("{attempt} {}", shown(file)).into_boxed_str();
-        Self(Box::new(Inner { kind: Kind::IoAt(attempt, error), offset: None, path: Vec::new() }))
+        Self::of(Kind::IoAt(attempt, error))
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self(Box::new(Inner { kind, offset: None, path: Vec::new(), cause: None }))
+    }
+
+    /// Sets the [`source`](std::error::Error::source) of the error, by which programs can tell it from others. Its message
+    /// does not become part of this one. I/O errors keep theirs.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    ///
+    /// let zero = "x".parse::<u8>().unwrap_err();
+    /// let error = tenarc::Error::data("expected a number of layers").with_source(zero);
+    /// assert!(error.source().unwrap().is::<std::num::ParseIntError>());
+    /// ```
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.0.cause = Some(source.into());
+        self
     }
 
     /// Adds the name of the file to the message, unless the error is an I/O error that names a file
@@ -297,7 +322,10 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
             Kind::Io(error) | Kind::IoAt(_, error) => Some(error),
-            Kind::Other(..) => None,
+            Kind::Other(..) => match &self.0.cause {
+                Some(cause) => Some(&**cause),
+                None => None,
+            },
         }
     }
 }

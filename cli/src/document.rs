@@ -14,7 +14,7 @@ use tenarc_convert::{Opened, Stored};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
-use crate::input::{Input, Source};
+use crate::input::{Input, OpenedInput, Source};
 use crate::node::{self, Kind, Node, Payload};
 use crate::output::say;
 use crate::paths::{self, Listed, Named};
@@ -228,7 +228,7 @@ impl Document {
             Content::Opened(opened) if number == 0 => {
                 let root = node::parse(opened.metadata()?, opened.buffers())?;
                 paths::check(&root)?;
-                let item = Item::Opened(opened);
+                let item = Item::Opened(OpenedInput(opened));
                 Ok(Section::new(number, file, item, root))
             }
             Content::Opened(_) => Err(self.no_value(number)),
@@ -332,7 +332,7 @@ pub struct Section<'a> {
 enum Item<'a> {
     Segment(Segment<'a, Source>),
     Message(&'a [u8]),
-    Opened(&'a Opened),
+    Opened(OpenedInput<'a>),
     /// A value without columns: one that was decoded, or a message with columns.
     Rows {
         /// The message.
@@ -443,7 +443,7 @@ impl<'a> Section<'a> {
     /// The file that its tensors are read from, if that is of another format.
     pub fn opened(&self) -> Option<&'a Opened> {
         match &self.item {
-            Item::Opened(opened) => Some(opened),
+            Item::Opened(opened) => Some(opened.0),
             _ => None,
         }
     }
@@ -453,7 +453,7 @@ impl<'a> Section<'a> {
     pub fn stored(&self) -> Option<&dyn Stored> {
         match &self.item {
             Item::Segment(segment) => Some(segment),
-            Item::Opened(opened) => Some(*opened),
+            Item::Opened(opened) => Some(opened),
             Item::Message(_) | Item::Rows { .. } => None,
         }
     }
@@ -464,7 +464,7 @@ impl<'a> Section<'a> {
             Item::Segment(segment) => segment.byte_len(),
             Item::Message(bytes) => bytes.len() as u64,
             Item::Rows { rows, .. } => rows.len() as u64,
-            Item::Opened(opened) => opened.byte_len(),
+            Item::Opened(opened) => opened.0.byte_len(),
         }
     }
 
@@ -474,7 +474,7 @@ impl<'a> Section<'a> {
             Item::Segment(segment) => segment.metadata().unwrap_or_default(),
             Item::Message(bytes) => bytes,
             Item::Rows { rows, .. } => rows,
-            Item::Opened(opened) => opened.metadata().unwrap_or_default(),
+            Item::Opened(opened) => opened.0.metadata().unwrap_or_default(),
         }
     }
 

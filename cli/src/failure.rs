@@ -135,7 +135,8 @@ impl Failure {
             Kind::Io if of_output => tenarc::Error::io(io::Error::other(OfOutput(message))),
             Kind::Io => tenarc::Error::io(io::Error::other(OfInput(message))),
             Kind::Closed => tenarc::Error::io(io::Error::new(io::ErrorKind::BrokenPipe, message)),
-            Kind::Loss | Kind::Other => tenarc::Error::data(message),
+            Kind::Loss => tenarc::Error::data(message).with_source(OfLoss),
+            Kind::Other => tenarc::Error::data(message),
         }
     }
 }
@@ -157,6 +158,22 @@ impl OfOutput {
 /// An error while an input was read.
 #[derive(Debug)]
 pub struct OfInput(pub String);
+
+/// A loss that is not accepted.
+#[derive(Debug)]
+struct OfLoss;
+
+impl fmt::Display for OfLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("losses are not accepted")
+    }
+}
+
+impl std::error::Error for OfLoss {}
+
+fn is_loss(error: &tenarc::Error) -> bool {
+    error.source().is_some_and(<dyn std::error::Error>::is::<OfLoss>)
+}
 
 fn is<E: std::error::Error + 'static>(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<E>)
@@ -205,7 +222,7 @@ impl From<tenarc::Error> for Failure {
             (Some(io::ErrorKind::BrokenPipe), _) => return Self::closed(),
             (_, Category::Damaged | Category::Torn) => Kind::Damage,
             (_, Category::Io) => Kind::Io,
-            _ if Losses::stopped(&error) => Kind::Loss,
+            _ if Losses::of(&error).is_some() || is_loss(&error) => Kind::Loss,
             _ => Kind::Other,
         };
         let of_output = source.is_some_and(is::<OfOutput>);

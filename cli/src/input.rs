@@ -5,7 +5,9 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use tenarc::error::Category;
 use tenarc::io::ReadAt;
+use tenarc_convert::{Opened, Put, Stored};
 
 use crate::failure::{Failure, Kind, Of, OfInput, Result};
 use crate::progress::Progress;
@@ -144,5 +146,77 @@ impl ReadAt for Source {
 
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+}
+
+/// A file of another format, as converters read it. Errors while it is read are those of an input.
+pub struct OpenedInput<'a>(pub &'a Opened);
+
+impl Stored for OpenedInput<'_> {
+    fn metadata(&self) -> tenarc::Result<&[u8]> {
+        self.0.metadata()
+    }
+
+    fn buffers(&self) -> &[(u64, u64)] {
+        self.0.buffers()
+    }
+
+    fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> tenarc::Result<()> {
+        let mut of_output = false;
+        let read = self.0.blocks(buffer, &mut |block| put(block).inspect_err(|_| of_output = true));
+        read.map_err(|error| match error.category() {
+            Category::Io if !of_output => {
+                tenarc::Error::io(io::Error::other(OfInput(error.to_string())))
+            }
+            _ => error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenarc::DType;
+    use tenarc::tensor::{Deferred, Order};
+    use tenarc_convert::{AsValue, Names, TensorFile};
+
+    use super::*;
+
+    /// A file of one array that cannot be read.
+    struct Broken(tenarc_convert::npy::NpyFile<Vec<u8>>);
+
+    impl TensorFile for Broken {
+        fn value(&self, names: Names) -> tenarc::Result<AsValue<'_>> {
+            self.0.value(names)
+        }
+
+        fn deferred(&self, _: &str) -> tenarc::Result<Deferred<'_>> {
+            Ok(Deferred::from_blocks(DType::F32, &[8], Order::C, |put| {
+                put(&[0; 4])?;
+                Err(tenarc::Error::io(io::Error::other("the disk is gone")))
+            }))
+        }
+    }
+
+    #[test]
+    fn errors_of_an_input_are_not_those_of_the_output() {
+        let mut bytes = Vec::new();
+        tenarc_convert::npy::write(&mut bytes, &vec![0.5f32; 8]).unwrap();
+        let broken = Broken(tenarc_convert::npy::NpyFile::new(bytes).unwrap());
+        let opened = Opened::new(Box::new(broken), Names::Stored).unwrap();
+        let failure = |put: &mut Put<'_>| {
+            let error = OpenedInput(&opened).blocks(0, put).unwrap_err();
+            Failure::while_writing(error, "out.npz").to_string()
+        };
+        let of_input = failure(&mut |_| Ok(()));
+        assert!(
+            of_input.contains("the disk is gone") && !of_input.contains("out.npz"),
+            "{of_input}"
+        );
+        let full = |_: &[u8]| Err(tenarc::Error::io(io::Error::other("no space")));
+        let of_output = failure(&mut { full });
+        assert!(
+            of_output.starts_with("out.npz: ") && of_output.contains("no space"),
+            "{of_output}"
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What a conversion cannot keep, and what it leaves out by design.
 
+use std::error::Error as _;
 use std::fmt;
 
-use tenarc::error::Category;
 use tenarc::{Error, Result};
 
 /// One thing that a conversion cannot keep.
@@ -55,9 +55,6 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// How the message of [`check`](Self::check) ends.
-    const STOPS: &str = "the conversion stops unless losses are accepted";
-
     /// More are counted only.
     const MOST: usize = 1000;
 
@@ -158,14 +155,29 @@ impl Losses {
         if accepted || self.is_empty() {
             return Ok(());
         }
-        Err(Error::data(format!("{self}; {}", Self::STOPS)))
+        let what = format!("{self}; the conversion stops unless losses are accepted");
+        Err(Error::data(what).with_source(NotAccepted(self.clone())))
     }
 
-    /// Whether a conversion stopped with this error because losses were not accepted.
-    pub fn stopped(error: &Error) -> bool {
-        error.category() == Category::Data && error.message().ends_with(Self::STOPS)
+    /// The losses because of which a conversion stopped with this error, as they were not accepted. `None` for any other
+    /// error.
+    pub fn of(error: &Error) -> Option<&Self> {
+        let NotAccepted(losses) = error.source()?.downcast_ref()?;
+        Some(losses)
     }
 }
+
+/// Why a conversion stopped.
+#[derive(Debug)]
+struct NotAccepted(Losses);
+
+impl fmt::Display for NotAccepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("losses are not accepted")
+    }
+}
+
+impl std::error::Error for NotAccepted {}
 
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -207,7 +219,10 @@ mod tests {
         losses.note("the graph");
         assert!(losses.is_empty() && losses.check(false, 0).is_ok());
         losses.add("text", "a text");
-        assert!(losses.check(false, 1).is_err() && losses.check(true, 0).is_ok());
+        let error = losses.check(false, 1).unwrap_err().in_file("a".as_ref()).in_field("b");
+        assert_eq!(Losses::of(&error), Some(&losses));
+        assert!(Losses::of(&Error::data(error.to_string())).is_none());
+        assert!(losses.check(true, 0).is_ok());
         losses.add_tensor("a", "no dtype");
         assert!(losses.check(true, 1).is_ok() && losses.check(true, 0).is_err());
     }

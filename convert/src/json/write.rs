@@ -11,6 +11,7 @@ use super::tensor::is_special;
 use crate::Losses;
 use crate::elements::{Number, each_number, is_typed};
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
+use crate::strict_json::put_text;
 use crate::values::WriteValue;
 
 /// JSON, as it is written.
@@ -154,24 +155,9 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
-        self.put("\"")?;
-        let mut rest = text;
-        while let Some(at) = rest.find(|char| matches!(char, '"' | '\\' | ..'\u{20}')) {
-            let (plain, special) = rest.split_at(at);
-            self.put(plain)?;
-            let mut chars = special.chars();
-            match chars.next() {
-                Some('\n') => self.put("\\n")?,
-                Some('\r') => self.put("\\r")?,
-                Some('\t') => self.put("\\t")?,
-                Some(char @ ('"' | '\\')) => self.put(if char == '"' { "\\\"" } else { "\\\\" })?,
-                Some(char) => self.put(&format!("\\u{:04x}", u32::from(char)))?,
-                None => {}
-            }
-            rest = chars.as_str();
-        }
-        self.put(rest)?;
-        self.put("\"")
+        let mut quoted = Vec::new();
+        put_text(&mut quoted, text);
+        self.out.write_all(&quoted).map_err(Error::io)
     }
 
     /// As a [`Tensor`](tenarc::Tensor) is written by `serde_json`.
