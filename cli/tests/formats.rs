@@ -183,7 +183,13 @@ fn tensors_are_written_once() {
     run(&dir, &["convert", "a.safetensors", "a.npz"]).good();
     run(&dir, &["convert", "a.safetensors", "a.arrow"]).good();
     for from in ["a.safetensors", "a.tenarc", "a.npz", "a.arrow", "a.pt"] {
-        for to in ["b.npz", "b.safetensors", "b.arrow", "b.tenarc"] {
+        let outputs =
+            ["b.npz", "b.safetensors", "b.arrow", "b.tenarc", "b.json", "b.msgpack", "b.ten"];
+        for to in outputs {
+            // Its names are too long for tenbin.
+            if from == "a.pt" && to == "b.ten" {
+                continue;
+            }
             let output = support::command(&dir)
                 .args(["convert", from, to])
                 .env("TMPDIR", dir.file("none"))
