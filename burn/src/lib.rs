@@ -1,9 +1,17 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "train")]
+mod checkpointer;
 mod dtype;
+mod record;
+mod run;
 mod source;
 mod store;
 
+#[cfg(feature = "train")]
+pub use checkpointer::TenarcCheckpointer;
 pub use dtype::{from_burn, to_burn};
+pub use record::{BurnRecord, Record};
+pub use run::{resume_run, save_run};
 pub use store::TenarcStore;

@@ -50,9 +50,9 @@ impl Source {
         with_archive!(self, archive => archive.get(path))
     }
 
-    /// The names of the fields of the value.
-    pub fn fields(&self) -> Result<Vec<String>> {
-        with_archive!(self, archive => archive.only()?.keys(""))
+    /// The names of the fields, or the keys, of what is at this path.
+    pub fn keys(&self, path: &str) -> Result<Vec<String>> {
+        with_archive!(self, archive => archive.only()?.keys(path))
     }
 
     /// The elements of a tensor. They are in the memory of a map or of bytes, if they can be.

@@ -127,6 +127,11 @@ impl TenarcStore {
         Self::new(Place::Map, Some(Source::Map(map)))
     }
 
+    /// A store over what is open already. It can only load.
+    pub(crate) fn of_source(source: Source) -> Self {
+        Self::new(Place::Map, Some(source))
+    }
+
     fn new(place: Place, source: Option<Source>) -> Self {
         Self {
             place,
@@ -256,7 +261,7 @@ impl TenarcStore {
     }
 
     /// The archive to load from, which is opened if it is not.
-    fn source(&mut self) -> Result<Arc<Source>> {
+    pub(crate) fn source(&mut self) -> Result<Arc<Source>> {
         if let Some(source) = &self.source {
             return Ok(source.clone());
         }
@@ -278,11 +283,17 @@ impl TenarcStore {
     }
 
     fn list(&self, source: &Arc<Source>) -> Result<BTreeMap<String, PackTensor>> {
-        let fields = source.fields()?;
-        let ids: BTreeMap<String, u64> = if self.path == TENSORS && fields.contains(&"ids".into()) {
-            source.get("ids")?
-        } else {
-            BTreeMap::new()
+        // Where a store has saved, the ids are beside the tensors.
+        let parent = match self.path.rsplit_once('.') {
+            Some((parent, TENSORS)) => Some(parent),
+            None if self.path == TENSORS => Some(""),
+            _ => None,
+        };
+        let ids: BTreeMap<String, u64> = match parent {
+            Some(parent) if source.keys(parent)?.contains(&"ids".into()) => {
+                source.get(&joined(parent, "ids"))?
+            }
+            _ => BTreeMap::new(),
         };
         let mut tensors = Vec::new();
         for info in source.tensors()? {
@@ -309,7 +320,7 @@ impl TenarcStore {
             };
             tensors.push(PackTensor::deferred(name, dtype, shape, id, len, read));
         }
-        if tensors.is_empty() && !self.path.is_empty() && !fields.contains(&self.path) {
+        if tensors.is_empty() && source.keys(&self.path).is_err() {
             let what = format!("there is nothing at `{}`", self.path.escape_debug());
             return Err(Error::data(what));
         }
@@ -331,6 +342,10 @@ impl TenarcStore {
     }
 }
 
+fn joined(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+}
+
 /// The dotted form of a path that may be a JSON Pointer (RFC 6901).
 fn name_of(path: &str) -> String {
     match path.strip_prefix('/') {
@@ -339,7 +354,7 @@ fn name_of(path: &str) -> String {
     }
 }
 
-fn by_name(tensors: Vec<PackTensor>) -> Result<BTreeMap<String, PackTensor>> {
+pub fn by_name(tensors: Vec<PackTensor>) -> Result<BTreeMap<String, PackTensor>> {
     let mut by_name = BTreeMap::new();
     for tensor in tensors {
         match by_name.entry(tensor.name.clone()) {
@@ -418,9 +433,9 @@ impl ModuleStore for TenarcStore {
 }
 
 /// The value that is saved.
-struct Saved<'a> {
-    meta: &'a Value,
-    tensors: BTreeMap<String, PackTensor>,
+pub struct Saved<'a> {
+    pub meta: &'a Value,
+    pub tensors: BTreeMap<String, PackTensor>,
 }
 
 impl Serialize for Saved<'_> {

@@ -1,0 +1,183 @@
+//! A training run that is killed again and again ends like one that was not killed, bit for bit.
+
+#![cfg(unix)]
+
+#[allow(dead_code)] // what only the example uses
+#[path = "../examples/resume/digits.rs"]
+mod digits;
+#[path = "../examples/resume/plain.rs"]
+mod plain;
+#[path = "../examples/resume/training.rs"]
+mod training;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use burn_core::module::ParamId;
+use burn_core::tensor::Device;
+use burn_optim::{AdamConfig, ModuleOptimizer};
+use digits::{Model, Rng};
+use tenarc::DynTensor;
+use tenarc_burn::{resume_run, save_run};
+use tenarc_test_support::child;
+use training::{State, train};
+
+const SIGKILL: i32 = 9;
+const MOST_STEPS_IN_A_LIFE: u32 = 8;
+
+#[test]
+fn a_run_killed_ten_times_ends_like_others() {
+    killed_runs_end_like_others("a_run_killed_ten_times_ends_like_others", 10);
+}
+
+#[test]
+#[ignore = "takes a quarter of a minute"]
+fn a_run_killed_a_hundred_times_ends_like_others() {
+    killed_runs_end_like_others("a_run_killed_a_hundred_times_ends_like_others", 100);
+}
+
+fn killed_runs_end_like_others(test: &str, kills: u32) {
+    let steps = kills * MOST_STEPS_IN_A_LIFE + 5;
+    if let Some((_, dir)) = child::role() {
+        train(&dir.join("killed"), steps, |state| println!("step {}", state.step)).unwrap();
+        return;
+    }
+    let dir = child::fast_dir();
+    let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
+    let (_, expected) = train(&whole, steps, |_| {}).unwrap();
+
+    let mut rng = Rng { state: 1 };
+    for life in 0..kills {
+        let more = usize::try_from(1 + rng.number() % u64::from(MOST_STEPS_IN_A_LIFE)).unwrap();
+        // Up to two milliseconds later: in the middle of a step, or of a save.
+        let last = live(test, dir.path(), more, Duration::from_micros(rng.number() % 2000));
+        let saved: u32 = tenarc::open(&killed).unwrap().get("rest.step").unwrap();
+        assert!(saved >= last, "life {life}: step {saved} in the file after step {last}");
+        assert!(saved < steps);
+    }
+
+    let output = command(test, dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let found: State = tenarc::open(&killed).unwrap().get("rest").unwrap();
+    assert_eq!((found.step, found.rng.state), (steps, expected.rng.state));
+    assert_eq!(bits(&found.losses), bits(&expected.losses));
+    assert!(found.losses.iter().rev().take(20).sum::<f32>() < found.losses.iter().take(20).sum());
+    let tensors = tensors(&killed);
+    assert_eq!(tensors, self::tensors(&whole));
+    // The moments of Adam are tensors by the paths of the parameters.
+    let names: Vec<_> = tensors.keys().filter(|name| name.contains("hidden.weight")).collect();
+    assert_eq!(
+        names,
+        [
+            "module.tensors.hidden.weight",
+            "optimizer.hidden.weight.tensors.momentum.moment_1",
+            "optimizer.hidden.weight.tensors.momentum.moment_2",
+        ]
+    );
+    let number = "optimizer.hidden.weight.numbers.momentum.time";
+    assert_eq!(tenarc::open(&killed).unwrap().get::<u32>(number).unwrap(), steps);
+}
+
+fn command(test: &str, dir: &Path) -> Command {
+    let mut command = child::command(&[], test, "train", dir);
+    command.arg("--include-ignored");
+    command
+}
+
+/// Runs the child for so many steps, and kills it a little later. Returns the last step that it told of.
+fn live(test: &str, dir: &Path, steps: usize, later: Duration) -> u32 {
+    let mut child = command(test, dir).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = lines.filter_map(|line| line.split_once("step ")?.1.parse().ok());
+    let step = told.nth(steps - 1).expect("the run ended early");
+    sleep(later);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+    told.last().unwrap_or(step)
+}
+
+fn bits(losses: &[f32]) -> Vec<u32> {
+    losses.iter().map(|loss| loss.to_bits()).collect()
+}
+
+/// The bytes of all tensors in the file, by their paths.
+fn tensors(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let archive = tenarc::open(path).unwrap();
+    let content = |info: tenarc::tensor::TensorInfo| {
+        let tensor: DynTensor = archive.tensor(info.path()).unwrap();
+        (info.path().to_owned(), tensor.le_bytes().into_owned())
+    };
+    archive.tensors().unwrap().into_iter().map(content).collect()
+}
+
+#[test]
+fn the_program_without_checkpoints_ends_alike_and_differs_in_few_lines() {
+    let dir = child::fast_dir();
+    let (model, state) = train(&dir.path().join("run"), 20, |_| {}).unwrap();
+    let (plain, expected) = plain::train(20, |_| {}).unwrap();
+    assert_eq!(bits(&state.losses), bits(&expected.losses));
+    assert_eq!((state.step, state.rng.state), (expected.step, expected.rng.state));
+    assert_eq!(expected.schedule.length, state.schedule.length);
+    let weights = |model: &Model| model.output.weight.val().to_data();
+    assert_eq!(weights(&model), weights(&plain));
+
+    let lines = |source: &'static str| -> Vec<&str> {
+        let is_code = |line: &&str| !line.is_empty() && !line.trim_start().starts_with("//");
+        source.lines().filter(is_code).collect()
+    };
+    let with = lines(include_str!("../examples/resume/training.rs"));
+    let without = lines(include_str!("../examples/resume/plain.rs"));
+    let changed = with.len() - common(&with, &without);
+    assert!((3..=5).contains(&changed), "{changed} lines are new or changed");
+    // Nothing else was left out.
+    assert!(without.len() - common(&with, &without) <= 3);
+}
+
+/// The number of lines of the longest common subsequence.
+fn common(a: &[&str], b: &[&str]) -> usize {
+    let mut row = vec![0; b.len() + 1];
+    for line in a {
+        let mut diagonal = 0;
+        for (at, other) in b.iter().enumerate() {
+            let next = if line == other { diagonal + 1 } else { row[at + 1].max(row[at]) };
+            diagonal = std::mem::replace(&mut row[at + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+/// Without this, the test of killed runs could pass although the state is not used.
+#[test]
+fn a_run_that_lost_part_of_its_state_ends_differently() {
+    let dir = child::fast_dir();
+    let (_, whole) = train(&dir.path().join("whole"), 20, |_| {}).unwrap();
+    let changes: [fn(&mut Model, &mut ModuleOptimizer, &mut State); 5] = [
+        |_, _, state| state.rng.state += 1,
+        |_, _, state| state.schedule.peak *= 2.0,
+        |_, optimizer, _| *optimizer = AdamConfig::new().init(),
+        |model, _, _| *model = Model::new(7, &model.output.weight.val().device()),
+        // The state of a parameter is found by its id.
+        |model, _, _| model.hidden.weight.id = ParamId::new(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let path = dir.path().join("changed");
+        train(&path, 10, |_| {}).unwrap();
+        let device = Device::flex().autodiff();
+        let new = (Model::new(1, &device), AdamConfig::new().init());
+        let state: State = tenarc::open(&path).unwrap().get("rest").unwrap();
+        let (mut model, mut optimizer, mut state) = resume_run(&path, new.0, new.1, state).unwrap();
+        change(&mut model, &mut optimizer, &mut state);
+        save_run(&path, &model, &optimizer, &state).unwrap();
+        let (_, found) = train(&path, 20, |_| {}).unwrap();
+        assert_eq!(found.losses[..10], whole.losses[..10]);
+        assert_ne!(found.losses[10..], whole.losses[10..], "change {number}");
+        fs::remove_file(path).unwrap();
+    }
+}
