@@ -10,13 +10,15 @@ use tenarc::tensor::{Element, FromTensor, Order, RawTensor, TensorMeta, ToTensor
 use tenarc::{DType, DynTensor, Error, Result};
 
 use crate::dtype::{for_each_dtype, from_candle};
+use crate::quantized;
 
 /// A candle tensor that is written and read as one block of bytes. Use it where tensors are inside other types:
 /// `Vec<CandleTensor>`, `Option<CandleTensor>`, `HashMap<String, CandleTensor>`. It dereferences to candle's tensor.
 ///
 /// For a field that is a tensor itself, `#[serde(with = "tenarc_candle::tensor")]` keeps candle's type.
 ///
-/// A tensor that was read is on the CPU.
+/// A tensor that was read is on the CPU. A quantised tensor, as in an archive that was converted from GGUF, is read as `f32`,
+/// with the numbers that candle's own reader of GGUF gives. Reading it takes one copy of its blocks.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -190,12 +192,7 @@ impl FromTensor<'_> for CandleVar {
 trait Made: Sized {
     fn of_vec<A: WithDType>(elements: Vec<A>, shape: &[usize]) -> candle_core::Result<Self>;
 
-    /// Makes it of bytes, copying them. For dtypes without elements in candle.
-    fn of_bytes(
-        bytes: &[u8],
-        dtype: candle_core::DType,
-        shape: &[usize],
-    ) -> candle_core::Result<Self>;
+    fn of_tensor(tensor: Tensor) -> candle_core::Result<Self>;
 }
 
 impl Made for CandleTensor {
@@ -203,12 +200,8 @@ impl Made for CandleTensor {
         Tensor::from_vec(elements, shape, &Device::Cpu).map(Self)
     }
 
-    fn of_bytes(
-        bytes: &[u8],
-        dtype: candle_core::DType,
-        shape: &[usize],
-    ) -> candle_core::Result<Self> {
-        Tensor::from_raw_buffer(bytes, dtype, shape, &Device::Cpu).map(Self)
+    fn of_tensor(tensor: Tensor) -> candle_core::Result<Self> {
+        Ok(Self(tensor))
     }
 }
 
@@ -217,12 +210,7 @@ impl Made for CandleVar {
         Var::from_vec(elements, shape, &Device::Cpu).map(Self)
     }
 
-    fn of_bytes(
-        bytes: &[u8],
-        dtype: candle_core::DType,
-        shape: &[usize],
-    ) -> candle_core::Result<Self> {
-        let tensor = Tensor::from_raw_buffer(bytes, dtype, shape, &Device::Cpu)?;
+    fn of_tensor(tensor: Tensor) -> candle_core::Result<Self> {
         Var::from_tensor(&tensor).map(Self)
     }
 }
@@ -236,9 +224,15 @@ fn read<M: Made>(tensor: RawTensor<'_, '_>) -> Result<M> {
                 $(DType::$name => M::of_vec(tensor.into_vec::<$type>()?, &shape),)*
                 DType::F8E4M3 => M::of_vec(bytes::<F8E4M3>(tensor)?, &shape),
                 DType::F8E8M0 => {
-                    M::of_bytes(&bytes::<u8>(tensor)?, candle_core::DType::F8E8M0, &shape)
+                    let (bytes, dtype) = (bytes::<u8>(tensor)?, candle_core::DType::F8E8M0);
+                    Tensor::from_raw_buffer(&bytes, dtype, &shape, &Device::Cpu)
+                        .and_then(M::of_tensor)
                 }
                 other => {
+                    if let Some(kind) = quantized::kind(other) {
+                        let tensor = quantized::dequantized(tensor, kind)?;
+                        return M::of_tensor(tensor).map_err(|error| of_candle(&error));
+                    }
                     let what = format!(
                         "candle has no tensors of {other}, found one of shape {shape:?}; read it \
                          as a tenarc::DynTensor"

@@ -4,6 +4,7 @@
 mod candle_tensor;
 mod dtype;
 mod optim;
+mod quantized;
 mod saved;
 pub mod tensor;
 pub mod var_map;

@@ -118,6 +118,17 @@ impl Weights<'static> {
         Self::of_source(tenarc_convert::safetensors::open_sharded(index)?, index)
     }
 
+    /// Opens a GGUF file. The names are those in the file. Quantised tensors become `f32`, as
+    /// [`CandleTensor`] says.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a GGUF file of version 2 or 3.
+    #[cfg(feature = "gguf")]
+    pub fn open_gguf(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::of_source(tenarc_convert::gguf::open(path)?, path)
+    }
+
     pub(crate) fn of_file(source: Archive<File>, path: &Path) -> Result<Self> {
         Self::of_source(source, path)
     }
@@ -487,14 +498,18 @@ impl Source for Map {
     }
 }
 
-#[cfg(feature = "safetensors")]
-mod of_safetensors {
+#[cfg(any(feature = "safetensors", feature = "gguf"))]
+mod converted {
+    #[cfg(feature = "gguf")]
+    use tenarc_convert::gguf::Gguf;
+    #[cfg(feature = "safetensors")]
     use tenarc_convert::safetensors::{SafeTensors, Sharded};
 
     use super::{CandleTensor, CandleVar, ReadAt, Result, Source, TensorInfo};
 
     macro_rules! sources {
-        ($([$($generics:tt)*] $type:ty;)*) => {$(
+        ($($feature:literal [$($generics:tt)*] $type:ty;)*) => {$(
+            #[cfg(feature = $feature)]
             impl<$($generics)*> Source for $type {
                 fn list(&self) -> Result<Vec<(String, TensorInfo)>> {
                     let tensors = self.tensors().into_iter();
@@ -517,7 +532,8 @@ mod of_safetensors {
     }
 
     sources! {
-        [S: ReadAt + Send] SafeTensors<S>;
-        [] Sharded;
+        "safetensors" [S: ReadAt + Send] SafeTensors<S>;
+        "safetensors" [] Sharded;
+        "gguf" [S: ReadAt + Send] Gguf<S>;
     }
 }
