@@ -15,3 +15,7 @@ pub use dtype::{from_burn, to_burn};
 pub use record::{BurnRecord, Record};
 pub use run::{resume_run, save_run};
 pub use store::TenarcStore;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/burn.md")]
+struct Guide;
