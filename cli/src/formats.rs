@@ -110,6 +110,8 @@ impl Format {
             Self::Arrow => start.starts_with(b"ARROW1\0\0"),
             Self::Tenbin => start.starts_with(b"~TenBin~"),
             Self::Gguf => start.starts_with(b"GGUF"),
+            // Newer files are zip files, of which only the name of a member says more.
+            Self::Torch => tenarc_convert::torch::is_legacy(start),
             _ => false,
         }
     }

@@ -127,6 +127,7 @@ fn every_format_gives_the_same_in_place_as_by_an_archive() {
         "torch/plain_checkpoint.pt",
         "torch/views.pt",
         "torch/tensor.pt",
+        "torch/legacy.pt",
         "torch/list.pt",
         "torch/dtypes.pt",
         "torch/parameters.pth",

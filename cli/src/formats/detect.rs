@@ -19,7 +19,7 @@ const START: usize = 512;
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// Files that are not read: how they start, what they are, and what to do.
-const FOREIGN: [(&[u8], &str); 4] = [
+const FOREIGN: [(&[u8], &str); 3] = [
     (
         b"\x89HDF\r\n\x1a\n",
         "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
@@ -32,12 +32,6 @@ const FOREIGN: [(&[u8], &str); 4] = [
     (
         b"version https://git-lfs",
         "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
-    ),
-    (
-        // The number that torch pickles first: `torch.serialization.MAGIC_NUMBER`.
-        b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19",
-        "a PyTorch file from before version 1.6, which is not read: load it with torch.load, and save it with \
-         torch.save",
     ),
 ];
 

@@ -1,12 +1,18 @@
-//! The zip file: which of its members is what.
+//! What holds the pickle and the storages: a zip file, of which this says which of its members is what, or a file of torch
+//! before 1.6.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use tenarc::error::Category;
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
 
+use super::layout::Home;
+use super::legacy::{self, Storages};
+use super::pickle::{Machine, Value};
 use crate::zip::{Bytes as _, Contents, Directory, Member};
+use crate::{Losses, source};
 
 /// The longest pickle that is read.
 const MAX_PICKLE: u64 = 64 << 20;
@@ -16,9 +22,6 @@ const MAX_NOTE: u64 = 64;
 
 /// The newest version of the format, as of torch 2.15.
 const MAX_VERSION: u32 = 10;
-
-/// What torch 0.1 to 1.5 begin a file with: a pickled number.
-const OLD_MAGIC: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// Members that torch writes for itself.
 const OWN: [&str; 6] = [
@@ -40,7 +43,7 @@ const SAVE_AGAIN: &str =
     "save it again with a newer torch: torch.save(torch.load(path, weights_only=True), path)";
 
 /// A file of the format.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Container {
     pub members: Vec<Member>,
     /// The number of each by the name it has behind the name of the file.
@@ -51,12 +54,39 @@ pub struct Container {
     pub checksums: bool,
     /// Whether it is a `TorchScript` program with its tensors.
     pub is_program: bool,
+    /// The storages of a file that is no zip file.
+    pub storages: Storages,
+}
+
+/// The values in a file.
+#[derive(Debug)]
+pub struct Roots {
+    pub data: Value,
+    /// The constants of a program, if it is one.
+    pub constants: Option<Value>,
 }
 
 impl Container {
+    /// Reads the pickles of a file, and finds its storages.
+    pub fn open<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Self, Roots)> {
+        let start = start(source)?;
+        if legacy::is_legacy(&start) {
+            let (data, storages) = legacy::read(source, machine)?;
+            return Ok((Self { storages, ..Self::default() }, Roots { data, constants: None }));
+        }
+        refuse_others(&start)?;
+        let container = Self::of_zip(source)?;
+        let bytes = container.small(source, "data.pkl", MAX_PICKLE)?;
+        let bytes = bytes.ok_or_else(|| Error::data("the file has no member `data.pkl`"))?;
+        let data = machine.read(&bytes, DATA).map_err(|error| error.in_field("data.pkl"))?;
+        let constants = container.small(source, CONSTANTS, MAX_PICKLE)?.map(|bytes| {
+            machine.read(&bytes, OF_CONSTANTS).map_err(|error| error.in_field(CONSTANTS))
+        });
+        Ok((container, Roots { data, constants: constants.transpose()? }))
+    }
+
     /// Reads the list of members, and what they say of the file.
-    pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
-        refuse_others(source)?;
+    fn of_zip<S: ReadAt + ?Sized>(source: &S) -> Result<Self> {
         let Directory { mut members, .. } = Directory::read(source)?;
         // torch.serialization.set_crc32_options(False) leaves all of them empty.
         let checksums = !members.iter().all(Member::may_lack_checksum);
@@ -69,8 +99,7 @@ impl Container {
             .enumerate()
             .filter_map(|(at, member)| Some((member.name().strip_prefix(&prefix)?.to_owned(), at)))
             .collect();
-        let mut container =
-            Self { members, by_name, big_endian: false, checksums, is_program: false };
+        let mut container = Self { members, by_name, checksums, ..Self::default() };
         container.is_program = container.find(CONSTANTS).is_some();
         container.version(source)?;
         container.big_endian = match container.note(source, "byteorder")?.as_deref() {
@@ -100,19 +129,47 @@ impl Container {
         }
     }
 
-    pub fn find(&self, name: &str) -> Option<usize> {
+    fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The pickle.
-    pub fn pickle<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Vec<u8>> {
-        let found = self.small(source, "data.pkl", MAX_PICKLE)?;
-        found.ok_or_else(|| Error::data("the file has no member `data.pkl`"))
+    /// Where a storage is, and how many bytes it has.
+    pub fn storage(&self, key: &str) -> Option<(Home, u64)> {
+        if let Some(place) = self.storages.places.get(key) {
+            return Some((Home::Raw(place.start), place.end - place.start));
+        }
+        let number = self.find(key)?;
+        Some((Home::Member(number), self.members.get(number)?.byte_len()))
     }
 
-    /// The pickle of a program's constants, if it is one.
-    pub fn constants<S: ReadAt + ?Sized>(&self, source: &S) -> Result<Option<Vec<u8>>> {
-        self.small(source, CONSTANTS, MAX_PICKLE)
+    /// How many bytes the file has for its value, at most.
+    pub fn byte_len(&self) -> u64 {
+        let members = self.members.iter().map(Member::byte_len);
+        let places = self.storages.places.values().map(|place| place.end - place.start);
+        members.chain(places).fold(0, u64::saturating_add)
+    }
+
+    /// Tells what is in the file besides its value and these storages.
+    pub fn not_used(&self, used: &HashSet<&str>, losses: &mut Losses) {
+        let unused = "a storage that the pickle does not use";
+        for (number, member) in self.members.iter().enumerate() {
+            if self.storage_key(number).is_some_and(|key| !used.contains(key)) {
+                losses.add(member.name(), unused);
+            }
+        }
+        for name in self.strangers() {
+            losses.add(name, "a member that is neither torch's own nor a storage");
+        }
+        let places = self.storages.places.keys().filter(|key| !used.contains(key.as_str()));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        for key in places {
+            losses.add(key, unused);
+        }
+        if self.storages.rest > 0 {
+            let what = format!("{} bytes that follow the last storage", self.storages.rest);
+            losses.add("", what);
+        }
     }
 
     fn note<S: ReadAt + ?Sized>(&self, source: &S, name: &str) -> Result<Option<Vec<u8>>> {
@@ -133,7 +190,7 @@ impl Container {
     }
 
     /// The members that are neither torch's own nor storages.
-    pub fn strangers(&self) -> impl Iterator<Item = &str> {
+    fn strangers(&self) -> impl Iterator<Item = &str> {
         self.members.iter().enumerate().filter_map(|(at, member)| {
             let own = |name: &&str| self.find(name) == Some(at);
             let strange = self.storage_key(at).is_none() && !OWN.iter().any(own);
@@ -159,7 +216,7 @@ impl Container {
     }
 
     /// The name of the storage that a member is, if it is one.
-    pub fn storage_key(&self, number: usize) -> Option<&str> {
+    fn storage_key(&self, number: usize) -> Option<&str> {
         let inner = self.inner(number)?;
         let is_storage =
             inner.starts_with(DATA) || self.is_program && inner.starts_with(OF_CONSTANTS);
@@ -168,8 +225,8 @@ impl Container {
 }
 
 /// What the names of storages start with, for the values and for the constants of a program.
-pub const DATA: &str = "data/";
-pub const OF_CONSTANTS: &str = "constants/";
+const DATA: &str = "data/";
+const OF_CONSTANTS: &str = "constants/";
 
 /// A member that is stored as it is, which all of torch's are, ready to be read.
 pub fn stored<'a, S: ReadAt + ?Sized>(
@@ -216,22 +273,15 @@ fn prefix(members: &[Member]) -> Result<&str> {
     }
 }
 
+/// The first bytes of a file.
+fn start<S: ReadAt + ?Sized>(source: &S) -> Result<Vec<u8>> {
+    let len = source.size().map_err(Error::io)?.min(512);
+    source::bytes(source, 0, len).map(Cow::into_owned)
+}
+
 /// Recognises what once had the same name.
-fn refuse_others<S: ReadAt + ?Sized>(source: &S) -> Result<()> {
-    let mut start = [0; 512];
-    let mut len = 0;
-    while let Some(rest) = start.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match source.read_at(rest, len as u64) {
-            Ok(0) => break,
-            Ok(read) => len += read.min(rest.len()),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(error)),
-        }
-    }
-    let start = start.get(..len).unwrap_or_default();
-    let what = if start.starts_with(OLD_MAGIC) {
-        "a file of torch before 1.6, without a zip file around it"
-    } else if start.get(257..262) == Some(b"ustar") {
+fn refuse_others(start: &[u8]) -> Result<()> {
+    let what = if start.get(257..262) == Some(b"ustar") {
         "a tar file, as torch before 0.2 wrote them"
     } else if start.starts_with(b"\x80") {
         "a pickle without a zip file around it"

@@ -10,7 +10,7 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, FromTensor, TensorInfo};
 use tenarc::{DynTensor, Error, Result};
 
-use super::container::{Container, DATA, OF_CONSTANTS, stored};
+use super::container::{Container, Roots, stored};
 use super::gather;
 use super::layout::{Home, Place};
 use super::pickle::{At, Machine, Object, Pickle, Value};
@@ -63,27 +63,21 @@ impl<S: ReadAt> TorchFile<S> {
     /// Reads the pickle of a file, and checks what it says.
     ///
     /// # Errors
-    /// Where reading fails; where the file is not of the format of torch 1.6 or later, or contradicts itself;
+    /// Where reading fails; where the file is not of a format that `torch.save` writes, or contradicts itself;
     /// and where a tensor reaches out of its storage.
     pub fn new(source: S) -> Result<Self> {
-        let container = Container::read(&source)?;
-        let in_pickle = |error: Error| error.in_field("data.pkl");
         let mut machine = Machine::default();
-        let root = machine.read(&container.pickle(&source)?, DATA).map_err(in_pickle)?;
-        let constants = container.constants(&source)?.map(|bytes| {
-            let read = machine.read(&bytes, OF_CONSTANTS);
-            read.map_err(|error| error.in_field("constants.pkl"))
-        });
-        let constants = constants.transpose()?;
-        let mut pickle = machine.finish(root);
+        let (container, Roots { data, constants }) = Container::open(&source, &mut machine)?;
+        let in_pickle = |error: Error| error.in_field("data.pkl");
+        let mut pickle = machine.finish(data);
         plain::simplify(&mut pickle).map_err(in_pickle)?;
         let mut losses = Losses::default();
         if let Some(constants) = constants {
             let what =
                 "the program of a TorchScript file is left out, and inputs that it was traced with";
             losses.note(what);
-            if !matches!(object(&pickle.objects, constants), Some(Object::Tuple(values)) if values.is_empty())
-            {
+            let constants_of = object(&pickle.objects, constants);
+            if !matches!(constants_of, Some(Object::Tuple(values)) if values.is_empty()) {
                 plain::beside(&mut pickle, "constants", constants);
             }
         }
@@ -99,7 +93,7 @@ impl<S: ReadAt> TorchFile<S> {
             infos.push(info);
             places.push(place);
         }
-        not_used(&container, &objects, &mut losses);
+        container.not_used(&used(&objects), &mut losses);
         let limits = Limits::default();
         Ok(Self {
             source,
@@ -192,6 +186,7 @@ impl<S: ReadAt> TorchFile<S> {
                 let start = stored(&self.source, self.member(member)?)?.position();
                 Ok(Some(start.saturating_add(place.start)))
             }
+            Home::Raw(start) if place.is_as_stored() => Ok(Some(start.saturating_add(place.start))),
             _ => Ok(None),
         }
     }
@@ -252,7 +247,7 @@ impl<S: ReadAt> TorchFile<S> {
             let places = self.places.iter().filter(move |place| place.whole == is_whole);
             places.filter_map(|place| match place.home {
                 Home::Member(member) => Some(member),
-                Home::Object(_) => None,
+                _ => None,
             })
         };
         let mut done: HashSet<usize> = members(true).collect();
@@ -298,9 +293,8 @@ impl<S: ReadAt> TorchFile<S> {
 
     /// That a small file does not mean something huge.
     fn check_sum(&self) -> Result<()> {
-        let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);
-        let stored = sum(&mut self.container.members.iter().map(Member::byte_len));
-        let meant = sum(&mut self.infos.iter().map(TensorInfo::byte_len));
+        let stored = self.container.byte_len();
+        let meant = self.infos.iter().map(TensorInfo::byte_len).fold(0, u64::saturating_add);
         let most =
             self.limits.max_alloc().unwrap_or(stored.saturating_mul(16).saturating_add(64 << 20));
         if meant.saturating_sub(stored) <= most {
@@ -342,6 +336,10 @@ impl<S: ReadAt> TorchFile<S> {
             Home::Object(number) => {
                 let bytes = self.objects.get(number).and_then(Object::as_bytes);
                 gather::elements(bytes.unwrap_or_default(), place.start, info, place, &mut put)
+            }
+            Home::Raw(start) => {
+                let start = start.saturating_add(place.start);
+                gather::elements(&self.source, start, info, place, &mut put)
             }
             Home::Member(member) => {
                 let member = self.member(member)?;
@@ -435,22 +433,15 @@ impl<S: ReadAt> TensorFile for TorchFile<S> {
     }
 }
 
-/// Members that no tensor is in.
-fn not_used(container: &Container, objects: &[Object], losses: &mut Losses) {
-    let storages = objects.iter().filter_map(|object| match object {
-        Object::Tensor(tensor) => match &tensor.storage.at {
-            At::Member(key) => Some(&**key),
-            At::Object(_) => None,
-        },
+/// The storages that tensors are in, by their names.
+fn used(objects: &[Object]) -> HashSet<&str> {
+    let tensors = objects.iter().filter_map(|object| match object {
+        Object::Tensor(tensor) => Some(tensor),
         _ => None,
     });
-    let used: HashSet<&str> = storages.collect();
-    for (number, member) in container.members.iter().enumerate() {
-        if container.storage_key(number).is_some_and(|key| !used.contains(key)) {
-            losses.add(member.name(), "a storage that the pickle does not use");
-        }
-    }
-    for name in container.strangers() {
-        losses.add(name, "a member that is neither torch's own nor a storage");
-    }
+    let members = tensors.filter_map(|tensor| match &tensor.storage.at {
+        At::Member(key) => Some(&**key),
+        At::Object(_) => None,
+    });
+    members.collect()
 }

@@ -32,6 +32,8 @@ pub struct Place {
 pub enum Home {
     /// The number of its member.
     Member(usize),
+    /// Where it starts in a file that is no zip file.
+    Raw(u64),
     /// The number of the object that its bytes are.
     Object(usize),
 }
@@ -68,14 +70,9 @@ pub fn place(
 ) -> Result<(TensorInfo, Place)> {
     let width = tensor.dtype.bits().unwrap_or(8) / 8;
     let (home, room) = match &tensor.storage.at {
-        At::Member(key) => {
-            let member = container.find(key);
-            let found = member.and_then(|at| Some((at, container.members.get(at)?)));
-            let (at, member) = found.ok_or_else(|| {
-                Error::damaged(format!("the file has no storage `{}`", key.escape_debug()))
-            })?;
-            (Home::Member(at), member.byte_len())
-        }
+        At::Member(key) => container.storage(key).ok_or_else(|| {
+            Error::damaged(format!("the file has no storage `{}`", key.escape_debug()))
+        })?,
         At::Object(number) => {
             let bytes = objects.get(*number).and_then(Object::as_bytes).unwrap_or_default();
             (Home::Object(*number), bytes.len() as u64)
@@ -114,6 +111,7 @@ pub fn place(
     let info = TensorInfo::new(name.to_owned(), meta, len as u64);
     let swapped = match home {
         Home::Member(_) => container.big_endian,
+        Home::Raw(_) => false,
         Home::Object(_) => tensor.swapped,
     };
     let swapped = if swapped { tensor.dtype.word() } else { 1 };

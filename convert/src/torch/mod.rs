@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Such a file is a zip file of a pickle and of the bytes of tensors, as `torch.save` has written it since
-//! version 1.6. A pickle is a program; here it is read as data. The functions that torch makes tensors and dicts
+//! version 1.6, or those one after the other, as before. A pickle is a program; here it is read as data. The functions that torch makes tensors and dicts
 //! with are known by their names. Any other call is kept as data, the name of the function and its arguments, and an object
 //! of a class as a map of its attributes. [`Losses::notes`](crate::Losses::notes) names them.
 //!
@@ -30,6 +30,7 @@ mod container;
 mod file;
 mod gather;
 mod layout;
+mod legacy;
 mod pickle;
 mod plain;
 mod tree;
@@ -39,6 +40,7 @@ use std::fs::File;
 use std::path::Path;
 
 pub use file::TorchFile;
+pub use legacy::is_legacy;
 pub(crate) use value::Plain;
 
 use super::format::Codec;

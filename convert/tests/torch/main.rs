@@ -12,6 +12,7 @@ mod conversions;
 mod fixtures;
 mod hostile;
 mod layouts;
+mod legacy;
 mod memory;
 mod numpy;
 mod pickles;

@@ -187,25 +187,48 @@ pub fn state(machine: &mut Machine, target: Value, given: Value) -> Result<()> {
     Ok(())
 }
 
-/// A storage, as what torch writes in its place: that it is one, its type, key, device and size.
-pub fn storage(machine: &Machine, id: Value) -> Result<Object> {
+/// What torch writes an id in place of. Of a storage, that is its type, key, device and size, and before torch 1.6 also which
+/// part of it is meant. Then, classes of modules have ids with their source code, which is left out.
+pub fn of_id(machine: &Machine, id: Value) -> Result<Made> {
     let malformed = || Error::data("expected the id of a storage, as torch writes it");
-    let &[tag, kind, key, _device, count] = tuple(machine, id)? else { return Err(malformed()) };
-    let is_storage = matches!(machine.object(tag), Some(Object::Text(tag)) if &**tag == "storage");
-    let (Some(Object::Text(key)), Value::Int(count)) = (machine.object(key), count) else {
+    let (tag, rest) = tuple(machine, id)?.split_first().ok_or_else(malformed)?;
+    let (kind, key, count, view) = match (machine.object(*tag), rest) {
+        (Some(Object::Text(tag)), &[class, ..]) if &**tag == "module" => {
+            return Ok(Made::Old(class));
+        }
+        (Some(Object::Text(tag)), &[kind, key, _device, count]) if &**tag == "storage" => {
+            (kind, key, count, Value::None)
+        }
+        (Some(Object::Text(tag)), &[kind, key, _device, count, view]) if &**tag == "storage" => {
+            (kind, key, count, view)
+        }
+        _ => return Err(malformed()),
+    };
+    let (Some(Object::Text(key)), Some(count)) = (machine.object(key), unsigned(count)) else {
         return Err(malformed());
     };
-    let count = u64::try_from(count).map_err(|_| malformed())?;
-    match machine.object(kind) {
-        Some(Object::Global(global)) if is_storage => {
-            let Meaning::Storage(elements) = &global.meaning else {
-                return Ok(Object::lost_tensor(format!("a storage of type {}", global.shown())));
-            };
+    let view = match view {
+        Value::None => (0, count),
+        view => match *tuple(machine, view)? {
+            [_key, start, len] => unsigned(start).zip(unsigned(len)).ok_or_else(malformed)?,
+            _ => return Err(malformed()),
+        },
+    };
+    let Some(Object::Global(global)) = machine.object(kind) else { return Err(malformed()) };
+    Ok(Made::New(match &global.meaning {
+        Meaning::Storage(elements) => {
             let at = At::Member(format!("{}{key}", machine.folder).into());
             let elements = elements.clone();
-            Ok(Object::Storage(Arc::new(Storage { at, elements, count })))
+            Object::Storage(Arc::new(Storage { at, elements, count, view }))
         }
-        _ => Err(malformed()),
+        _ => Object::lost_tensor(format!("a storage of type {}", global.shown())),
+    }))
+}
+
+fn unsigned(value: Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => number.try_into().ok(),
+        _ => None,
     }
 }
 
@@ -244,7 +267,7 @@ fn is_empty(machine: &Machine, value: Option<Value>) -> bool {
     }
 }
 
-fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Made> {
+pub fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Made> {
     let few = || Error::data("expected storage, offset, size and stride of a tensor");
     let (&[storage, offset, shape, strides], rest) =
         arguments.split_first_chunk::<4>().ok_or_else(few)?;
@@ -270,11 +293,12 @@ fn tensor(machine: &Machine, version: Rebuild, arguments: &[Value]) -> Result<Ma
     };
     let hooks = rest.get(1).copied();
     let Value::Int(offset) = offset else { return Err(few()) };
+    let offset =
+        u64::try_from(offset).map_err(|_| Error::data("the offset of a tensor is negative"))?;
     let rebuilt = Rebuilt {
+        offset: offset.saturating_add(storage.view.0),
         storage,
         dtype,
-        offset: u64::try_from(offset)
-            .map_err(|_| Error::data("the offset of a tensor is negative"))?,
         shape: sizes(machine, shape)?,
         strides: sizes(machine, strides)?,
         attributes: !is_empty(machine, hooks),

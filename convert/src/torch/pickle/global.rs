@@ -113,7 +113,7 @@ pub fn find(module: &str, name: &str) -> Global {
         ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar") => Meaning::NumpyScalar,
         ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Meaning::NumpyBuffer,
         ("torch.storage" | "torch", "UntypedStorage") => Meaning::Storage(Kind::Untyped),
-        ("torch", name) => of_torch(name).unwrap_or(Meaning::Unknown),
+        ("torch" | "torch.cuda", name) => of_torch(name).unwrap_or(Meaning::Unknown),
         _ => Meaning::Unknown,
     };
     Global { name: format!("{module}.{name}").into(), meaning }

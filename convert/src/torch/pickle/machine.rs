@@ -43,6 +43,14 @@ pub struct Machine {
     pub folder: &'static str,
 }
 
+/// How much of pickles was read.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    objects: usize,
+    cost: usize,
+    operations: u32,
+}
+
 impl Machine {
     /// Reads a whole pickle, whose storages are in that folder.
     pub fn read(&mut self, bytes: &[u8], folder: &'static str) -> Result<Value> {
@@ -75,6 +83,17 @@ impl Machine {
         }
         let what = format!("a pickle of more than {MAX_OPERATIONS} operations");
         Err(Error::limit(what).at(input.position()))
+    }
+
+    /// What it has read, to go back to.
+    pub fn state(&self) -> State {
+        State { objects: self.objects.len(), cost: self.cost, operations: self.operations }
+    }
+
+    /// Forgets what was read since then: a part of a pickle, which does not reach objects before it.
+    pub fn restore(&mut self, State { objects, cost, operations }: State) {
+        self.objects.truncate(objects);
+        (self.cost, self.operations) = (cost, operations);
     }
 
     fn end(&mut self) -> Result<Value> {
@@ -259,8 +278,8 @@ impl Machine {
             }
             b'Q' => {
                 let id = self.pop()?;
-                let storage = build::storage(self, id)?;
-                self.make(storage)
+                let made = build::of_id(self, id)?;
+                self.made(made)
             }
             0x82..=0x84 => {
                 Err(Error::data("the pickle uses registered extensions, which it does not hold"))

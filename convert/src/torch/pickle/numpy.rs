@@ -102,8 +102,8 @@ fn array(
         strides.reverse();
         strides
     };
-    let storage =
-        Storage { at: At::Object(number), elements: Kind::Untyped, count: bytes.len() as u64 };
+    let (at, count) = (At::Object(number), bytes.len() as u64);
+    let storage = Storage { at, elements: Kind::Untyped, count, view: (0, count) };
     Ok(Some(Object::Tensor(Box::new(Rebuilt {
         storage: Arc::new(storage),
         dtype,

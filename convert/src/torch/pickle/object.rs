@@ -133,12 +133,14 @@ pub struct Storage {
     pub elements: Kind,
     /// How many elements there are, as the pickle claims.
     pub count: u64,
+    /// The part that is meant: its first element, and how many it has.
+    pub view: (u64, u64),
 }
 
 /// Where bytes are.
 #[derive(Clone, Debug)]
 pub enum At {
-    /// In a member of this name, behind that of the file.
+    /// In a member of this name, behind that of the file; or in the storage of this name of a file that is no zip file.
     Member(Box<str>),
     /// In the pickle, as the object of this number.
     Object(usize),
@@ -192,8 +194,8 @@ impl Rebuilt {
         Self {
             storage: storage.clone(),
             dtype: storage.elements.dtype().clone(),
-            offset: 0,
-            shape: vec![storage.count],
+            offset: storage.view.0,
+            shape: vec![storage.view.1],
             strides: vec![1],
             attributes: false,
             swapped: false,

@@ -1,0 +1,138 @@
+//! Files of torch 0.1 to 1.5, which are no zip files: five pickles, and behind them the storages. The pickles are a magic
+//! number, the version of the format, notes of the machine, the value, and the names of the storages in their order. Each
+//! storage is the number of its elements, in 8 bytes, and the elements, all of them little-endian.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use tenarc::error::Category;
+use tenarc::io::ReadAt;
+use tenarc::{Error, Result};
+
+use super::pickle::{At, Machine, Object, Value};
+use crate::source;
+
+/// The magic number as all protocols have it, and up to where it is looked for.
+const MAGIC: &[u8] = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
+const MAGIC_WITHIN: usize = 32;
+
+const VERSION: i64 = 1001;
+
+/// The longest pickle that is read, and how much is read of one at first.
+const MAX_PICKLE: u64 = 64 << 20;
+const WINDOW: u64 = 64 << 10;
+
+/// Whether a file that starts so is one that torch wrote before version 1.6. Later files are zip files.
+pub fn is_legacy(start: &[u8]) -> bool {
+    let start = start.get(..MAGIC_WITHIN).unwrap_or(start);
+    start.starts_with(b"\x80") && start.windows(MAGIC.len()).any(|window| window == MAGIC)
+}
+
+/// Where each storage is in the file, by its name, and what follows the last.
+#[derive(Debug, Default)]
+pub struct Storages {
+    pub places: HashMap<String, Range<u64>>,
+    pub rest: u64,
+}
+
+/// Reads the value, and finds the storages.
+pub fn read<S: ReadAt + ?Sized>(source: &S, machine: &mut Machine) -> Result<(Value, Storages)> {
+    let size = source.size().map_err(Error::io)?;
+    let mut at = 0;
+    let mut next = |machine: &mut Machine, what: &str| {
+        let (value, len) =
+            pickle(source, machine, at, size).map_err(|error| error.in_field(what))?;
+        at += len;
+        Ok::<_, Error>(value)
+    };
+    next(machine, "magic number")?;
+    let version = next(machine, "version")?;
+    if !matches!(version, Value::Int(VERSION)) {
+        let what = match version {
+            Value::Int(found) => format!("version {found} of the format before torch 1.6"),
+            _ => "no version of the format before torch 1.6".to_owned(),
+        };
+        return Err(Error::new(Category::Version, format!("{what}, {VERSION} is read")));
+    }
+    // The sizes of the machine's numbers. The file has its own.
+    next(machine, "machine")?;
+    let root = next(machine, "value")?;
+    let names = next(machine, "names of storages")?;
+    let storages = storages(source, machine, names, at, size)?;
+    Ok((root, storages))
+}
+
+/// Reads the pickle at this position, and tells how long it is. How long is known only at its end, so more and more is read.
+fn pickle<S: ReadAt + ?Sized>(
+    source: &S,
+    machine: &mut Machine,
+    at: u64,
+    size: u64,
+) -> Result<(Value, u64)> {
+    let left = size.saturating_sub(at).min(MAX_PICKLE);
+    // What is in memory need not be read again.
+    let mut window = if source.contents().is_some() { left } else { left.min(WINDOW) };
+    loop {
+        let bytes = source::bytes(source, at, window)?;
+        let before = machine.state();
+        match machine.read_first(&bytes, "") {
+            Ok((value, len)) => return Ok((value, len as u64)),
+            Err(error) if error.category() == Category::Eof && window < left => {
+                machine.restore(before);
+                window = window.saturating_mul(4).min(left);
+            }
+            Err(error) if error.category() == Category::Eof && left == MAX_PICKLE => {
+                return Err(Error::limit(format!("a pickle of more than {MAX_PICKLE} bytes")));
+            }
+            Err(error) => return Err(error.moved_by(at)),
+        }
+    }
+}
+
+fn storages<S: ReadAt + ?Sized>(
+    source: &S,
+    machine: &Machine,
+    names: Value,
+    mut at: u64,
+    size: u64,
+) -> Result<Storages> {
+    let wrong = || Error::data("expected a list of the names of storages");
+    let Some(Object::List(names)) = machine.object(names) else { return Err(wrong()) };
+    let mut known = HashMap::new();
+    for object in &machine.objects {
+        if let Object::Storage(storage) = object
+            && let At::Member(name) = &storage.at
+        {
+            known.insert(&**name, storage);
+        }
+    }
+    let mut found = Storages::default();
+    for name in names {
+        let Some(Object::Text(name)) = machine.object(*name) else { return Err(wrong()) };
+        let fail = |error: Error| error.at(at).in_field(format!("storage {}", name.escape_debug()));
+        let storage = known.get(&**name).ok_or_else(|| {
+            fail(Error::data("the value has no storage of this name whose type is known"))
+        })?;
+        let width = storage.elements.dtype().bits().unwrap_or(8) as u64 / 8;
+        let mut count = [0; 8];
+        source::read_exact(source, &mut count, at).map_err(fail)?;
+        let count = u64::from_le_bytes(count);
+        if count != storage.count {
+            let claimed = storage.count;
+            let what = format!("the value says {claimed} elements, the storage {count}");
+            return Err(fail(Error::damaged(what)));
+        }
+        let start = at.saturating_add(8);
+        let end = count.checked_mul(width).and_then(|len| start.checked_add(len));
+        let Some(end) = end.filter(|&end| end <= size) else {
+            let left = size.saturating_sub(start);
+            return Err(fail(Error::eof(&format!("{count} elements, in {left} bytes"))));
+        };
+        if found.places.insert(name.to_string(), start..end).is_some() {
+            return Err(fail(Error::damaged("two storages have this name")));
+        }
+        at = end;
+    }
+    found.rest = size.saturating_sub(at);
+    Ok(found)
+}
