@@ -136,6 +136,8 @@ fn every_good_file_converts_with_all_names() {
         "traced.pt",
         "objects.pt",
         "conjugate.pt",
+        "sparse.pt",
+        "quantised.pt",
         "legacy.pt",
         "legacy_module.pt",
         "numpy_protocol_5.pt",

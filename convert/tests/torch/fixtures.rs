@@ -68,7 +68,10 @@ fn every_file_holds_what_its_manifest_says() {
         }
         all(&bytes).unwrap();
     }
-    assert_eq!(tensors, 79 + 2 + 7 + 3 * 18 + 2 * 8 + 16 + 13 + 4 + 13 + 13 + 13 + 2 + 5);
+    assert_eq!(
+        tensors,
+        79 + 2 + 7 + 3 * 18 + 14 + 6 + 20 + 2 * 8 + 16 + 13 + 4 + 13 + 13 + 13 + 2 + 5
+    );
 }
 
 #[test]
@@ -197,6 +200,27 @@ fn a_module_that_holds_itself_is_read_without_that() {
     assert_eq!(paths, ["weight", "bias"]);
     let listed: Vec<_> = file.losses().listed().iter().map(ToString::to_string).collect();
     assert_eq!(listed, ["`parent`: an object that contains itself"]);
+}
+
+#[test]
+fn sparse_and_quantised_tensors_are_maps_of_their_parts() {
+    for name in ["sparse.pt", "quantised.pt", "legacy_parts.pt"] {
+        let file = torch::open(fixtures().join(name)).unwrap();
+        assert!(file.losses().is_empty() && file.losses().notes().is_empty(), "{}", file.losses());
+    }
+    let text = diag(&torch::open(fixtures().join("legacy_parts.pt")).unwrap());
+    for expected in [
+        r#""coo": {"layout": "torch.sparse_coo", "indices": "#,
+        r#""size": [4, 6], "is_coalesced": true}"#,
+        r#""bsc": {"layout": "torch.sparse_bsc", "ccol_indices": "#,
+        r#""dtype": "torch.qint8", "qscheme": "torch.per_tensor_affine", "scale": 0.5_3, "zero_point": 2"#,
+        r#""dtype": "torch.quint8", "qscheme": "torch.per_tensor_affine", "scale": 0.25_3, "zero_point": 10"#,
+        r#""dtype": "torch.qint32", "qscheme": "torch.per_tensor_affine", "scale": 0.125_3, "zero_point": -7"#,
+        r#""qscheme": "torch.per_channel_affine", "scale": 40("#,
+        r#""axis": 0}"#,
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod layouts;
 mod legacy;
 mod memory;
 mod numpy;
+mod parts;
 mod pickles;
 mod support;
 mod zips;

@@ -6,8 +6,8 @@ use tenarc::{DType, Error, Result};
 
 use super::global::{Global, Meaning, Rebuild};
 use super::machine::Machine;
-use super::numpy;
 use super::object::{At, Instance, Object, Rebuilt, Signs, Storage, Value};
+use super::{numpy, parts};
 
 /// The most dimensions that torch's tensors have.
 const MAX_RANK: usize = 64;
@@ -89,6 +89,13 @@ pub fn call(machine: &mut Machine, function: Value, arguments: Value) -> Result<
             // Hooks, and a state, if there are any.
             let attributes = !rest.iter().all(|&value| is_empty(machine, Some(value)));
             parameter(machine, data, attributes)?
+        }
+        (Meaning::Sparse, &[layout, parts]) => {
+            parts::sparse(machine, layout, parts)?.map_or(unknown, Made::New)
+        }
+        (Meaning::Quantised, given) => {
+            let given = given.to_vec();
+            parts::quantised(machine, &given)?.map_or(unknown, Made::New)
         }
         (Meaning::NumpyBuffer, arguments) => {
             numpy::array_of_buffer(machine, arguments)?.map_or(unknown, Made::New)
@@ -252,8 +259,12 @@ fn parameter(machine: &mut Machine, data: Value, attributes: bool) -> Result<Mad
             tensor.attributes |= attributes;
             Ok(Made::Old(data))
         }
-        // Not a tensor of its own, but data.
-        Some(Object::Instance(_) | Object::Dict(_) | Object::Lost(_)) => Ok(Made::Old(data)),
+        // The parts of a tensor that is none of its own.
+        Some(Object::Dict(dict)) => {
+            dict.attributes |= attributes;
+            Ok(Made::Old(data))
+        }
+        Some(Object::Instance(_) | Object::Lost(_)) => Ok(Made::Old(data)),
         _ => Err(Error::data("expected the tensor of a parameter, found something else")),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tenarc::DType;
 
 use super::object::Kind;
+use super::parts;
 
 /// A function or a type: its name, and what is known of it.
 #[derive(Clone, Debug)]
@@ -40,6 +41,9 @@ pub enum Meaning {
     Tensor(Rebuild),
     /// `_rebuild_parameter`, with or without attributes.
     Parameter,
+    /// Tensors that are made of others.
+    Sparse,
+    Quantised,
     /// A tensor of a class of its own, or with attributes.
     FromType,
     Storage(Kind),
@@ -108,12 +112,18 @@ pub fn find(module: &str, name: &str) -> Global {
         ("torch._utils", "_rebuild_parameter" | "_rebuild_parameter_with_state") => {
             Meaning::Parameter
         }
+        ("torch._utils", "_rebuild_sparse_tensor" | "_rebuild_sparse_csr_tensor") => {
+            Meaning::Sparse
+        }
+        ("torch._utils", "_rebuild_qtensor") => Meaning::Quantised,
         ("torch._tensor", "_rebuild_from_type" | "_rebuild_from_type_v2") => Meaning::FromType,
         ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct") => Meaning::NumpyArray,
         ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar") => Meaning::NumpyScalar,
         ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Meaning::NumpyBuffer,
         ("torch.storage" | "torch", "UntypedStorage") => Meaning::Storage(Kind::Untyped),
-        ("torch" | "torch.cuda", name) => of_torch(name).unwrap_or(Meaning::Unknown),
+        ("torch" | "torch.cuda", name) => {
+            of_torch(name).or_else(|| parts::storage(name)).unwrap_or(Meaning::Unknown)
+        }
         _ => Meaning::Unknown,
     };
     Global { name: format!("{module}.{name}").into(), meaning }

@@ -10,6 +10,7 @@ mod input;
 mod machine;
 mod numpy;
 mod object;
+mod parts;
 
 pub use machine::{Machine, Pickle};
 pub use object::{At, Dict, Instance, Lost, Object, Origin, Rebuilt, Signs, Value};
