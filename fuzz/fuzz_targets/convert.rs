@@ -80,8 +80,8 @@ fn read_torch(input: &[u8]) {
         let _ = file.dyn_tensor(info.path());
     }
     let mut out = OArchive::new(Vec::new()).expect("writing to memory");
-    if let Ok(flat) = file.flat() {
-        let _ = out.save(&flat);
+    for value in [file.stored(), file.flat(), file.nested()].into_iter().flatten() {
+        let _ = out.save(&value);
     }
 }
 

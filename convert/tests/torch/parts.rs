@@ -1,5 +1,6 @@
 //! Tensors that are made of others, by hand.
 
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::torch::TorchFile;
 
 use super::support::{Pickler, all, file, floats, refused, under_a};
