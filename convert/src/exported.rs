@@ -84,7 +84,7 @@ impl<'a> Exported<'a> {
             steps: Vec::new(),
             found: Found::default(),
             nesting: Nesting::default(),
-            losses: Losses::default(),
+            losses: value.lost(),
         };
         let item = walk.next()?;
         walk.item(item)?;

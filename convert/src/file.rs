@@ -211,6 +211,10 @@ impl Stored for Opened {
         &self.buffers
     }
 
+    fn lost(&self) -> Losses {
+        self.losses.clone()
+    }
+
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()> {
         let mut given = 0u64;
         self.file.deferred(self.name(buffer)?)?.write_blocks(&mut |block| {

@@ -34,6 +34,11 @@ pub trait Stored {
     /// If they cannot be read or are damaged, and if `put` fails.
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()>;
 
+    /// What was left out of the value, for example as its file holds what cannot be read. Writers count it as lost.
+    fn lost(&self) -> Losses {
+        Losses::default()
+    }
+
     /// The items of the metadata.
     ///
     /// # Errors

@@ -81,7 +81,8 @@ pub fn export<F: WriteValue>(
     options: &Options,
 ) -> Result<Losses> {
     let mut out = io::BufWriter::new(Honest::new(writer));
-    let losses = F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?;
+    let mut losses = value.lost();
+    losses.extend(F::write(&mut out, &|range| value.decode(range), &Saved::of(value)?)?);
     losses.check(options.accept_losses, NOT_COUNTED)?;
     out.flush().map_err(Error::io)?;
     Ok(losses)

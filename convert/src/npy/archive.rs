@@ -48,13 +48,15 @@ impl Codec for Npy {
         Ok(Box::new(NpyFile::new(file)?))
     }
 
-    fn write(&self, value: &dyn Stored, out: &mut dyn Write, _: &Options) -> Result<Losses> {
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        let lost = value.lost();
+        lost.check(options.accept_losses, 1)?;
         if !value.is_tensor()? {
             return Err(Error::data("an npy file holds exactly one tensor, found another value"));
         }
         let tensor = value.tensor(0..value.metadata()?.len())?;
         super::write(out, &tensor)?;
-        Ok(Losses::default())
+        Ok(lost)
     }
 }
 

@@ -212,7 +212,7 @@ impl Codec for Tenbin {
 /// nothing was written. Where the value is damaged, or the writer fails.
 pub fn export<W: Write>(value: &dyn Stored, mut writer: W, options: &Options) -> Result<Losses> {
     let tree = Saved::of(value)?;
-    let mut losses = Losses::default();
+    let mut losses = value.lost();
     let planned = plan(value, &tree, &mut losses)?;
     losses.check(options.accept_losses, planned.len())?;
     for (name, leaf) in planned {

@@ -240,6 +240,24 @@ fn files_are_converted_whole_or_not_at_all() {
 }
 
 #[test]
+fn what_an_opened_file_leaves_out_is_lost_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let file = zip(&[part("notes/a.txt", b"hello", false), part("a.npy", &bytes(b"x"), false)]);
+    std::fs::write(path("a.npz"), file).unwrap();
+    let opened = Format::Npz.open(path("a.npz"), &Options::default()).unwrap();
+    says(
+        Format::Npz.save(&opened, path("b.npz"), &Options::default()),
+        "a member that is no array",
+    );
+    assert!(!path("b.npz").exists());
+    let lossy = Options::default().with_losses(true);
+    let losses = Format::Npz.save(&opened, path("b.npz"), &lossy).unwrap();
+    assert_eq!(losses.listed()[0].path(), "notes/a.txt");
+    assert_eq!(Npz::open(path("b.npz")).unwrap().members().len(), 1);
+}
+
+#[test]
 fn a_damaged_archive_is_not_converted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tenarc");
