@@ -28,7 +28,7 @@ The file name - means standard input or standard output. Pipes work like files. 
 output is a terminal and NO_COLOR is not set.";
 
 /// Inspects, checks, compares, edits and converts files of tensors: tenarc archives, CBOR messages with
-/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow and tenbin; reads torch files and ONNX models
+/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet and tenbin; reads torch files and ONNX models
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]

@@ -10,7 +10,7 @@ use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
-use tenarc_convert::{Opened, Stored};
+use tenarc_convert::{Losses, Opened, Stored};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
@@ -37,6 +37,8 @@ pub struct Document {
     pub name: String,
     pub format: Format,
     content: Content,
+    /// What of the file is not read.
+    lost: Losses,
 }
 
 enum Content {
@@ -63,18 +65,26 @@ impl Document {
     }
 
     pub fn of_archive(name: String, format: Format, archive: Archive<Source>) -> Self {
-        Self { name, format, content: Content::Archive(Box::new(archive)) }
+        Self { name, format, content: Content::Archive(Box::new(archive)), lost: Losses::default() }
     }
 
     /// # Errors
     /// If the bytes are not a sequence of well-formed CBOR items.
     pub fn of_messages(name: String, format: Format, bytes: Vec<u8>) -> Result<Self> {
         let ends = node::items(&bytes)?;
-        Ok(Self { name, format, content: Content::Messages(bytes, ends) })
+        Ok(Self { name, format, content: Content::Messages(bytes, ends), lost: Losses::default() })
     }
 
     pub fn of_opened(name: String, format: Format, opened: Opened) -> Self {
-        Self { name, format, content: Content::Opened(Box::new(opened)) }
+        let lost = opened.losses().clone();
+        Self { name, format, content: Content::Opened(Box::new(opened)), lost }
+    }
+
+    /// Names what of the file is not read.
+    #[must_use]
+    pub fn with_losses(mut self, lost: Losses) -> Self {
+        self.lost = lost;
+        self
     }
 
     /// The archive, if the input is one.
@@ -96,11 +106,10 @@ impl Document {
     /// Reports on standard error what the file holds that is not read, in one line; and in another, what is left out
     /// by design.
     pub fn report_losses(&self) {
-        let Some(opened) = self.opened() else { return };
-        if let Some(lost) = formats::not_read(opened.losses()) {
+        if let Some(lost) = formats::not_read(&self.lost) {
             say(&format!("{}: not read: {lost}", self.name));
         }
-        formats::note(opened.losses(), &format!("{}: ", self.name));
+        formats::note(&self.lost, &format!("{}: ", self.name));
     }
 
     /// Refuses a file with content that is not read. With `lossy`, reports that content instead.
@@ -108,19 +117,18 @@ impl Document {
     /// # Errors
     /// If there is such content and `lossy` is false, or if no tensor of the file can be read.
     pub fn refuse_losses(&self, lossy: bool) -> Result<()> {
-        let Some(opened) = self.opened() else { return Ok(()) };
-        let losses = opened.losses();
-        let not_read = formats::not_read(losses).unwrap_or_default();
-        if losses.tensors() > 0 && opened.tensor_count() == 0 {
+        let not_read = formats::not_read(&self.lost).unwrap_or_default();
+        if self.lost.tensors() > 0 && self.opened().is_some_and(|opened| opened.tensor_count() == 0)
+        {
             let what =
                 format!("cannot be kept: {not_read}; no tensor is left, so nothing is written");
             return Err(Failure::new(what).of(&self.name));
         }
-        if !lossy && !losses.is_empty() {
+        if !lossy && !self.lost.is_empty() {
             let hint = "`tenarc convert --lossy` leaves it out";
             return Err(Failure::new(format!("cannot be kept: {not_read}; {hint}")).of(&self.name));
         }
-        formats::tell(losses, Some(&self.name), formats::NOT_READ);
+        formats::tell(&self.lost, Some(&self.name), formats::NOT_READ);
         Ok(())
     }
 

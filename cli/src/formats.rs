@@ -4,6 +4,7 @@ pub mod archive;
 mod converted;
 mod detect;
 mod message;
+mod parquet;
 
 pub use detect::{SELF_DESCRIBED, detect};
 
@@ -44,6 +45,8 @@ pub enum Format {
     Npy,
     /// Arrow IPC files and streams: tensors in columns
     Arrow,
+    /// Parquet: tables of records
+    Parquet,
     /// webdataset's tenbin
     #[value(name = "ten")]
     Tenbin,
@@ -66,7 +69,7 @@ impl Format {
     /// The format in the library that converts it. `None` for those that hold any value.
     fn converted(self) -> Option<Converted> {
         Some(match self {
-            Self::Archive | Self::Message => return None,
+            Self::Archive | Self::Message | Self::Parquet => return None,
             Self::Json => Converted::Json,
             Self::Msgpack => Converted::Msgpack,
             Self::Safetensors => Converted::Safetensors,
@@ -91,6 +94,7 @@ impl Format {
             Self::Npz => &["npz"],
             Self::Npy => &["npy"],
             Self::Arrow => &["arrow", "arrows", "feather"],
+            Self::Parquet => &["parquet"],
             Self::Tenbin => &["ten"],
             Self::Torch => &["pt", "pth", "bin"],
             Self::Onnx => &["onnx"],
@@ -108,6 +112,7 @@ impl Format {
             }
             Self::Npy => start.starts_with(b"\x93NUMPY"),
             Self::Arrow => start.starts_with(b"ARROW1\0\0"),
+            Self::Parquet => start.starts_with(b"PAR1"),
             Self::Tenbin => start.starts_with(b"~TenBin~"),
             Self::Gguf => start.starts_with(b"GGUF"),
             // Newer files are zip files, of which only the name of a member says more.
@@ -124,6 +129,7 @@ impl Format {
         match (self, self.converted()) {
             (_, Some(of)) => converted::read(self, of, input),
             (Self::Archive, _) => archive::read(input, reading),
+            (Self::Parquet, _) => parquet::read(input),
             _ => Document::of_messages(input.name.clone(), self, input.contents()?),
         }
     }
@@ -151,6 +157,7 @@ impl Format {
         match (self, self.converted()) {
             (_, Some(of)) => converted::write(of, sections, target, lossy),
             (Self::Archive, _) => archive::write(sections, target),
+            (Self::Parquet, _) => parquet::write(sections, target, lossy),
             _ => message::write(sections, target),
         }
     }

@@ -66,7 +66,6 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
             &b"\x89HDF\r\n\x1a\n\0\0\0\0"[..],
             "an HDF5 file, which is not read: read it with h5py",
         ),
-        ("a.parquet", b"PAR1\x15\x04", "a Parquet file, which is not read: read it with pyarrow"),
         (
             "model.safetensors",
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",

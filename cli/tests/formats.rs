@@ -205,3 +205,33 @@ fn tensors_are_written_once() {
     run(&dir, &["convert", "a.safetensors", "b.npz"]).good();
     assert_eq!(ran.bytes, fs::read(dir.file("b.npz")).unwrap());
 }
+
+#[test]
+fn tables_become_parquet_files_and_come_back() {
+    let dir = Dir::new();
+    fs::copy(fixture("parquet/structs.parquet"), dir.file("points.parquet")).unwrap();
+    run(&dir, &["convert", "points.parquet", "points.tenarc"]).good();
+    let archive = tenarc::open(dir.file("points.tenarc")).unwrap();
+    assert_eq!((archive.len(), archive.table("points").unwrap().len()), (2, 4));
+    run(&dir, &["diff", "points.parquet", "points.tenarc"]).good();
+    run(&dir, &["convert", "points.tenarc", "again.parquet"]).good();
+    run(&dir, &["diff", "again.parquet", "points.tenarc"]).good();
+    let shown = run(&dir, &["show", "points.tenarc"]).good().to_owned();
+    assert_eq!(run(&dir, &["show", "again.parquet"]).good(), shown);
+    // The format is detected from the first bytes.
+    fs::rename(dir.file("again.parquet"), dir.file("nameless")).unwrap();
+    assert_eq!(run(&dir, &["show", "nameless"]).good(), shown);
+    // From rows of another format.
+    fs::write(dir.file("rows.json"), r#"[{"a": 1, "b": "x"}, {"a": 2, "b": null}]"#).unwrap();
+    run(&dir, &["convert", "rows.json", "rows.parquet"]).good();
+    let rows = run(&dir, &["convert", "rows.parquet", "--to", "json", "-"]).good().to_owned();
+    assert_eq!(rows.trim(), r#"[{"a":1,"b":"x"},{"a":2,"b":null}]"#);
+    fs::copy(fixture("parquet/decimals.parquet"), dir.file("d.parquet")).unwrap();
+    let refused = run(&dir, &["convert", "d.parquet", "d.tenarc"]);
+    refused.failed(2, "`price`: Decimal128(30, 2) becomes f64");
+    let lossy = run(&dir, &["convert", "--lossy", "d.parquet", "d.tenarc"]);
+    assert_eq!((lossy.status, lossy.err.contains("`price`")), (0, true), "{lossy:?}");
+    let prices = tenarc::open(dir.file("d.tenarc")).unwrap();
+    let prices: Vec<Option<f64>> = prices.table("d").unwrap().column("price").unwrap();
+    assert_eq!((prices[0], prices[2]), (Some(1.1), None));
+}

@@ -223,7 +223,7 @@ impl Format {
                 Ok(losses)
             };
             let to = to.as_ref();
-            let save = |file: &File| made::written(file, to, write).map_err(of_source);
+            let save = |file: &File| made::written(file, to, |out| write(out)).map_err(of_source);
             return made::file(to, options.sync(), save);
         }
         if archive.len() != 1 {

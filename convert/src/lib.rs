@@ -9,6 +9,7 @@
 //! | `msgpack` | `msgpack`: MessagePack, arrays as msgpack-numpy writes them |
 //! | `npy` | `npy`: numpy's npy and npz files |
 //! | `onnx` | `onnx`: the tensors of ONNX models, read |
+//! | `parquet` | `parquet`: Parquet files, records in columns; `parquet-zstd` adds Zstandard |
 //! | `safetensors` | `safetensors`: safetensors files, sharded ones too |
 //! | `tenbin` | `tenbin`: webdataset's `.ten` files |
 //! | `torch` | `torch`: files of `PyTorch`, read |
@@ -26,6 +27,7 @@
         feature = "msgpack",
         feature = "npy",
         feature = "onnx",
+        feature = "parquet",
         feature = "safetensors",
         feature = "tenbin",
         feature = "torch"
@@ -51,6 +53,9 @@ pub mod npy;
 #[cfg(feature = "onnx")]
 #[cfg_attr(docsrs, doc(cfg(feature = "onnx")))]
 pub mod onnx;
+#[cfg(feature = "parquet")]
+#[cfg_attr(docsrs, doc(cfg(feature = "parquet")))]
+pub mod parquet;
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub mod safetensors;
@@ -65,6 +70,7 @@ mod as_value;
 mod columns;
 mod elements;
 mod exported;
+mod extension;
 mod file;
 mod format;
 mod honest;
@@ -76,6 +82,8 @@ mod numpy;
 mod options;
 mod order;
 mod part;
+#[cfg(feature = "parquet")]
+mod records;
 mod saved;
 mod shown;
 mod source;
@@ -119,6 +127,10 @@ struct FromNpz;
 #[cfg(all(doctest, feature = "onnx"))]
 #[doc = include_str!("../docs/from-onnx.md")]
 struct FromOnnx;
+
+#[cfg(all(doctest, feature = "parquet"))]
+#[doc = include_str!("../docs/from-parquet.md")]
+struct FromParquet;
 
 #[cfg(all(doctest, feature = "safetensors"))]
 #[doc = include_str!("../docs/from-safetensors.md")]

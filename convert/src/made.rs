@@ -1,10 +1,10 @@
 //! Files that take their names once they were read back.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::hash::Hasher as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Mutex;
 
 use tenarc::archive::SaveOptions;
 use tenarc::io::{AtomicFile, ReadAt as _, SyncLevel};
@@ -80,16 +80,16 @@ pub fn file<T>(path: &Path, sync: SyncLevel, write: impl FnOnce(&File) -> Result
 pub fn written<T, E: From<Error>>(
     file: &File,
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, E>,
 ) -> Result<T, E> {
-    let failed = Cell::new(None);
+    let failed = Mutex::new(None);
     let mut out = BufWriter::with_capacity(64 << 10, Hashed::new(file, &failed));
     let made = write(&mut out).and_then(|made| {
         out.flush().map_err(Error::io)?;
         Ok(made)
     });
     // The error of `write` may not tell what was being written.
-    if let Some(error) = failed.take() {
+    if let Ok(Some(error)) = failed.lock().map(|mut failed| failed.take()) {
         return Err(Error::io_at(error, "cannot write", path).into());
     }
     let (len, hash) = out.get_ref().hashed();
@@ -99,9 +99,9 @@ pub fn written<T, E: From<Error>>(
 }
 
 mod hashed {
-    use std::cell::Cell;
     use std::hash::Hasher as _;
     use std::io::{self, Write};
+    use std::sync::Mutex;
 
     use twox_hash::XxHash3_64;
 
@@ -110,11 +110,11 @@ mod hashed {
         writer: W,
         hasher: XxHash3_64,
         len: u64,
-        failed: &'f Cell<Option<io::Error>>,
+        failed: &'f Mutex<Option<io::Error>>,
     }
 
     impl<'f, W: Write> Hashed<'f, W> {
-        pub fn new(writer: W, failed: &'f Cell<Option<io::Error>>) -> Self {
+        pub fn new(writer: W, failed: &'f Mutex<Option<io::Error>>) -> Self {
             Self { writer, hasher: XxHash3_64::new(), len: 0, failed }
         }
 
@@ -127,8 +127,10 @@ mod hashed {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let written = self.writer.write(bytes).map_err(|error| {
                 let copy = io::Error::from(error.kind());
-                if error.kind() != io::ErrorKind::Interrupted {
-                    self.failed.set(Some(error));
+                if error.kind() != io::ErrorKind::Interrupted
+                    && let Ok(mut failed) = self.failed.lock()
+                {
+                    *failed = Some(error);
                 }
                 copy
             })?;
@@ -150,7 +152,7 @@ mod hashed {
         #[test]
         fn a_file_that_changed_is_not_what_was_written() {
             let mut file = tempfile::tempfile().unwrap();
-            let failed = Cell::new(None);
+            let failed = Mutex::new(None);
             let mut out = Hashed::new(&mut file, &failed);
             out.write_all(&[7; 1000]).unwrap();
             let (len, hash) = out.hashed();
@@ -166,7 +168,7 @@ mod hashed {
         fn an_error_of_the_file_names_it() {
             // It cannot be written.
             let file = std::fs::File::open(file!().replace("convert/", "")).unwrap();
-            let write = |out: &mut dyn Write| {
+            let write = |out: &mut (dyn Write + Send)| {
                 out.write_all(&vec![0; 1 << 20])
                     .map_err(|_| tenarc::Error::data("the writer failed"))
             };

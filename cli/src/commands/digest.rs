@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::args::Digest;
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of, Result, Status};
+use crate::formats::Format;
 use crate::input::shown;
 use crate::output::Out;
 use crate::text::escaped;
@@ -23,7 +24,8 @@ pub fn run(args: &Digest, out: &mut Out) -> Result<Status> {
     for input in &args.inputs {
         let file = shown(input);
         let document = Document::open(input, &Reading::default())?;
-        let Some(archive) = document.archive() else {
+        let archive = document.archive().filter(|_| document.format == Format::Archive);
+        let Some(archive) = archive else {
             return Err(Failure::new("only archives have digests").of(&file));
         };
         let digest = archive.digest().of(&file)?.to_string();

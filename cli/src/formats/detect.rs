@@ -25,11 +25,6 @@ const FOREIGN: [(&[u8], &str); 3] = [
         "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
     ),
     (
-        b"PAR1",
-        "a Parquet file, which is not read: read it with pyarrow, and write it with \
-         pyarrow.feather.write_feather",
-    ),
-    (
         b"version https://git-lfs",
         "a pointer of Git LFS, which stands for the file in the repository: `git lfs pull` gets the file",
     ),

@@ -3,8 +3,8 @@
 use arrow_ipc::{DateUnit, Field, Precision, TimeUnit, Type};
 use tenarc::{DType, Error, Result};
 
-use super::extension::{self, FixedShape};
 use crate::Losses;
+use crate::extension::{self, FixedShape};
 
 /// What each row of a column holds.
 #[derive(Clone, Debug)]

@@ -56,7 +56,6 @@ mod contents;
 mod elements;
 mod encode;
 mod export;
-mod extension;
 mod message;
 mod options;
 mod physical;

@@ -178,7 +178,7 @@ pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
 ) -> Result<()> {
     let path = path.as_ref();
     let write = |out: &mut dyn Write| write(out, arrays).map_err(|error| error.in_file(path));
-    made::file(path, SyncLevel::Full, |file| made::written(file, path, write))
+    made::file(path, SyncLevel::Full, |file| made::written(file, path, |out| write(out)))
 }
 
 /// Loads all arrays of a file whose name ends in `.ten`.

@@ -4,7 +4,7 @@
 //! read. `check DIR` reads what those wrote and compares it with their manifests. `peers DIR` has
 //! other Rust crates read what `write` wrote, and reads what they write. `save DIR` and `load DIR`
 //! are `write` and `check` for archives, `split DIR` and `join DIR` for parts, `npy-write DIR` and
-//! `npy-read DIR` for npy and npz files, `arrow-write DIR` and `arrow-read DIR` for Arrow's, `records-write DIR` and
+//! `npy-read DIR` for npy and npz files, `arrow-write DIR` and `arrow-read DIR` for Arrow's, the same of `parquet-` for Parquet's, `records-write DIR` and
 //! `records-check DIR` for sequences as columns; `ten DIR` copies files
 //! of tenbin, `packed DIR` those of MessagePack, and `recover DIR` recovers torn archives. Each names every mismatch,
 //! closes with a line of counts and fails where there was one.
@@ -20,6 +20,7 @@ mod parts;
 mod peers;
 mod plain;
 mod records;
+mod tables;
 mod ten;
 mod tensors;
 mod torn;
@@ -83,13 +84,15 @@ fn main() -> ExitCode {
         ["npy-read", dir] => arrays::check(Path::new(dir)),
         ["arrow-write", dir] => columns::write(Path::new(dir)).map(|()| Tally::default()),
         ["arrow-read", dir] => columns::check(Path::new(dir)),
+        ["parquet-write", dir] => tables::write(Path::new(dir)).map(|()| Tally::default()),
+        ["parquet-read", dir] => tables::check(Path::new(dir)),
         ["records-write", dir] => records::write(Path::new(dir)).map(|()| Tally::default()),
         ["records-check", dir] => records::check(Path::new(dir)),
         ["ten", dir] => ten::exchange(Path::new(dir)),
         ["recover", dir] => torn::recover_all(Path::new(dir)),
         ["packed", dir] => packed::exchange(Path::new(dir)),
         _ => {
-            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|arrow-write|arrow-read|records-write|records-check|ten|packed|recover";
+            let modes = "write|check|peers|save|load|split|join|npy-write|npy-read|arrow-write|arrow-read|parquet-write|parquet-read|records-write|records-check|ten|packed|recover";
             Err(format!("usage: tenarc-interop {modes} DIR").into())
         }
     };

@@ -1,0 +1,70 @@
+//! [Parquet](https://parquet.apache.org/docs/file-format/) files: tables of records, converted to archives and back.
+//!
+//! A Parquet file has rows in groups. In an archive, it is a [table](tenarc::Archive::table): each row group is a sequence
+//! of structs, and all of them have one name. An archive stores such a sequence as columns, too.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use tenarc::Tensor;
+//! use tenarc_convert::parquet;
+//!
+//! #[derive(Serialize, Deserialize, PartialEq, Debug)]
+//! struct Event {
+//!     id: u64,
+//!     name: Option<String>,
+//!     embedding: Tensor<[f32; 4]>,
+//! }
+//!
+//! # let dir = std::env::temp_dir().join(format!("tenarc-doc-parquet-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let (archive, file, back) = (dir.join("a"), dir.join("b"), dir.join("c"));
+//! let event = |id| Event { id, name: Some("click".into()), embedding: Tensor([0.5; 4]) };
+//! let events: Vec<_> = (0..1000).map(event).collect();
+//! let mut out = tenarc::OArchive::create(&archive, Default::default())?;
+//! out.save_as("events", &events)?;
+//! out.finish()?;
+//!
+//! parquet::from_archive(&archive, &file, &Default::default())?;     // for pyarrow, pandas, polars, DuckDB ...
+//! parquet::to_archive(&file, &back, &Default::default())?;
+//! let again = tenarc::open(&back)?.table("events")?.rows::<Event>(..)?;
+//! assert_eq!(again, events);
+//! # std::fs::remove_dir_all(&dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `docs/from-parquet.md` in this crate says what becomes of each type.
+
+mod options;
+mod pages;
+mod read;
+mod source;
+mod write;
+
+use parquet::errors::ParquetError;
+use tenarc::Error;
+
+pub use super::records::Rows;
+pub use options::{ArchiveOptions, Compression, Options};
+pub use read::{ParquetFile, open, to_archive};
+pub use write::{from_archive, segments_to_writer, to_writer};
+
+/// The key under which a file has the name of its table.
+const TABLE: &str = "tenarc.table";
+
+/// The error of the library as ours.
+fn failed(error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+            Ok(error) => Error::io(*error),
+            Err(error) => match error.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(error) => Error::data(error.to_string()),
+            },
+        },
+        ParquetError::EOF(what) => {
+            Error::damaged(format!("the Parquet file is cut or damaged: {what}"))
+        }
+        ParquetError::NYI(what) => Error::data(format!("not supported: {what}")),
+        error => Error::data(error.to_string()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Archives to Parquet files.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use tenarc::archive::Segment;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::{Archive, Error, Result};
+
+use super::read::ParquetFile;
+use super::{Options, TABLE, failed};
+use crate::honest::Honest;
+use crate::records::{Records, segments};
+use crate::{Losses, made};
+
+/// Rows of a row group, if the caller has not chosen.
+const ROWS: usize = 1 << 20;
+
+/// Converts a table of an archive to a Parquet file, a row group for each value; what was not kept, where that is
+/// accepted.
+///
+/// A group of columns at a time is in memory, and what is written of a row group. Checksums are verified as columns are
+/// read. The file is read back and compared before it takes its name.
+///
+/// # Errors
+/// If the archive cannot be read, is damaged or has no such table, if something cannot be kept and losses are not accepted,
+/// or the file cannot be written.
+pub fn from_archive(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &Options,
+) -> Result<Losses> {
+    let from = from.as_ref();
+    let of_source = |error: Error| error.in_file(from);
+    let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
+    let table = segments(&archive, options.table.as_deref());
+    let records = table.and_then(Records::of).map_err(of_source)?;
+    records.losses.check(options.accept_losses, usize::MAX).map_err(of_source)?;
+    let to = to.as_ref();
+    made::file(to, options.sync, |file| {
+        let groups =
+            made::written(file, to, |out| write(&records, out, options).map_err(of_source))?;
+        check(file, groups, records.rows).map_err(|error| error.in_file(to))
+    })?;
+    Ok(records.losses)
+}
+
+/// The file has as many rows and row groups as were written.
+fn check(file: &File, groups: usize, rows: u64) -> Result<()> {
+    let file = ParquetFile::new(file.try_clone().map_err(Error::io)?)?;
+    let found = (0..file.row_groups()).map(|group| file.rows_of(group)).sum::<u64>();
+    if (file.row_groups(), found) == (groups, rows) {
+        return Ok(());
+    }
+    let found_groups = file.row_groups();
+    let what =
+        format!("wrote {rows} rows in {groups} row groups, read back {found} in {found_groups}");
+    Err(Error::damaged(what))
+}
+
+/// Writes a table of an archive as a Parquet file, to any writer; what was not kept, where that is accepted. Nothing seeks.
+///
+/// # Errors
+/// As [`from_archive`], and if the writer fails.
+pub fn to_writer<S: ReadAt, W: Write + Send>(
+    archive: &Archive<S>,
+    writer: W,
+    options: &Options,
+) -> Result<Losses> {
+    segments_to_writer(segments(archive, options.table.as_deref())?, writer, options)
+}
+
+/// As [`to_writer`], of segments that are one table. They must have one name.
+///
+/// # Errors
+/// As [`to_writer`].
+pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write + Send>(
+    segments: Vec<Segment<'_, S>>,
+    writer: W,
+    options: &Options,
+) -> Result<Losses> {
+    let records = Records::of(segments)?;
+    records.losses.check(options.accept_losses, usize::MAX)?;
+    let mut writer = Honest::new(writer);
+    write(&records, &mut writer, options)?;
+    writer.flush().map_err(Error::io)?;
+    Ok(records.losses)
+}
+
+/// Writes the rows. The number of row groups.
+fn write<S: ReadAt + ?Sized>(
+    records: &Records<'_, S>,
+    out: &mut (dyn Write + Send),
+    options: &Options,
+) -> Result<usize> {
+    let name = records.name.as_ref();
+    let texts = name.map(|name| vec![KeyValue::new(TABLE.to_owned(), name.clone())]);
+    let properties = WriterProperties::builder()
+        .set_compression(options.compression.codec()?)
+        .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
+        .set_key_value_metadata(texts)
+        .build();
+    let writer = ArrowWriter::try_new(out, records.schema.clone(), Some(properties));
+    let mut writer = writer.map_err(failed)?;
+    for segment in 0..records.segments() {
+        records.batches(segment, |batch| writer.write(&batch).map_err(failed))?;
+        if options.rows_per_group.is_none() {
+            writer.flush().map_err(failed)?;
+        }
+    }
+    let metadata = writer.close().map_err(failed)?;
+    Ok(metadata.num_row_groups())
+}

@@ -1,0 +1,392 @@
+//! Columns of an archive as arrays of Arrow.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray,
+    FixedSizeListArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray, StructArray,
+    UInt32Array, make_array, new_null_array, types,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Fields};
+use half::f16;
+use serde_bytes::ByteBuf;
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::{DType, DynTensor, Error, Result, Tensor};
+
+use super::columns::{Column, Group, Lengths};
+use super::schema::{Inner, Type};
+
+/// The major type of texts (RFC 8949, section 3.1). A text in a buffer is a byte string.
+const TEXT: u8 = 3;
+
+/// Reads columns of a segment.
+pub struct Arrays<'a, 's, S: ?Sized>(pub &'a Segment<'s, S>);
+
+impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
+    /// The fields of a group, which is one of structs.
+    pub fn fields(&self, group: &Group, fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
+        match &group.column {
+            Column::Struct(columns) => self.of_fields(columns, group.rows, fields),
+            _ => Err(Error::data("expected rows that are structs, found others")),
+        }
+    }
+
+    fn of_fields(
+        &self,
+        columns: &[(String, Column)],
+        rows: usize,
+        fields: &[(String, Inner)],
+    ) -> Result<Vec<ArrayRef>> {
+        let array = |(name, inner): &(String, Inner)| {
+            match columns.iter().find(|(found, _)| found == name) {
+                Some((_, column)) => self.array(column, rows, inner),
+                None => nulls(inner, rows),
+            }
+            .map_err(|error| error.in_field(name.as_str()))
+        };
+        fields.iter().map(array).collect()
+    }
+
+    /// A column of so many rows, as an array of this type.
+    fn array(&self, column: &Column, rows: usize, inner: &Inner) -> Result<ArrayRef> {
+        let array: ArrayRef = match (column, &inner.of) {
+            (Column::Optional { bits, column, .. }, _) => {
+                let bits = self.bits(bits, rows)?;
+                let some = self.array(column, bits.count_set_bits(), inner)?;
+                return if some.is_empty() { nulls(inner, rows) } else { spread(&bits, &some) };
+            }
+            (Column::Unit, _) => nulls(inner, rows)?,
+            (Column::Bools(bits), Type::Bool) => {
+                Arc::new(BooleanArray::new(self.bits(bits, rows)?, None))
+            }
+            (Column::Numbers(_, at), Type::Number(dtype)) => self.numbers(at, rows, dtype)?,
+            (Column::Tensors(_, at), Type::Tensor(dtype, shape)) => {
+                let count = shape.iter().try_fold(rows, |count, dim| count.checked_mul(*dim));
+                let elements = self.numbers(at, count.unwrap_or(usize::MAX), dtype)?;
+                lists_of(&inner.data_type()?, elements, rows)?
+            }
+            (Column::Texts(lengths, at), Type::Text) => {
+                let (offsets, bytes) = self.strings(lengths, at, rows)?;
+                Arc::new(StringArray::try_new(offsets, bytes, None).map_err(damaged)?)
+            }
+            (Column::Bytes(lengths, at), Type::Bytes) => {
+                let (offsets, bytes) = self.strings(lengths, at, rows)?;
+                Arc::new(BinaryArray::try_new(offsets, bytes, None).map_err(damaged)?)
+            }
+            (Column::Enum { codes, names, .. }, Type::Enum | Type::Text) => {
+                let names = StringArray::from_iter_values(names);
+                let codes = Int32Array::from(self.codes::<i32>(codes, rows)?);
+                if inner.of == Type::Text {
+                    let mut texts = StringBuilder::new();
+                    for code in codes.values() {
+                        texts.append_value(name_of(&names, *code)?);
+                    }
+                    Arc::new(texts.finish())
+                } else {
+                    let array = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names));
+                    Arc::new(array.map_err(damaged)?)
+                }
+            }
+            (Column::List(lengths, column), Type::Fixed(len, item)) => {
+                if !matches!(lengths, Lengths::All(found) if found == len) {
+                    return Err(other_type());
+                }
+                let items = self.array(column, rows.saturating_mul(*len), item)?;
+                lists_of(&inner.data_type()?, items, rows)?
+            }
+            (Column::List(lengths, column), Type::List(item)) => {
+                let (offsets, count) = self.offsets(lengths, rows)?;
+                let items = self.array(column, count, item)?;
+                let list = ListArray::try_new(item.field("item")?, offsets, items, None);
+                Arc::new(list.map_err(damaged)?)
+            }
+            (Column::Tuple(columns), Type::Tuple(inners)) if columns.len() == inners.len() => {
+                let arrays = columns.iter().zip(inners);
+                let arrays = arrays.map(|(column, inner)| self.array(column, rows, inner));
+                structs(&inner.data_type()?, arrays.collect::<Result<_>>()?, rows)?
+            }
+            (Column::Struct(columns), Type::Struct(fields)) => {
+                let arrays = self.of_fields(columns, rows, fields)?;
+                structs(&inner.data_type()?, arrays, rows)?
+            }
+            (Column::Map(lengths, columns), Type::Map(inners)) => {
+                let (offsets, count) = self.offsets(lengths, rows)?;
+                let keys = self.array(&columns.0, count, &inners.0)?;
+                let values = self.array(&columns.1, count, &inners.1)?;
+                let DataType::Map(entries, is_sorted) = inner.data_type()? else {
+                    return Err(other_type());
+                };
+                let found = structs(entries.data_type(), vec![keys, values], count)?;
+                let found = found.as_any().downcast_ref::<StructArray>().ok_or_else(other_type)?;
+                let map = MapArray::try_new(entries, offsets, found.clone(), None, is_sorted);
+                Arc::new(map.map_err(damaged)?)
+            }
+            _ => return Err(other_type()),
+        };
+        match array.len() {
+            found if found == rows => Ok(array),
+            found => Err(Error::damaged(format!("a column of {found} rows in a group of {rows}"))),
+        }
+    }
+
+    /// A text or a byte string.
+    fn string(&self, at: &Range<usize>) -> Result<Buffer> {
+        let is_text = self.0.metadata()?.get(at.start).is_some_and(|head| head >> 5 == TEXT);
+        let bytes = if is_text {
+            self.0.decode::<String>(at.clone())?.into_bytes()
+        } else {
+            self.0.decode::<ByteBuf>(at.clone())?.into_vec()
+        };
+        Ok(Buffer::from_vec(bytes))
+    }
+
+    fn bits(&self, at: &Range<usize>, rows: usize) -> Result<BooleanBuffer> {
+        let bytes = self.string(at)?;
+        if bytes.len() != rows.div_ceil(8) {
+            let found = bytes.len();
+            return Err(Error::damaged(format!("{found} bytes of bits for {rows} rows")));
+        }
+        Ok(BooleanBuffer::new(bytes, 0, rows))
+    }
+
+    fn lengths(&self, lengths: &Lengths, rows: usize) -> Result<Vec<u64>> {
+        match lengths {
+            Lengths::All(len) => {
+                check_rows(rows)?;
+                Ok(vec![*len as u64; rows])
+            }
+            Lengths::Each(at) => self.codes(at, rows),
+        }
+    }
+
+    /// Where each row ends in what is inside, and how long that is.
+    fn offsets(&self, lengths: &Lengths, rows: usize) -> Result<(OffsetBuffer<i32>, usize)> {
+        let mut end = 0i32;
+        let mut offsets = vec![end];
+        for len in self.lengths(lengths, rows)? {
+            let next = i32::try_from(len).ok().and_then(|len| end.checked_add(len));
+            end = next.ok_or_else(|| {
+                let most = i32::MAX;
+                Error::limit(format!("the rows of a group have more than {most} elements or bytes"))
+            })?;
+            offsets.push(end);
+        }
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        Ok((offsets, usize::try_from(end).unwrap_or_default()))
+    }
+
+    fn strings(
+        &self,
+        lengths: &Lengths,
+        at: &Range<usize>,
+        rows: usize,
+    ) -> Result<(OffsetBuffer<i32>, Buffer)> {
+        let (offsets, expected) = self.offsets(lengths, rows)?;
+        let bytes = self.string(at)?;
+        match bytes.len() {
+            found if found == expected => Ok((offsets, bytes)),
+            found => Err(Error::damaged(format!("texts of {expected} bytes in {found}"))),
+        }
+    }
+
+    fn tensor(&self, at: &Range<usize>, count: usize) -> Result<DynTensor> {
+        let Tensor(tensor): Tensor<DynTensor> = self.0.decode(at.clone())?;
+        let found = tensor.shape().iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+        if found != Some(count) {
+            let shape = tensor.shape();
+            return Err(Error::damaged(format!("a column of {shape:?} numbers, not {count}")));
+        }
+        Ok(tensor)
+    }
+
+    /// Unsigned integers: codes, or lengths.
+    fn codes<T: TryFrom<u64>>(&self, at: &Range<usize>, rows: usize) -> Result<Vec<T>> {
+        let tensor = self.tensor(at, rows)?;
+        let width = tensor.dtype().word();
+        if !matches!(tensor.dtype(), DType::U8 | DType::U16 | DType::U32 | DType::U64) {
+            let dtype = tensor.dtype();
+            return Err(Error::damaged(format!("expected unsigned integers, found {dtype}")));
+        }
+        let bytes = tensor.le_bytes();
+        let number = |bytes: &[u8]| {
+            let number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            T::try_from(number).map_err(|_| Error::damaged(format!("{number} is too large")))
+        };
+        bytes.chunks_exact(width).map(number).collect()
+    }
+
+    /// Numbers, as an array of the type that holds those of all groups.
+    fn numbers(&self, at: &Range<usize>, count: usize, dtype: &DType) -> Result<ArrayRef> {
+        let tensor = self.tensor(at, count)?;
+        if tensor.dtype() == dtype {
+            return elements(tensor);
+        }
+        macro_rules! widened {
+            ($($to:ident $to_type:ident from $($from:ident $from_type:ty),*;)*) => {
+                match (dtype, tensor.dtype()) {
+                    $($((DType::$to, DType::$from) => {
+                        let numbers = tensor.into_vec::<$from_type>()?;
+                        widen::<types::$to_type, _>(numbers)
+                    })*)*
+                    _ => return Err(other_type()),
+                }
+            };
+        }
+        Ok(widened! {
+            U16 UInt16Type from U8 u8;
+            U32 UInt32Type from U8 u8, U16 u16;
+            U64 UInt64Type from U8 u8, U16 u16, U32 u32;
+            I16 Int16Type from U8 u8, I8 i8;
+            I32 Int32Type from U8 u8, I8 i8, U16 u16, I16 i16;
+            I64 Int64Type from U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32;
+            F32 Float32Type from F16 f16;
+            F64 Float64Type from F16 f16, F32 f32;
+        })
+    }
+}
+
+/// The most rows that a few bytes can stand for, as `SPEC.md` limits them in section 3.1.
+const MAX_ROWS: usize = 1 << 24;
+
+fn check_rows(rows: usize) -> Result<()> {
+    if rows > MAX_ROWS {
+        let what = format!("{rows} rows in a column of a group that takes no bytes for each");
+        return Err(Error::limit(what));
+    }
+    Ok(())
+}
+
+fn nulls(inner: &Inner, rows: usize) -> Result<ArrayRef> {
+    check_rows(rows)?;
+    let of = inner.data_type()?;
+    check_nulls(&of, rows)?;
+    Ok(new_null_array(&of, rows))
+}
+
+/// The most elements of lists of fixed length in an array with nulls.
+const MAX_ELEMENTS: usize = 1 << 29;
+
+/// In Arrow, a list of fixed length takes room even if it is null: a few bytes could stand for more than fits into memory.
+fn check_nulls(of: &DataType, rows: usize) -> Result<()> {
+    match of {
+        DataType::FixedSizeList(item, size) => {
+            let elements = rows.saturating_mul(usize::try_from(*size).unwrap_or(0));
+            if elements > MAX_ELEMENTS {
+                let what = format!("{rows} rows of {size} elements each, of which some are null");
+                return Err(Error::limit(what));
+            }
+            check_nulls(item.data_type(), elements)
+        }
+        DataType::Struct(fields) => {
+            fields.iter().try_for_each(|field| check_nulls(field.data_type(), rows))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn widen<P: ArrowPrimitiveType, T: Into<P::Native>>(numbers: Vec<T>) -> ArrayRef {
+    Arc::new(PrimitiveArray::<P>::from_iter_values(numbers.into_iter().map(Into::into)))
+}
+
+/// The elements of a tensor, of the type that they have.
+pub fn elements(tensor: DynTensor) -> Result<ArrayRef> {
+    if *tensor.dtype() == DType::Bool {
+        let bytes = tensor.le_bytes();
+        return Ok(Arc::new(bytes.iter().map(|byte| Some(*byte == 1)).collect::<BooleanArray>()));
+    }
+    macro_rules! array {
+        ($($of:ident $type:ty: $array:ident;)*) => {
+            match tensor.dtype() {
+                $(DType::$of => {
+                    let numbers = ScalarBuffer::from(tensor.into_vec::<$type>()?);
+                    Ok(Arc::new(PrimitiveArray::<types::$array>::new(numbers, None)))
+                })*
+                _ => Err(other_type()),
+            }
+        };
+    }
+    array! {
+        U8 u8: UInt8Type;
+        U16 u16: UInt16Type;
+        U32 u32: UInt32Type;
+        U64 u64: UInt64Type;
+        I8 i8: Int8Type;
+        I16 i16: Int16Type;
+        I32 i32: Int32Type;
+        I64 i64: Int64Type;
+        F16 f16: Float16Type;
+        F32 f32: Float32Type;
+        F64 f64: Float64Type;
+    }
+}
+
+fn lists_of(of: &DataType, items: ArrayRef, rows: usize) -> Result<ArrayRef> {
+    let DataType::FixedSizeList(field, size) = of else { return Err(other_type()) };
+    let list = FixedSizeListArray::try_new_with_length(field.clone(), *size, items, None, rows);
+    Ok(Arc::new(list.map_err(damaged)?))
+}
+
+fn structs(of: &DataType, arrays: Vec<ArrayRef>, rows: usize) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = of else { return Err(other_type()) };
+    let fields: Fields = fields.clone();
+    let array = StructArray::try_new_with_length(fields, arrays, None, rows);
+    Ok(Arc::new(array.map_err(damaged)?))
+}
+
+/// An array with null for each bit that is not set, and the next value for each that is.
+fn spread(bits: &BooleanBuffer, values: &ArrayRef) -> Result<ArrayRef> {
+    if bits.count_set_bits() == bits.len() {
+        return Ok(make_array(values.to_data()));
+    }
+    check_nulls(values.data_type(), bits.len())?;
+    let mut next = 0u32;
+    let indices: UInt32Array = bits
+        .iter()
+        .map(|bit| {
+            bit.then(|| {
+                next += 1;
+                next - 1
+            })
+        })
+        .collect();
+    arrow_select::take::take(values, &indices, None).map_err(damaged)
+}
+
+fn name_of(names: &StringArray, code: i32) -> Result<&str> {
+    let code = usize::try_from(code).ok().filter(|code| *code < names.len());
+    let code = code.ok_or_else(|| Error::damaged("a code without a variant"))?;
+    Ok(names.value(code))
+}
+
+#[cold]
+fn other_type() -> Error {
+    Error::data("the value changed while it was read")
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn damaged(error: ArrowError) -> Error {
+    Error::damaged(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_that_take_too_much_memory_are_refused() {
+        let inner = |len| {
+            let number = Inner { of: Type::Number(DType::F32), nullable: false, is_missing: false };
+            Inner { of: Type::Fixed(len, Box::new(number)), nullable: true, is_missing: false }
+        };
+        assert_eq!(nulls(&inner(3), 1000).unwrap().null_count(), 1000);
+        assert!(nulls(&inner(1 << 20), 1 << 16).is_err());
+        let of_structs = |len| Type::Struct(vec![("a".to_owned(), inner(len))]);
+        let structs = Inner { of: of_structs(1 << 20), nullable: true, is_missing: false };
+        assert!(nulls(&structs, 1 << 16).is_err());
+    }
+}

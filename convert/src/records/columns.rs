@@ -1,0 +1,234 @@
+//! Where the parts of a group of columns are in the metadata of a segment (`SPEC.md`, section 3.1).
+
+use std::ops::Range;
+
+use tenarc::archive::Segment;
+use tenarc::inspect::{COLUMNS, Event, Form, Item, Items, Key};
+use tenarc::io::ReadAt;
+use tenarc::tensor::TensorMeta;
+use tenarc::{DType, Error, Result};
+
+/// The most rows of a group (`SPEC.md`, section 3.1).
+const MAX_ROWS: usize = 1 << 16;
+
+/// A group of rows.
+pub struct Group {
+    pub rows: usize,
+    pub column: Column,
+}
+
+/// A column, and where in the metadata its parts are. A part may be a reference to a buffer.
+pub enum Column {
+    Unit,
+    Bools(Range<usize>),
+    Numbers(DType, Range<usize>),
+    Tensors(TensorMeta, Range<usize>),
+    Texts(Lengths, Range<usize>),
+    Bytes(Lengths, Range<usize>),
+    /// Optional values. A field can also be missing.
+    Optional {
+        bits: Range<usize>,
+        column: Box<Column>,
+        is_missing: bool,
+    },
+    List(Lengths, Box<Column>),
+    Tuple(Vec<Column>),
+    Map(Lengths, Box<(Column, Column)>),
+    Struct(Vec<(String, Column)>),
+    /// The codes and the names. Whether a variant has content.
+    Enum {
+        codes: Range<usize>,
+        names: Vec<String>,
+        has_content: bool,
+    },
+    /// Rows of different forms.
+    Rows,
+    /// Numbers that stay together. tenarc writes them in messages only.
+    Interleaved,
+}
+
+/// The length of each row.
+pub enum Lengths {
+    All(usize),
+    Each(Range<usize>),
+}
+
+/// Finds the groups of a sequence. None if it is not stored as columns.
+pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec<Group>>> {
+    let mut walk = Walk { items: segment.inspect()?, bytes: segment.metadata()? };
+    if !matches!(walk.next()?.event, Event::Tag(COLUMNS)) {
+        return Ok(None);
+    }
+    walk.expect(|event| matches!(event, Event::Array), "an array of groups")?;
+    let mut groups = Vec::new();
+    loop {
+        let item = walk.next()?;
+        if item.event == Event::End {
+            return Ok(Some(groups));
+        }
+        let rows = walk.number(&item)?;
+        if rows > MAX_ROWS {
+            let what = format!("a group of {rows} rows, at most {MAX_ROWS} are allowed");
+            return Err(Error::damaged(what).at(item.range.start as u64));
+        }
+        groups.push(Group { rows, column: walk.column()? });
+    }
+}
+
+struct Walk<'m> {
+    items: Items<'m>,
+    bytes: &'m [u8],
+}
+
+impl<'m> Walk<'m> {
+    fn next(&mut self) -> Result<Item<'m>> {
+        self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
+    }
+
+    fn expect(&mut self, is: impl Fn(&Event<'m>) -> bool, what: &str) -> Result<Range<usize>> {
+        let item = self.next()?;
+        if is(&item.event) {
+            return Ok(item.range);
+        }
+        Err(Error::damaged(format!("columns: expected {what}")).at(item.range.start as u64))
+    }
+
+    fn bytes(&self, item: &Item<'_>) -> &'m [u8] {
+        self.bytes.get(item.range.clone()).unwrap_or_default()
+    }
+
+    fn number(&self, item: &Item<'_>) -> Result<usize> {
+        let number = tenarc::from_slice(self.bytes(item));
+        number.map_err(|error| error.moved_by(item.range.start as u64))
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let item = self.next()?;
+        self.text_of(&item)
+    }
+
+    fn text_of(&self, item: &Item<'_>) -> Result<String> {
+        let text = tenarc::from_slice(self.bytes(item));
+        text.map_err(|error| error.moved_by(item.range.start as u64))
+    }
+
+    /// A byte string, or a reference to one.
+    fn string(&mut self) -> Result<Range<usize>> {
+        self.expect(
+            |event| match event {
+                Event::Bytes | Event::Text => true,
+                Event::Payload(payload) => payload.form == Form::Bytes,
+                _ => false,
+            },
+            "a text or a byte string",
+        )
+    }
+
+    fn numbers(&mut self) -> Result<Range<usize>> {
+        let is_numbers = |event: &Event<'_>| matches!(event, Event::Payload(found) if found.form == Form::Numbers);
+        self.expect(is_numbers, "a typed array")
+    }
+
+    fn lengths(&mut self) -> Result<Lengths> {
+        let item = self.next()?;
+        Ok(match &item.event {
+            Event::Payload(payload) if payload.form == Form::Numbers => Lengths::Each(item.range),
+            _ => Lengths::All(self.number(&item)?),
+        })
+    }
+
+    /// The depth of nesting is limited by the walk over the items.
+    fn column(&mut self) -> Result<Column> {
+        let item = self.next()?;
+        self.column_of(item)
+    }
+
+    /// The column that starts with this item.
+    fn column_of(&mut self, item: Item<'m>) -> Result<Column> {
+        let at = item.range.start as u64;
+        match item.event {
+            Event::Payload(payload) => Ok(match payload.form {
+                Form::Numbers => Column::Numbers(payload.meta.dtype, item.range),
+                Form::Tensor => Column::Tensors(payload.meta, item.range),
+                Form::Bytes => {
+                    return Err(Error::damaged("columns: expected a column, found bytes").at(at));
+                }
+            }),
+            Event::Map => {
+                let mut fields: Vec<(String, Column)> = Vec::new();
+                loop {
+                    match self.next()?.event {
+                        Event::End => return Ok(Column::Struct(fields)),
+                        Event::Key(Key::Text(name)) => {
+                            fields.push((name.into_owned(), self.column()?));
+                        }
+                        _ => {
+                            let what = "columns: expected the name of a field, found another key";
+                            return Err(Error::damaged(what).at(at));
+                        }
+                    }
+                }
+            }
+            Event::Array => {
+                let kind = self.text()?;
+                self.kind(&kind, at)
+            }
+            _ => Err(Error::damaged("columns: expected a column, found another item").at(at)),
+        }
+    }
+
+    /// What follows the kind in an array.
+    fn kind(&mut self, kind: &str, at: u64) -> Result<Column> {
+        let column = match kind {
+            "unit" => Column::Unit,
+            "bool" => Column::Bools(self.string()?),
+            "text" => Column::Texts(self.lengths()?, self.string()?),
+            "bytes" => Column::Bytes(self.lengths()?, self.string()?),
+            "option" | "present" => {
+                let bits = self.string()?;
+                let column = Box::new(self.column()?);
+                Column::Optional { bits, column, is_missing: kind == "present" }
+            }
+            "list" => Column::List(self.lengths()?, Box::new(self.column()?)),
+            "map" => Column::Map(self.lengths()?, Box::new((self.column()?, self.column()?))),
+            "tuple" => {
+                self.expect(|event| matches!(event, Event::Array), "an array of columns")?;
+                let mut columns = Vec::new();
+                loop {
+                    match self.next()? {
+                        Item { event: Event::End, .. } => break,
+                        item => columns.push(self.column_of(item)?),
+                    }
+                }
+                Column::Tuple(columns)
+            }
+            "enum" => {
+                let codes = self.numbers()?;
+                self.expect(|event| matches!(event, Event::Array), "an array of names")?;
+                let mut names = Vec::new();
+                loop {
+                    match self.next()? {
+                        Item { event: Event::End, .. } => break,
+                        item => names.push(self.text_of(&item)?),
+                    }
+                }
+                let has_content = self.next()?.event == Event::Array;
+                if has_content {
+                    self.items.leave()?;
+                    self.items.leave()?;
+                }
+                return Ok(Column::Enum { codes, names, has_content });
+            }
+            "rows" | "interleaved" => {
+                self.items.leave()?;
+                return Ok(if kind == "rows" { Column::Rows } else { Column::Interleaved });
+            }
+            _ => {
+                let what = format!("columns: unknown kind `{}`", kind.escape_debug());
+                return Err(Error::data(what).at(at));
+            }
+        };
+        self.expect(|event| *event == Event::End, "the end of a column")?;
+        Ok(column)
+    }
+}

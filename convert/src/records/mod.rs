@@ -1,0 +1,182 @@
+//! Records that are stored as columns, as record batches of Arrow, and back.
+//!
+//! | module | does |
+//! |---|---|
+//! | `columns` | finds the columns of a segment in its metadata |
+//! | `schema` | chooses a type of Arrow for each column of a table |
+//! | `arrays` | reads columns as arrays of Arrow |
+//! | `values` | the same for rows that are not stored as columns |
+//! | `plan` | what arrays of Arrow become in an archive |
+//! | `cells`, `rows` | hand over arrays row by row, to be saved |
+
+mod arrays;
+mod cells;
+mod columns;
+mod names;
+mod plan;
+mod rows;
+mod schema;
+mod values;
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, Error, Result, Value};
+
+use crate::Losses;
+use schema::{Inner, Type};
+
+pub use plan::Plan;
+pub use rows::Rows;
+
+/// Rows that are not stored as columns go into batches of this size.
+const ROWS: u64 = 256;
+
+/// The sequences of records under one name, or the one value of an archive.
+pub struct Records<'a, S: ?Sized> {
+    segments: Vec<Segment<'a, S>>,
+    fields: Vec<(String, Inner)>,
+    pub schema: SchemaRef,
+    pub name: Option<String>,
+    pub rows: u64,
+    pub losses: Losses,
+}
+
+/// The segments of this name. Without a name, all segments must have the same.
+///
+/// # Errors
+/// If there is no such segment, or the archive is damaged.
+pub fn segments<'a, S: ReadAt>(
+    archive: &'a Archive<S>,
+    name: Option<&str>,
+) -> Result<Vec<Segment<'a, S>>> {
+    let mut segments: Vec<Segment<'a, S>> = Vec::new();
+    for segment in archive.segments() {
+        let segment = segment?;
+        if name.is_none_or(|name| segment.name() == Some(name)) {
+            segments.push(segment);
+        }
+    }
+    match name {
+        Some(name) if segments.is_empty() => {
+            Err(Error::data(format!("expected a table `{}`, found none", name.escape_debug())))
+        }
+        _ => Ok(segments),
+    }
+}
+
+impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
+    /// Looks through the metadata of the segments, which must have one name.
+    ///
+    /// # Errors
+    /// If there is none, one is no sequence of structs, or the archive is damaged.
+    pub fn of(segments: Vec<Segment<'a, S>>) -> Result<Self> {
+        let Some(first) = segments.first() else {
+            return Err(Error::data("expected a table, found no values"));
+        };
+        if let Some(other) = segments.iter().find(|other| other.name() != first.name()) {
+            let shown = |name: Option<&str>| match name {
+                Some(name) => format!("`{}`", name.escape_debug()),
+                None => "a value without a name".to_owned(),
+            };
+            let (first, other) = (shown(first.name()), shown(other.name()));
+            let what = format!("there are several tables, {first} and {other}: choose one");
+            return Err(Error::data(what));
+        }
+        let name = first.name().map(str::to_owned);
+        let mut rows = 0u64;
+        let mut record: Option<Inner> = None;
+        for segment in &segments {
+            let (count, found) = outline(segment)?;
+            rows = rows.saturating_add(count);
+            record = match (record, found) {
+                (Some(record), Some(found)) => Some(record.merged(found)),
+                (record, found) => record.or(found),
+            };
+        }
+        let mut losses = Losses::default();
+        let mut fields = match record {
+            None => Vec::new(),
+            Some(Inner { of: Type::Struct(fields), nullable: false, .. }) => fields,
+            Some(_) => {
+                let what = "expected rows that are structs, found others: they have no columns";
+                return Err(Error::data(what));
+            }
+        };
+        fields.retain_mut(|(name, inner)| inner.keep(name, &mut losses));
+        if fields.is_empty() {
+            let why = if losses.is_empty() {
+                "no row has a field".to_owned()
+            } else {
+                losses.to_string()
+            };
+            return Err(Error::data(format!("no column is left: {why}")));
+        }
+        let columns = fields.iter().map(|(name, inner)| inner.field(name));
+        let schema = Schema::new(columns.collect::<Result<Vec<_>>>()?);
+        Ok(Self { segments, fields, schema: Arc::new(schema), name, rows, losses })
+    }
+
+    /// The number of segments. Each can be a row group of its own.
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Passes on the rows of a segment in batches, of which one is in memory.
+    pub fn batches(
+        &self,
+        segment: usize,
+        mut each: impl FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let Some(segment) = self.segments.get(segment) else { return Ok(()) };
+        let batch = |arrays| {
+            RecordBatch::try_new(self.schema.clone(), arrays)
+                .map_err(|error| Error::damaged(error.to_string()))
+        };
+        let Some(groups) = columns::groups(segment)? else {
+            return in_rows(segment, |rows| each(batch(values::fields(rows, &self.fields)?)?));
+        };
+        let arrays = arrays::Arrays(segment);
+        for group in groups.iter().filter(|group| group.rows > 0) {
+            each(batch(arrays.fields(group, &self.fields)?)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number of rows of a segment, and what they are. None if there are no rows.
+fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(u64, Option<Inner>)> {
+    let Some(groups) = columns::groups(segment)? else {
+        let (mut count, mut found) = (0u64, None::<Inner>);
+        in_rows(segment, |rows| {
+            count += rows.len() as u64;
+            let types = found.take().into_iter().chain(rows.iter().map(values::type_of));
+            found = types.reduce(Inner::merged);
+            Ok(())
+        })?;
+        return Ok((count, found));
+    };
+    let groups = groups.iter().filter(|group| group.rows > 0);
+    let rows = groups.clone().map(|group| group.rows as u64).sum();
+    let types = groups.map(|group| Inner::of(&group.column));
+    Ok((rows, types.reduce(Inner::merged)))
+}
+
+/// Passes on rows that are not stored as columns, a few at a time.
+fn in_rows<S: ReadAt + ?Sized>(
+    segment: &Segment<'_, S>,
+    mut each: impl FnMut(&[Value]) -> Result<()>,
+) -> Result<()> {
+    let table = segment.table("")?;
+    let mut at = 0;
+    while at < table.len() {
+        let end = table.len().min(at + ROWS);
+        let rows = table.rows::<Value>(at..end)?;
+        each(&rows.into_iter().map(values::plain).collect::<Vec<_>>())?;
+        at = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Names of fields that live as long as the program.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use tenarc::{Error, Result};
+
+static NAMES: Mutex<Kept> = Mutex::new(Kept { names: None, bytes: 0 });
+
+struct Kept {
+    names: Option<HashSet<&'static str>>,
+    bytes: usize,
+}
+
+/// Bytes that names of all files may take in a process.
+const MOST: usize = 16 << 20;
+
+/// The name as serde asks for it, which takes names of fields from the code of a program. Each name is kept once, and never
+/// freed.
+pub fn kept(name: &str) -> Result<&'static str> {
+    let mut kept = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Kept { names, bytes } = &mut *kept;
+    let names = names.get_or_insert_default();
+    if let Some(known) = names.get(name) {
+        return Ok(known);
+    }
+    // What a set needs for an entry counts too.
+    *bytes = bytes.saturating_add(name.len() + 64);
+    if *bytes > MOST {
+        return Err(Error::limit(format!("names of fields take more than {MOST} bytes")));
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_once() {
+        let first = kept("a name that no other test has").unwrap();
+        let again = kept(&String::from("a name that no other test has")).unwrap();
+        assert!(std::ptr::eq(first, again));
+    }
+}

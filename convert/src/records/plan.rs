@@ -1,0 +1,233 @@
+//! What the columns of record batches become in an archive.
+
+use std::collections::HashSet;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field};
+use tenarc::{DType, Error, Result};
+
+use super::names::kept;
+use super::schema::{KIND, TUPLE, join};
+use crate::Losses;
+use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
+
+/// What a field becomes.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub name: &'static str,
+    /// Which of the columns around it it is.
+    pub number: usize,
+    pub is: Is,
+    /// Whether a value is missing in one of the batches: then all are options.
+    pub has_nulls: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Is {
+    /// Null, bool, number, text, or bytes.
+    Plain,
+    /// In lists of any length.
+    List(Box<Plan>),
+    /// In lists of one length.
+    Fixed(Box<Plan>),
+    Tensor(DType, Vec<usize>, Box<Plan>),
+    Struct(Vec<Plan>),
+    Tuple(Vec<Plan>),
+    Map(Box<(Plan, Plan)>),
+    /// What its values are.
+    Dictionary(Box<Plan>),
+}
+
+impl Plan {
+    /// Plans fields. Those that cannot be kept are left out.
+    pub fn of_fields<'a>(
+        fields: impl IntoIterator<Item = &'a Field>,
+        path: &str,
+        losses: &mut Losses,
+    ) -> Result<Vec<Self>> {
+        let mut names = HashSet::new();
+        let mut plans = Vec::new();
+        for (number, field) in fields.into_iter().enumerate() {
+            let name = field.name();
+            if !names.insert(name) {
+                let what = "expected each name of a field once, found one twice";
+                return Err(Error::data(what).in_field(join(path, name)));
+            }
+            plans.extend(Self::of(field, number, &join(path, name), losses)?);
+        }
+        Ok(plans)
+    }
+
+    /// Plans a field; none if it cannot be kept.
+    fn of(field: &Field, number: usize, path: &str, losses: &mut Losses) -> Result<Option<Self>> {
+        let extension = field.metadata().get(NAME).map(String::as_str);
+        if let Some(extension) = extension.filter(|name| *name != FIXED_SHAPE_TENSOR) {
+            let (path, extension) = (path.escape_debug(), extension.escape_debug());
+            losses.note(format!("`{path}`: the extension type {extension} is left out"));
+        }
+        let mut inside =
+            |field: &Field| Ok::<_, Error>(Self::of(field, 0, path, losses)?.map(Box::new));
+        let found = match field.data_type() {
+            DataType::List(item) | DataType::LargeList(item) => inside(item)?.map(Is::List),
+            DataType::FixedSizeList(item, size) if *size > 0 => match inside(item)? {
+                Some(items) => Some(match shape(field, *size, losses)? {
+                    Some((dtype, shape)) => Is::Tensor(dtype, shape, items),
+                    None => Is::Fixed(items),
+                }),
+                None => None,
+            },
+            DataType::Dictionary(_, values) => {
+                let values = Field::new("values", values.as_ref().clone(), true);
+                inside(&values)?.map(Is::Dictionary)
+            }
+            DataType::Struct(fields) => {
+                let before = losses.count();
+                let plans = Self::of_fields(fields.iter().map(AsRef::as_ref), path, losses)?;
+                let is_tuple = field.metadata().get(KIND).is_some_and(|kind| kind == TUPLE);
+                if plans.is_empty() && losses.count() == before {
+                    losses.add(path, "a struct without fields is left out");
+                }
+                match plans.is_empty() {
+                    true => None,
+                    false if is_tuple && plans.len() == fields.len() => Some(Is::Tuple(plans)),
+                    false => Some(Is::Struct(plans)),
+                }
+            }
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) if fields.len() == 2 => {
+                    let mut fields = fields.iter();
+                    let mut next = |number, losses: &mut Losses| match fields.next() {
+                        Some(field) => Self::of(field, number, path, losses),
+                        None => Ok(None),
+                    };
+                    let found = (next(0, losses)?, next(1, losses)?);
+                    match found {
+                        (Some(keys), Some(values)) => Some(Is::Map(Box::new((keys, values)))),
+                        _ => None,
+                    }
+                }
+                _ => return Err(Error::data("expected keys and values in a map").in_field(path)),
+            },
+            other => plain(other, path, losses),
+        };
+        let name = kept(field.name())?;
+        Ok(found.map(|is| Self { name, number, is, has_nulls: false }))
+    }
+
+    /// Learns where values are missing, in rows that `valid` says are there.
+    pub fn observe(&mut self, array: &ArrayRef, valid: Option<&NullBuffer>) {
+        // Of a dictionary, also where it leads to null.
+        let own = match &self.is {
+            Is::Dictionary(_) => array.logical_nulls(),
+            _ => array.nulls().cloned(),
+        };
+        let here = NullBuffer::union(own.as_ref(), valid);
+        let count = |nulls: Option<&NullBuffer>| nulls.map_or(0, NullBuffer::null_count);
+        self.has_nulls |= own.is_some() && count(here.as_ref()) > count(valid);
+        match &mut self.is {
+            Is::Plain | Is::Dictionary(_) => {}
+            Is::List(items) => match array.as_list_opt::<i32>() {
+                Some(list) => items.observe(list.values(), None),
+                None => {
+                    if let Some(list) = array.as_list_opt::<i64>() {
+                        items.observe(list.values(), None);
+                    }
+                }
+            },
+            Is::Fixed(items) | Is::Tensor(_, _, items) => {
+                if let Some(list) = array.as_fixed_size_list_opt() {
+                    let size = usize::try_from(list.value_length()).unwrap_or(0);
+                    let inside = here.map(|nulls| nulls.expand(size));
+                    items.observe(list.values(), inside.as_ref());
+                }
+            }
+            Is::Struct(plans) | Is::Tuple(plans) => {
+                if let Some(array) = array.as_struct_opt() {
+                    for plan in plans {
+                        if let Some(column) = array.columns().get(plan.number) {
+                            plan.observe(column, here.as_ref());
+                        }
+                    }
+                }
+            }
+            Is::Map(plans) => {
+                if let Some(map) = array.as_map_opt() {
+                    plans.0.observe(map.keys(), None);
+                    plans.1.observe(map.values(), None);
+                }
+            }
+        }
+    }
+}
+
+/// The dtype and shape of a fixed shape tensor; none if the field is another list.
+fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType, Vec<usize>)>> {
+    let DataType::FixedSizeList(item, _) = field.data_type() else { return Ok(None) };
+    let is_tensor = field.metadata().get(NAME).is_some_and(|name| name == FIXED_SHAPE_TENSOR);
+    let (Some(text), true) = (field.metadata().get(METADATA), is_tensor) else { return Ok(None) };
+    let of_field = |error: Error| error.in_field(field.name().as_str());
+    let found = FixedShape::read(text).map_err(of_field)?;
+    let count = found.shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+    if count != usize::try_from(size).ok() {
+        let what = format!("a tensor of shape {:?} in a list of {size} elements", found.shape);
+        return Err(of_field(Error::data(what)));
+    }
+    let Some(dtype) = dtype(item.data_type()) else { return Ok(None) };
+    if found.has_names {
+        losses.add(field.name(), "the names of its dimensions are left out");
+    }
+    let is_identity = |order: &Vec<usize>| order.iter().copied().eq(0..order.len());
+    if found.permutation.as_ref().is_some_and(|order| !is_identity(order)) {
+        losses.add(field.name(), "the order of its dimensions is left out: it is as stored");
+    }
+    Ok(Some((dtype, found.shape)))
+}
+
+fn dtype(of: &DataType) -> Option<DType> {
+    Some(match of {
+        DataType::UInt8 => DType::U8,
+        DataType::UInt16 => DType::U16,
+        DataType::UInt32 => DType::U32,
+        DataType::UInt64 => DType::U64,
+        DataType::Int8 => DType::I8,
+        DataType::Int16 => DType::I16,
+        DataType::Int32 => DType::I32,
+        DataType::Int64 => DType::I64,
+        DataType::Float16 => DType::F16,
+        DataType::Float32 => DType::F32,
+        DataType::Float64 => DType::F64,
+        DataType::Boolean => DType::Bool,
+        _ => return None,
+    })
+}
+
+/// Types without others inside.
+fn plain(of: &DataType, path: &str, losses: &mut Losses) -> Option<Is> {
+    match of {
+        DataType::Null | DataType::Boolean => {}
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {}
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {}
+        DataType::FixedSizeBinary(_) => {}
+        DataType::Timestamp(..)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Duration(_) => {
+            let path = path.escape_debug();
+            losses.note(format!("`{path}`: {of} becomes plain integers"));
+        }
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => losses.add(path, format!("{of} becomes f64")),
+        of if dtype(of).is_some() => {}
+        _ => {
+            losses.add(path, format!("{of} has no counterpart: the column is left out"));
+            return None;
+        }
+    }
+    Some(Is::Plain)
+}

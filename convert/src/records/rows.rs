@@ -1,0 +1,189 @@
+//! Record batches of Arrow as a sequence of structs, which tenarc writes as columns.
+
+use std::fmt;
+
+use arrow_array::RecordBatch;
+use serde::ser::{
+    Error as _, Serialize, SerializeMap as _, SerializeSeq as _, SerializeStruct as _,
+    SerializeTuple as _, Serializer,
+};
+use tenarc::Result;
+
+use super::cells::{Cells, Kind};
+use super::plan::Plan;
+
+/// Rows of a table: a sequence of structs. It serializes as a `Vec` of structs does, so an archive has it as columns.
+pub struct Rows {
+    batches: Vec<(usize, Vec<Field>)>,
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("rows", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// A field of a struct.
+pub struct Field {
+    pub name: &'static str,
+    pub cells: Cells,
+}
+
+impl Rows {
+    /// The rows of these batches, of the fields that are planned.
+    pub(crate) fn of(batches: &[RecordBatch], mut plans: Vec<Plan>) -> Result<Self> {
+        for batch in batches {
+            for plan in &mut plans {
+                if let Some(column) = batch.columns().get(plan.number) {
+                    plan.observe(column, None);
+                }
+            }
+        }
+        let fields =
+            |batch: &RecordBatch| Ok((batch.num_rows(), Field::all(&plans, batch.columns())?));
+        Ok(Self { batches: batches.iter().map(fields).collect::<Result<_>>()? })
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.batches.iter().map(|(rows, _)| rows).sum()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.len()))?;
+        for (count, fields) in &self.batches {
+            for row in 0..*count {
+                rows.serialize_element(&Record { fields, row })?;
+            }
+        }
+        rows.end()
+    }
+}
+
+/// A row of fields.
+struct Record<'a> {
+    fields: &'a [Field],
+    row: usize,
+}
+
+impl Serialize for Record<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut record = serializer.serialize_struct("Record", self.fields.len())?;
+        for Field { name, cells } in self.fields {
+            record.serialize_field(name, &Cell { cells, row: self.row })?;
+        }
+        record.end()
+    }
+}
+
+/// A value, or null.
+struct Cell<'a> {
+    cells: &'a Cells,
+    row: usize,
+}
+
+impl Serialize for Cell<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { cells, row } = *self;
+        let value = Value { kind: &cells.kind, row };
+        match &cells.nulls {
+            _ if !cells.is_optional => value.serialize(serializer),
+            Some(nulls) if nulls.is_null(row) => serializer.serialize_none(),
+            _ => serializer.serialize_some(&value),
+        }
+    }
+}
+
+/// A value that is there.
+struct Value<'a> {
+    kind: &'a Kind,
+    row: usize,
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.row;
+        macro_rules! number {
+            ($values:ident, $method:ident) => {
+                match $values.get(row) {
+                    Some(value) => serializer.$method(*value),
+                    None => Err(no_row()),
+                }
+            };
+        }
+        match self.kind {
+            Kind::Null => serializer.serialize_unit(),
+            Kind::Bools(bits) => serializer.serialize_bool(bits.value(row)),
+            Kind::U8(values) => number!(values, serialize_u8),
+            Kind::U16(values) => number!(values, serialize_u16),
+            Kind::U32(values) => number!(values, serialize_u32),
+            Kind::U64(values) => number!(values, serialize_u64),
+            Kind::I8(values) => number!(values, serialize_i8),
+            Kind::I16(values) => number!(values, serialize_i16),
+            Kind::I32(values) => number!(values, serialize_i32),
+            Kind::I64(values) => number!(values, serialize_i64),
+            Kind::F16(values) => match values.get(row) {
+                Some(value) => serializer.serialize_f32(value.to_f32()),
+                None => Err(no_row()),
+            },
+            Kind::F32(values) => number!(values, serialize_f32),
+            Kind::F64(values) => number!(values, serialize_f64),
+            Kind::Decimals(values) => number!(values, serialize_f64),
+            Kind::Texts(texts) => serializer.serialize_str(texts.get(row)),
+            Kind::Bytes(bytes) => serializer.serialize_bytes(bytes.get(row)),
+            Kind::List(cuts, cells) => {
+                let mut items = serializer.serialize_seq(Some(cuts.range(row).len()))?;
+                for row in cuts.range(row) {
+                    items.serialize_element(&Cell { cells, row })?;
+                }
+                items.end()
+            }
+            Kind::Fixed(size, cells) => {
+                let rows = row.saturating_mul(*size)..(row + 1).saturating_mul(*size);
+                if cells.is_optional {
+                    // As a tuple, each element would be a column of its own.
+                    return serializer.collect_seq(rows.map(|row| Cell { cells, row }));
+                }
+                let mut items = serializer.serialize_tuple(*size)?;
+                for row in rows {
+                    items.serialize_element(&Cell { cells, row })?;
+                }
+                items.end()
+            }
+            Kind::Tensors(tensors) => {
+                tensors.row(row).map_err(S::Error::custom)?.serialize(serializer)
+            }
+            Kind::Structs(fields) => Record { fields, row }.serialize(serializer),
+            Kind::Tuples(fields) => {
+                let mut items = serializer.serialize_tuple(fields.len())?;
+                for Field { cells, .. } in fields {
+                    items.serialize_element(&Cell { cells, row })?;
+                }
+                items.end()
+            }
+            Kind::Map(cuts, keys, values) => {
+                let mut entries = serializer.serialize_map(Some(cuts.range(row).len()))?;
+                for row in cuts.range(row) {
+                    let (key, value) = (Cell { cells: keys, row }, Cell { cells: values, row });
+                    entries.serialize_entry(&key, &value)?;
+                }
+                entries.end()
+            }
+            Kind::Dictionary(keys, values) => match keys.get(row) {
+                Some(&row) => Value { kind: values, row }.serialize(serializer),
+                None => Err(no_row()),
+            },
+        }
+    }
+}
+
+fn no_row<E: serde::ser::Error>() -> E {
+    E::custom("the column has fewer rows than its table")
+}

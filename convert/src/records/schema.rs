@@ -1,0 +1,407 @@
+//! Which type of Arrow the columns of a table become.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use tenarc::{DType, Error, Result};
+
+use super::columns::{Column, Lengths};
+use crate::Losses;
+use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
+
+/// The key of a field's metadata that says what its structs were: [`TUPLE`].
+pub const KIND: &str = "tenarc.kind";
+pub const TUPLE: &str = "tuple";
+
+/// What the rows of a column are, in all groups.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// Nothing is known but that there are no values.
+    Null,
+    Bool,
+    Number(DType),
+    Tensor(DType, Vec<usize>),
+    Text,
+    Bytes,
+    /// Variants without content.
+    Enum,
+    List(Box<Inner>),
+    /// Lists of one length, of numbers or of such lists.
+    Fixed(usize, Box<Inner>),
+    Tuple(Vec<Inner>),
+    Map(Box<(Inner, Inner)>),
+    Struct(Vec<(String, Inner)>),
+    /// Why there is no such type.
+    Lost(String),
+}
+
+/// A type, and whether there can be null in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inner {
+    pub of: Type,
+    pub nullable: bool,
+    /// Whether fields can be missing, which become null.
+    pub is_missing: bool,
+}
+
+impl Inner {
+    fn plain(of: Type) -> Self {
+        Self { of, nullable: false, is_missing: false }
+    }
+
+    pub fn of(column: &Column) -> Self {
+        let lost = |why: &str| Self::plain(Type::Lost(why.to_owned()));
+        Self::plain(match column {
+            Column::Unit => return Self { nullable: true, ..Self::plain(Type::Null) },
+            Column::Bools(_) => Type::Bool,
+            Column::Numbers(dtype, _) if data_type(dtype).is_some() => Type::Number(dtype.clone()),
+            Column::Numbers(dtype, _) => Type::Lost(format!("Arrow has no dtype {dtype}")),
+            Column::Tensors(meta, _) => {
+                Self::tensor(&meta.dtype, meta.shape.get(1..).unwrap_or_default())
+            }
+            Column::Texts(..) => Type::Text,
+            Column::Bytes(..) => Type::Bytes,
+            Column::Optional { column, is_missing, .. } => {
+                let mut inner = Self::of(column);
+                if inner.nullable && !matches!(inner.of, Type::Null) {
+                    return lost("options in options: null would be one of two things");
+                }
+                inner.nullable = true;
+                inner.is_missing |= is_missing;
+                return inner;
+            }
+            Column::List(lengths, column) => {
+                let inner = Box::new(Self::of(column));
+                match (lengths, &inner.of) {
+                    (_, Type::Lost(why)) => Type::Lost(why.clone()),
+                    (&Lengths::All(len), Type::Number(_) | Type::Bool | Type::Fixed(..))
+                        if len > 0 && !inner.nullable =>
+                    {
+                        Type::Fixed(len, inner)
+                    }
+                    _ => Type::List(inner),
+                }
+            }
+            Column::Tuple(columns) if columns.is_empty() => return lost("it has no fields"),
+            Column::Tuple(columns) => Type::tuple(columns.iter().map(Self::of).collect()),
+            Column::Map(_, columns) => {
+                let (keys, values) = (Self::of(&columns.0), Self::of(&columns.1));
+                match (&keys.of, &values.of) {
+                    (Type::Lost(why), _) | (_, Type::Lost(why)) => Type::Lost(why.clone()),
+                    (Type::Null, _) if matches!(values.of, Type::Null) => {
+                        Type::Map(Box::new((keys, values)))
+                    }
+                    _ if keys.nullable => Type::Lost("keys of a map can be null".to_owned()),
+                    _ => Type::Map(Box::new((keys, values))),
+                }
+            }
+            Column::Struct(fields) => {
+                let fields = fields.iter().map(|(name, column)| (name.clone(), Self::of(column)));
+                Type::Struct(fields.collect())
+            }
+            Column::Enum { has_content: true, .. } => {
+                return lost("variants with content have no type in Arrow");
+            }
+            Column::Enum { .. } => Type::Enum,
+            Column::Rows => return lost("its rows have different forms"),
+            Column::Interleaved => return lost("interleaved columns are written in messages only"),
+        })
+    }
+
+    /// The type of tensors of this shape.
+    pub fn tensor(dtype: &DType, shape: &[usize]) -> Type {
+        if data_type(dtype).is_none() {
+            Type::Lost(format!("Arrow has no dtype {dtype}"))
+        } else if shape.contains(&0) {
+            Type::Lost("the tensors have no elements".to_owned())
+        } else {
+            Type::Tensor(dtype.clone(), shape.to_vec())
+        }
+    }
+
+    fn lost(&self) -> Option<&str> {
+        match &self.of {
+            Type::Lost(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// What holds the rows of both.
+    pub fn merged(self, other: Self) -> Self {
+        let nullable = self.nullable || other.nullable;
+        let is_missing = self.is_missing || other.is_missing;
+        Self { of: self.of.merged(other.of), nullable, is_missing }
+    }
+
+    /// Removes what is lost, and names it. Whether anything is left.
+    pub fn keep(&mut self, path: &str, losses: &mut Losses) -> bool {
+        if self.is_missing {
+            losses.note(format!("`{}`: fields that are missing become null", path.escape_debug()));
+        }
+        match &mut self.of {
+            Type::Lost(why) => {
+                losses.add(path, format!("{why}: the column is left out"));
+                false
+            }
+            Type::List(inner) | Type::Fixed(_, inner) => inner.keep(path, losses),
+            Type::Map(columns) => columns.0.keep(path, losses) && columns.1.keep(path, losses),
+            Type::Tuple(columns) => {
+                let mut columns = columns.iter_mut().enumerate();
+                columns
+                    .all(|(number, column)| column.keep(&join(path, &number.to_string()), losses))
+            }
+            Type::Struct(fields) => {
+                fields.retain_mut(|(name, column)| column.keep(&join(path, name), losses));
+                if fields.is_empty() {
+                    losses.add(path, "a struct without fields is left out");
+                }
+                !fields.is_empty()
+            }
+            _ => true,
+        }
+    }
+
+    pub fn field(&self, name: &str) -> Result<FieldRef> {
+        let field = Field::new(name, self.data_type()?, self.nullable);
+        let metadata = match &self.of {
+            Type::Tensor(_, shape) => {
+                let shape = FixedShape { shape: shape.clone(), ..FixedShape::default() };
+                vec![(NAME, FIXED_SHAPE_TENSOR.to_owned()), (METADATA, shape.write())]
+            }
+            Type::Tuple(_) => vec![(KIND, TUPLE.to_owned())],
+            _ => Vec::new(),
+        };
+        let metadata = metadata.into_iter().map(|(key, text)| (key.to_owned(), text));
+        Ok(Arc::new(field.with_metadata(metadata.collect::<HashMap<_, _>>())))
+    }
+
+    pub fn data_type(&self) -> Result<DataType> {
+        let size = |size: usize| {
+            i32::try_from(size).map_err(|_| {
+                Error::limit(format!("a list of {size} elements has no type in Arrow"))
+            })
+        };
+        let number = |dtype: &DType| {
+            data_type(dtype).ok_or_else(|| Error::data(format!("Arrow has no dtype {dtype}")))
+        };
+        Ok(match &self.of {
+            Type::Null | Type::Lost(_) => DataType::Null,
+            Type::Bool => DataType::Boolean,
+            Type::Number(dtype) => number(dtype)?,
+            Type::Tensor(dtype, shape) => {
+                let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+                // pyarrow knows no other tensors than those whose elements can be null.
+                let item = Field::new("item", number(dtype)?, true);
+                DataType::FixedSizeList(Arc::new(item), size(count.unwrap_or(usize::MAX))?)
+            }
+            Type::Text => DataType::Utf8,
+            Type::Bytes => DataType::Binary,
+            // Of signed indices, which all readers know.
+            Type::Enum => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Type::List(inner) => DataType::List(inner.field("item")?),
+            Type::Fixed(len, inner) => DataType::FixedSizeList(inner.field("item")?, size(*len)?),
+            Type::Tuple(columns) => {
+                let fields = columns.iter().enumerate();
+                let fields = fields.map(|(number, column)| column.field(&number.to_string()));
+                DataType::Struct(fields.collect::<Result<_>>()?)
+            }
+            Type::Map(columns) => DataType::Map(entries(&columns.0, &columns.1)?, false),
+            Type::Struct(fields) => {
+                let fields = fields.iter().map(|(name, column)| column.field(name));
+                DataType::Struct(fields.collect::<Result<_>>()?)
+            }
+        })
+    }
+}
+
+/// The entries of a map, as Arrow names them.
+fn entries(keys: &Inner, values: &Inner) -> Result<FieldRef> {
+    let keys = Arc::new(keys.field("key")?.as_ref().clone().with_nullable(false));
+    let fields = [keys, values.field("value")?];
+    Ok(Arc::new(Field::new("entries", DataType::Struct(fields.into_iter().collect()), false)))
+}
+
+impl Type {
+    fn merged(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Lost(why), _) | (_, Self::Lost(why)) => Self::Lost(why),
+            (Self::Null, of) | (of, Self::Null) => of,
+            (Self::Number(a), Self::Number(b)) => match common(&a, &b) {
+                Some(dtype) => Self::Number(dtype),
+                None => Self::Lost(format!("rows of {a} and of {b} have no common type")),
+            },
+            (Self::Enum, Self::Text) | (Self::Text, Self::Enum) => Self::Text,
+            (Self::Fixed(m, a), Self::Fixed(n, b)) => {
+                let inner = a.merged(*b);
+                Self::list((m == n).then_some(m), inner)
+            }
+            (Self::List(a) | Self::Fixed(_, a), Self::List(b) | Self::Fixed(_, b)) => {
+                let inner = a.merged(*b);
+                Self::list(None, inner)
+            }
+            (Self::Tuple(a), Self::Tuple(b)) if a.len() == b.len() => {
+                Self::tuple(a.into_iter().zip(b).map(|(a, b)| a.merged(b)).collect())
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                let (keys, values) = (a.0.merged(b.0), a.1.merged(b.1));
+                match keys.lost().or(values.lost()) {
+                    Some(why) => Self::Lost(why.to_owned()),
+                    None => Self::Map(Box::new((keys, values))),
+                }
+            }
+            (Self::Struct(a), Self::Struct(b)) => Self::Struct(fields(a, b)),
+            (a, b) if a == b => a,
+            (a, b) => Self::Lost(format!("rows of {} and of {}", a.name(), b.name())),
+        }
+    }
+
+    /// A tuple. With fewer elements it would be another one.
+    pub fn tuple(columns: Vec<Inner>) -> Self {
+        match columns.iter().find_map(Inner::lost) {
+            Some(why) => Self::Lost(why.to_owned()),
+            None => Self::Tuple(columns),
+        }
+    }
+
+    pub fn list(len: Option<usize>, inner: Inner) -> Self {
+        match (len, inner.lost()) {
+            (_, Some(why)) => Self::Lost(why.to_owned()),
+            (Some(len), None) => Self::Fixed(len, Box::new(inner)),
+            (None, None) => Self::List(Box::new(inner)),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Null => "nulls".to_owned(),
+            Self::Bool => "booleans".to_owned(),
+            Self::Number(dtype) => dtype.to_string(),
+            Self::Tensor(dtype, shape) => format!("{dtype}{shape:?}"),
+            Self::Text => "texts".to_owned(),
+            Self::Bytes => "byte strings".to_owned(),
+            Self::Enum => "variants".to_owned(),
+            Self::List(_) | Self::Fixed(..) => "sequences".to_owned(),
+            Self::Tuple(columns) => format!("tuples of {}", columns.len()),
+            Self::Map(_) => "maps".to_owned(),
+            Self::Struct(_) => "structs".to_owned(),
+            Self::Lost(why) => why.clone(),
+        }
+    }
+}
+
+/// All fields of both, in the order in which they come. One that is not in both can be missing.
+fn fields(mut a: Vec<(String, Inner)>, b: Vec<(String, Inner)>) -> Vec<(String, Inner)> {
+    let mut places: HashMap<String, usize> =
+        a.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+    let (before, mut seen) = (a.len(), vec![false; a.len()]);
+    let missing = |inner: &mut Inner| {
+        inner.nullable = true;
+        inner.is_missing = true;
+    };
+    for (name, mut inner) in b {
+        match places.get(&name).and_then(|&at| a.get_mut(at).map(|field| (at, field))) {
+            Some((at, (_, field))) => {
+                let found = std::mem::replace(field, Inner::plain(Type::Null));
+                *field = found.merged(inner);
+                if let Some(seen) = seen.get_mut(at) {
+                    *seen = true;
+                }
+            }
+            None => {
+                missing(&mut inner);
+                places.insert(name.clone(), a.len());
+                a.push((name, inner));
+            }
+        }
+    }
+    let unseen = a.iter_mut().take(before).zip(seen).filter(|(_, seen)| !seen);
+    unseen.for_each(|((_, inner), _)| missing(inner));
+    a
+}
+
+/// The type that holds the numbers of both exactly.
+fn common(a: &DType, b: &DType) -> Option<DType> {
+    let bits = |dtype: &DType| match dtype {
+        DType::U8 => Some((false, 8)),
+        DType::U16 => Some((false, 16)),
+        DType::U32 => Some((false, 32)),
+        DType::U64 => Some((false, 64)),
+        DType::I8 => Some((true, 8)),
+        DType::I16 => Some((true, 16)),
+        DType::I32 => Some((true, 32)),
+        DType::I64 => Some((true, 64)),
+        _ => None,
+    };
+    if a == b {
+        return Some(a.clone());
+    }
+    if let (Some((a_signed, a_bits)), Some((b_signed, b_bits))) = (bits(a), bits(b)) {
+        let needed = |signed: bool, bits: u32| bits + u32::from(!signed && a_signed != b_signed);
+        return match (a_signed || b_signed, needed(a_signed, a_bits).max(needed(b_signed, b_bits)))
+        {
+            (false, ..=16) => Some(DType::U16),
+            (false, ..=32) => Some(DType::U32),
+            (false, _) => Some(DType::U64),
+            (true, ..=16) => Some(DType::I16),
+            (true, ..=32) => Some(DType::I32),
+            (true, ..=64) => Some(DType::I64),
+            (true, _) => None,
+        };
+    }
+    let floats = [DType::F16, DType::F32, DType::F64];
+    let place = |dtype| floats.iter().position(|float| float == dtype);
+    floats.get(place(a)?.max(place(b)?)).cloned()
+}
+
+/// The type of Arrow that has the same elements.
+pub fn data_type(dtype: &DType) -> Option<DataType> {
+    Some(match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::U8 => DataType::UInt8,
+        DType::U16 => DataType::UInt16,
+        DType::U32 => DataType::UInt32,
+        DType::U64 => DataType::UInt64,
+        DType::I8 => DataType::Int8,
+        DType::I16 => DataType::Int16,
+        DType::I32 => DataType::Int32,
+        DType::I64 => DataType::Int64,
+        DType::F16 => DataType::Float16,
+        DType::F32 => DataType::Float32,
+        DType::F64 => DataType::Float64,
+        _ => return None,
+    })
+}
+
+/// The path of a field.
+pub fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_type_holds_both() {
+        use DType::{F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+        for (a, b, expected) in [
+            (U8, U8, Some(U8)),
+            (U8, U16, Some(U16)),
+            (U8, I8, Some(I16)),
+            (U16, I8, Some(I32)),
+            (U32, I64, Some(I64)),
+            (U32, I32, Some(I64)),
+            (U8, I64, Some(I64)),
+            (I8, I32, Some(I32)),
+            (U32, U64, Some(U64)),
+            (U64, I8, None),
+            (F16, F64, Some(F64)),
+            (F32, F16, Some(F32)),
+            (F32, I8, None),
+        ] {
+            assert_eq!(common(&a, &b), expected, "{a} {b}");
+            assert_eq!(common(&b, &a), expected, "{b} {a}");
+        }
+    }
+}
