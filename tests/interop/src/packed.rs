@@ -4,8 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use tenarc::archive::SaveOptions;
-use tenarc_convert::msgpack::{self, Options};
+use tenarc_convert::{Format, Options, msgpack};
 
 use crate::{Tally, copies};
 
@@ -18,8 +17,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let archive = &to.with_file_name("archive.tenarc");
     let same = from.file_name().is_some_and(|name| name.to_string_lossy().starts_with("same"));
     let shown = |error: tenarc::Error| error.to_string();
-    msgpack::to_archive(from, archive, SaveOptions::default()).map_err(shown)?;
-    let lost = msgpack::from_archive(archive, to, &Options::default()).map_err(shown)?;
+    Format::Msgpack.to_archive(from, archive, &Options::default()).map_err(shown)?;
+    let lost = Format::Msgpack.from_archive(archive, to, &Options::default()).map_err(shown)?;
     let read = |path: &Path| fs::read(path).map_err(|error| error.to_string());
     let (before, after) = (read(from)?, read(to)?);
     let mut direct = Vec::new();

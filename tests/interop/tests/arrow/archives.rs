@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use tenarc::archive::SaveOptions;
 use tenarc::io::SyncLevel;
 use tenarc::{Archive, OArchive, Tensor, Value};
-use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Export, Names};
+use tenarc_convert::arrow::{self, ArrowFile, Export};
+use tenarc_convert::{Format, Names, Options, TensorFile as _};
 
 use super::support::{archived, fixtures, quick, says, value};
 
-fn unsynced() -> ArchiveOptions {
-    ArchiveOptions::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off))
+fn unsynced() -> Options {
+    Options::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off))
 }
 
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
@@ -42,11 +43,11 @@ fn a_model_goes_there_and_back() {
     let at = |name: &str| dir.path().join(name);
     tenarc::save(at("a.tenarc"), &model()).unwrap();
     for name in ["model.arrow", "model.arrows"] {
-        let losses = arrow::from_archive(at("a.tenarc"), at(name), &quick()).unwrap();
+        let losses = Format::Arrow.from_archive(at("a.tenarc"), at(name), &quick()).unwrap();
         assert!(losses.is_empty());
         for names in [Names::Flat, Names::Nested] {
             let options = unsynced().with_names(names);
-            let losses = arrow::to_archive(at(name), at("b.tenarc"), &options).unwrap();
+            let losses = Format::Arrow.to_archive(at(name), at("b.tenarc"), &options).unwrap();
             assert!(losses.is_empty());
             let (a, b) =
                 (tenarc::open(at("a.tenarc")).unwrap(), tenarc::open(at("b.tenarc")).unwrap());
@@ -146,16 +147,18 @@ fn fixtures_become_archives() {
         "no_columns.arrow",
     ] {
         let from = fixtures().join(name);
-        arrow::to_archive(&from, &to, &unsynced()).unwrap();
+        Format::Arrow.to_archive(&from, &to, &unsynced()).unwrap();
         let found: Value = tenarc::load(&to).unwrap();
         assert_eq!(found, value(&arrow::open(&from).unwrap()).unwrap(), "{name}");
     }
     for name in ["times.arrow", "lost.arrow", "metadata.arrow"] {
         let from = fixtures().join(name);
-        let error =
-            says(arrow::to_archive(&from, &to, &unsynced()), "stops unless losses are accepted");
+        let error = says(
+            Format::Arrow.to_archive(&from, &to, &unsynced()),
+            "stops unless losses are accepted",
+        );
         assert!(error.to_string().contains(name));
-        let losses = arrow::to_archive(&from, &to, &unsynced().with_losses(true)).unwrap();
+        let losses = Format::Arrow.to_archive(&from, &to, &unsynced().with_losses(true)).unwrap();
         assert_eq!(&losses, arrow::open(&from).unwrap().losses());
     }
 }
@@ -176,7 +179,7 @@ fn long_byte_strings_are_kept() {
     let mut out = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
     out.write(&batch).unwrap();
     out.finish().unwrap();
-    arrow::to_archive(&from, &to, &unsynced()).unwrap();
+    Format::Arrow.to_archive(&from, &to, &unsynced()).unwrap();
     let found: Value = tenarc::load(&to).unwrap();
     let lens =
         found.get("b").unwrap().as_array().unwrap().iter().map(|b| b.as_bytes().unwrap().len());
@@ -192,7 +195,7 @@ fn several_values_are_exported_one_by_one() {
     let bytes = out.finish().unwrap();
     std::fs::write(&path, &bytes).unwrap();
     says(
-        arrow::from_archive(&path, dir.path().join("x.arrow"), &quick()),
+        Format::Arrow.from_archive(&path, dir.path().join("x.arrow"), &quick()),
         "an archive of one value, found 2",
     );
     let archive = Archive::new(bytes).unwrap();

@@ -4,6 +4,7 @@ use tenarc::de::Limits;
 use tenarc::error::Category;
 use tenarc::tensor::Order;
 use tenarc::{DType, Value};
+use tenarc_convert::TensorFile as _;
 use tenarc_convert::arrow::{ArrowFile, Batches, Layout};
 
 use super::support::{both, fixture, quick, says, tensor, value};

@@ -8,7 +8,8 @@ use tenarc::archive::SaveOptions;
 use tenarc::error::Category;
 use tenarc::io::SyncLevel;
 use tenarc::tensor::{Deferred, Order};
-use tenarc_convert::arrow::{self, ArchiveOptions, ArrowFile, Batches, Format, Options};
+use tenarc_convert::arrow::{self, ArrowFile, Batches, Container};
+use tenarc_convert::{Format, Options, TensorFile as _};
 
 use super::support::quick;
 use tenarc_test_support::alloc::peak_of;
@@ -26,14 +27,13 @@ fn large(shape: &[usize], order: Order) -> Deferred<'static> {
 fn a_conversion_takes_blocks_of_a_tensor() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (dir.path().join("x.arrow"), dir.path().join("x.tenarc"));
-    let options =
-        ArchiveOptions::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
+    let options = Options::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
     for (shape, order) in [(&[4 * MIB][..], Order::C), (&[1024, 4096], Order::C)] {
         let (saved, most) =
             peak_of(|| arrow::save_with(&from, &[("x", large(shape, order))], &quick()));
         saved.unwrap();
         assert!(most < 2 * MIB, "{most} bytes to write 16 MiB");
-        let (done, most) = peak_of(|| arrow::to_archive(&from, &to, &options));
+        let (done, most) = peak_of(|| Format::Arrow.to_archive(&from, &to, &options));
         done.unwrap();
         assert!(most < MIB, "{most} bytes to archive 16 MiB");
         let (tensor, most) = peak_of(|| arrow::open(&from).unwrap().dyn_tensor("x").unwrap());
@@ -45,7 +45,7 @@ fn a_conversion_takes_blocks_of_a_tensor() {
 #[test]
 fn a_stream_takes_one_batch() {
     let mut file = tempfile::tempfile().unwrap();
-    let options = Options::default().with_rows_per_batch(64).with_format(Format::Stream);
+    let options = Options::default().with_rows_per_batch(64).with_container(Container::Stream);
     let held = vec![7u8; 16 * MIB];
     let rows = ndarray::ArrayView2::from_shape((1024, 16 << 10), &held).unwrap();
     arrow::to_writer_with(&mut file, &[("x", rows)], &options).unwrap();
@@ -107,9 +107,8 @@ fn what_is_compressed_goes_over_in_blocks() {
     drop(out);
     file.flush().unwrap();
     assert!(file.metadata().unwrap().len() < MIB as u64);
-    let options =
-        ArchiveOptions::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
-    let (done, most) = peak_of(|| arrow::to_archive(&from, &to, &options));
+    let options = Options::default().with_save(SaveOptions::default().with_sync(SyncLevel::Off));
+    let (done, most) = peak_of(|| Format::Arrow.to_archive(&from, &to, &options));
     done.unwrap();
     assert!(most < 24 * MIB, "{most} bytes for 64 MiB");
     assert_eq!(tenarc::open(&to).unwrap().only().unwrap().info("x").unwrap().shape(), [64 * MIB]);

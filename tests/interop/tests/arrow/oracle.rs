@@ -19,7 +19,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use half::f16;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor};
-use tenarc_convert::arrow::{ArrowFile, Layout, Options};
+use tenarc_convert::Options;
+use tenarc_convert::arrow::{ArrowFile, Layout};
 
 use super::support::{DTYPES, both, quick, tensor};
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use tenarc::DynTensor;
 use tenarc::tensor::Order;
-use tenarc_convert::arrow::{ArrowFile, Batches, Layout, Options};
+use tenarc_convert::arrow::{ArrowFile, Batches, Layout};
+use tenarc_convert::{Options, TensorFile as _};
 
 use super::support::{DTYPES, archived, both, tensor};
 

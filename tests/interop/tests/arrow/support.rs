@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use tenarc::io::{ReadAt, SyncLevel};
 use tenarc::tensor::{Order, ToTensor};
 use tenarc::{Archive, DType, DynTensor, Error, OArchive, Value};
-use tenarc_convert::arrow::{ArrowFile, Format, Options};
+use tenarc_convert::arrow::{ArrowFile, Container};
+use tenarc_convert::{Options, TensorFile as _};
 
 /// Every dtype that Arrow has.
 pub const DTYPES: [DType; 12] = [
@@ -55,8 +56,8 @@ pub fn written<T: ToTensor>(tensors: &[(&str, T)], options: &Options) -> Vec<u8>
 
 /// The same in both containers.
 pub fn both<T: ToTensor>(tensors: &[(&str, T)], options: &Options) -> [Vec<u8>; 2] {
-    [Format::File, Format::Stream]
-        .map(|format| written(tensors, &options.clone().with_format(format)))
+    [Container::File, Container::Stream]
+        .map(|format| written(tensors, &options.clone().with_container(format)))
 }
 
 /// What saving a value gives.

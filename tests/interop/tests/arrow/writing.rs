@@ -5,7 +5,8 @@ use std::io;
 use ndarray::{Array1, Array2, ShapeBuilder as _, arr0};
 use tenarc::tensor::{Deferred, Order, ToTensor};
 use tenarc::{DType, DynTensor};
-use tenarc_convert::arrow::{self, ArrowFile, Batches, Format, Layout, Options};
+use tenarc_convert::arrow::{self, ArrowFile, Batches, Container, Layout};
+use tenarc_convert::{Options, TensorFile as _};
 
 use super::support::{quick, says, tensor, written};
 
@@ -42,8 +43,8 @@ fn the_container_follows_from_the_name() {
         assert_eq!(bytes.starts_with(b"ARROW1"), is_file, "{name}");
         let x: Array1<f64> = arrow::open(&path).unwrap().tensor("x").unwrap();
         assert_eq!(x.as_slice(), Some(&[1.5, 2.5][..]));
-        let asked = if is_file { Format::Stream } else { Format::File };
-        arrow::save_with(&path, &tensors, &quick().with_format(asked)).unwrap();
+        let asked = if is_file { Container::Stream } else { Container::File };
+        arrow::save_with(&path, &tensors, &quick().with_container(asked)).unwrap();
         assert_eq!(std::fs::read(&path).unwrap().starts_with(b"ARROW1"), !is_file);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
