@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use candle_core::quantized::{GgmlDType, QTensor, gguf_file};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::VarMap;
-use tenarc::archive::SaveOptions;
 use tenarc::named::Match;
 use tenarc::tensor::Order;
 use tenarc::{Archive, DynTensor, Map};
 use tenarc_candle::{CandleTensor, Weights};
-use tenarc_convert::gguf;
+use tenarc_convert::{Format, Options, gguf};
 
 const KINDS: [GgmlDType; 13] = [
     GgmlDType::F32,
@@ -57,7 +56,7 @@ fn the_builder_gives_what_candles_own_reader_gives() {
     let dir = tempfile::tempdir().unwrap();
     let path = saved(dir.path());
     let archive = dir.path().join("model.tenarc");
-    gguf::to_archive(&path, &archive, SaveOptions::default()).unwrap();
+    Format::Gguf.to_archive(&path, &archive, &Options::default()).unwrap();
     // SAFETY: nobody changes the file.
     #[allow(unsafe_code)]
     let map = unsafe { Map::open(&archive) }.unwrap();

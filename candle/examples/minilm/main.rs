@@ -22,10 +22,9 @@ use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config, DTYPE};
 use serde::{Deserialize, Serialize};
 use tenarc::Map;
-use tenarc::archive::SaveOptions;
 use tenarc::de::DecodeOptions;
 use tenarc_candle::{CandleTensor, Weights};
-use tenarc_convert::safetensors::{self, Names};
+use tenarc_convert::{Format, Options};
 use tokenizers::Tokenizer;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -147,12 +146,7 @@ fn main() -> Result<()> {
 
 fn compare(files: &Files, temporary: &Path) -> Result<()> {
     let start = Instant::now();
-    safetensors::to_archive(
-        files.safetensors(),
-        &files.archive,
-        Names::default(),
-        SaveOptions::default(),
-    )?;
+    Format::Safetensors.to_archive(files.safetensors(), &files.archive, &Options::default())?;
     println!("converted in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     let result = temporary.join("result.tenarc");
     let mut expected: Option<Tensor> = None;

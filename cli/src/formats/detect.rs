@@ -19,7 +19,7 @@ const START: usize = 512;
 pub const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 /// Files that are not read: how they start, what they are, and what to do.
-const FOREIGN: [(&[u8], &str); 3] = [
+const FOREIGN: [(&[u8], &str); 2] = [
     (
         b"\x89HDF\r\n\x1a\n",
         "an HDF5 file, which is not read: read it with h5py, and save its arrays with numpy.savez",
