@@ -84,9 +84,12 @@ def of_torch(path):
     if not torch:
         raise NotCompared
     try:
-        value = torch.load(path, map_location="cpu", weights_only=True)
+        if path.suffix == ".jit":
+            value = torch.jit.load(path, map_location="cpu").state_dict()
+        else:
+            value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        # Whole modules and TorchScript need their classes.
+        # Whole modules need their classes.
         raise NotCompared from error
     found = {}
 
