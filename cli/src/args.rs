@@ -169,7 +169,8 @@ fn compression(text: &str) -> Result<Compression, String> {
 
 impl Read {
     pub fn reading(&self) -> Reading {
-        Reading { from: self.from, torn: self.torn, no_verify: self.no_verify }
+        let Self { from, torn, no_verify } = *self;
+        Reading { from, torn, no_verify, ..Reading::default() }
     }
 }
 
@@ -472,7 +473,8 @@ pub struct Edit {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
---compress is for archives. For other formats it is an error.")]
+--compress and --dedup are for archives. For other formats they are errors. --names is for inputs of other formats that \
+hold named tensors.")]
 pub struct Convert {
     /// The file to read, or - for standard input
     pub input: PathBuf,
@@ -484,6 +486,12 @@ pub struct Convert {
     /// Leave out, or change, what cannot be read or written in the output format; each loss is reported
     #[arg(long)]
     pub lossy: bool,
+    /// How names of tensors become a structure
+    #[arg(long, value_name = "HOW")]
+    pub names: Option<Names>,
+    /// Store equal tensors once
+    #[arg(long)]
+    pub dedup: bool,
     #[command(flatten)]
     pub compress: Compress,
     #[command(flatten)]
@@ -492,6 +500,26 @@ pub struct Convert {
     pub choose: Choose,
     #[command(flatten)]
     pub read: Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Names {
+    /// As the file says: nested if it was written from a nested value
+    Stored,
+    /// As they are: one map of all tensors
+    Flat,
+    /// Taken apart at their dots: layers.0.weight is in the first of layers
+    Nested,
+}
+
+impl From<Names> for tenarc_convert::Names {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::Stored => Self::Stored,
+            Names::Flat => Self::Flat,
+            Names::Nested => Self::Nested,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

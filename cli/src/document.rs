@@ -10,7 +10,7 @@ use tenarc::inspect::{Event, Items};
 use tenarc::ser::EncodeOptions;
 use tenarc::tensor::TensorInfo;
 use tenarc::{Archive, Value};
-use tenarc_convert::{Losses, Opened, Stored};
+use tenarc_convert::{Losses, Names, Opened, Stored};
 
 use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
@@ -30,6 +30,8 @@ pub struct Reading {
     pub torn: bool,
     /// Whether not to verify the tensors of a truncated archive.
     pub no_verify: bool,
+    /// How the names of tensors in a file of another format are taken.
+    pub names: Names,
 }
 
 /// An opened input.

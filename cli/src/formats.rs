@@ -127,7 +127,7 @@ impl Format {
     /// If it cannot be read, or is not of this format.
     pub fn read(self, input: Input, reading: &Reading) -> Result<Document> {
         match (self, self.converted()) {
-            (_, Some(of)) => converted::read(self, of, input),
+            (_, Some(of)) => converted::read(self, of, input, reading),
             (Self::Archive, _) => archive::read(input, reading),
             (Self::Parquet, _) => parquet::read(input),
             _ => Document::of_messages(input.name.clone(), self, input.contents()?),

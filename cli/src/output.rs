@@ -161,7 +161,7 @@ pub struct Target {
     /// `None`: standard output.
     path: Option<PathBuf>,
     pub options: SaveOptions,
-    /// Whether values of archives cannot just be copied, because their tensors are to be compressed in another way.
+    /// Whether values of archives cannot just be copied, because their tensors are to be stored in another way.
     pub recompresses: bool,
     writing: Writing,
 }
@@ -223,6 +223,12 @@ impl Target {
             self.options = self.options.clone().with_compression(compression);
             self.recompresses = true;
         }
+    }
+
+    /// Stores equal tensors of an archive once.
+    pub fn dedup(&mut self) {
+        self.options = self.options.clone().with_dedup(true);
+        self.recompresses = true;
     }
 
     pub fn path(&self) -> Option<&Path> {

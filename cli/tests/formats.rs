@@ -235,3 +235,48 @@ fn tables_become_parquet_files_and_come_back() {
     let prices: Vec<Option<f64>> = prices.table("d").unwrap().column("price").unwrap();
     assert_eq!((prices[0], prices[2]), (Some(1.1), None));
 }
+
+#[test]
+fn names_are_taken_as_asked_for() {
+    let dir = Dir::new();
+    let tensors = [("layers.0.weight", vec![1.0f32]), ("layers.1.weight", vec![2.0])];
+    safetensors::save(dir.file("x.safetensors"), &tensors).unwrap();
+    for (names, keys) in [
+        ("flat", &["layers.0.weight", "layers.1.weight"][..]),
+        ("stored", &["layers.0.weight", "layers.1.weight"]),
+        ("nested", &["layers"]),
+    ] {
+        run(&dir, &["convert", "x.safetensors", "a.tenarc", "--names", names]).good();
+        let archive = tenarc::open(dir.file("a.tenarc")).unwrap();
+        assert_eq!(archive.only().unwrap().keys("").unwrap(), keys, "{names}");
+    }
+    // From format to format, too; and a file that was nested stays so, unless it is to be flat.
+    run(&dir, &["convert", "x.safetensors", "a.npz", "--names", "nested"]).good();
+    for (names, keys) in [("stored", 1), ("flat", 2)] {
+        run(&dir, &["convert", "a.npz", "a.tenarc", "--names", names]).good();
+        let archive = tenarc::open(dir.file("a.tenarc")).unwrap();
+        assert_eq!(archive.only().unwrap().keys("").unwrap().len(), keys, "{names}");
+    }
+    run(&dir, &["convert", "a.tenarc", "b.tenarc", "--names", "flat"])
+        .failed(2, "--names is for files of named tensors");
+    assert!(!dir.file("b.tenarc").exists());
+}
+
+#[test]
+fn equal_tensors_are_stored_once_if_asked_for() {
+    let dir = Dir::new();
+    let tensors = [("a", vec![1.0f32; 5000]), ("b", vec![1.0; 5000]), ("c", vec![2.0; 5000])];
+    safetensors::save(dir.file("x.safetensors"), &tensors).unwrap();
+    let buffers = |name: &str| {
+        let archive = tenarc::open(dir.file(name)).unwrap();
+        archive.verify().unwrap();
+        archive.only().unwrap().buffers().len()
+    };
+    run(&dir, &["convert", "x.safetensors", "a.tenarc"]).good();
+    run(&dir, &["convert", "x.safetensors", "b.tenarc", "--dedup"]).good();
+    // Of an archive, too.
+    run(&dir, &["convert", "a.tenarc", "c.tenarc", "--dedup"]).good();
+    assert_eq!(["a.tenarc", "b.tenarc", "c.tenarc"].map(buffers), [3, 2, 2]);
+    run(&dir, &["diff", "a.tenarc", "c.tenarc"]).good();
+    run(&dir, &["convert", "a.tenarc", "x.npz", "--dedup"]).failed(2, "only for archives");
+}

@@ -11,19 +11,26 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
         Failure::new("cannot detect the output format from the file name: use --to")
     })?;
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
+    formats::only_for_archives("--dedup", args.dedup, to)?;
     to.check_writable()?;
-    let document = Document::open(&args.input, &args.read.reading())?;
+    let mut reading = args.read.reading();
+    reading.names = args.names.map_or_else(Default::default, Into::into);
+    let document = Document::open(&args.input, &reading)?;
+    if args.names.is_some() && document.opened().is_none() {
+        let what =
+            "--names is for files of named tensors, such as safetensors: this one has a structure";
+        return Err(Failure::new(what).of(&document.name));
+    }
     document.refuse_losses(args.lossy)?;
     document.show_progress("converting", quiet);
     let mut target = Target::new(&args.output, args.writing)?;
-    if args.compress.compress.is_some() {
-        if document.archive().is_some() {
-            target.options = document.like(target.options, None)?;
-        }
-        target.compress(args.compress.compress);
+    let stores_anew = args.compress.compress.is_some() || args.dedup;
+    if stores_anew && document.archive().is_some() {
+        target.options = document.like(target.options, None)?;
     }
-    if document.has_tied_tensors() {
-        target.options = target.options.with_dedup(true);
+    target.compress(args.compress.compress);
+    if args.dedup || document.has_tied_tensors() {
+        target.dedup();
     }
     let mut sections = document.sections(args.choose.segment.as_deref())?;
     let written = to.write(&mut sections, &target, Lossy(args.lossy));

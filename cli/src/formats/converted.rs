@@ -12,20 +12,20 @@ use super::{
     Format, Lossy, NOT_KEPT, Sections, as_rows, is_index, only, single, tell, temporary,
     write_stream,
 };
-use crate::document::Document;
+use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::Input;
 use crate::output::Target;
 
 /// # Errors
 /// If the input cannot be read, or is not of this format.
-pub fn read(format: Format, of: Converted, input: Input) -> Result<Document> {
+pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> Result<Document> {
     let values: &mut dyn Iterator<Item = tenarc::Result<Value>> = match of {
         Converted::Json => &mut json::values(input.reader()?, Limits::default()),
         Converted::Msgpack => &mut msgpack::values(input.reader()?, Limits::default()),
         _ => {
             // External data files of ONNX models are read only from the directory of the model.
-            let options = Options::default().with_external(true);
+            let options = Options::default().with_external(true).with_names(reading.names);
             let opened = of.open_file(input.file, input.path.as_deref(), &options)?;
             return Ok(Document::of_opened(input.name, format, opened));
         }
