@@ -21,14 +21,14 @@ all rows. events is the name of values in an archive, which together are the tab
 The format of a file is detected from its first bytes, then from its name, or given by --from and --to. CBOR, MessagePack \
 and ONNX are known by their names only. For a \
 sharded safetensors model, name the index: model.safetensors.index.json. Some content of other formats is \
-not read, such as objects in a pickle. It is reported on standard error, and commands that write a \
+not read, such as arrays of Python objects. It is reported on standard error, and commands that write a \
 file stop, except `convert --lossy`.
 
 The file name - means standard input or standard output. Pipes work like files. Colours are used if the \
 output is a terminal and NO_COLOR is not set.";
 
 /// Inspects, checks, compares, edits and converts files of tensors: tenarc archives, CBOR messages with
-/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet and tenbin; reads torch files and ONNX models
+/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet and tenbin; reads torch files, ONNX models and GGUF
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
