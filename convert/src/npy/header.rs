@@ -41,47 +41,26 @@ pub struct Array {
     pub byte_len: usize,
 }
 
-/// The header of an array that is a tensor.
-pub struct Header {
-    pub meta: TensorMeta,
-    pub big_endian: bool,
-    /// Bytes of the elements.
-    pub byte_len: usize,
-}
-
-impl Header {
-    /// Reads a header; the elements stand next.
+impl Array {
+    /// All of the array as one column of a tensor, what the tensor is, and the order of its bytes.
     ///
     /// # Errors
     /// If the array is no tensor.
-    pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
-        let array = Array::read(input, limits)?;
-        let at = input.position();
-        Self::of(&array).map_err(|error| error.at(at))
-    }
-
-    /// # Errors
-    /// If the array is no tensor.
-    pub fn of(array: &Array) -> Result<Self> {
-        let [Column { path, elements, .. }] = &array.columns[..] else {
-            return Err(Error::data("a structured array is no tensor; read its fields"));
+    pub fn tensor(&self) -> Result<(&Column, TensorMeta, ByteOrder)> {
+        let column = match &self.columns[..] {
+            [column] if column.path.is_empty() => column,
+            _ => return Err(Error::data("a structured array is no tensor; read its fields")),
         };
-        match elements {
-            _ if !path.is_empty() => {
-                Err(Error::data("a structured array is no tensor; read its fields"))
+        match &column.elements {
+            Elements::Tensor(dtype, order) => {
+                let meta = TensorMeta::new(dtype.clone(), self.shape.clone(), self.order);
+                Ok((column, meta, *order))
             }
-            Elements::Tensor(dtype, order) => Ok(Self {
-                meta: TensorMeta::new(dtype.clone(), array.shape.clone(), array.order),
-                big_endian: *order == ByteOrder::Big,
-                byte_len: array.byte_len,
-            }),
             Elements::Texts(_) => Err(Error::data("a string array is no tensor")),
             Elements::Refused(why) => Err(Error::data(why.clone())),
         }
     }
-}
 
-impl Array {
     /// Reads a header; the elements stand next.
     pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
         const WHAT: &str = "an npy header";

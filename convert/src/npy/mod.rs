@@ -72,7 +72,7 @@ use super::made;
 
 use crate::honest::Honest;
 use crate::support::alloc_budget;
-use header::{Array, Header};
+use header::Array;
 use input::{Input, Stream};
 use tenarc::de::Limits;
 use tenarc::error::Category;
@@ -95,9 +95,9 @@ pub fn read<R: io::Read>(reader: R) -> Result<DynTensor> {
 /// As [`read`], and with [`Category::Limit`] where there is more.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     let mut input = Input::new(Stream(reader));
-    let header = Header::read(&mut input, limits)?;
-    charge(header.byte_len, limits, false)?;
-    payload::tensor(&header, &mut input, 0)
+    let array = Array::read(&mut input, limits)?;
+    charge(array.byte_len, limits, false)?;
+    payload::tensor(&array, input, 0).map(|(tensor, _)| tensor)
 }
 
 /// As [`read`], as any type that can be read from a tensor.
@@ -132,9 +132,7 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
     let mut input = Input::new(Stream(reader));
     let array = Array::read(&mut input, limits)?;
     check_len(&array, input.position(), len)?;
-    let header = Header::of(&array)?;
-    let proven = header.byte_len;
-    payload::tensor(&header, &mut input, proven)
+    payload::tensor(&array, input, array.byte_len).map(|(tensor, _)| tensor)
 }
 
 /// Saves a tensor as an npy file, which appears whole or not at all, as that of [`save`](tenarc::save). It is read

@@ -13,7 +13,7 @@ use tenarc::tensor::{Deferred, FromTensor, Order, TensorMeta};
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::columns::{ByteOrder, Column, Elements};
-use super::header::{Array, Header};
+use super::header::Array;
 use super::input::Input;
 use super::{charge, check_len, part, payload};
 use crate::as_value::{AsValue, Part};
@@ -176,9 +176,11 @@ impl<S: ReadAt> Npz<S> {
     /// # Errors
     /// Where there is none, or its header is that of no tensor.
     pub fn info(&self, name: &str) -> Result<TensorEntry> {
-        let found = self.started(name).and_then(|(array, _)| Header::of(&array));
-        let Header { meta, big_endian, .. } = found.map_err(|error| error.in_field(name))?;
-        Ok(TensorEntry { name: name.to_owned(), meta, big_endian })
+        let found = self.started(name).and_then(|(array, _)| {
+            let (_, meta, order) = array.tensor()?;
+            Ok(TensorEntry { name: name.to_owned(), meta, big_endian: order == ByteOrder::Big })
+        });
+        found.map_err(|error| error.in_field(name))
     }
 
     /// The array of that name.
@@ -300,11 +302,10 @@ impl<S: ReadAt> Npz<S> {
     }
 
     fn whole(&self, name: &str) -> Result<DynTensor> {
-        let (array, mut input) = self.started(name)?;
-        let header = Header::of(&array)?;
+        let (array, input) = self.started(name)?;
         let stored = self.member(name).is_ok_and(|member| !member.is_deflated());
-        let proven = if stored { header.byte_len } else { 0 };
-        let tensor = payload::tensor(&header, &mut input, proven)?;
+        let proven = if stored { array.byte_len } else { 0 };
+        let (tensor, input) = payload::tensor(&array, input, proven)?;
         input.into_inner().finish()?;
         Ok(tensor)
     }
@@ -350,11 +351,9 @@ impl<S: ReadAt> TensorFile for Npz<S> {
 
     fn verify(&self) -> Result<Option<String>> {
         // Reading an array compares its checksum, so only the other members are left.
-        let is_read = |column: &Column| !matches!(column.elements, Elements::Refused(_));
-        let is_array = |name: &&str| {
-            self.started(name).is_ok_and(|(array, _)| array.columns.iter().any(is_read))
-        };
-        let arrays = self.names().filter(is_array).count();
+        let listed = self.listed()?.columns.iter();
+        let read = listed.filter(|entry| !matches!(entry.column.elements, Elements::Refused(_)));
+        let arrays = read.map(|entry| &entry.member).collect::<HashSet<_>>().len();
         let others = self.members.len() - arrays;
         let unchecked = || match others {
             1 => "1 member is not an array that is read, and was not checked".to_owned(),

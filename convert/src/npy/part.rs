@@ -28,16 +28,17 @@ pub fn of<'a, B: Bytes + 'a>(
         return Err(Error::limit(format!("{found} dimensions, {most} are allowed")));
     }
     let is_column_major = array.order == Order::F && array.shape.len() > 1;
-    let mixed = || Err(Error::data("fields that are arrays, of records in column-major order"));
-    let (record_len, column) = (array.record_len, column.clone());
-    let count = array.byte_len.checked_div(record_len).unwrap_or(0);
+    let mixed = || {
+        Err(Error::data("a field that is an array is not read from records in column-major order"))
+    };
+    let (record_len, byte_len, column) = (array.record_len, array.byte_len, column.clone());
     match column.elements.clone() {
         Elements::Refused(why) => Err(Error::data(why)),
         Elements::Tensor(..) if is_column_major && !column.shape.is_empty() => mixed(),
         Elements::Tensor(dtype, order) => {
             let (of_blocks, in_order) = (dtype.clone(), array.order);
             Ok(Part::Tensor(Deferred::from_blocks(dtype, &shape, in_order, move |put| {
-                let mut gather = Gather::new(count, record_len, column.clone(), open()?);
+                let mut gather = Gather::new(record_len, byte_len, column.clone(), open()?);
                 gather.blocks(&of_blocks, order, put)?;
                 finish(gather.into_input())
             })))
@@ -46,7 +47,7 @@ pub fn of<'a, B: Bytes + 'a>(
             Err(Error::data("texts in column-major order are not read"))
         }
         Elements::Texts(texts) => Ok(Part::Texts(Texts::new(&shape, move || {
-            Ok(Gather::new(count, record_len, column.clone(), open()?).texts(texts, finish))
+            Ok(Gather::new(record_len, byte_len, column.clone(), open()?).texts(texts, finish))
         })?)),
     }
 }

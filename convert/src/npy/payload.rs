@@ -2,10 +2,11 @@
 
 use half::f16;
 use num_complex::Complex;
+use tenarc::tensor::TensorMeta;
 use tenarc::{DType, DynTensor, Error, Result};
 
 use super::columns::{ByteOrder, Column, Texts};
-use super::header::Header;
+use super::header::Array;
 use super::input::{Bytes, Input};
 use crate::elements::Numeric;
 use crate::support::swap_words;
@@ -15,25 +16,7 @@ use crate::texts::Next;
 /// a mere claim.
 pub const STEP: usize = 256 << 10;
 
-/// Hands over all elements as little-endian bytes, a whole number of them at a time.
-pub fn blocks<B: Bytes>(
-    header: &Header,
-    input: &mut Input<B>,
-    put: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut left = header.byte_len;
-    let mut block = vec![0; left.min(STEP)];
-    while left > 0 {
-        let len = left.min(STEP);
-        let step = block.get_mut(..len).unwrap_or_default();
-        let at = input.position();
-        input.fill(step, "an npy array")?;
-        settle(&header.meta.dtype, header.big_endian, step, at)?;
-        put(step)?;
-        left -= len;
-    }
-    Ok(())
-}
+const WHAT: &str = "an npy array";
 
 /// Makes elements little-endian, and checks that bools are some. `at` is where they start.
 fn settle(dtype: &DType, big_endian: bool, elements: &mut [u8], at: u64) -> Result<()> {
@@ -60,10 +43,10 @@ pub struct Gather<B> {
 }
 
 impl<B: Bytes> Gather<B> {
-    /// A column of `count` records of this many bytes, which are next in `input`.
-    pub fn new(count: usize, record_len: usize, column: Column, input: Input<B>) -> Self {
+    /// A column of records of this many bytes, which are next in `input`. `byte_len` is that of all records.
+    pub fn new(record_len: usize, byte_len: usize, column: Column, input: Input<B>) -> Self {
         let record_len = record_len.max(1);
-        Self { column, record_len, input, left: count, records: Vec::new() }
+        Self { column, record_len, input, left: byte_len / record_len, records: Vec::new() }
     }
 
     /// Adds the bytes of the field in the next records to `out`. Returns `false` at the end.
@@ -72,14 +55,21 @@ impl<B: Bytes> Gather<B> {
         if count == 0 {
             return Ok(false);
         }
-        self.records.resize(count * self.record_len, 0);
-        self.input.fill(&mut self.records, "an npy array")?;
+        self.left -= count;
         let Column { offset, len, .. } = self.column;
+        if len == self.record_len {
+            // The records are the column.
+            let start = out.len();
+            out.resize(start + count * len, 0);
+            self.input.fill(out.get_mut(start..).unwrap_or_default(), WHAT)?;
+            return Ok(true);
+        }
+        self.records.resize(count * self.record_len, 0);
+        self.input.fill(&mut self.records, WHAT)?;
         for record in self.records.chunks_exact(self.record_len) {
             let field = record.get(offset..).and_then(|rest| rest.get(..len));
             out.extend_from_slice(field.unwrap_or_default());
         }
-        self.left -= count;
         Ok(true)
     }
 
@@ -135,17 +125,27 @@ impl<B: Bytes> Gather<B> {
     }
 }
 
-/// Reads the elements. Memory follows the bytes received, unless so many as `proven` are sure to come.
-pub fn tensor<B: Bytes>(header: &Header, input: &mut Input<B>, proven: usize) -> Result<DynTensor> {
+/// Reads an array that is a tensor, whose elements are next in `input`. Returns the input at their end. Memory follows the bytes
+/// received, unless so many as `proven` are sure to come.
+pub fn tensor<B: Bytes>(
+    array: &Array,
+    input: Input<B>,
+    proven: usize,
+) -> Result<(DynTensor, Input<B>)> {
+    let at = input.position();
+    let (column, meta, order) = array.tensor().map_err(|error| error.at(at))?;
+    let mut elements = Gather::new(array.record_len, array.byte_len, column.clone(), input);
     macro_rules! read {
         ($($variant:ident $type:ty;)*) => {
-            match header.meta.dtype {
-                $(DType::$variant => typed::<$type, B>(header, input, proven),)*
+            match meta.dtype {
+                $(DType::$variant => {
+                    typed::<$type, B>(&meta, order, &mut elements, array.byte_len, proven)
+                })*
                 ref other => Err(Error::data(format!("npy has no dtype for {other}"))),
             }
         };
     }
-    read! {
+    let tensor = read! {
         Bool bool;
         U8 u8;
         U16 u16;
@@ -160,18 +160,21 @@ pub fn tensor<B: Bytes>(header: &Header, input: &mut Input<B>, proven: usize) ->
         F64 f64;
         C64 Complex<f32>;
         C128 Complex<f64>;
-    }
+    };
+    Ok((tensor?, elements.into_input()))
 }
 
 fn typed<A: Numeric, B: Bytes>(
-    header: &Header,
-    input: &mut Input<B>,
+    meta: &TensorMeta,
+    order: ByteOrder,
+    elements: &mut Gather<B>,
+    byte_len: usize,
     proven: usize,
 ) -> Result<DynTensor> {
-    let count = header.byte_len / size_of::<A>();
+    let count = byte_len / size_of::<A>();
     let proven = proven.max(STEP) / size_of::<A>();
     let mut values: Vec<A> = Vec::new();
-    blocks(header, input, &mut |step| {
+    elements.blocks(&meta.dtype, order, &mut |step| {
         let (done, new) = (values.len(), step.len() / size_of::<A>());
         if values.capacity() - done < new {
             // Doubling, but never beyond what there will be.
@@ -183,5 +186,5 @@ fn typed<A: Numeric, B: Bytes>(
         }
         A::gather(&mut values, step)
     })?;
-    DynTensor::from_vec(&header.meta.shape, header.meta.order, values)
+    DynTensor::from_vec(&meta.shape, meta.order, values)
 }

@@ -21,7 +21,7 @@ fn width(texts: &[String]) -> usize {
 /// If it would not.
 pub fn check(texts: &[String]) -> Result<()> {
     if texts.iter().any(|text| text.ends_with('\0')) {
-        return Err(Error::data("numpy takes a zero at the end of a text for no part of it"));
+        return Err(Error::data("numpy would drop the zero at the end of a text"));
     }
     let len = texts.iter().map(String::len).fold(0, usize::saturating_add);
     let most = len.saturating_mul(GROWTH).saturating_add(SLACK);
