@@ -25,14 +25,19 @@ pub fn descr_of(dtype: &DType) -> Option<&'static str> {
     KNOWN.iter().find(|(known, _)| known == dtype).map(|(_, descr)| *descr)
 }
 
+/// The dtype of a name without its byte order, such as `f4`.
+pub fn of_code(code: &[u8]) -> Option<DType> {
+    let known = KNOWN.iter().find(|(_, known)| known.as_bytes().get(1..) == Some(code));
+    known.map(|(dtype, _)| dtype.clone())
+}
+
 /// The dtype of a name, and whether its elements are big-endian.
 pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
     let (order, code) = match text {
         [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
         code => (b'=', code),
     };
-    let known = KNOWN.iter().find(|(_, known)| known.as_bytes().get(1..) == Some(code));
-    let Some((dtype, _)) = known else { return Err(refused(text, code)) };
+    let Some(dtype) = of_code(code) else { return Err(refused(text, code)) };
     if order == b'|' && dtype.word() > 1 {
         let what = format!("dtype {} has no byte order, which its elements need", shown(text));
         return Err(Error::syntax(what));
@@ -43,7 +48,8 @@ pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
         // numpy gives its own order to what states none.
         _ => cfg!(target_endian = "big"),
     };
-    Ok((dtype.clone(), big_endian && dtype.word() > 1))
+    let swapped = big_endian && dtype.word() > 1;
+    Ok((dtype, swapped))
 }
 
 #[cold]

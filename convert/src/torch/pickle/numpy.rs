@@ -9,24 +9,7 @@ use super::build::{Made, sizes, tuple};
 use super::global::Meaning;
 use super::machine::Machine;
 use super::object::{At, Instance, Kind, Object, Rebuilt, Signs, Storage, Value};
-
-/// numpy's codes of the dtypes that both have.
-const CODES: [(&str, DType); 14] = [
-    ("b1", DType::Bool),
-    ("u1", DType::U8),
-    ("u2", DType::U16),
-    ("u4", DType::U32),
-    ("u8", DType::U64),
-    ("i1", DType::I8),
-    ("i2", DType::I16),
-    ("i4", DType::I32),
-    ("i8", DType::I64),
-    ("f2", DType::F16),
-    ("f4", DType::F32),
-    ("f8", DType::F64),
-    ("c8", DType::C64),
-    ("c16", DType::C128),
-];
+use crate::numpy;
 
 /// Types of the package `ml_dtypes`.
 const TYPES: [(&str, DType); 6] = [
@@ -166,12 +149,11 @@ fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
         _ => return None,
     }
     let code = tuple(machine, instance.arguments).ok()?.first()?;
-    let known = match machine.object(*code)? {
-        Object::Text(code) => CODES.iter().find(|(known, _)| *known == &**code),
-        Object::Global(class) => TYPES.iter().find(|(known, _)| *known == &*class.name),
-        _ => None,
+    let dtype = match machine.object(*code)? {
+        Object::Text(code) => numpy::of_code(code.as_bytes())?,
+        Object::Global(class) => TYPES.iter().find(|(known, _)| *known == &*class.name)?.1.clone(),
+        _ => return None,
     };
-    let (_, dtype) = known?;
     // Its version, byte order, and what only dtypes have that are made of others.
     let state = instance.state.map(|state| tuple(machine, state).ok());
     let order = match state {
@@ -184,5 +166,6 @@ fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
         Some(Object::Text(order)) => &**order == ">",
         Some(_) => return None,
     };
-    Some((dtype.clone(), is_big && dtype.word() > 1))
+    let swapped = is_big && dtype.word() > 1;
+    Some((dtype, swapped))
 }
