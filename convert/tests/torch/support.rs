@@ -179,3 +179,17 @@ impl ReadAt for Slow<'_> {
         self.0.size()
     }
 }
+
+/// Reads files of twelve floats whose pickle has a changed byte, or lacks one. `step` is that from one change to the next.
+pub fn no_changed_byte_panics(pickle: &[u8], step: usize) {
+    for at in 0..pickle.len() {
+        for change in (1..=255).step_by(step) {
+            let mut bytes = pickle.to_vec();
+            bytes[at] ^= change;
+            let _ = all(&file(&bytes, &floats(12)));
+        }
+        let mut shorter = pickle.to_vec();
+        shorter.remove(at);
+        let _ = all(&file(&shorter, &floats(12)));
+    }
+}
