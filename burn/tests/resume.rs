@@ -12,11 +12,8 @@ mod training;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
 use std::time::Duration;
 
 use burn_core::module::ParamId;
@@ -28,7 +25,6 @@ use tenarc_burn::{resume_run, save_run};
 use tenarc_test_support::child;
 use training::{State, train};
 
-const SIGKILL: i32 = 9;
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
 
 #[test]
@@ -56,7 +52,11 @@ fn killed_runs_end_like_others(test: &str, kills: u32) {
     for life in 0..kills {
         let more = usize::try_from(1 + rng.number() % u64::from(MOST_STEPS_IN_A_LIFE)).unwrap();
         // Up to two milliseconds later: in the middle of a step, or of a save.
-        let last = live(test, dir.path(), more, Duration::from_micros(rng.number() % 2000));
+        let last = child::killed_after(
+            &mut command(test, dir.path()),
+            more,
+            Duration::from_micros(rng.number() % 2000),
+        );
         let saved: u32 = tenarc::open(&killed).unwrap().get("rest.step").unwrap();
         assert!(saved >= last, "life {life}: step {saved} in the file after step {last}");
         assert!(saved < steps);
@@ -89,18 +89,6 @@ fn command(test: &str, dir: &Path) -> Command {
     let mut command = child::command(&[], test, "train", dir);
     command.arg("--include-ignored");
     command
-}
-
-/// Runs the child for so many steps, and kills it a little later. Returns the last step that it told of.
-fn live(test: &str, dir: &Path, steps: usize, later: Duration) -> u32 {
-    let mut child = command(test, dir).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut told = lines.filter_map(|line| line.split_once("step ")?.1.parse().ok());
-    let step = told.nth(steps - 1).expect("the run ended early");
-    sleep(later);
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
-    told.last().unwrap_or(step)
 }
 
 fn bits(losses: &[f32]) -> Vec<u32> {

@@ -7,10 +7,6 @@
 mod training;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
 use candle_core::{DType, Device, Tensor};
@@ -19,7 +15,6 @@ use tenarc_test_support::child;
 use training::{Rng, Run, train};
 
 const TEST: &str = "killed_runs_end_like_others";
-const SIGKILL: i32 = 9;
 const MOST_STEPS_IN_A_LIFE: u32 = 8;
 
 /// How often the run is killed: 10 times, or `TENARC_KILLS` times.
@@ -46,7 +41,11 @@ fn killed_runs_end_like_others() {
     for life in 0..kills() {
         let more = usize::try_from(1 + rng.number() % u64::from(MOST_STEPS_IN_A_LIFE)).unwrap();
         // Up to two milliseconds later: in the middle of a step, or of a save.
-        let last = live(dir.path(), more, Duration::from_micros(rng.number() % 2000));
+        let last = child::killed_after(
+            &mut child::command(&[], TEST, "train", dir.path()),
+            more,
+            Duration::from_micros(rng.number() % 2000),
+        );
         let saved: Run = tenarc::load(&killed).unwrap();
         assert!(
             saved.step >= last,
@@ -67,18 +66,6 @@ fn killed_runs_end_like_others() {
     assert_eq!(found.rng.state, expected.rng.state);
     // Equal values make equal files: this compares the weights, the moments and everything else.
     assert!(fs::read(&whole).unwrap() == fs::read(&killed).unwrap(), "the files differ");
-}
-
-/// Runs the child for so many steps, and kills it a little later. Returns the last step that it told of.
-fn live(dir: &Path, steps: usize, later: Duration) -> u32 {
-    let mut child = child::command(&[], TEST, "train", dir).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut told = lines.filter_map(|line| line.split_once("step ")?.1.parse().ok());
-    let step = told.nth(steps - 1).expect("the run ended early");
-    sleep(later);
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
-    told.last().unwrap_or(step)
 }
 
 /// Without this, the test above could pass although the state is not used.

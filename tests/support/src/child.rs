@@ -4,6 +4,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+#[cfg(unix)]
+use std::{thread::sleep, time::Duration};
 
 const ROLE: &str = "TENARC_TEST_ROLE";
 const DIR: &str = "TENARC_TEST_DIR";
@@ -48,4 +50,23 @@ pub fn told(output: &[u8], mark: &str) -> Vec<String> {
 /// A temporary directory in memory, where there is one: syncing takes its time elsewhere.
 pub fn fast_dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Starts a child that tells of its steps (a line with `step ` and a number for each), and kills it a little after it has told of
+/// so many. Returns the last step that it told of.
+#[cfg(unix)]
+pub fn killed_after(command: &mut Command, steps: usize, later: Duration) -> u32 {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::ExitStatusExt as _;
+
+    const SIGKILL: i32 = 9;
+
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = lines.filter_map(|line| line.split_once("step ")?.1.parse().ok());
+    let step = told.nth(steps - 1).expect("the run ended early");
+    sleep(later);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(SIGKILL));
+    told.last().unwrap_or(step)
 }
