@@ -41,6 +41,12 @@ pub struct Options {
     pub(crate) container: Option<crate::arrow::Container>,
     #[cfg(feature = "arrow")]
     pub(crate) rows_per_batch: Option<usize>,
+    #[cfg(feature = "parquet")]
+    pub(crate) table: Option<String>,
+    #[cfg(feature = "parquet")]
+    pub(crate) page_compression: crate::parquet::Compression,
+    #[cfg(feature = "parquet")]
+    pub(crate) rows_per_group: Option<usize>,
 }
 
 impl Options {
@@ -54,7 +60,7 @@ impl Options {
     /// Goes on if something cannot be kept, rather than stop. Off by default. What it was is returned as
     /// [`Losses`](crate::Losses). Depending on the format, column-major tensors are written in row-major order, for which
     /// each is in memory twice; elements get another dtype, or tensors of dtypes that it has not are left out; and what is
-    /// no tensor is left out.
+    /// no tensor is left out. Decimals of a Parquet file become `f64`.
     #[must_use]
     pub fn with_losses(mut self, accepted: bool) -> Self {
         self.accept_losses = accepted;

@@ -43,8 +43,9 @@ mod write;
 use parquet::errors::ParquetError;
 use tenarc::Error;
 
+pub use super::options::Options;
 pub use super::records::Rows;
-pub use options::{ArchiveOptions, Compression, Options};
+pub use options::Compression;
 pub use read::{ParquetFile, open, to_archive};
 pub use write::{from_archive, segments_to_writer, to_writer};
 

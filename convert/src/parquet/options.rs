@@ -1,8 +1,8 @@
-//! How files and archives are written.
+//! How files are written.
 
 use parquet::basic;
-use tenarc::archive::SaveOptions;
-use tenarc::io::SyncLevel;
+
+use crate::Options;
 
 /// How the pages of a Parquet file are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,35 +39,29 @@ impl Compression {
     }
 }
 
-/// How a Parquet file is written.
+/// For Parquet files.
 ///
 /// ```
-/// use tenarc_convert::parquet::{Compression, Options};
+/// use tenarc_convert::Options;
+/// use tenarc_convert::parquet::Compression;
 ///
-/// let options = Options::default().with_table("events").with_compression(Compression::Gzip);
+/// let options = Options::default().with_table("events").with_page_compression(Compression::Gzip);
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    pub(super) table: Option<String>,
-    pub(super) compression: Compression,
-    pub(super) rows_per_group: Option<usize>,
-    pub(super) accept_losses: bool,
-    pub(super) sync: SyncLevel,
-}
-
 impl Options {
-    /// The name of the table in the archive. It is needed only if the archive has values of several names.
+    /// The name of the table in the archive. To a Parquet file, it is needed only if the archive has values of several names.
+    /// From one, it is by default the name that the table had in the archive that the file was made of. Other files give
+    /// their file name without its extension.
     #[must_use]
     pub fn with_table(mut self, name: impl Into<String>) -> Self {
         self.table = Some(name.into());
         self
     }
 
-    /// How pages are compressed: with [Snappy](Compression::Snappy) by default.
+    /// How the pages of a Parquet file are compressed: with [Snappy](Compression::Snappy) by default.
     #[must_use]
-    pub fn with_compression(mut self, compression: Compression) -> Self {
-        self.compression = compression;
+    pub fn with_page_compression(mut self, compression: Compression) -> Self {
+        self.page_compression = compression;
         self
     }
 
@@ -76,61 +70,6 @@ impl Options {
     #[must_use]
     pub fn with_rows_per_group(mut self, rows: usize) -> Self {
         self.rows_per_group = Some(rows.max(1));
-        self
-    }
-
-    /// Goes on where something cannot be kept, rather than stop. What it was is returned as
-    /// [`Losses`](crate::Losses).
-    #[must_use]
-    pub fn with_losses(mut self, accepted: bool) -> Self {
-        self.accept_losses = accepted;
-        self
-    }
-
-    /// How far a save of a file goes to survive a crash of the machine.
-    #[must_use]
-    pub fn with_sync(mut self, level: SyncLevel) -> Self {
-        self.sync = level;
-        self
-    }
-}
-
-/// How a Parquet file is converted to an archive.
-///
-/// ```
-/// use tenarc_convert::parquet::ArchiveOptions;
-///
-/// let options = ArchiveOptions::default().with_table("events").with_losses(true);
-/// # let _ = options;
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct ArchiveOptions {
-    pub(super) table: Option<String>,
-    pub(super) accept_losses: bool,
-    pub(super) save: SaveOptions,
-}
-
-impl ArchiveOptions {
-    /// The name of the table in the archive. By default, it is the name that the table had in the archive that the
-    /// file was made of. Other files get their file name without its extension.
-    #[must_use]
-    pub fn with_table(mut self, name: impl Into<String>) -> Self {
-        self.table = Some(name.into());
-        self
-    }
-
-    /// Goes on where something cannot be kept, rather than stop: decimals become `f64`, and columns of types that
-    /// an archive has no counterpart for are left out. What it was is returned as [`Losses`](crate::Losses).
-    #[must_use]
-    pub fn with_losses(mut self, accepted: bool) -> Self {
-        self.accept_losses = accepted;
-        self
-    }
-
-    /// How the archive is written. It has checksums, whatever these options say.
-    #[must_use]
-    pub fn with_save(mut self, options: SaveOptions) -> Self {
-        self.save = options;
         self
     }
 }

@@ -22,7 +22,7 @@ use tenarc::{Error, OArchive, Result};
 
 use super::pages::Group;
 use super::source::Source;
-use super::{ArchiveOptions, TABLE, failed};
+use super::{Options, TABLE, failed};
 use crate::records::{Plan, Rows};
 use crate::support::alloc_budget;
 use crate::{Losses, made};
@@ -226,7 +226,7 @@ impl<S> ParquetFile<S> {
 pub fn to_archive(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
-    options: &ArchiveOptions,
+    options: &Options,
 ) -> Result<Losses> {
     let from = from.as_ref();
     let file = open(from)?;

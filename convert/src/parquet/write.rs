@@ -41,7 +41,7 @@ pub fn from_archive(
     let records = table.and_then(Records::of).map_err(of_source)?;
     records.losses.check(options.accept_losses, usize::MAX).map_err(of_source)?;
     let to = to.as_ref();
-    made::file(to, options.sync, |file| {
+    made::file(to, options.sync(), |file| {
         let groups =
             made::written(file, to, |out| write(&records, out, options).map_err(of_source))?;
         check(file, groups, records.rows).map_err(|error| error.in_file(to))
@@ -100,7 +100,7 @@ fn write<S: ReadAt + ?Sized>(
     let name = records.name.as_ref();
     let texts = name.map(|name| vec![KeyValue::new(TABLE.to_owned(), name.clone())]);
     let properties = WriterProperties::builder()
-        .set_compression(options.compression.codec()?)
+        .set_compression(options.page_compression.codec()?)
         .set_max_row_group_row_count(Some(options.rows_per_group.unwrap_or(ROWS)))
         .set_key_value_metadata(texts)
         .build();

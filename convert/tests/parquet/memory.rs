@@ -5,7 +5,7 @@ use std::fs;
 use serde::Serialize;
 use tenarc::OArchive;
 use tenarc::archive::SaveOptions;
-use tenarc_convert::parquet::{self, ArchiveOptions, Compression, Options};
+use tenarc_convert::parquet::{self, Compression, Options};
 use tenarc_test_support::alloc::peak_of;
 
 const MIB: usize = 1 << 20;
@@ -39,12 +39,12 @@ fn one_row_group_at_a_time_is_in_memory() {
         out.save_as("rows", &rows(group)).unwrap();
     }
     out.finish().unwrap();
-    let options = Options::default().with_compression(Compression::None);
+    let options = Options::default().with_page_compression(Compression::None);
     let (result, peak) = peak_of(|| parquet::from_archive(&from, &file, &options));
     result.unwrap();
     assert!(fs::metadata(&file).unwrap().len() > 14 * MIB as u64);
     assert!(peak < 10 * MIB, "{peak} bytes to a file");
-    let (result, peak) = peak_of(|| parquet::to_archive(&file, &back, &ArchiveOptions::default()));
+    let (result, peak) = peak_of(|| parquet::to_archive(&file, &back, &Options::default()));
     result.unwrap();
     assert!(peak < 10 * MIB, "{peak} bytes to an archive");
     let count = |path| tenarc::open(path).unwrap().table("rows").unwrap().len();

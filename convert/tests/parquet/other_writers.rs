@@ -7,7 +7,7 @@ use ndarray::Array3;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tenarc::{Tensor, Value};
-use tenarc_convert::parquet::{self, ArchiveOptions, Options, ParquetFile};
+use tenarc_convert::parquet::{self, Options, ParquetFile};
 use tenarc_convert::{Loss, Losses};
 use tenarc_test_support::hex;
 
@@ -91,7 +91,7 @@ fn each_file_gives_its_rows() {
     let mut files = 0;
     for (name, expected) in manifest().into_iter().filter(|(name, _)| is_read(name)) {
         let to = dir.path().join(&name).with_extension("tenarc");
-        let options = ArchiveOptions::default().with_losses(true);
+        let options = Options::default().with_losses(true);
         let losses = parquet::to_archive(fixtures().join(&name), &to, &options).unwrap();
         let paths: Vec<_> = losses.listed().iter().map(Loss::path).collect();
         assert_eq!(paths, expected.losses, "{name}");
@@ -157,7 +157,7 @@ fn losses_stop_a_conversion() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("to");
     let from = fixtures().join("decimals.parquet");
-    let error = parquet::to_archive(&from, &to, &ArchiveOptions::default()).unwrap_err();
+    let error = parquet::to_archive(&from, &to, &Options::default()).unwrap_err();
     assert!(Losses::of(&error).is_some() && error.to_string().contains("price"), "{error}");
     assert!(!to.exists());
 }
@@ -180,9 +180,9 @@ fn files_are_converted_both_ways() {
     let [archive, file, back] =
         ["a.tenarc", "b.parquet", "c.tenarc"].map(|name| dir.path().join(name));
     let from = fixtures().join("structs.parquet");
-    parquet::to_archive(from, &archive, &ArchiveOptions::default().with_table("points")).unwrap();
+    parquet::to_archive(from, &archive, &Options::default().with_table("points")).unwrap();
     parquet::from_archive(&archive, &file, &Options::default()).unwrap();
-    parquet::to_archive(&file, &back, &ArchiveOptions::default()).unwrap();
+    parquet::to_archive(&file, &back, &Options::default()).unwrap();
     let rows = |path: &Path| {
         tenarc::open(path).unwrap().table("points").unwrap().rows::<Value>(..).unwrap()
     };

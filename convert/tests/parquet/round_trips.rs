@@ -173,7 +173,7 @@ fn every_codec_gives_the_same_rows() {
     ];
     let mut lengths = Vec::new();
     for codec in codecs {
-        let options = Options::default().with_compression(codec);
+        let options = Options::default().with_page_compression(codec);
         let (bytes, _) = written(&archive(&[&rows[..]]), &options);
         lengths.push(bytes.len());
         assert_eq!(read(bytes).load::<Vec<Numbers>>().unwrap(), rows, "{codec:?}");

@@ -76,7 +76,7 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
     let archive = Archive::new(out.finish()?)?;
     for codec in [Compression::None, Compression::Snappy, Compression::Gzip, Compression::Lz4] {
         let file = fs::File::create(dir.join(format!("{codec:?}.parquet").to_lowercase()))?;
-        parquet::to_writer(&archive, file, &Options::default().with_compression(codec))?;
+        parquet::to_writer(&archive, file, &Options::default().with_page_compression(codec))?;
     }
     // Tensors are lists there.
     let mut rows = serde_json::to_value(events())?;
