@@ -76,7 +76,7 @@ pub enum Command {
     Digest(Digest),
     /// Print values in CBOR diagnostic notation
     Diag(Diag),
-    /// Repair a truncated archive: keep the values that are complete
+    /// Repair a truncated or damaged archive: keep what is complete
     Recover(Recover),
     /// Write the values of several files into one file, one after the other
     Cat(Cat),
@@ -363,6 +363,9 @@ pub struct Recover {
     /// Write the repaired archive here, and leave the input as it is
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write zeros in place of damaged parts of tensors, and list these parts
+    #[arg(long, requires = "output")]
+    pub fill: bool,
     /// Do not replace a file that is there
     #[arg(long, requires = "output")]
     pub no_clobber: bool,

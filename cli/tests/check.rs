@@ -334,12 +334,52 @@ fn recovers_the_complete_values() {
     assert_eq!(ran.good(), "new.tenarc: kept 1 value, dropped 100 B at the end\n");
     assert_eq!(std::fs::read(dir.file("torn.tenarc")).unwrap(), torn, "stays as it is");
     let ran = run(&dir, &["recover", "--json", "torn.tenarc"]);
-    assert_eq!(ran.json(), json!({"segments": 1, "damaged": 0, "dropped": 100, "salvaged": null}));
+    let expected = json!({
+        "segments": 1, "damaged": 0, "dropped": 100, "salvaged": null, "mended": [], "lost": [],
+    });
+    assert_eq!(ran.json(), expected);
     for name in ["torn.tenarc", "new.tenarc"] {
         assert_eq!(run(&dir, &["verify", name]).status, 0);
         assert_eq!(run(&dir, &["ls", name]).good().lines().count(), 3);
     }
     run(&dir, &["recover", "none"]).failed(2, "none");
+}
+
+#[test]
+fn damaged_chunks_are_filled_if_that_is_asked_for() {
+    let dir = Dir::new();
+    let value = BTreeMap::from([("one", ramp(&[600])), ("two", ramp(&[700_000]))]);
+    let path = dir.save_all("a.tenarc", &[(Some("x"), &value), (None, &value)]);
+    let archive = tenarc::open(&path).unwrap();
+    let (start, _) = archive.segment(0).unwrap().buffers()[1];
+    let second = archive.segment(1).unwrap().offset();
+    flip(&path, start + (1 << 20));
+    flip(&path, second + 20);
+    let damaged = std::fs::read(&path).unwrap();
+    // Not in place, and not by accident.
+    run(&dir, &["recover", "a.tenarc", "--fill"]).failed(2, "--output");
+    run(&dir, &["recover", "a.tenarc", "-o", "b.tenarc"]).good();
+    assert_eq!(run(&dir, &["verify", "b.tenarc"]).status, 1);
+    let ran = run(&dir, &["recover", "a.tenarc", "--fill", "-o", "b.tenarc"]);
+    let lines: Vec<&str> = ran.good().lines().collect();
+    assert_eq!(lines[0], "b.tenarc: kept 1 value, dropped 0 B at the end");
+    assert!(lines[1].starts_with("value #1 is lost: wrong checksum of a header"), "{lines:?}");
+    let expected = [
+        "value #0 (x) was damaged; the new file has zeros in place of:",
+        "  two: chunk 1, bytes 1048576..2097152, rows 262144..524288",
+    ];
+    assert_eq!(lines[2..], expected);
+    assert_eq!(run(&dir, &["verify", "b.tenarc"]).status, 0);
+    let ran = run(&dir, &["recover", "a.tenarc", "--fill", "-o", "b.tenarc", "--json"]).json();
+    let filled = json!([{
+        "tensors": ["two"],
+        "chunks": [{"chunk": 1, "bytes": [1 << 20, 2 << 20], "rows": [1 << 18, 2 << 18]}],
+    }]);
+    let mended = json!([{"number": 0, "name": "x", "filled": filled, "missing": []}]);
+    assert_eq!((&ran["mended"], &ran["lost"][0]["number"]), (&mended, &json!(1)));
+    run(&dir, &["recover", "a.tenarc", "--fill", "-o", "b.tenarc", "--no-clobber"])
+        .failed(2, "b.tenarc");
+    assert!(std::fs::read(&path).unwrap() == damaged);
 }
 
 #[test]

@@ -72,24 +72,39 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         mut with_hash: Option<&mut dyn FnMut(u64)>,
     ) -> Result<()> {
         let place = self.loaded.buffer(number as u64, self.options)?;
-        let expected = self.loaded.stored(self.source, number as u64, self.options)?;
-        let chunk_len = self.header().chunk_len;
-        for index in 0..chunk_len.count(place.len()) {
-            let hashing = expected.is_some() || with_hash.is_some();
-            let mut hasher = hashing.then(Hasher::new);
-            source::in_steps(self.source, stored_range(place, chunk_len, index), |block| {
-                if let Some(hasher) = &mut hasher {
-                    hasher.update(block);
-                }
-                each(block)
-            })?;
-            let Some(hash) = hasher.map(|hasher| hasher.finish()) else { continue };
-            if let Some(expected) = expected {
-                expected.check(index, hash)?;
+        let chunks = 0..self.header().chunk_len.count(place.len());
+        chunks.into_iter().try_for_each(|index| {
+            // The borrow checker wants the optional function to be borrowed anew for each chunk.
+            let with_hash = with_hash.as_mut().map(|with_hash| &mut **with_hash as _);
+            self.stored_chunk(number as u64, index, &mut each, with_hash)
+        })
+    }
+
+    /// Like [`stored_chunks`](Self::stored_chunks), for one chunk.
+    pub(super) fn stored_chunk(
+        &self,
+        number: u64,
+        index: u64,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+        with_hash: Option<&mut dyn FnMut(u64)>,
+    ) -> Result<()> {
+        let place = self.loaded.buffer(number, self.options)?;
+        let expected = self.loaded.stored(self.source, number, self.options)?;
+        let hashing = expected.is_some() || with_hash.is_some();
+        let mut hasher = hashing.then(Hasher::new);
+        let range = stored_range(place, self.header().chunk_len, index);
+        source::in_steps(self.source, range, |block| {
+            if let Some(hasher) = &mut hasher {
+                hasher.update(block);
             }
-            if let Some(with_hash) = &mut with_hash {
-                with_hash(hash);
-            }
+            each(block)
+        })?;
+        let Some(hash) = hasher.map(|hasher| hasher.finish()) else { return Ok(()) };
+        if let Some(expected) = expected {
+            expected.check(index, hash)?;
+        }
+        if let Some(with_hash) = with_hash {
+            with_hash(hash);
         }
         Ok(())
     }

@@ -112,18 +112,22 @@ impl Opened {
         Ok(Self { len: end, unfinished: len - end, index: Index::Tree(directory, mark) })
     }
 
+    /// What an end mark says.
+    pub fn of(directory: Directory, mark: u64, len: u64) -> Self {
+        Self { len, unfinished: 0, index: Index::Tree(directory, mark) }
+    }
+
     /// Reads the end mark at the end of a source of `len` bytes, but not the magic bytes. `None` if the source does
     /// not end with one.
     pub fn ended<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Option<Self>> {
         let ended = scan::read_end(source, len)?;
-        let index = |(directory, mark)| Index::Tree(directory, mark);
-        Ok(ended.map(|found| Self { len, unfinished: 0, index: index(found) }))
+        Ok(ended.map(|(directory, mark)| Self::of(directory, mark, len)))
     }
 
     /// Like [`committed`](Self::committed) if nothing follows the last end mark. Otherwise scans for all segments.
     pub fn torn<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Self> {
         if let Some(Committed { directory, mark, end }) = scan::finished(source, len)? {
-            return Ok(Self { len: end, unfinished: 0, index: Index::Tree(directory, mark) });
+            return Ok(Self::of(directory, mark, end));
         }
         let mut complete = Vec::new();
         let scan = scan::scan(source, len, |segment| {
@@ -397,7 +401,8 @@ impl<S: ReadAt> Archive<S> {
         matches!(&self.index, Index::List(list) if list.cut.as_ref() == Some(entry))
     }
 
-    fn entry(&self, index: u64) -> Result<Option<Entry>> {
+    /// The directory's entry for a segment. `None` if there is no such segment.
+    pub(super) fn entry(&self, index: u64) -> Result<Option<Entry>> {
         let directory = match &self.index {
             Index::List(list) => return Ok(list.get(index).cloned()),
             Index::Tree(directory, _) => directory,

@@ -122,23 +122,32 @@ impl Loaded {
         if let Some(hashes) = self.hashes.get() {
             return Ok(hashes);
         }
-        let layout = &self.header.layout;
-        let len = layout.trailer_len();
-        if len == 0 {
+        if self.header.layout.trailer_len() == 0 {
             return Ok(self.hashes.get_or_init(Hashes::default));
         }
+        let trailer = self.trailer(source)?;
+        let hashes = self.header.open_trailer(&trailer, self.header.layout.body_end)?;
+        Ok(self.hashes.get_or_init(|| hashes))
+    }
+
+    /// Sets the checksums of the buffers, in place of those that are stored. They must not have been read before.
+    pub fn set_hashes(&self, hashes: Hashes) {
+        self.hashes.get_or_init(|| hashes);
+    }
+
+    /// The list of checksums after the body, which is not verified.
+    pub fn trailer<'a, S: ReadAt + ?Sized>(&self, source: &'a S) -> Result<Cow<'a, [u8]>> {
+        let layout = &self.header.layout;
         if self.missing_bytes() > 0 {
             return Err(self.cut_error());
         }
-        let at = layout.body_end;
+        let (at, len) = (layout.body_end, layout.trailer_len());
         if len > self.limit {
             let limit = self.limit;
             let what = format!("the checksums of a segment have {len} bytes, the limit is {limit}");
             return Err(Error::limit(what).at(at));
         }
-        let trailer = source::bytes(source, at, len)?;
-        let hashes = self.header.open_trailer(&trailer, at)?;
-        Ok(self.hashes.get_or_init(|| hashes))
+        source::bytes(source, at, len)
     }
 
     /// Whether `options` ask to verify the buffers, and these have checksums.

@@ -3,9 +3,15 @@
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::directory::Entry;
+use super::file::{Archive, Opened};
+use super::loaded::Loaded;
+use super::mend::{Lost, Mended, damaged_chunks, mend};
 use super::salvage::{Salvage, Salvaged};
-use super::scan::{self, Scan, scan};
+use super::scan::{self, Committed, Scan, scan};
+use super::segment::Segment;
 use super::source;
 use super::verify;
 use super::write::{OArchive, lock};
@@ -13,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::io::at::{ReadAt, open_file};
 use crate::io::atomic::{AtomicFile, SyncLevel};
 use crate::io::lock::is_at;
+use crate::options::{DecodeOptions, Limits};
 
 /// The result of recovering an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +34,10 @@ pub struct Recovered {
     pub dropped: u64,
     /// What [`recover_to`] kept of the dropped bytes, as one more segment.
     pub salvaged: Option<Salvaged>,
+    /// The segments in which [`recover_filled`] replaced damaged bytes. They are counted in `segments`, not in `damaged`.
+    pub mended: Vec<Mended>,
+    /// The segments that [`recover_filled`] left out.
+    pub lost: Vec<Lost>,
 }
 
 /// Repairs a torn archive: cuts the file after its last intact segment, and writes an end mark there.
@@ -76,7 +87,7 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
     let (file, _) = open_file(path)?;
     let (mut repair, len) = repair_of(&file).map_err(|error| error.in_file(path))?;
     let cut = repair.scan.as_mut().and_then(|scan| scan.cut.take());
-    let salvage = cut.and_then(|segment| Salvage::new(&file, segment));
+    let salvage = cut.and_then(|segment| Salvage::of_cut(&file, segment));
     if salvage.is_none() && is_at(&file, new).unwrap_or(false) {
         repair.check_keeps_something().map_err(|error| error.in_file(path))?;
     }
@@ -98,6 +109,138 @@ pub fn recover_to(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recov
     Ok(repair.result)
 }
 
+/// Like [`recover_to`], but for damaged archives too: writes zeros in place of damaged chunks, so that everything else can be
+/// read as usual.
+///
+/// The new file has good checksums, so **readers can no longer tell that these bytes were damaged**.
+/// [`Recovered::mended`] names them: tensor, chunk, bytes and rows. A segment whose header is damaged is left out, and is in
+/// [`Recovered::lost`]. If nothing is damaged, the new file holds the same segments as the old one.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use tenarc::Tensor;
+/// use tenarc::archive::recover_filled;
+///
+/// # let dir = std::env::temp_dir().join(format!("tenarc-doc-fill-{}", std::process::id()));
+/// # std::fs::create_dir_all(&dir)?;
+/// # let (path, new) = (dir.join("model.tenarc"), dir.join("mended.tenarc"));
+/// let weights = Tensor(vec![7u8; 5 << 20]);
+/// tenarc::save(&path, &BTreeMap::from([("weights", &weights)]))?;
+/// # let mut bytes = std::fs::read(&path)?;
+/// # bytes[2_500_000] ^= 1;
+/// # std::fs::write(&path, bytes)?;
+/// // A bit in the third MiB changes.
+/// assert!(tenarc::open(&path)?.tensor::<Vec<u8>>("weights").is_err());
+///
+/// let recovered = recover_filled(&path, &new)?;
+/// let filled = &recovered.mended[0].filled[0];
+/// assert_eq!(filled.tensors[0].path(), "weights");
+/// assert_eq!(filled.chunks[0].bytes, 2 << 20..3 << 20);
+/// let found: Vec<u8> = tenarc::open(&new)?.tensor("weights")?;
+/// assert!(found[2 << 20..3 << 20].iter().all(|&byte| byte == 0));
+/// assert_eq!(found[3 << 20..], weights[3 << 20..]);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// - The file cannot be read at some place. Copy it first, with a program that puts zeros in such places.
+/// - The file is not an archive.
+/// - A header or the directory is damaged so that segments which follow cannot be found.
+/// - The metadata of a damaged segment is not valid.
+/// - The new file cannot be written.
+pub fn recover_filled(path: impl AsRef<Path>, new: impl AsRef<Path>) -> Result<Recovered> {
+    let (path, new) = (path.as_ref(), new.as_ref());
+    let (file, _) = open_file(path)?;
+    let found = Found::new(&file).map_err(|error| error.in_file(path))?;
+    let salvage = found.cut.and_then(|segment| Salvage::of_cut(&file, segment));
+    let is_empty = found.entries.is_empty() && salvage.is_none();
+    if is_empty && found.dropped > 0 && is_at(&file, new).unwrap_or(false) {
+        return Err(nothing_left(found.dropped).in_file(path));
+    }
+    let mut out = OArchive::new(AtomicFile::create(new)?)?;
+    let mut result = Recovered { dropped: found.dropped, ..Recovered::default() };
+    let mut before = 0;
+    for (number, Entry { offset, name }) in (0..).zip(found.entries) {
+        if offset < before {
+            let what = format!("directory: segment {number} starts inside of the one before it");
+            return Err(Error::damaged(what).at(offset).in_file(path));
+        }
+        let loaded = Loaded::read(&file, offset, found.end, Limits::default());
+        let loaded = loaded.and_then(|loaded| match loaded.missing_bytes() {
+            0 => Ok(loaded),
+            _ => Err(loaded.cut_error()),
+        });
+        match loaded {
+            Ok(loaded) => {
+                before = loaded.header.layout.end;
+                let mended = save_filled(&file, loaded, &mut out);
+                result.mended.extend(mended.map_err(|error| error.in_file(path))?);
+            }
+            Err(fault) if scan::is_fault(&fault) => {
+                let (name, error) = (name.map(String::from), fault.to_string());
+                result.lost.push(Lost { number, name, error });
+            }
+            Err(error) => return Err(error.in_file(path)),
+        }
+    }
+    result.segments = out.segments();
+    if let Some(salvage) = salvage {
+        result.salvaged = Some(salvage.report()?);
+        salvage.save(&mut out)?;
+    }
+    out.finish()?.commit(SyncLevel::Full)?;
+    Ok(result)
+}
+
+/// Writes a segment. If chunks of it are damaged, writes zeros in their place, and returns what was in them.
+fn save_filled(
+    file: &File,
+    loaded: Loaded,
+    out: &mut OArchive<AtomicFile>,
+) -> Result<Option<Mended>> {
+    let damaged = damaged_chunks(file, &loaded)?;
+    if damaged.is_empty() {
+        let (loaded, options) = (Arc::new(loaded), DecodeOptions::default());
+        out.save_segment(&Segment { source: file, arena: None, loaded, options })?;
+        return Ok(None);
+    }
+    let (salvage, mended) = mend(file, loaded, damaged, out.segments())?;
+    salvage.save(out)?;
+    Ok(Some(mended))
+}
+
+/// The segments of an archive that may be torn and damaged.
+struct Found {
+    entries: Vec<Entry>,
+    /// Where the segments end.
+    end: u64,
+    /// The segment behind them that was cut.
+    cut: Option<Loaded>,
+    /// How many bytes follow them.
+    dropped: u64,
+}
+
+impl Found {
+    fn new(file: &File) -> Result<Self> {
+        let len = file.size().map_err(Error::io)?;
+        if let Some(Committed { directory, mark, .. }) = scan::finished(file, len)? {
+            let archive = Archive::opened(file, Opened::of(directory, mark, len));
+            let entries = (0..archive.len()).filter_map(|index| archive.entry(index).transpose());
+            let entries = entries.collect::<Result<_>>()?;
+            return Ok(Self { entries, end: mark, cut: None, dropped: 0 });
+        }
+        let mut entries = Vec::new();
+        let mut scan = scan(file, len, |segment| {
+            entries.push(segment.entry());
+            Ok(())
+        })?;
+        check_behind(&scan, file, len)?;
+        Ok(Self { entries, end: scan.end, cut: scan.cut.take(), dropped: len - scan.end })
+    }
+}
+
 struct Repair {
     /// The scan that ends where the file is to be cut. `None` if the archive is complete.
     scan: Option<Scan>,
@@ -109,12 +252,7 @@ impl Repair {
     fn check_keeps_something(&self) -> Result<()> {
         match &self.scan {
             Some(scan) if scan.directory.count() == 0 && self.result.dropped > 0 => {
-                let dropped = self.result.dropped;
-                let what = format!(
-                    "no segment is complete: nothing would be left of {dropped} bytes; open_torn reads the complete \
-                     tensors of a cut segment, and recover_to writes them to another file"
-                );
-                Err(Error::torn(what).at(scan.end))
+                Err(nothing_left(self.result.dropped).at(scan.end))
             }
             _ => Ok(()),
         }
@@ -152,6 +290,14 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
         }
         verify::body(file, segment, &mut |_| ())
     })?;
+    check_behind(&scan, file, len)?;
+    let (segments, dropped) = (scan.directory.count(), len - scan.end);
+    let result = Recovered { segments, damaged, dropped, ..Recovered::default() };
+    Ok((Repair { scan: Some(scan), result }, len))
+}
+
+/// Checks that no committed segments follow what was scanned.
+fn check_behind(scan: &Scan, file: &File, len: u64) -> Result<()> {
     // An intact tail of the end mark at this very place is not a sign of lost segments: only a later end
     // mark is.
     if let Some(tail) = scan.tail_behind(file, len, scan.mark() + 1)? {
@@ -163,9 +309,15 @@ fn repair_of(file: &File) -> Result<(Repair, u64)> {
         ))
         .at(scan.end));
     }
-    let (segments, dropped) = (scan.directory.count(), len - scan.end);
-    let result = Recovered { segments, damaged, dropped, salvaged: None };
-    Ok((Repair { scan: Some(scan), result }, len))
+    Ok(())
+}
+
+#[cold]
+fn nothing_left(dropped: u64) -> Error {
+    Error::torn(format!(
+        "no segment is complete: nothing would be left of {dropped} bytes; open_torn reads the complete tensors of a \
+         cut segment, and recover_to writes them to another file"
+    ))
 }
 
 /// The end mark to write after the missing blocks.

@@ -1,9 +1,11 @@
-//! Reads what is left of a segment that was cut off by the end of the file.
+//! Writes what is left of a segment again.
 //!
-//! The header and the metadata are complete. The checksums of the buffers come after the last buffer, so they
-//! are missing: the buffers that are complete cannot be verified.
+//! The header and the metadata are complete. If the segment was cut off by the end of the file, the checksums of the
+//! buffers are missing, because they come after the last buffer: the buffers that are complete cannot be verified. If
+//! the segment was damaged, the good chunks are verified, and zeros are in place of the others.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::loaded::Loaded;
@@ -11,11 +13,13 @@ use super::segment::Segment;
 use super::write::OArchive;
 use crate::error::Result;
 use crate::io::at::ReadAt;
+use crate::io::checksum::Hasher;
 use crate::io::chunks::Hashes;
 use crate::io::source::SliceRead;
 use crate::options::{DecodeOptions, Limits};
+use crate::segment::buffers::{chunk_of, no_such};
 use crate::segment::format::Items;
-use crate::segment::packed::PackedBuffers;
+use crate::segment::packed::{Packed, PackedBuffers};
 use crate::segment::path;
 use crate::segment::walk::Output;
 use crate::tensor::TensorInfo;
@@ -36,17 +40,25 @@ pub struct Salvaged {
     pub missing: Vec<TensorInfo>,
 }
 
-/// A cut segment with at least one complete buffer.
+/// What is written in place of damaged chunks.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// The damaged chunks of each buffer, in ascending order.
+pub type DamagedChunks = BTreeMap<u64, Vec<u64>>;
+
+/// A segment of which some buffers, or some chunks, are missing.
 pub struct Salvage<'a, S: ?Sized> {
     segment: Segment<'a, S>,
-    /// The numbers of the complete buffers, ascending.
+    /// The numbers of the buffers that are kept, ascending.
     kept: Vec<u64>,
+    /// The chunks of kept buffers that become zeros.
+    filled: DamagedChunks,
     limits: Limits,
 }
 
 impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
-    /// `None` if no buffer is complete.
-    pub fn new(source: &'a S, loaded: Loaded) -> Option<Self> {
+    /// What is left of a segment that was cut. `None` if no buffer is complete.
+    pub fn of_cut(source: &'a S, loaded: Loaded) -> Option<Self> {
         let count = loaded.header.count() as u64;
         let options = DecodeOptions::default().with_checksums(false);
         let kept = (0..count).filter(|&number| loaded.buffer(number, options).is_ok());
@@ -54,14 +66,38 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         if kept.is_empty() {
             return None;
         }
+        let salvage = Self::new(source, loaded, kept, DamagedChunks::new(), options);
+        (!salvage.kept.is_empty()).then_some(salvage)
+    }
+
+    /// What is left of a damaged segment. `is_lost` says which buffers are not kept. The damaged chunks of the others
+    /// become zeros.
+    pub fn of_damaged(
+        source: &'a S,
+        loaded: Loaded,
+        filled: DamagedChunks,
+        is_lost: impl Fn(u64) -> bool,
+    ) -> Self {
+        let count = loaded.header.count() as u64;
+        let kept = (0..count).filter(|&number| !is_lost(number)).collect();
+        Self::new(source, loaded, kept, filled, DecodeOptions::default())
+    }
+
+    fn new(
+        source: &'a S,
+        loaded: Loaded,
+        kept: Vec<u64>,
+        filled: DamagedChunks,
+        options: DecodeOptions,
+    ) -> Self {
         let segment = Segment { source, arena: None, loaded: Arc::new(loaded), options };
-        let mut salvage = Self { segment, kept, limits: options.limits };
+        let mut salvage = Self { segment, kept, filled, limits: options.limits };
         // Columns are kept as a whole or not at all. The complete buffers of columns that are not kept are of no use.
         // If the metadata is malformed, `report` says so.
         if let Ok((_, used)) = salvage.metadata() {
             salvage.kept.retain(|number| used.contains(number));
         }
-        (!salvage.kept.is_empty()).then_some(salvage)
+        salvage
     }
 
     /// The new number of a kept buffer. `None` if the buffer is missing.
@@ -105,8 +141,14 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
         let lengths: Vec<u64> = lengths.map(|(_, len)| len).collect();
         let (metadata, _) = self.metadata()?;
         let packed = (0..).zip(&self.kept).filter_map(|(number, &old)| {
-            let how = header.layout.packed.get(&usize::try_from(old).ok()?)?;
-            Some((number, how.clone()))
+            let place = header.buffer(old)?;
+            let lengths = place.packed()?.lengths();
+            // A chunk of zeros is stored as it is, so that no codec is needed.
+            let lengths = (0..).zip(lengths).map(|(index, stored)| {
+                let Range { start, end } = chunk_of(place, header.chunk_len, index);
+                if self.is_filled(old, index) { end - start } else { stored }
+            });
+            Some((number, Packed::new(place.packed()?.coding.clone(), lengths)))
         });
         let packed: PackedBuffers = packed.collect();
         let content = header.content(self.segment.name(), &lengths, &packed, &metadata);
@@ -114,15 +156,51 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
             let mut hashes = Hashes::default();
             for ((number, &len), &old) in (0..).zip(&lengths).zip(&self.kept) {
                 out.begin(number, len)?;
-                let old = usize::try_from(old).unwrap_or(usize::MAX);
-                let mut push = |hash| hashes.push(hash);
-                let each = header.checked.then_some(&mut push as &mut dyn FnMut(u64));
-                self.segment.stored_chunks(old, |block| out.put(block), each)?;
+                for index in 0..header.chunk_len.count(len) {
+                    let mut push = |hash| hashes.push(hash);
+                    let with_hash = header.checked.then_some(&mut push as &mut dyn FnMut(u64));
+                    if self.is_filled(old, index) {
+                        self.put_zeros(old, index, out, with_hash)?;
+                    } else {
+                        let put = |block: &[u8]| out.put(block);
+                        self.segment.stored_chunk(old, index, put, with_hash)?;
+                    }
+                }
                 out.end()?;
                 hashes.end_buffer();
             }
             Ok(hashes)
         })?;
+        Ok(())
+    }
+
+    fn is_filled(&self, number: u64, chunk: u64) -> bool {
+        self.filled.get(&number).is_some_and(|chunks| chunks.binary_search(&chunk).is_ok())
+    }
+
+    /// Writes zeros in place of a chunk.
+    fn put_zeros(
+        &self,
+        number: u64,
+        index: u64,
+        out: &mut dyn Output,
+        with_hash: Option<&mut dyn FnMut(u64)>,
+    ) -> Result<()> {
+        let header = self.segment.header();
+        let place = header.buffer(number).ok_or_else(|| no_such(number))?;
+        let Range { start, end } = chunk_of(place, header.chunk_len, index);
+        let mut hasher = Hasher::new();
+        let mut left = end - start;
+        while left > 0 {
+            let len = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
+            let zeros = &ZEROS[..len];
+            hasher.update(zeros);
+            out.put(zeros)?;
+            left -= len as u64;
+        }
+        if let Some(with_hash) = with_hash {
+            with_hash(hasher.finish());
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
+use std::ops::Range;
 
 use super::form::{self, Fields, Form};
 use super::header::Header;
@@ -25,6 +26,8 @@ use crate::wire::reader::Reader;
 pub struct Outline<'m> {
     /// How many rows there are.
     rows: u64,
+    /// How many rows the current group has.
+    group: u64,
     /// How many groups have rows.
     filled: usize,
     /// How many columns are stored as tensors, and how many tensors there are in rows that are stored as items.
@@ -47,10 +50,21 @@ pub struct Outlined<'m> {
     pub tensor: Option<(DType, Vec<usize>)>,
     /// The buffer and its length, if the column is in one group, and its payload is one whole buffer.
     buffer: Option<(u64, usize)>,
+    /// Its payloads that are whole buffers.
+    pub pieces: Vec<Piece>,
     /// In how many groups the column is.
     groups: usize,
     /// How many columns that are stored as tensors it consists of, in all groups.
     tensors: usize,
+}
+
+/// The payload of a column in one group, if it is a whole buffer.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The number of the buffer.
+    pub buffer: u64,
+    /// The rows of all groups that are in it.
+    pub rows: Range<u64>,
 }
 
 /// A whole column.
@@ -123,7 +137,8 @@ impl<'m> Outline<'m> {
     fn add_groups<R: Read<'m>>(&mut self, wire: &mut Reader<R>) -> Result<()> {
         let mut left = wire.groups()?;
         while let Some(rows) = wire.group_rows(&mut left)? {
-            self.rows = self.rows.saturating_add(rows as u64);
+            self.group = rows as u64;
+            self.rows = self.rows.saturating_add(self.group);
             if rows == 0 {
                 wire.skip()?;
             } else {
@@ -316,6 +331,7 @@ impl<'m> Outline<'m> {
                 kind,
                 tensor,
                 buffer,
+                pieces: Vec::new(),
                 groups: 0,
                 tensors: 0,
             });
@@ -329,6 +345,10 @@ impl<'m> Outline<'m> {
             (form.tensor, form.buffer) = (None, None);
         }
         let Some(column) = self.columns.get_mut(number) else { return };
+        if let Some((buffer, _)) = form.buffer {
+            let rows = self.rows.saturating_sub(self.group)..self.rows;
+            column.pieces.push(Piece { buffer, rows });
+        }
         if column.groups == 0 {
             (column.kind, column.tensor, column.buffer) = (form.kind, form.tensor, form.buffer);
         } else {

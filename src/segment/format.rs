@@ -457,8 +457,20 @@ pub fn open_trailer(trailer: &[u8], count: u64, header_hash: u64, at: u64) -> Re
     if array.get(..head) != Some(&hashes_head(content as u64)?) {
         return Err(broken());
     }
-    let (words, _) = array.get(head..).unwrap_or_default().as_chunks();
-    Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
+    Ok(hashes_of(array.get(head..).unwrap_or_default()))
+}
+
+/// The last `count` hashes of a trailer that may be damaged, and the hash over them. `None` if it is too short.
+pub fn unverified_trailer(trailer: &[u8], count: u64) -> Option<(Vec<u64>, &[u8; HASH_ITEM])> {
+    let (array, stored) = trailer.split_last_chunk()?;
+    let content = usize::try_from(count.checked_mul(checksum::LEN as u64)?).ok()?;
+    let start = array.len().checked_sub(content)?;
+    Some((hashes_of(array.get(start..)?), stored))
+}
+
+fn hashes_of(content: &[u8]) -> Vec<u64> {
+    let (words, _) = content.as_chunks();
+    words.iter().map(|word| u64::from_be_bytes(*word)).collect()
 }
 
 /// The length of the tail.

@@ -10,6 +10,7 @@ pub mod find;
 mod form;
 pub mod format;
 pub mod header;
+pub mod held;
 pub mod locate;
 pub mod options;
 pub mod packed;

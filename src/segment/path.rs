@@ -187,10 +187,10 @@ pub fn hidden_in_columns(
 const PATHS: usize = 16 << 20;
 
 /// The description of a payload.
-struct Described {
-    info: TensorInfo,
+pub struct Described {
+    pub info: TensorInfo,
     /// Whether the path leads only to this payload.
-    is_unique: bool,
+    pub is_unique: bool,
 }
 
 /// What a walk over metadata has come to.
@@ -203,10 +203,10 @@ pub enum Seen<'i> {
 }
 
 /// Builds a description: of the payload, or of one of the columns.
-type Describe<'d> = dyn FnMut(Option<(&Outline<'_>, usize)>) -> Result<Described> + 'd;
+pub type Describe<'d> = dyn FnMut(Option<(&Outline<'_>, usize)>) -> Result<Described> + 'd;
 
 /// Callback for each payload, and for columns. Gets the path, what is there, and a function that describes it.
-type Inform<'a> = dyn FnMut(Place<'_>, Seen<'_>, &mut Describe<'_>) -> Result<()> + 'a;
+pub type Inform<'a> = dyn FnMut(Place<'_>, Seen<'_>, &mut Describe<'_>) -> Result<()> + 'a;
 
 /// Where a payload is.
 #[derive(Clone, Copy)]
@@ -216,7 +216,8 @@ pub struct Place<'p> {
     pub in_columns: bool,
 }
 
-fn inform(
+/// Calls `each` for every tensor, every sequence of numbers, every byte string in a buffer, and for columns.
+pub fn inform(
     metadata: &[u8],
     base: u64,
     buffers: &[(u64, u64)],

@@ -15,6 +15,7 @@ mod append;
 mod atomic;
 mod child;
 mod disk;
+mod filled;
 mod killed;
 mod processes;
 mod saving;

@@ -1,10 +1,13 @@
-//! `recover`: repairs a truncated archive.
+//! `recover`: repairs a truncated or damaged archive.
 
 use std::io::Write;
+use std::ops::Range;
 
-use tenarc::archive::Recovered;
+use serde_json::{Value as Json, json};
+use tenarc::archive::{Filled, FilledChunk, Lost, Mended, Recovered};
 use tenarc::tensor::TensorInfo;
 
+use super::ls;
 use crate::args::Recover;
 use crate::failure::{Result, Status};
 use crate::input::shown;
@@ -17,51 +20,112 @@ pub fn run(args: &Recover, out: &mut Out) -> Result<Status> {
     }
     let recovered = match &args.output {
         None => tenarc::archive::recover(&args.file)?,
+        Some(output) if args.fill => tenarc::archive::recover_filled(&args.file, output)?,
         Some(output) => tenarc::archive::recover_to(&args.file, output)?,
     };
-    let Recovered { segments, damaged, dropped, salvaged, .. } = recovered;
     if args.json.json {
-        let salvaged = salvaged.map(|salvaged| {
-            serde_json::json!({
-                "name": salvaged.name,
-                "tensors": paths(&salvaged.tensors),
-                "missing": paths(&salvaged.missing),
-            })
-        });
-        let found = serde_json::json!({
-            "segments": segments,
-            "damaged": damaged,
-            "dropped": dropped,
-            "salvaged": salvaged,
-        });
-        out.json(&found)?;
+        out.json(&as_json(&recovered))?;
     } else {
-        let file = shown(args.output.as_ref().unwrap_or(&args.file));
-        let kept = counted(segments, "value");
-        let dropped = bytes(dropped);
-        let but = match damaged {
-            0 => String::new(),
-            _ => format!(" ({damaged} of them damaged: run `tenarc verify`)"),
-        };
-        let cut = if salvaged.is_some() { "cut" } else { "dropped" };
-        writeln!(out, "{file}: kept {kept}{but}, {cut} {dropped} at the end")?;
-        if let Some(salvaged) = salvaged {
-            let (kept, missing) = (salvaged.tensors.len() as u64, salvaged.missing.len() as u64);
-            let name = salvaged
-                .name
-                .as_deref()
-                .map_or_else(String::new, |name| format!(" of {}", escaped(name)));
-            let kept = counted(kept, "tensor");
-            writeln!(
-                out,
-                "kept {kept}{name} of the cut value, without verifying them; {missing} missing:"
-            )?;
-            for path in paths(&salvaged.missing) {
-                writeln!(out, "  {}", super::ls::shown(path))?;
-            }
-        }
+        print(&recovered, &shown(args.output.as_ref().unwrap_or(&args.file)), out)?;
     }
     Ok(Status::Good)
+}
+
+fn as_json(recovered: &Recovered) -> Json {
+    let salvaged = recovered.salvaged.as_ref().map(|salvaged| {
+        json!({
+            "name": salvaged.name,
+            "tensors": paths(&salvaged.tensors),
+            "missing": paths(&salvaged.missing),
+        })
+    });
+    let range = |range: &Range<u64>| json!([range.start, range.end]);
+    let chunk = |chunk: &FilledChunk| {
+        let rows = chunk.rows.as_ref().map(range);
+        json!({"chunk": chunk.number, "bytes": range(&chunk.bytes), "rows": rows})
+    };
+    let filled = |filled: &Filled| {
+        let chunks: Vec<Json> = filled.chunks.iter().map(chunk).collect();
+        json!({"tensors": paths(&filled.tensors), "chunks": chunks})
+    };
+    let mended = |mended: &Mended| {
+        let filled: Vec<Json> = mended.filled.iter().map(filled).collect();
+        json!({
+            "number": mended.number,
+            "name": mended.name,
+            "filled": filled,
+            "missing": mended.missing,
+        })
+    };
+    let lost = |lost: &Lost| json!({"number": lost.number, "name": lost.name, "error": lost.error});
+    json!({
+        "segments": recovered.segments,
+        "damaged": recovered.damaged,
+        "dropped": recovered.dropped,
+        "salvaged": salvaged,
+        "mended": recovered.mended.iter().map(mended).collect::<Vec<_>>(),
+        "lost": recovered.lost.iter().map(lost).collect::<Vec<_>>(),
+    })
+}
+
+fn print(recovered: &Recovered, file: &str, out: &mut Out) -> Result<()> {
+    let kept = counted(recovered.segments, "value");
+    let but = match recovered.damaged {
+        0 => String::new(),
+        damaged => format!(" ({damaged} of them damaged: run `tenarc verify`)"),
+    };
+    let cut = if recovered.salvaged.is_some() { "cut" } else { "dropped" };
+    let dropped = bytes(recovered.dropped);
+    writeln!(out, "{file}: kept {kept}{but}, {cut} {dropped} at the end")?;
+    for lost in &recovered.lost {
+        let name = named(lost.name.as_deref());
+        writeln!(out, "value #{}{name} is lost: {}", lost.number, escaped(&lost.error))?;
+    }
+    for mended in &recovered.mended {
+        let name = named(mended.name.as_deref());
+        writeln!(
+            out,
+            "value #{}{name} was damaged; the new file has zeros in place of:",
+            mended.number
+        )?;
+        for Filled { tensors, chunks, .. } in &mended.filled {
+            let tensors: Vec<_> = paths(tensors).into_iter().map(ls::shown).collect();
+            let tensors = tensors.join(", ");
+            for FilledChunk { number, bytes: Range { start, end }, rows, .. } in chunks {
+                let rows = rows.as_ref().map_or_else(String::new, |rows| {
+                    format!(", rows {}..{}", rows.start, rows.end)
+                });
+                writeln!(out, "  {tensors}: chunk {number}, bytes {start}..{end}{rows}")?;
+            }
+        }
+        for path in &mended.missing {
+            writeln!(
+                out,
+                "  {}: all rows, because their lengths, flags or texts are damaged; the new file has null",
+                ls::shown(path)
+            )?;
+        }
+    }
+    if let Some(salvaged) = &recovered.salvaged {
+        let (kept, missing) = (salvaged.tensors.len() as u64, salvaged.missing.len() as u64);
+        let name = salvaged
+            .name
+            .as_deref()
+            .map_or_else(String::new, |name| format!(" of {}", escaped(name)));
+        let kept = counted(kept, "tensor");
+        writeln!(
+            out,
+            "kept {kept}{name} of the cut value, without verifying them; {missing} missing:"
+        )?;
+        for path in paths(&salvaged.missing) {
+            writeln!(out, "  {}", ls::shown(path))?;
+        }
+    }
+    Ok(())
+}
+
+fn named(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" ({})", escaped(name)))
 }
 
 fn paths(tensors: &[TensorInfo]) -> Vec<&str> {

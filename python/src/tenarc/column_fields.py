@@ -135,6 +135,66 @@ def tensors_in(content: Any, resolver: Resolver) -> dict[tuple[str, ...], Column
     return found or {}
 
 
+class Pieces(NamedTuple):
+    """A column that is a tensor, each group of which is a whole buffer or in the metadata."""
+
+    tensor: ColumnTensor
+    #: For each group in a buffer: the number of the buffer, and which rows of the column it has.
+    buffers: list[tuple[int, range]]
+
+
+def pieces_in(content: Any, resolver: Resolver) -> dict[tuple[str, ...], Pieces]:
+    """The columns that consist of whole buffers, by the names of the fields that lead to them.
+
+    No buffer is read.
+    """
+    whole: dict[tuple[str, ...], ColumnTensor] | None = None
+    groups, end = [], 0
+    for index, count in enumerate(counts_of(content)):
+        if not count:
+            continue
+        try:
+            group = dict(_stored_columns(content[2 * index + 1], count, (), resolver))
+        except Fault as fault:
+            raise fault.at(2 * index + 1) from None
+        groups.append((group, range(end, end + count)))
+        end += count
+        whole = group if whole is None else _common(whole, group)
+    found = {}
+    for fields, tensor in (whole or {}).items():
+        parts = [(group[fields].buffer, rows) for group, rows in groups]
+        found[fields] = Pieces(tensor, [(number, rows) for number, rows in parts if number is not None])
+    return found
+
+
+def _stored_columns(
+    node: Any, count: int, fields: tuple[str, ...], resolver: Resolver
+) -> Iterator[tuple[tuple[str, ...], ColumnTensor]]:
+    if not isinstance(node, Mapping):
+        return
+    for name, column in node.items():
+        if type(name) is str and not is_position(name):
+            here = (*fields, name)
+            found = _stored(column, count, resolver)
+            if found is not None:
+                yield here, found
+            yield from _stored_columns(column, count, here, resolver)
+
+
+def _stored(node: Any, count: int, resolver: Resolver) -> ColumnTensor | None:
+    """A column that is one tensor; `None` if it consists of several, or is something else."""
+    if kind_name(node) == "list" and len(node) == 3 and type(node[1]) is int:
+        found = _stored(node[2], count * node[1], resolver)
+        return None if found is None else found._replace(shape=(count, node[1], *found.shape[1:]))
+    if type(node) is Tag or (kind_name(node) == "interleaved" and len(node) == 3):
+        return (
+            None
+            if isinstance(node, (list, tuple)) and isinstance(node[1], Mapping)
+            else described(node, count, resolver)
+        )
+    return None
+
+
 def _common(
     first: dict[tuple[str, ...], ColumnTensor], second: dict[tuple[str, ...], ColumnTensor]
 ) -> dict[tuple[str, ...], ColumnTensor]:

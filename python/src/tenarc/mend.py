@@ -1,4 +1,4 @@
-"""Repairs torn archives (SPEC 5.8)."""
+"""Repairs torn and damaged archives (SPEC 5.8)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import NamedTuple
 from .atomic import AtomicFile, open_locked
 from .directory import Directory
 from .errors import Damaged, Torn, in_file
+from .fill import Lost, Mended, Places, check_behind, mend
 from .options import DEFAULT_LIMITS
 from .salvage import Salvage, Salvaged
 from .saved import Segment
 from .segment import Header
 from .source import STEP, FileSource, Source, open_regular
 from .stream import Writer, write_all
-from .torn import Scan, check_magic, read_end, scan, tail_behind
+from .torn import Scan, check_magic, read_end, scan
 
 
 class Recovered(NamedTuple):
@@ -32,6 +33,11 @@ class Recovered(NamedTuple):
     dropped: int
     #: What `recover_to` kept of the dropped bytes, as one more segment.
     salvaged: Salvaged | None = None
+    #: The segments in which `recover_to` with `fill` replaced damaged bytes. They are counted in `segments`, not
+    #: in `damaged`.
+    mended: tuple[Mended, ...] = ()
+    #: The segments that `recover_to` with `fill` left out.
+    lost: tuple[Lost, ...] = ()
 
 
 def recover(path: str | os.PathLike[str]) -> Recovered:
@@ -59,7 +65,7 @@ def recover(path: str | os.PathLike[str]) -> Recovered:
     return result
 
 
-def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Recovered:
+def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str], *, fill: bool = False) -> Recovered:
     """Like `recover`, but writes the result to a new file and does not change the old one.
 
     If a segment was cut off by the end of the file, its complete tensors are kept too, although they can no longer
@@ -68,9 +74,17 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Rec
 
     The errors are those of `recover`, with one exception: a file without a complete segment or tensor is an error
     only if `new` is the same file.
+
+    With `fill`, damaged archives are recovered too: zeros are written in place of damaged chunks, so that
+    everything else can be read as usual. The new file has good checksums, so readers can no longer tell that these
+    bytes were damaged: `Recovered.mended` names them. A segment whose header is damaged is left out, and is in
+    `Recovered.lost`.
+    `Damaged` if segments cannot be found because a header or the directory is damaged.
     """
     with in_file(path), open_regular(path) as file:
         source = FileSource(file)
+        if fill:
+            return _fill(file, source, new)
         found, result = _plan(source)
         salvage = None if found is None else Salvage.of(source, found.cut, DEFAULT_LIMITS)
         if salvage is None and _is_at(file, new):
@@ -89,7 +103,38 @@ def recover_to(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> Rec
     return result
 
 
-class _Resumed(Writer):
+def _fill(file: io.FileIO, source: Source, new: str | os.PathLike[str]) -> Recovered:
+    places = Places.of(source)
+    salvage = Salvage.of(source, places.cut, DEFAULT_LIMITS)
+    if not places.entries and salvage is None and places.dropped and _is_at(file, new):
+        raise _nothing_left(places.dropped)
+    result, mended, lost = Recovered(0, 0, places.dropped), [], []
+    with AtomicFile(new, sync=True) as out:
+        archive, count = _Copied(out), 0
+        for found in places.segments(source):
+            if isinstance(found, Lost):
+                lost.append(found)
+                continue
+            good, report = mend(source, found, count)
+            archive.copy(good.header(), good.buffers())
+            mended += [report] if report is not None else []
+            count += 1
+        if salvage is not None:
+            result = result._replace(salvaged=salvage.report())
+            archive.copy(salvage.header(), salvage.buffers())
+        archive.finish()
+    return result._replace(segments=count, mended=tuple(mended), lost=tuple(lost))
+
+
+class _Copied(Writer):
+    """Writes segments that are encoded already."""
+
+    def copy(self, header: Header, buffers: Iterable[Iterable[bytes]]) -> None:
+        """Writes a segment."""
+        self._write_segment(header, buffers)
+
+
+class _Resumed(_Copied):
     """Continues an archive with these segments, of which `at` bytes have been written to `file`."""
 
     def __init__(self, file: io.FileIO, at: int, directory: Directory) -> None:
@@ -98,10 +143,6 @@ class _Resumed(Writer):
 
     def _begin(self) -> None:
         self._at, self._directory = self._start
-
-    def copy(self, header: Header, buffers: Iterable[Iterable[bytes]]) -> None:
-        """Writes a segment that is encoded already."""
-        self._write_segment(header, buffers)
 
 
 def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
@@ -114,12 +155,16 @@ def _is_at(file: io.FileIO, path: str | os.PathLike[str]) -> bool:
 def _check_keeps_something(found: Scan | None, result: Recovered) -> None:
     """Checks that cutting the file leaves more than an empty archive."""
     if found is not None and not found.entries and result.dropped:
-        what = f"no segment is complete: nothing would be left of {result.dropped} bytes"
-        advice = (
-            "`open(path, torn=True, verify=False)` reads the complete tensors of a cut segment, and `recover_to` "
-            "writes them to another file"
-        )
-        raise Torn(f"{what}; {advice}", offset=found.end)
+        raise _nothing_left(result.dropped, found.end)
+
+
+def _nothing_left(dropped: int, at: int | None = None) -> Torn:
+    what = f"no segment is complete: nothing would be left of {dropped} bytes"
+    advice = (
+        "`open(path, torn=True, verify=False)` reads the complete tensors of a cut segment, and `recover_to` "
+        "writes them to another file"
+    )
+    return Torn(f"{what}; {advice}", offset=at)
 
 
 def _plan(source: Source) -> tuple[Scan | None, Recovered]:
@@ -149,11 +194,5 @@ def _plan(source: Source) -> tuple[Scan | None, Recovered]:
 
     scan(source, DEFAULT_LIMITS, look)
     found = scan(source, DEFAULT_LIMITS, check)
-    # The rest of the file belongs to a cut segment, even if it looks like a tail. An intact tail of the end mark
-    # at this very place is not a sign of lost segments: only a later end mark is.
-    mark = None if found.cut is not None else tail_behind(source, found.end, found.mark + 1)
-    if mark is not None:
-        why = "" if found.fault is None else f" ({found.fault})"
-        what = f"the archive is damaged{why}, and has a later end mark at byte {mark}"
-        raise Damaged(f"{what}: cutting it off here would lose what follows", offset=found.end)
+    check_behind(source, found)
     return found, Recovered(len(found.entries), damaged, source.length - found.end)

@@ -80,6 +80,7 @@ class TensorInfo(NamedTuple):
 
 
 @lists_without(
+    "column_pieces",
     "contents",
     "cut_error",
     "digest_bytes",
@@ -89,6 +90,7 @@ class TensorInfo(NamedTuple):
     "payload",
     "read",
     "rows",
+    "seed",
     "stored_hashes",
     "tensors_outside_columns",
     "verify_body",
@@ -136,6 +138,11 @@ class Segment:
     def header(self) -> Header:
         """Its header: name, options, and the lengths of its buffers."""
         return self._header
+
+    @property
+    def seed(self) -> bytes:
+        """The hash of the header, which is the seed of the hash of the list of hashes."""
+        return self._seed
 
     @property
     def name(self) -> str | None:
@@ -497,6 +504,24 @@ class Segment:
             found = self._describe(node, place.path)
             if found is not None and found.buffer is not None:
                 yield place, found
+
+    def column_pieces(self) -> Iterator[tuple[int, TensorInfo, range]]:
+        """The buffers that are whole columns, or groups of them: number, description of the column, rows in it."""
+        for place, node in paths.places(self._tree):
+            if node.tag != COLUMNS:
+                continue
+            try:
+                found = column_fields.pieces_in(node.value, self._describer)
+            except Fault as fault:
+                raise fault.kind(fault.message, offset=self._metadata_at, path=place.path()) from None
+            for fields, (tensor, buffers) in found.items():
+                for number, rows in buffers:
+                    path = place.column(fields).path()
+                    yield (
+                        number,
+                        TensorInfo(path, tensor.dtype, tensor.shape, "C", tensor.nbytes, tensor.buffer),
+                        rows,
+                    )
 
     @cached_property
     def _describer(self) -> Resolver:

@@ -1,0 +1,173 @@
+//! Finds the damaged chunks of segments, and says what was in them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::loaded::Loaded;
+use super::salvage::{DamagedChunks, Salvage};
+use super::source;
+use crate::error::Result;
+use crate::io::at::ReadAt;
+use crate::io::checksum::Hasher;
+use crate::io::chunks::Hashes;
+use crate::meta::Order;
+use crate::options::Limits;
+use crate::segment::buffers::{chunk_of, no_such, stored_range};
+use crate::segment::format;
+use crate::segment::header::Header;
+use crate::segment::held::held;
+use crate::tensor::TensorInfo;
+
+/// A damaged value, as [`recover_filled`](crate::archive::recover_filled) wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mended {
+    /// The number of the value in the new file.
+    pub number: u64,
+    /// The name of the value, if it has one.
+    pub name: Option<String>,
+    /// The tensors, and the byte strings in buffers, of which damaged chunks became zeros.
+    pub filled: Vec<Filled>,
+    /// The paths of sequences that are stored as columns and in which lengths, flags, codes or texts of rows are damaged. Zeros
+    /// in their place would be other rows. So the new value has *undefined* in place of the whole sequence.
+    pub missing: Vec<String>,
+}
+
+/// A tensor of which some bytes were damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Filled {
+    /// The tensor. There are several if equal tensors are stored once.
+    pub tensors: Vec<TensorInfo>,
+    /// What is zero in the new file.
+    pub chunks: Vec<FilledChunk>,
+}
+
+/// A damaged chunk of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilledChunk {
+    /// The number of the chunk in its buffer.
+    pub number: u64,
+    /// Which bytes of the buffer it has, after it was decompressed.
+    pub bytes: Range<u64>,
+    /// Which indices along the first dimension of the first of the tensors it touches. `None` if the tensor has no dimension, or
+    /// if its order is F.
+    pub rows: Option<Range<u64>>,
+}
+
+/// A value that is not in the new file, because its header is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The number of the value in the old file.
+    pub number: u64,
+    /// Its name in the directory.
+    pub name: Option<String>,
+    /// What is wrong with the header.
+    pub error: String,
+}
+
+/// Finds the damaged chunks of a segment, and sets the hashes of the chunks to those of what is there.
+///
+/// If the list of hashes is damaged too, a chunk is good if its hash is in the right place of the list.
+pub fn damaged_chunks<S: ReadAt + ?Sized>(source: &S, loaded: &Loaded) -> Result<DamagedChunks> {
+    let header = &loaded.header;
+    let mut damaged = DamagedChunks::new();
+    if !header.checked || header.count() == 0 {
+        loaded.set_hashes(Hashes::default());
+        return Ok(damaged);
+    }
+    let trailer = loaded.trailer(source)?;
+    let found = computed(source, header)?;
+    let expected = format::trailer(found.all(), header.hash)?;
+    let stored = format::unverified_trailer(&trailer, header.layout.chunks);
+    // If the hash over the list of the computed hashes is right, at most the list is damaged.
+    if let Some((stored, hash)) = stored
+        && !expected.ends_with(hash)
+    {
+        let lengths = header.lengths();
+        let stored = Hashes::new(stored, lengths.iter().copied(), header.chunk_len);
+        for (number, index) in (0..header.count()).zip(0..) {
+            let pairs = found.of(number).into_iter().zip(stored.of(number));
+            let pairs = pairs.flat_map(|(found, stored)| found.iter().zip(stored));
+            let differing = (0..).zip(pairs).filter(|(_, (found, stored))| found != stored);
+            let differing: Vec<u64> = differing.map(|(index, _)| index).collect();
+            if !differing.is_empty() {
+                damaged.insert(index, differing);
+            }
+        }
+    }
+    loaded.set_hashes(found);
+    Ok(damaged)
+}
+
+/// The hashes of the chunks as they are stored.
+fn computed<S: ReadAt + ?Sized>(source: &S, header: &Header) -> Result<Hashes> {
+    let mut all = Hashes::default();
+    for place in header.layout.places() {
+        for index in 0..header.chunk_len.count(place.len()) {
+            let mut hasher = Hasher::new();
+            source::in_steps(source, stored_range(place, header.chunk_len, index), |block| {
+                hasher.update(block);
+                Ok(())
+            })?;
+            all.push(hasher.finish());
+        }
+        all.end_buffer();
+    }
+    Ok(all)
+}
+
+/// What is written in place of a damaged segment, which becomes the segment with this number, and the report.
+pub fn mend<S: ReadAt + ?Sized>(
+    source: &S,
+    loaded: Loaded,
+    damaged: DamagedChunks,
+    number: u64,
+) -> Result<(Salvage<'_, S>, Mended)> {
+    let (header, limits) = (&loaded.header, Limits::default());
+    let metadata = loaded.metadata(source)?;
+    let held = held(metadata, header, limits, |number| damaged.contains_key(&number))?;
+    let is_lost = |number| held.get(&number).is_some_and(|held| !held.takes_any_content());
+    let mut filled = Vec::new();
+    for (&number, chunks) in damaged.iter().filter(|&(&number, _)| !is_lost(number)) {
+        let place = header.buffer(number).ok_or_else(|| no_such(number))?;
+        let payloads = held.get(&number).map_or(&[][..], |held| &held.payloads);
+        let chunk = |&number: &u64| {
+            let bytes = chunk_of(place, header.chunk_len, number);
+            let rows = payloads.first().and_then(|first| rows_of(first, place.len(), &bytes));
+            FilledChunk { number, bytes, rows }
+        };
+        let chunks = chunks.iter().map(chunk).collect();
+        let tensors = payloads.iter().map(|(info, _)| info.clone()).collect();
+        filled.push(Filled { tensors, chunks });
+    }
+    let salvage = Salvage::of_damaged(source, loaded, damaged, is_lost);
+    let report = salvage.report()?;
+    // Each buffer of a sequence that is left out is listed.
+    let mut seen = HashSet::new();
+    let paths = report.missing.iter().map(|info| info.path().to_owned());
+    let missing = paths.filter(|path| seen.insert(path.clone())).collect();
+    Ok((salvage, Mended { number, name: report.name, filled, missing }))
+}
+
+/// The rows of a tensor with these bytes of the buffer, which has `len` bytes.
+fn rows_of(
+    (info, part): &(TensorInfo, Option<Range<u64>>),
+    len: u64,
+    bytes: &Range<u64>,
+) -> Option<Range<u64>> {
+    let rows = match part {
+        Some(rows) => rows.clone(),
+        None => {
+            let is_in_rows = info.order() == Order::C && info.dtype().bits().is_some();
+            0..*info.shape().first().filter(|_| is_in_rows)? as u64
+        }
+    };
+    let count = u128::from(rows.end - rows.start);
+    let row = |row: u128| rows.start + u64::try_from(row).unwrap_or(u64::MAX);
+    let first = (u128::from(bytes.start) * count).checked_div(len.into())?;
+    let end = (u128::from(bytes.end) * count).div_ceil(len.into());
+    Some(row(first)..row(end))
+}

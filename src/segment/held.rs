@@ -1,0 +1,76 @@
+//! Which tensors are in some of the buffers of a segment.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::columns::Outline;
+use super::header::Header;
+use super::path::{Seen, inform};
+use crate::error::Result;
+use crate::options::Limits;
+use crate::tensor::TensorInfo;
+use crate::wire::tensor::Payload;
+
+/// What a buffer holds.
+#[derive(Default)]
+pub struct Held {
+    /// The tensors, sequences of numbers, byte strings and columns that the buffer is. Of a column in several
+    /// buffers, the rows that are in this one.
+    pub payloads: Vec<(TensorInfo, Option<Range<u64>>)>,
+    /// How many references in columns are to something else, such as lengths of rows.
+    others: usize,
+}
+
+impl Held {
+    /// Whether any content is valid. It is not if the buffer has lengths, flags, codes or texts of rows.
+    pub fn takes_any_content(&self) -> bool {
+        self.others == 0
+    }
+}
+
+/// What the buffers hold for which `asked` is true.
+pub fn held(
+    metadata: &[u8],
+    header: &Header,
+    limits: Limits,
+    asked: impl Fn(u64) -> bool,
+) -> Result<BTreeMap<u64, Held>> {
+    let (base, buffers) = (header.metadata_offset(), &header.layout.buffers);
+    let mut found: BTreeMap<u64, Held> = BTreeMap::new();
+    let mut columns: BTreeMap<u64, usize> = BTreeMap::new();
+    inform(metadata, base, buffers, limits, &mut |place, seen, describe| match seen {
+        Seen::Payload(item) => {
+            if let Payload::Buffer { number, .. } = item.payload
+                && asked(number)
+            {
+                let held = found.entry(number).or_default();
+                if place.in_columns {
+                    held.others += 1;
+                } else {
+                    held.payloads.push((describe(None)?.info, None));
+                }
+            }
+            Ok(())
+        }
+        Seen::Columns(at) => {
+            let start = usize::try_from(at - base).unwrap_or(usize::MAX);
+            let item = metadata.get(start..).unwrap_or_default();
+            let outline = Outline::of_groups(item, at, buffers, limits)?;
+            for (number, column) in outline.columns.iter().enumerate() {
+                let pieces = column.pieces.iter().filter(|piece| asked(piece.buffer));
+                for piece in pieces.filter(|_| outline.is_tensor(number)) {
+                    let info = describe(Some((&outline, number)))?.info;
+                    let held = found.entry(piece.buffer).or_default();
+                    held.payloads.push((info, Some(piece.rows.clone())));
+                    *columns.entry(piece.buffer).or_default() += 1;
+                }
+            }
+            Ok(())
+        }
+    })?;
+    for (number, whole) in columns {
+        let held = found.entry(number).or_default();
+        held.others = held.others.saturating_sub(whole);
+    }
+    Ok(found)
+}
