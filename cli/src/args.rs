@@ -108,6 +108,22 @@ pub struct Read {
     pub no_verify: bool,
 }
 
+/// The files that a command reads one after the other.
+#[derive(Args, Debug)]
+pub struct Inputs {
+    /// The files to read, or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+}
+
+/// The parts of a value that a command is for.
+#[derive(Args, Debug)]
+pub struct Patterns {
+    /// Take only tensors whose path matches this pattern, or one of several: -e '*.weight' -e '*.bias'
+    #[arg(long = "pattern", short = 'e', value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+}
+
 #[derive(Args, Debug)]
 pub struct Choose {
     /// Choose one value of an input that holds several, by its name or number (from 0)
@@ -187,9 +203,8 @@ pub enum Sort {
 
 #[derive(Args, Debug)]
 pub struct Info {
-    /// The files to read, or - for standard input
-    #[arg(required = true)]
-    pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub inputs: Inputs,
     #[command(flatten)]
     pub read: Read,
     #[command(flatten)]
@@ -198,11 +213,10 @@ pub struct Info {
 
 #[derive(Args, Debug)]
 pub struct Ls {
-    /// The file to read, or - for standard input
-    pub input: PathBuf,
-    /// List only the tensors whose path matches one of these patterns
-    #[arg(value_name = "PATTERN")]
-    pub patterns: Vec<String>,
+    #[command(flatten)]
+    pub inputs: Inputs,
+    #[command(flatten)]
+    pub only: Patterns,
     /// Show the tensors as a tree
     #[arg(long, short, conflicts_with_all = ["sort", "reverse", "json"])]
     pub tree: bool,
@@ -255,7 +269,10 @@ pub struct Get {
     /// The file to read, or - for standard input
     pub input: PathBuf,
     /// The path of the tensor, and optionally a slice: weight, or weight[0:10, :]
-    pub path: String,
+    #[arg(required_unless_present = "patterns", conflicts_with = "patterns")]
+    pub path: Option<String>,
+    #[command(flatten)]
+    pub only: Patterns,
     /// The file to write
     #[arg(long, short, value_name = "FILE", default_value = "-", hide_default_value = true)]
     pub output: PathBuf,
@@ -278,11 +295,10 @@ pub struct Get {
 
 #[derive(Args, Debug)]
 pub struct Stats {
-    /// The file to read, or - for standard input
-    pub input: PathBuf,
-    /// Measure only the tensors whose path matches one of these patterns
-    #[arg(value_name = "PATTERN")]
-    pub patterns: Vec<String>,
+    #[command(flatten)]
+    pub inputs: Inputs,
+    #[command(flatten)]
+    pub only: Patterns,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]
@@ -297,8 +313,8 @@ pub struct Diff {
     pub a: PathBuf,
     /// The second file
     pub b: PathBuf,
-    /// Compare only paths that match one of these patterns
-    #[arg(value_name = "PATTERN")]
+    /// Compare only paths that match this pattern, or one of several
+    #[arg(long = "pattern", short = 'e', value_name = "PATTERN")]
     pub patterns: Vec<String>,
     /// Absolute tolerance: numbers are equal if |a - b| <= ATOL + RTOL * |b|
     #[arg(long, value_name = "ATOL", default_value_t = 0.0)]
@@ -322,8 +338,8 @@ pub struct Diff {
 Archives: every byte is checked. npz, and PyTorch files with checksums: all checksums of tensors. Other \
 formats: the file must be well-formed. What cannot be checked is reported.")]
 pub struct Verify {
-    /// The files to read, or - for standard input
-    #[arg(required = true)]
+    /// The files to read, - for standard input, or directories: of these, all files of a known format are read
+    #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
     /// The format of the inputs, if it is not detected from content and name
     #[arg(long, value_name = "FORMAT")]

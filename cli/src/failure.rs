@@ -8,13 +8,15 @@ use std::process::ExitCode;
 use tenarc::error::Category;
 use tenarc_convert::Losses;
 
-/// The result of a run without an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The result of a run whose errors, if there were any, are reported already. A worse one is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Success; `diff` found no difference, `verify` no damage.
     Good,
     /// Differences or damage were found.
     Found,
+    /// One of several inputs could not be read.
+    Failed,
 }
 
 impl From<Status> for ExitCode {
@@ -22,6 +24,7 @@ impl From<Status> for ExitCode {
         Self::from(match status {
             Status::Good => 0,
             Status::Found => 1,
+            Status::Failed => FAILED,
         })
     }
 }
@@ -111,11 +114,22 @@ impl Failure {
     }
 
     pub fn status(&self) -> ExitCode {
-        ExitCode::from(match self.kind {
-            Kind::Closed => CLOSED,
-            Kind::Damage => 1,
-            Kind::Io | Kind::Loss | Kind::Other => FAILED,
-        })
+        match self.kind {
+            Kind::Closed => CLOSED.into(),
+            Kind::Damage => Status::Found.into(),
+            Kind::Io | Kind::Loss | Kind::Other => Status::Failed.into(),
+        }
+    }
+
+    /// What a run with several inputs becomes when one of them fails. `None` if it cannot go on with the next, because the
+    /// failure is about the output.
+    pub fn of_one_input(&self) -> Option<Status> {
+        match self.kind {
+            _ if self.of_output => None,
+            Kind::Closed => None,
+            Kind::Damage => Some(Status::Found),
+            Kind::Io | Kind::Loss | Kind::Other => Some(Status::Failed),
+        }
     }
 
     /// An error of the library while a value was read and written to the output of this name.

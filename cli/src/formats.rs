@@ -6,7 +6,7 @@ mod detect;
 mod message;
 mod parquet;
 
-pub use detect::{SELF_DESCRIBED, detect};
+pub use detect::{SELF_DESCRIBED, detect, is_marked};
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -34,7 +34,11 @@ impl Input {
             let file = spooled(&mut io::stdin().lock()).of(&name)?;
             return Ok(Self { file, name, path: None });
         }
-        let found = std::fs::metadata(path).of(&name)?;
+        let found = std::fs::metadata(path).of(&name).map_err(|failure| {
+            let is_pattern = name.contains(['*', '?', '[', '{']);
+            let hint = if is_pattern { "; a pattern is given with -e" } else { "" };
+            failure.with_hint(hint)
+        })?;
         if found.is_dir() {
             return Err(Failure::of_kind(Kind::Io, format!("{name}: is a directory")));
         }

@@ -7,6 +7,7 @@ mod elements;
 mod failure;
 mod formats;
 mod input;
+mod inputs;
 mod node;
 mod output;
 mod paths;

@@ -84,7 +84,7 @@ pub struct JsonLines {
 impl JsonLines {
     /// # Errors
     /// If writing fails, or the element cannot be read.
-    pub fn line(&mut self, out: &mut Out, row: &impl Serialize) -> Result<()> {
+    pub fn line(&mut self, out: &mut dyn Write, row: &impl Serialize) -> Result<()> {
         out.write_all(if self.begun { b",\n" } else { b"[\n" })?;
         self.begun = true;
         write_json(out, row)
@@ -92,7 +92,7 @@ impl JsonLines {
 
     /// # Errors
     /// If writing fails.
-    pub fn end(self, out: &mut Out) -> Result<()> {
+    pub fn end(self, out: &mut dyn Write) -> Result<()> {
         out.write_all(if self.begun { b"\n]\n" } else { b"[]\n" })?;
         Ok(())
     }

@@ -101,9 +101,9 @@ c-run  3 tensors, 520 B
         ├── size  u64 [40]  320 B
         └── hot  bool [40]  40 B
 ";
-    let shown = run(&dir, &["ls", "--tree", "c-run", "log.score", "*.meta.*"]);
+    let shown = run(&dir, &["ls", "--tree", "c-run", "-e", "log.score", "-e", "*.meta.*"]);
     assert_eq!(shown.good(), tree);
-    let rows = run(&dir, &["ls", "--json", "c-days", "text", "emb", ""]).json();
+    let rows = run(&dir, &["ls", "--json", "c-days", "-e", "text", "-e", "emb", "-e", ""]).json();
     assert_eq!(rows.as_array().unwrap().len(), 6, "{rows}");
     let whole = json!({
         "segment": 1, "name": "events", "path": "", "dtype": null, "kind": "columns",
@@ -120,7 +120,7 @@ c-run  3 tensors, 520 B
         "shape": [20, 4], "order": "C", "bytes": 320,
     });
     assert_eq!(rows[5], emb);
-    run(&dir, &["ls", "c-run", "log.nope"]).failed(2, "nothing matches \"log.nope\"");
+    run(&dir, &["ls", "c-run", "-e", "log.nope"]).failed(2, "nothing matches \"log.nope\"");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn columns_of_several_groups_are_one_tensor() {
     let shown = run(&dir, &["show", "m", "many.id"]);
     assert_eq!(shown.good(), "u32 [70000] [    0     1     2 … 69997 69998 69999]\n");
     assert_eq!(run(&dir, &["get", "m", "id[65535:65538]"]).good(), "65535 65536 65537\n");
-    let stats = run(&dir, &["stats", "--json", "m", "id"]).json();
+    let stats = run(&dir, &["stats", "--json", "m", "-e", "id"]).json();
     assert_eq!((&stats[0]["min"], &stats[0]["max"]), (&json!(0), &json!(69_999)));
     let lines = run(&dir, &["show", "--json", "m", "many[65535:65537]"]);
     assert_eq!(lines.good(), "{\"id\":65535,\"even\":false}\n{\"id\":65536,\"even\":true}\n");
@@ -344,7 +344,7 @@ fn compares_rows_however_they_are_stored() {
             assert_eq!(paths, expected, "{a} {columns}");
         }
     }
-    let near = run(&dir, &["diff", "--atol", "8", "c-run", "other", "log.?.{score,emb}"]);
+    let near = run(&dir, &["diff", "--atol", "8", "c-run", "other", "-e", "log.?.{score,emb}"]);
     assert_eq!(near.good(), "");
 }
 
@@ -452,7 +452,7 @@ fn reads_messages_with_columns_as_rows() {
     assert_eq!(run(&dir, &["show", "m.cbor"]).good(), run(&dir, &["show", "r-run"]).good());
     assert_eq!(run(&dir, &["show", "m.cbor", "log.3.id"]).good(), "3\n");
     assert_eq!(run(&dir, &["show", "--json", "m.cbor", "log[1:3]"]).good().lines().count(), 2);
-    let found = run(&dir, &["diff", "m.cbor", "c-run", "log*"]);
+    let found = run(&dir, &["diff", "m.cbor", "c-run", "-e", "log*"]);
     assert_eq!(found.good(), "");
     assert!(run(&dir, &["verify", "m.cbor"]).good().contains("good"));
     assert!(run(&dir, &["diag", "m.cbor"]).good().contains("1413697356([40, {"), "as stored");

@@ -81,7 +81,7 @@ m.tenarc  5 tensors, 13.0 KiB
 └── curve  f64 [300]  2.3 KiB
 ";
     assert_eq!(run(&dir, &["ls", "--tree", "m.tenarc"]).good(), expected);
-    let filtered = run(&dir, &["ls", "--tree", "m.tenarc", "*.1.bias"]);
+    let filtered = run(&dir, &["ls", "--tree", "m.tenarc", "-e", "*.1.bias"]);
     assert_eq!(filtered.good().lines().count(), 4);
 }
 
@@ -106,9 +106,9 @@ fn sorts_and_filters() {
     assert_eq!(of(&["--sort", "path"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
     assert_eq!(of(&["--sort", "bytes"]), ["layer.9.b", "layer.9.w", "layer.10.w"]);
     assert_eq!(of(&["--sort", "shape", "-r"]), ["layer.9.b", "layer.10.w", "layer.9.w"]);
-    assert_eq!(of(&["*.9.*"]), ["layer.9.w", "layer.9.b"]);
-    assert_eq!(of(&["*.{b,x}", "layer.1?.w"]), ["layer.10.w", "layer.9.b"]);
-    run(&dir, &["ls", "m.tenarc", "a[b"]).failed(2, "pattern \"a[b\"");
+    assert_eq!(of(&["-e", "*.9.*"]), ["layer.9.w", "layer.9.b"]);
+    assert_eq!(of(&["-e", "*.{b,x}", "-e", "layer.1?.w"]), ["layer.10.w", "layer.9.b"]);
+    run(&dir, &["ls", "m.tenarc", "-e", "a[b"]).failed(2, "pattern \"a[b\"");
 }
 
 #[test]
@@ -307,12 +307,15 @@ fn patterns_that_match_nothing_are_errors() {
     let dir = Dir::new();
     dir.save("a.tenarc", &model());
     for args in [
-        &["ls", "a.tenarc", "zz*"][..],
-        &["ls", "--tree", "a.tenarc", "zz*"],
-        &["stats", "a.tenarc", "zz*"],
-        &["diff", "a.tenarc", "a.tenarc", "zz*"],
+        &["ls", "a.tenarc", "-e", "zz*"][..],
+        &["ls", "--tree", "a.tenarc", "-e", "zz*"],
+        &["stats", "a.tenarc", "-e", "zz*"],
+        &["diff", "a.tenarc", "a.tenarc", "-e", "zz*"],
     ] {
         run(&dir, args).failed(2, "nothing matches \"zz*\"");
     }
-    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.tenarc", "zz*", "cur*"]).good(), "");
+    assert_eq!(run(&dir, &["diff", "a.tenarc", "a.tenarc", "-e", "zz*", "-e", "cur*"]).good(), "");
+    let ran = run(&dir, &["ls", "a.tenarc", "zz*"]);
+    assert!(ran.status == 2 && ran.err.contains("zz*: No such file"), "{ran:?}");
+    assert!(ran.err.ends_with("; a pattern is given with -e\n"), "{ran:?}");
 }

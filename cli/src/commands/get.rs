@@ -16,7 +16,8 @@ use crate::failure::{Failure, Of, Result, Status};
 use crate::formats::write_stream;
 use crate::input::shown;
 use crate::node::{Form, Node};
-use crate::output::{Out, Target};
+use crate::output::{JsonLines, Out, Target};
+use crate::paths::{Globs, Named};
 use crate::rows::Meant;
 use crate::slices::{self, Selection, Slice};
 use crate::text::{escaped, quoted};
@@ -32,15 +33,12 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
     let format = format(args)?;
     let document = Document::open(&args.input, &args.read.reading())?;
     let chosen = args.choose.segment.as_deref();
-    let (section, slice) = wanted(&document, &args.path, chosen).of(&document.name)?;
-    let mut taken = take(&section, &section.root, slice.as_ref()).of(quoted(&args.path))?;
-    if let Some(dtype) = &args.cast {
-        let dtype = DType::from_name(dtype);
-        taken.bytes = Cast::new(&taken.dtype, &dtype)?.block(&taken.bytes)?;
-        taken.dtype = dtype;
-    }
     let writing = Writing { no_sync: true, no_clobber: args.no_clobber };
     let target = Target::new(&args.output, writing)?;
+    let Some(path) = &args.path else { return matching(&document, format, &target, args, out) };
+    let (section, slice) = wanted(&document, path, chosen).of(&document.name)?;
+    let taken = take(&section, &section.root, slice.as_ref()).and_then(|taken| taken.cast(args));
+    let taken = taken.of(quoted(path))?;
     match format {
         GetFormat::Json => {
             drop(decoded(&taken)?);
@@ -65,6 +63,68 @@ pub fn run(args: &Get, out: &mut Out) -> Result<Status> {
         }
     }
     Ok(Status::Good)
+}
+
+/// Prints or saves all tensors whose path matches.
+fn matching(
+    document: &Document,
+    format: GetFormat,
+    target: &Target,
+    args: &Get,
+    out: &mut Out,
+) -> Result<Status> {
+    if matches!(format, GetFormat::Npy | GetFormat::Raw) {
+        return Err(Failure::new(
+            "with -e, tensors are written as text or JSON: use `tenarc convert -e` for other formats",
+        ));
+    }
+    let globs = Globs::new(&args.only.patterns)?;
+    let several = document.len() > 1;
+    let each_line = |put: &mut dyn FnMut(&Section<'_>, &Named<'_>, Taken) -> Result<()>| {
+        for section in document.sections(args.choose.segment.as_deref())? {
+            let section = section?;
+            section.each_tensor(&mut |named| {
+                if !globs.admits(&named.path) {
+                    return Ok(());
+                }
+                let taken = take(&section, named.node, None).and_then(|taken| taken.cast(args));
+                put(&section, &named, taken.of(quoted(&named.path))?)
+            })?;
+        }
+        globs.check().of(&document.name)
+    };
+    let mut write = |writer: &mut dyn Write| match format {
+        GetFormat::Json => {
+            let mut lines = JsonLines::default();
+            each_line(&mut |section, named, taken| {
+                let segment = section.number;
+                drop(decoded(&taken)?);
+                lines.line(writer, &Entry { segment, path: &named.path, tensor: taken })
+            })?;
+            lines.end(writer)
+        }
+        _ => each_line(&mut |section, named, taken| {
+            let label = if several { section.label() + " " } else { String::new() };
+            let Taken { dtype, shape, .. } = &taken;
+            let (dtype, shape) = (escaped(dtype.name()), crate::text::shape(shape));
+            writeln!(writer, "{label}{}: {dtype} {shape}", super::ls::shown(&named.path))?;
+            text(&taken, writer)
+        }),
+    };
+    match target.path() {
+        None => write(out)?,
+        Some(_) => write_stream(target, &mut write)?,
+    }
+    Ok(Status::Good)
+}
+
+/// A tensor of several.
+#[derive(serde::Serialize)]
+struct Entry<'a> {
+    segment: u64,
+    path: &'a str,
+    #[serde(flatten)]
+    tensor: Taken,
 }
 
 /// The format of an output.
@@ -158,6 +218,18 @@ fn decoded(taken: &Taken) -> Result<impl Iterator<Item = elements::Element> + '_
             let name = quoted(dtype.name());
             Err(Failure::new(format!("elements of {name} have no text form: use --as raw")))
         }
+    }
+}
+
+impl Taken {
+    /// The elements in the dtype that is asked for.
+    fn cast(mut self, args: &Get) -> Result<Self> {
+        if let Some(dtype) = &args.cast {
+            let dtype = DType::from_name(dtype);
+            self.bytes = Cast::new(&self.dtype, &dtype)?.block(&self.bytes)?;
+            self.dtype = dtype;
+        }
+        Ok(self)
     }
 }
 

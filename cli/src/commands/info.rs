@@ -10,8 +10,9 @@ use crate::args::Info;
 use crate::document::{Document, Section};
 use crate::failure::{Of, Result, Status};
 use crate::formats;
+use crate::inputs::{self, Headings};
 use crate::node::Payload;
-use crate::output::{FAINT, HEADING, Out};
+use crate::output::{FAINT, HEADING, JsonLines, Out};
 use crate::paths::{Listed, Named};
 use crate::table::{Align, Table};
 use crate::text::{bytes, counted, escaped};
@@ -56,26 +57,24 @@ impl Count {
 }
 
 pub fn run(args: &Info, out: &mut Out) -> Result<Status> {
-    let mut reports = Vec::new();
-    for (number, input) in args.inputs.iter().enumerate() {
+    let mut lines = JsonLines::default();
+    let mut headings = Headings::new(args.inputs.inputs.len());
+    let status = inputs::each(&args.inputs.inputs, &mut |input| {
         let document = Document::open(input, &args.read.reading())?;
         document.report_losses();
         let mut report = report(&document).of(&document.name)?;
         let metadata = fs::metadata(input).ok().filter(Metadata::is_file);
         report.bytes = metadata.map(|metadata| metadata.len());
         if args.json.json {
-            reports.push(report);
-            continue;
+            return lines.line(out, &report);
         }
-        if number > 0 {
-            writeln!(out)?;
-        }
-        report.print(out)?;
-    }
+        headings.gap(out)?;
+        report.print(out)
+    })?;
     if args.json.json {
-        out.json_rows(&reports)?;
+        lines.end(out)?;
     }
-    Ok(Status::Good)
+    Ok(status)
 }
 
 fn report(document: &Document) -> Result<Report> {

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::args::{Ls, Sort};
 use crate::document::{Compressed, Document, Section};
-use crate::failure::{Of, Result, Status};
+use crate::failure::{Result, Status};
+use crate::inputs::{self, Headings};
 use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::output::{DTYPE, FAINT, HEADING, JsonLines, Out};
 use crate::paths::{self, Globs, Listed, Named};
@@ -16,7 +17,10 @@ use crate::text::{bytes, counted, escaped, shape};
 
 /// One line of the list.
 #[derive(Debug, Serialize)]
-struct Row {
+struct Row<'a> {
+    /// If there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
     segment: u64,
     name: Option<String>,
     path: String,
@@ -39,63 +43,81 @@ struct Row {
 }
 
 pub fn run(args: &Ls, out: &mut Out) -> Result<Status> {
-    let document = Document::open(&args.input, &args.read.reading())?;
-    document.report_losses();
-    let globs = Globs::new(&args.patterns)?;
-    let chosen = args.choose.segment.as_deref();
-    if args.tree {
-        tree(&document, chosen, &globs, out)?;
-        return Ok(Status::Good);
-    }
-    let mut rows = Vec::new();
+    let globs = Globs::new(&args.only.patterns)?;
     let mut lines = JsonLines::default();
-    // Rows that need not be sorted are printed at once.
-    let streams = args.json.json && args.sort == Sort::Stored && !args.reverse;
-    for section in document.sections(chosen)? {
-        let section = section?;
-        let mut each = |row: Row| {
-            if !globs.admits(&row.path) {
-                return Ok(());
-            }
-            if streams {
-                return lines.line(out, &row);
-            }
-            rows.push(row);
-            Ok(())
-        };
-        section.each_listed(&mut |listed| match listed {
-            Listed::Tensor(Named { path, payload, .. }) => {
-                each(Row::of(&section, path, None, payload))
-            }
-            Listed::Columns(columns) => table(&section, columns, &mut each),
-        })?;
-    }
-    globs.check().of(&document.name)?;
-    match args.sort {
-        Sort::Stored => {}
-        Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
-        Sort::Dtype => rows.sort_by(|a, b| a.form().cmp(b.form())),
-        Sort::Shape => {
-            rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
-        }
-        Sort::Bytes => rows.sort_by_key(|row| row.bytes),
-    }
-    if args.reverse {
-        rows.reverse();
-    }
-    if streams {
+    let mut headings = Headings::new(args.inputs.inputs.len());
+    let status = inputs::each(&args.inputs.inputs, &mut |input| {
+        let document = Document::open(input, &args.read.reading())?;
+        document.report_losses();
+        let mut found = Found { globs: &globs, lines: &mut lines, headings: &mut headings };
+        if args.tree { found.tree(&document, args, out) } else { found.list(&document, args, out) }
+    })?;
+    inputs::check(&globs, &args.inputs.inputs, status)?;
+    if args.json.json {
         lines.end(out)?;
-    } else if args.json.json {
-        out.json_rows(&rows)?;
-    } else {
-        print(&rows, document.len() > 1, out)?;
     }
-    Ok(Status::Good)
+    Ok(status)
 }
 
-impl Row {
+/// The lists of the files, one after the other.
+struct Found<'a> {
+    globs: &'a Globs,
+    lines: &'a mut JsonLines,
+    headings: &'a mut Headings,
+}
+
+impl Found<'_> {
+    fn list<'d>(&mut self, document: &'d Document, args: &Ls, out: &mut Out) -> Result<()> {
+        let mut rows = Vec::new();
+        let file = self.headings.several().then_some(&*document.name);
+        // Rows that need not be sorted are printed at once.
+        let streams = args.json.json && args.sort == Sort::Stored && !args.reverse;
+        for section in document.sections(args.choose.segment.as_deref())? {
+            let section = section?;
+            let mut each = |row: Row<'d>| {
+                let row = Row { file, ..row };
+                if !self.globs.admits(&row.path) {
+                    return Ok(());
+                }
+                if streams {
+                    return self.lines.line(out, &row);
+                }
+                rows.push(row);
+                Ok(())
+            };
+            section.each_listed(&mut |listed| match listed {
+                Listed::Tensor(Named { path, payload, .. }) => {
+                    each(Row::of(&section, path, None, payload))
+                }
+                Listed::Columns(columns) => table(&section, columns, &mut each),
+            })?;
+        }
+        match args.sort {
+            Sort::Stored => {}
+            Sort::Path => rows.sort_by(|a, b| natural(&a.path).cmp(&natural(&b.path))),
+            Sort::Dtype => rows.sort_by(|a, b| a.form().cmp(b.form())),
+            Sort::Shape => {
+                rows.sort_by(|a, b| (a.shape.len(), &a.shape).cmp(&(b.shape.len(), &b.shape)));
+            }
+            Sort::Bytes => rows.sort_by_key(|row| row.bytes),
+        }
+        if args.reverse {
+            rows.reverse();
+        }
+        if args.json.json {
+            return rows.iter().try_for_each(|row| self.lines.line(out, row));
+        }
+        if rows.is_empty() && !self.globs.is_empty() {
+            return Ok(());
+        }
+        self.headings.print(&document.name, out)?;
+        print(&rows, document.len() > 1, out)
+    }
+}
+
+impl<'a> Row<'a> {
     fn of(
-        section: &Section<'_>,
+        section: &Section<'a>,
         path: String,
         kind: Option<&'static str>,
         payload: &Payload,
@@ -113,12 +135,13 @@ impl Row {
     }
 
     fn without_tensor(
-        section: &Section<'_>,
+        section: &Section<'a>,
         path: String,
         kind: Option<&'static str>,
         shape: Vec<usize>,
     ) -> Self {
         Self {
+            file: None,
             segment: section.number,
             name: section.name().map(str::to_owned),
             path,
@@ -140,10 +163,10 @@ impl Row {
 }
 
 /// Lists a sequence that is stored as columns, and its columns.
-fn table(
-    section: &Section<'_>,
+fn table<'a>(
+    section: &Section<'a>,
     columns: &Columns,
-    each: &mut dyn FnMut(Row) -> Result<()>,
+    each: &mut dyn FnMut(Row<'a>) -> Result<()>,
 ) -> Result<()> {
     let len = usize::try_from(section.table(columns)?.len()).unwrap_or(usize::MAX);
     each(Row::without_tensor(section, columns.path.clone(), Some(COLUMNS), vec![len]))?;
@@ -171,7 +194,7 @@ fn natural(path: &str) -> Vec<(u8, u128, &str)> {
     pieces.map(piece).collect()
 }
 
-fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
+fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     let mut columns = vec![
         ("path", Align::Left),
         ("dtype", Align::Left),
@@ -247,44 +270,43 @@ struct Branch<'a> {
     places: BTreeMap<String, usize>,
 }
 
-fn tree(document: &Document, chosen: Option<&str>, globs: &Globs, out: &mut Out) -> Result<()> {
-    // Patterns are checked in a pass of their own, so that an error comes before any output.
-    if !globs.is_empty() {
-        for section in document.sections(chosen)? {
+impl Found<'_> {
+    fn tree(&mut self, document: &Document, args: &Ls, out: &mut Out) -> Result<()> {
+        let mut begun = false;
+        for section in document.sections(args.choose.segment.as_deref())? {
             let section = section?;
-            section.each_tensor(&mut |named| {
-                globs.admits(&named.path);
-                Ok(())
-            })?;
-        }
-        globs.check().of(&document.name)?;
-    }
-    for section in document.sections(chosen)? {
-        let section = section?;
-        let mut root = Branch::default();
-        let names = paths::of(section.bytes())?;
-        let mut failed = Ok(());
-        paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
-            Kind::Payload(payload)
-                if payload.is_listed() && globs.admits(&names.path(steps).text) =>
-            {
-                root.add(steps, payload, section.compressed(payload));
+            let mut root = Branch::default();
+            let names = paths::of(section.bytes())?;
+            let mut failed = Ok(());
+            paths::walk(&section.root, &mut Vec::new(), &mut |steps, node| match &node.kind {
+                Kind::Payload(payload)
+                    if payload.is_listed() && self.globs.admits(&names.path(steps).text) =>
+                {
+                    root.add(steps, payload, section.compressed(payload));
+                }
+                Kind::Columns(columns) => match section.fields(columns) {
+                    Ok(fields) => root.add_table(steps, columns, fields, self.globs, &section),
+                    Err(failure) => failed = Err(failure),
+                },
+                _ => {}
+            });
+            failed?;
+            if root.tensors == 0 && !self.globs.is_empty() {
+                continue;
             }
-            Kind::Columns(columns) => match section.fields(columns) {
-                Ok(fields) => root.add_table(steps, columns, fields, globs, &section),
-                Err(failure) => failed = Err(failure),
-            },
-            _ => {}
-        });
-        failed?;
-        let label = match document.len() {
-            1 => escaped(&document.name).into_owned(),
-            _ => section.label(),
-        };
-        writeln!(out, "{}  {}", out.styled(HEADING, &label), root.summary(out))?;
-        root.print(&mut String::new(), out)?;
+            let is_only = document.len() == 1;
+            match (std::mem::replace(&mut begun, true), is_only) {
+                (true, _) => {}
+                (false, true) => self.headings.gap(out)?,
+                (false, false) => self.headings.print(&document.name, out)?,
+            }
+            let label =
+                if is_only { escaped(&document.name).into_owned() } else { section.label() };
+            writeln!(out, "{}  {}", out.styled(HEADING, &label), root.summary(out))?;
+            root.print(&mut String::new(), out)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl<'a> Branch<'a> {

@@ -10,6 +10,7 @@ use crate::commands::ls::shown;
 use crate::document::{Document, Section};
 use crate::elements;
 use crate::failure::{Of, Result, Status};
+use crate::inputs::{self, Headings};
 use crate::node::{Form, Payload};
 use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
@@ -20,7 +21,10 @@ use measure::{Bins, Measure};
 
 /// The statistics of one tensor.
 #[derive(Debug, Serialize)]
-struct Row {
+struct Row<'a> {
+    /// If there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
     segment: u64,
     name: Option<String>,
     path: String,
@@ -49,36 +53,49 @@ struct Numbers {
 }
 
 pub fn run(args: &Stats, out: &mut Out, quiet: bool) -> Result<Status> {
-    let document = Document::open(&args.input, &args.read.reading())?;
-    document.report_losses();
-    let globs = Globs::new(&args.patterns)?;
-    let (mut rows, mut lines) = (Vec::new(), JsonLines::default());
-    for section in document.sections(args.choose.segment.as_deref())? {
-        let section = section?;
-        let progress = Progress::new(section.byte_len(), "measuring", quiet);
-        section.each_tensor(&mut |named| {
-            if !globs.admits(&named.path) {
-                return Ok(());
-            }
-            let row = measured(&section, &named).of(&document.name).of(quoted(&named.path))?;
-            progress.add(named.payload.byte_len);
-            if args.json.json {
-                return lines.line(out, &row);
-            }
-            rows.push(row);
-            Ok(())
-        })?;
-    }
-    globs.check().of(&document.name)?;
+    let globs = Globs::new(&args.only.patterns)?;
+    let mut lines = JsonLines::default();
+    let mut headings = Headings::new(args.inputs.inputs.len());
+    let status = inputs::each(&args.inputs.inputs, &mut |input| {
+        let document = Document::open(input, &args.read.reading())?;
+        document.report_losses();
+        let mut rows = Vec::new();
+        let file = headings.several().then_some(&*document.name);
+        for section in document.sections(args.choose.segment.as_deref())? {
+            let section = section?;
+            let progress = Progress::new(section.byte_len(), "measuring", quiet);
+            section.each_tensor(&mut |named| {
+                if !globs.admits(&named.path) {
+                    return Ok(());
+                }
+                let row = measured(file, &section, &named);
+                let row = row.of(&document.name).of(quoted(&named.path))?;
+                progress.add(named.payload.byte_len);
+                if args.json.json {
+                    return lines.line(out, &row);
+                }
+                rows.push(row);
+                Ok(())
+            })?;
+        }
+        if args.json.json || rows.is_empty() && !globs.is_empty() {
+            return Ok(());
+        }
+        headings.print(&document.name, out)?;
+        print(&rows, document.len() > 1, out)
+    })?;
+    inputs::check(&globs, &args.inputs.inputs, status)?;
     if args.json.json {
         lines.end(out)?;
-    } else {
-        print(&rows, document.len() > 1, out)?;
     }
-    Ok(Status::Good)
+    Ok(status)
 }
 
-fn measured(section: &Section<'_>, named: &Named<'_>) -> Result<Row> {
+fn measured<'a>(
+    file: Option<&'a str>,
+    section: &Section<'_>,
+    named: &Named<'_>,
+) -> Result<Row<'a>> {
     let Payload { dtype, shape, .. } = named.payload;
     let numbers = match named.payload.form {
         Form::Bytes => None,
@@ -86,6 +103,7 @@ fn measured(section: &Section<'_>, named: &Named<'_>) -> Result<Row> {
         _ => None,
     };
     Ok(Row {
+        file,
         segment: section.number,
         name: section.name().map(str::to_owned),
         path: named.path.clone(),
@@ -139,7 +157,7 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
     })
 }
 
-fn print(rows: &[Row], several: bool, out: &mut Out) -> Result<()> {
+fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     let numbers = ["min", "max", "mean", "std", "zeros", "NaN", "Inf"];
     let mut columns = vec![("path", Align::Left), ("dtype", Align::Left), ("shape", Align::Left)];
     columns.extend(numbers.map(|name| (name, Align::Right)));

@@ -15,7 +15,8 @@ use crate::failure::{Failure, Kind, Result, Status, for_users};
 use crate::formats::archive::unfinished;
 use crate::formats::not_read;
 use crate::input::shown;
-use crate::output::{BAD, GOOD, Out};
+use crate::inputs;
+use crate::output::{BAD, GOOD, JsonLines, Out, say};
 use crate::paths;
 use crate::progress::Progress;
 use crate::text::{bytes, counted, escaped};
@@ -40,21 +41,33 @@ struct Report {
 }
 
 pub fn run(args: &Verify, out: &mut Out, quiet: bool) -> Result<Status> {
-    let mut reports = Vec::new();
+    let mut lines = JsonLines::default();
+    let (mut status, mut others, mut files) = (Status::Good, 0, 0u64);
+    let reading = Reading { from: args.from, ..Reading::default() };
     for input in &args.inputs {
-        let report = verified(input, &Reading { from: args.from, ..Reading::default() }, quiet);
-        if !args.json.json {
-            print(&report, out)?;
+        let mut each = |path: &Path, found: Result<()>| {
+            let report = verified(path, found, &reading, quiet);
+            files += 1;
+            status = status.max(report.status());
+            if args.json.json { lines.line(out, &report) } else { print(&report, out) }
+        };
+        if input.is_dir() {
+            others += inputs::below(input, &mut each)?;
+        } else {
+            each(input, Ok(()))?;
         }
-        reports.push(report);
     }
     if args.json.json {
-        out.json_rows(&reports)?;
+        lines.end(out)?;
     }
-    if let Some(report) = reports.iter().find(|report| !report.read) {
-        return Err(Failure::new(report.error.clone().unwrap_or_default()).of(&report.file));
+    if files == 0 {
+        let found = counted(others, "file");
+        return Err(Failure::new(format!("no file of a known format, among {found}")));
     }
-    Ok(if reports.iter().all(|report| report.good) { Status::Good } else { Status::Found })
+    if others > 0 && !quiet {
+        say(&format!("note: {} of unknown formats not checked", counted(others, "file")));
+    }
+    Ok(status)
 }
 
 fn print(report: &Report, out: &mut Out) -> Result<()> {
@@ -74,11 +87,13 @@ fn print(report: &Report, out: &mut Out) -> Result<()> {
         let error = escaped(error);
         let error = error.strip_prefix(&format!("{file}: ")).unwrap_or(&error);
         writeln!(out, "{file}: {}{path}: {error}", out.styled(BAD, "bad"))?;
+    } else {
+        say(&Failure::new(error).of(file).to_string());
     }
     Ok(())
 }
 
-fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
+fn verified(input: &Path, found: Result<()>, reading: &Reading, quiet: bool) -> Report {
     let mut report = Report {
         file: shown(input),
         good: false,
@@ -90,7 +105,7 @@ fn verified(input: &Path, reading: &Reading, quiet: bool) -> Report {
         path: None,
         unchecked: None,
     };
-    let result = Document::open(input, reading).and_then(|document| {
+    let result = found.and_then(|()| Document::open(input, reading)).and_then(|document| {
         report.segments = Some(document.len());
         check(&document, &mut report, quiet)
     });
@@ -158,6 +173,14 @@ fn tensors(
 }
 
 impl Report {
+    fn status(&self) -> Status {
+        match (self.read, self.good) {
+            (false, _) => Status::Failed,
+            (true, false) => Status::Found,
+            (true, true) => Status::Good,
+        }
+    }
+
     fn fault(&mut self, error: &tenarc::Error) {
         self.read = error.category() != Category::Io;
         self.offset = error.offset();

@@ -84,6 +84,16 @@ pub fn detect(path: &Path, input: &Input) -> Result<Format> {
     })
 }
 
+/// Whether the first bytes alone say that an input is of a format that is read.
+///
+/// # Errors
+/// If the input cannot be read.
+pub fn is_marked(path: &Path, input: &Input) -> Result<bool> {
+    let start = input.start(START)?;
+    let is_zip = start.starts_with(b"PK\x03\x04") && zip(path, input).is_ok();
+    Ok(is_zip || Format::value_variants().iter().any(|format| format.starts(&start)))
+}
+
 /// What a zip file is, by the names of its members.
 fn zip(path: &Path, input: &Input) -> Result<Format> {
     let refused = |what: &str| Err(Failure::of_kind(Kind::Io, what));

@@ -1,0 +1,121 @@
+//! Several inputs on one command line, and the files in directories.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use crate::failure::{Failure, Kind, Result, Status};
+use crate::formats;
+use crate::input::{Input, shown};
+use crate::output::{HEADING, Out, say};
+use crate::paths::Globs;
+use crate::text::escaped;
+
+/// Calls `each` with every input. If one of several fails, this is reported, and the next one follows. The result is that
+/// of the input that failed worst.
+///
+/// # Errors
+/// If the only input fails, or the output.
+pub fn each(inputs: &[PathBuf], each: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Status> {
+    let mut worst = Status::Good;
+    for input in inputs {
+        let Err(failure) = each(input) else { continue };
+        match failure.of_one_input() {
+            Some(status) if inputs.len() > 1 => {
+                say(&failure.to_string());
+                worst = worst.max(status);
+            }
+            _ => return Err(failure),
+        }
+    }
+    Ok(worst)
+}
+
+/// Calls `each` with every file in a directory and below whose format is known, by its name or by how it starts. Links to
+/// files are followed, but no links to directories, which could lead round in circles. Returns how many files are of no
+/// known format.
+///
+/// # Errors
+/// If `each` fails. A directory that cannot be read goes to `each` too.
+pub fn below(
+    directory: &Path,
+    each: &mut dyn FnMut(&Path, Result<()>) -> Result<()>,
+) -> Result<u64> {
+    let mut others = 0;
+    for entry in WalkDir::new(directory).sort_by_file_name() {
+        match entry {
+            Ok(entry) if !entry.path().is_file() => {}
+            Ok(entry) => match is_known(entry.path()) {
+                Ok(true) => each(entry.path(), Ok(()))?,
+                Ok(false) => others += 1,
+                Err(failure) => each(entry.path(), Err(failure))?,
+            },
+            Err(error) => {
+                let path = error.path().unwrap_or(directory).to_path_buf();
+                let what = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+                each(&path, Err(Failure::of_kind(Kind::Io, what).of(&shown(&path))))?;
+            }
+        }
+    }
+    Ok(others)
+}
+
+fn is_known(path: &Path) -> Result<bool> {
+    if formats::by_extension(path).is_some() {
+        return Ok(true);
+    }
+    formats::is_marked(path, &Input::open(path)?)
+}
+
+/// Checks that patterns have matched something in one of the inputs, if all of them were read.
+///
+/// # Errors
+/// If they have not.
+pub fn check(globs: &Globs, inputs: &[PathBuf], status: Status) -> Result<()> {
+    match (globs.check(), inputs) {
+        (Err(failure), [input]) => Err(failure.of(&shown(input))),
+        (Err(failure), _) if status == Status::Good => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// The headings of several files, as `ls` of Unix prints them.
+pub struct Headings {
+    several: bool,
+    begun: bool,
+}
+
+impl Headings {
+    /// For this number of files.
+    pub fn new(files: usize) -> Self {
+        Self { several: files > 1, begun: false }
+    }
+
+    pub fn several(&self) -> bool {
+        self.several
+    }
+
+    /// Separates what follows from the file before.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn gap(&mut self, out: &mut Out) -> Result<()> {
+        if std::mem::replace(&mut self.begun, true) {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the name of a file, if there are several.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn print(&mut self, name: &str, out: &mut Out) -> Result<()> {
+        self.gap(out)?;
+        if self.several {
+            writeln!(out, "{}", out.styled(HEADING, &format!("{}:", escaped(name))))?;
+        }
+        Ok(())
+    }
+}
