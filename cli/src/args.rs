@@ -505,6 +505,8 @@ pub struct Convert {
     /// Leave out, or change, what cannot be read or written in the output format; each loss is reported
     #[arg(long)]
     pub lossy: bool,
+    #[command(flatten)]
+    pub only: Patterns,
     /// How names of tensors become a structure
     #[arg(long, value_name = "HOW")]
     pub names: Option<Names>,

@@ -15,11 +15,13 @@ use tenarc_convert::{Losses, Names, Opened, Stored};
 use crate::failure::{Failure, Of, Result};
 use crate::formats::{self, Format, SELF_DESCRIBED};
 use crate::input::{Input, OpenedInput, Source};
+use crate::made::Made;
 use crate::node::{self, Kind, Node, Payload};
 use crate::output::say;
 use crate::paths::{self, Listed, Named};
 use crate::progress::Progress;
 use crate::text::{counted, quoted};
+use crate::written::Written;
 
 /// How inputs are read, from the options that all subcommands share.
 #[derive(Clone, Debug, Default)]
@@ -258,14 +260,17 @@ impl Document {
         &self,
         chosen: Option<&str>,
     ) -> Result<impl Iterator<Item = Result<Section<'_>>> + '_> {
-        let numbers = match chosen {
-            None => 0..self.len(),
-            Some(chosen) => {
-                let number = self.number(chosen).of(&self.name)?;
-                number..number + 1
-            }
-        };
-        Ok(numbers.map(|number| self.section(number)))
+        Ok(self.numbers(chosen)?.map(|number| self.section(number)))
+    }
+
+    /// The number of the chosen value, or of all values.
+    ///
+    /// # Errors
+    /// If there is no value of the chosen name or number.
+    pub fn numbers(&self, chosen: Option<&str>) -> Result<Range<u64>> {
+        let Some(chosen) = chosen else { return Ok(0..self.len()) };
+        let number = self.number(chosen).of(&self.name)?;
+        Ok(number..number + 1)
     }
 
     /// The chosen value, or the only one.
@@ -343,6 +348,8 @@ enum Item<'a> {
     Segment(Segment<'a, Source>),
     Message(&'a [u8]),
     Opened(OpenedInput<'a>),
+    /// A changed value, and its name.
+    Made(Box<Made<'a>>, Option<String>),
     /// A value without columns: one that was decoded, or a message with columns.
     Rows {
         /// The message.
@@ -376,6 +383,18 @@ impl<'a> Section<'a> {
         Ok(Self::new(0, "", item, root))
     }
 
+    /// A changed value. `None` if it has columns, or tensors inside of tags.
+    ///
+    /// # Errors
+    /// If the value cannot be written.
+    pub fn made(name: Option<&str>, value: &Written<'a>) -> Result<Option<Self>> {
+        let Some(made) = Made::new(value)? else { return Ok(None) };
+        let root = node::parse(made.metadata()?, made.buffers())?;
+        paths::check(&root)?;
+        let item = Item::Made(Box::new(made), name.map(str::to_owned));
+        Ok(Some(Self::new(0, "", item, root)))
+    }
+
     /// A part of this value that was decoded.
     ///
     /// # Errors
@@ -400,7 +419,7 @@ impl<'a> Section<'a> {
     pub fn name(&self) -> Option<&str> {
         match &self.item {
             Item::Segment(segment) => segment.name(),
-            Item::Rows { name, .. } => name.as_deref(),
+            Item::Rows { name, .. } | Item::Made(_, name) => name.as_deref(),
             _ => None,
         }
     }
@@ -458,12 +477,21 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The changed value, if it is one.
+    pub fn changed(&self) -> Option<&Made<'a>> {
+        match &self.item {
+            Item::Made(made, _) => Some(made),
+            _ => None,
+        }
+    }
+
     /// The value in the form from which converters write it, if its tensors are in an archive or in a file of another
     /// format.
     pub fn stored(&self) -> Option<&dyn Stored> {
         match &self.item {
             Item::Segment(segment) => Some(segment),
             Item::Opened(opened) => Some(opened),
+            Item::Made(made, _) => Some(&**made),
             Item::Message(_) | Item::Rows { .. } => None,
         }
     }
@@ -475,6 +503,7 @@ impl<'a> Section<'a> {
             Item::Message(bytes) => bytes.len() as u64,
             Item::Rows { rows, .. } => rows.len() as u64,
             Item::Opened(opened) => opened.0.byte_len(),
+            Item::Made(made, _) => made.buffers().iter().map(|(_, len)| len).sum(),
         }
     }
 
@@ -485,6 +514,7 @@ impl<'a> Section<'a> {
             Item::Message(bytes) => bytes,
             Item::Rows { rows, .. } => rows,
             Item::Opened(opened) => opened.0.metadata().unwrap_or_default(),
+            Item::Made(made, _) => made.metadata().unwrap_or_default(),
         }
     }
 

@@ -5,22 +5,22 @@ mod converted;
 mod detect;
 mod message;
 mod parquet;
+mod values;
 
 pub use detect::{SELF_DESCRIBED, detect, is_marked};
+pub use values::{Valued, Values};
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use clap::ValueEnum;
-use tenarc::archive::Segment;
-use tenarc::{Archive, OArchive};
 use tenarc_convert::{Format as Converted, Loss, Losses, Stored};
 
 use crate::document::{Document, Reading, Section};
-use crate::failure::{Failure, Kind, Of, Result};
-use crate::input::{Input, Source, shown};
-use crate::output::{ArchiveTarget, Target, is_quiet, say};
+use crate::failure::{Failure, Of, Result};
+use crate::input::{Input, shown};
+use crate::output::{Target, is_quiet, say};
 use crate::text::escaped;
 use crate::written::Written;
 
@@ -57,9 +57,6 @@ pub enum Format {
     /// GGUF files of llama.cpp, read only
     Gguf,
 }
-
-/// Values to be written, one after the other.
-pub type Sections<'a, 's> = &'a mut dyn Iterator<Item = Result<Section<'s>>>;
 
 /// Whether a writer may leave out, or change, what the output format cannot hold.
 #[derive(Clone, Copy, Debug)]
@@ -152,13 +149,13 @@ impl Format {
     /// # Errors
     /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot
     /// be written.
-    pub fn write(self, sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+    pub fn write(self, values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
         self.check_writable()?;
         match (self, self.converted()) {
-            (_, Some(of)) => converted::write(of, sections, target, lossy),
-            (Self::Archive, _) => archive::write(sections, target),
-            (Self::Parquet, _) => parquet::write(sections, target, lossy),
-            _ => message::write(sections, target),
+            (_, Some(of)) => converted::write(of, values, target, lossy),
+            (Self::Archive, _) => archive::write(values, target),
+            (Self::Parquet, _) => parquet::write(values, target, lossy),
+            _ => message::write(values, target),
         }
     }
 }
@@ -215,70 +212,6 @@ pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()>
     Err(Failure::new(what))
 }
 
-/// Writes values one after the other to a target of any format. For formats other than archives, the values go to a temporary
-/// archive first.
-pub struct Values {
-    to: Format,
-    target: Target,
-    out: ArchiveTarget,
-    /// Where the temporary archive is.
-    temporary: Option<tempfile::TempDir>,
-}
-
-impl Values {
-    /// # Errors
-    /// If the target cannot be written.
-    pub fn new(target: &Target, to: Format) -> Result<Self> {
-        to.check_writable()?;
-        let (temporary, out) = if to == Format::Archive {
-            (None, ArchiveTarget::new(target)?)
-        } else {
-            let dir = tempfile::tempdir().of(format!("cannot create {TEMPORARY}"))?;
-            let out = ArchiveTarget::new(&target.beside(&dir.path().join(NAME))?)?;
-            (Some(dir), out)
-        };
-        Ok(Self { to, target: target.clone(), out, temporary })
-    }
-
-    /// Adds a value.
-    ///
-    /// # Errors
-    /// If it cannot be read or written.
-    pub fn save(&mut self, name: Option<&str>, value: &Written<'_>) -> Result<()> {
-        self.out.save(name, value)
-    }
-
-    /// Adds a copy of a segment.
-    ///
-    /// # Errors
-    /// If it is damaged, or cannot be written.
-    pub fn copy(&mut self, name: Option<&str>, segment: &Segment<'_, Source>) -> Result<()> {
-        self.out.copy(name, segment)
-    }
-
-    /// Ends the output; a new file then replaces the old one.
-    ///
-    /// # Errors
-    /// If the format cannot hold the values, or writing fails.
-    pub fn finish(self) -> Result<()> {
-        self.out.finish()?;
-        let Some(dir) = self.temporary else { return Ok(()) };
-        let reading = Reading { from: Some(Format::Archive), ..Reading::default() };
-        let document = Document::open(&dir.path().join(NAME), &reading)?;
-        let written = self.to.write(&mut document.sections(None)?, &self.target, Lossy(false));
-        let name = self.target.name();
-        written.map_err(|failure| match failure.kind {
-            Kind::Loss => failure
-                .with_hint(": write an archive, and use `tenarc convert --lossy`")
-                .of_output(&name),
-            _ => failure.of_output(&name),
-        })
-    }
-}
-
-/// The name of a temporary archive.
-const NAME: &str = "values.tenarc";
-
 /// Writes a target that is not an archive.
 pub fn write_stream(
     target: &Target,
@@ -289,37 +222,20 @@ pub fn write_stream(
     writer.finish()
 }
 
-/// Takes the one value that a format can hold, and writes it from where it is.
-fn only(sections: Sections<'_, '_>, write: impl FnOnce(&dyn Stored) -> Result<()>) -> Result<()> {
-    let section = single(sections)?;
-    match section.stored() {
-        Some(stored) => write(stored),
-        None => as_rows(&section, write),
-    }
-}
-
-/// Takes the one value that a format can hold.
-fn single<'s>(sections: Sections<'_, 's>) -> Result<Section<'s>> {
-    let several = || Failure::new("the output format holds one value: choose it with --segment");
-    let section = sections.next().ok_or_else(several)??;
-    if sections.next().is_some() {
-        return Err(several());
-    }
-    Ok(section)
-}
-
-/// Calls `write` with a value without columns. A message, or a value with columns, is first written to a temporary archive as
-/// rows. So lists of numbers in a message are tensors, and all rows of a table need not be in memory.
+/// Calls `write` with a value without columns. Lists of numbers in a message are tensors. A value with columns is first written
+/// to a temporary archive as rows, so that they need not be in memory.
 fn as_rows<T>(section: &Section<'_>, write: impl FnOnce(&dyn Stored) -> Result<T>) -> Result<T> {
     if let Some(stored) = section.stored().filter(|_| !section.root.holds_columns()) {
         return write(stored);
     }
-    let file = temporary()?;
-    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
     let value = Written::plain(section);
-    out.save(&value).map_err(|error| value.failure(error, TEMPORARY))?;
-    drop(out.finish()?);
-    write(&Archive::new(Source::new(file))?.segment(0)?)
+    if let Some(made) = Section::made(section.name(), &value)?
+        && let Some(stored) = made.stored()
+    {
+        return write(stored);
+    }
+    let archive = values::temporary_archive(None, &value)?;
+    write(&archive.segment(0)?)
 }
 
 /// The name of the temporary file in error messages.

@@ -8,6 +8,8 @@ mod failure;
 mod formats;
 mod input;
 mod inputs;
+mod kept;
+mod made;
 mod node;
 mod output;
 mod paths;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use tenarc::OArchive;
-use tenarc::archive::{ArchiveFile, Compression, SaveOptions, Segment};
+use tenarc::archive::{Compression, SaveOptions, Segment};
 use tenarc::io::{AtomicFile, SyncLevel};
+use tenarc::{Archive, OArchive};
 
 use crate::args::Writing;
 use crate::failure::{Failure, Kind, OfOutput, Result};
@@ -20,6 +20,9 @@ use crate::written::Written;
 
 /// The name of standard output in messages.
 const STDOUT: &str = "standard output";
+
+/// What a value is called in messages while it is not yet written to a file.
+pub const THE_VALUE: &str = "the changed value";
 
 /// Standard output, for text.
 pub struct Out {
@@ -188,17 +191,6 @@ impl Target {
         }
     }
 
-    /// A target like this one, for a temporary file.
-    ///
-    /// # Errors
-    /// There are none at present.
-    pub fn beside(&self, path: &Path) -> Result<Self> {
-        let writing = Writing { no_sync: true, no_clobber: false };
-        let plain = Self::new(path, writing)?;
-        let options = self.options.clone().with_sync(SyncLevel::Off);
-        Ok(Self { options, recompresses: self.recompresses, ..plain })
-    }
-
     /// Writes a new file, in which `write` can seek, and replaces the old one. Returns `false` if the target is not a file,
     /// but a pipe, a device or standard output.
     ///
@@ -352,7 +344,7 @@ pub struct ArchiveTarget {
 }
 
 enum ArchiveTo {
-    File(Box<OArchive<ArchiveFile>>),
+    File(Box<OArchive<AtomicFile>>),
     Stdout(Box<OArchive<BufWriter<io::Stdout>>>),
 }
 
@@ -365,7 +357,9 @@ impl ArchiveTarget {
         let of_output = |error: tenarc::Error| Failure::from(error).of_output(&name);
         let to = match target.path() {
             Some(path) => {
-                ArchiveTo::File(Box::new(OArchive::create(path, options).map_err(of_output)?))
+                let out = AtomicFile::replacing(path)
+                    .and_then(|file| OArchive::with_options(file, options));
+                ArchiveTo::File(Box::new(out.map_err(of_output)?))
             }
             None => {
                 let out = OArchive::with_options(not_a_terminal()?, options).map_err(of_output)?;
@@ -403,16 +397,52 @@ impl ArchiveTarget {
         saved.map_err(|error| Failure::while_writing(error, &self.name))
     }
 
-    /// Writes the end of the archive; a new file then replaces the old one.
+    /// Writes the end of the archive. A new file is then read back, and replaces the old one.
     ///
     /// # Errors
-    /// If writing or renaming fails.
+    /// If writing, reading or renaming fails, or something else was read than was written.
     pub fn finish(self) -> Result<()> {
-        self.target.check_free()?;
+        let of_output = |error: tenarc::Error| Failure::from(error).of_output(&self.name);
         match self.to {
-            ArchiveTo::File(out) => out.finish().map(drop),
-            ArchiveTo::Stdout(out) => out.finish().map(drop),
+            ArchiveTo::File(out) => {
+                let values = out.segments();
+                let file = out.finish().map_err(of_output)?;
+                read_back(file.file(), values).map_err(of_output)?;
+                self.target.check_free()?;
+                file.commit(sync(self.target.writing)).map_err(of_output)
+            }
+            ArchiveTo::Stdout(out) => out.finish().map(drop).map_err(of_output),
         }
-        .map_err(|error| Failure::from(error).of_output(&self.name))
+    }
+}
+
+/// Checks that a file is an archive of this number of values, and verifies all bytes of it.
+fn read_back(file: &File, values: u64) -> tenarc::Result<()> {
+    let archive = Archive::new(file)?;
+    archive.verify()?;
+    if archive.len() == values {
+        return Ok(());
+    }
+    let what = format!("wrote {values} values, read back {}", archive.len());
+    Err(tenarc::Error::damaged(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, SeekFrom};
+
+    use super::*;
+
+    #[test]
+    fn an_archive_that_changed_is_not_what_was_written() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut out = OArchive::new(&mut file).unwrap();
+        out.save(&tenarc::Tensor(vec![0.5f32; 4096])).unwrap();
+        out.finish().unwrap();
+        read_back(&file, 1).unwrap();
+        assert!(read_back(&file, 2).unwrap_err().to_string().contains("read back 1"));
+        file.seek(SeekFrom::Start(8000)).unwrap();
+        file.write_all(b"x").unwrap();
+        assert!(read_back(&file, 1).unwrap_err().to_string().contains("checksum"));
     }
 }

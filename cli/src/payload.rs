@@ -26,9 +26,10 @@ impl Section<'_> {
                 serde::ser::Error::custom(error)
             })
         };
-        let read = match (self.segment(), self.opened()) {
-            (Some(segment), _) => segment.read_buffer(number, each).map_err(Failure::from),
-            (_, Some(opened)) => opened.blocks(number, &mut each).map_err(Failure::from),
+        let read = match (self.segment(), self.opened(), self.changed()) {
+            (Some(segment), _, _) => segment.read_buffer(number, each).map_err(Failure::from),
+            (_, Some(opened), _) => opened.blocks(number, &mut each).map_err(Failure::from),
+            (_, _, Some(made)) => made.blocks(number, &mut each).map_err(Failure::from),
             _ => return Err(Failure::new("reference to a buffer, but a message has no buffers")),
         };
         failed.map_or(read.of(self.file), Err)

@@ -236,7 +236,7 @@ fn cast<S: Serializer>(
 }
 
 /// Whether an array of a message holds at least eight items, which are all integers or floats of 32 or 64 bits.
-fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
+pub fn is_numeric(section: &Section<'_>, items: &[Node]) -> bool {
     section.segment().is_none()
         && items.len() >= 8
         && items.iter().all(|item| {

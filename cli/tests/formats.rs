@@ -182,7 +182,9 @@ fn tensors_are_written_once() {
     run(&dir, &["convert", "a.safetensors", "a.tenarc"]).good();
     run(&dir, &["convert", "a.safetensors", "a.npz"]).good();
     run(&dir, &["convert", "a.safetensors", "a.arrow"]).good();
-    for from in ["a.safetensors", "a.tenarc", "a.npz", "a.arrow", "a.pt"] {
+    run(&dir, &["convert", "a.safetensors", "a.json"]).good();
+    run(&dir, &["convert", "a.safetensors", "a.cbor"]).good();
+    for from in ["a.safetensors", "a.tenarc", "a.npz", "a.arrow", "a.pt", "a.json", "a.cbor"] {
         let outputs =
             ["b.npz", "b.safetensors", "b.arrow", "b.tenarc", "b.json", "b.msgpack", "b.ten"];
         for to in outputs {

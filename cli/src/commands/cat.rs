@@ -1,29 +1,35 @@
 //! `cat`: writes the values of several files into one file.
 
+use std::path::PathBuf;
+
 use crate::args::Cat;
 use crate::document::Document;
-use crate::failure::{Of, Result, Status};
-use crate::formats::{self, Values};
+use crate::failure::{Of as _, Result, Status};
+use crate::formats::{self, Valued, Values};
 use crate::output::Target;
-use crate::written::Written;
 
 pub fn run(args: &Cat, quiet: bool) -> Result<Status> {
     let target = Target::new(&args.output.output, args.output.writing)?;
     let to = formats::of_output(&args.output.output, args.output.to)?;
-    let mut out = Values::new(&target, to)?;
-    for input in &args.inputs {
+    let open = |input: &PathBuf| -> Result<Document> {
         let document = Document::open(input, &args.read.reading())?;
         document.refuse_losses(false)?;
         document.show_progress("copying", quiet);
-        for section in document.sections(None)? {
-            let section = section?;
-            let saved = match section.segment() {
-                Some(segment) => out.copy(section.name(), segment),
-                None => out.save(None, &Written::whole(&section)),
-            };
-            saved.of(&document.name)?;
-        }
+        Ok(document)
+    };
+    if let [input] = &*args.inputs {
+        Values::of(&open(input)?, None)?.write(to, &target)?;
+        return Ok(Status::Good);
     }
-    out.finish()?;
+    let mut values = Values::new(args.inputs.len() as u64, |put| {
+        for input in &args.inputs {
+            let document = open(input)?;
+            for section in document.sections(None)? {
+                put(Valued::Whole(&section?)).of(&document.name)?;
+            }
+        }
+        Ok(())
+    });
+    values.write(to, &target)?;
     Ok(Status::Good)
 }

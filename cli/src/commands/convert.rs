@@ -2,9 +2,11 @@
 
 use crate::args::Convert;
 use crate::document::Document;
-use crate::failure::{Failure, Kind, Result, Status};
-use crate::formats::{self, Lossy};
+use crate::failure::{Failure, Kind, Of as _, Result, Status};
+use crate::formats::{self, Lossy, Valued, Values};
+use crate::kept::kept;
 use crate::output::Target;
+use crate::paths::Globs;
 
 pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     let to = args.to.or_else(|| formats::by_extension(&args.output)).ok_or_else(|| {
@@ -24,7 +26,8 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     document.refuse_losses(args.lossy)?;
     document.show_progress("converting", quiet);
     let mut target = Target::new(&args.output, args.writing)?;
-    let stores_anew = args.compress.compress.is_some() || args.dedup;
+    let chooses = !args.only.patterns.is_empty();
+    let stores_anew = args.compress.compress.is_some() || args.dedup || chooses;
     if stores_anew && document.archive().is_some() {
         target.options = document.like(target.options, None)?;
     }
@@ -32,11 +35,35 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     if args.dedup || document.has_tied_tensors() {
         target.dedup();
     }
-    let mut sections = document.sections(args.choose.segment.as_deref())?;
-    let written = to.write(&mut sections, &target, Lossy(args.lossy));
+    let chosen = args.choose.segment.as_deref();
+    let mut values = match &*args.only.patterns {
+        [] => Values::of(&document, chosen)?,
+        patterns => matching(&document, chosen, patterns)?,
+    };
+    let written = to.write(&mut values, &target, Lossy(args.lossy));
     written.map_err(|failure| match failure.kind {
         Kind::Loss => failure.with_hint(": use --lossy").of(&document.name),
         _ => failure.of(&document.name),
     })?;
     Ok(Status::Good)
+}
+
+/// The tensors whose path matches, in the values of a document.
+fn matching<'d>(
+    document: &'d Document,
+    chosen: Option<&str>,
+    patterns: &[String],
+) -> Result<Values<'d>> {
+    let globs = Globs::new(patterns)?;
+    let numbers = document.numbers(chosen)?;
+    let only = u64::from(numbers.end.saturating_sub(numbers.start) == 1);
+    Ok(Values::new(only, move |put| {
+        for number in numbers.clone() {
+            let section = document.section(number)?;
+            if let Some(value) = kept(&section, &globs).of(&document.name)? {
+                put(Valued::Changed(section.name(), value)).of(&document.name)?;
+            }
+        }
+        globs.check().of(&document.name)
+    }))
 }

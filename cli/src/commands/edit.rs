@@ -3,12 +3,13 @@
 mod changes;
 mod tree;
 
+use tenarc::archive::Segment;
+
 use crate::args::Edit;
 use crate::document::Document;
 use crate::failure::{Failure, Of, Result, Status};
-use crate::formats::{self, Format, Values};
+use crate::formats::{self, Format, Valued, Values};
 use crate::output::Target;
-use crate::text::quoted;
 use crate::written::Written;
 use changes::Changes;
 
@@ -41,26 +42,22 @@ pub fn run(args: &Edit, quiet: bool) -> Result<Status> {
     let mut target = Target::new(&output, args.writing)?;
     target.options = document.like(target.options, args.align)?;
     target.compress(args.compress.compress);
-    let mut out = Values::new(&target, to)?;
-    for number in 0..document.len() {
-        let section = document.section(number)?;
-        let meant = chosen.is_none_or(|chosen| chosen == number);
-        let new = if meant { changes.applied(&section).of(&document.name)? } else { None };
-        match (new, section.segment()) {
-            (Some(value), _) => out.save(section.name(), &value),
-            (None, Some(segment))
-                if !target.recompresses
-                    && args.align.is_none_or(|to| to == segment.alignment()) =>
-            {
-                out.copy(section.name(), segment)
+    let mut values = Values::new(document.len(), |put| {
+        for number in 0..document.len() {
+            let section = document.section(number)?;
+            let meant = chosen.is_none_or(|chosen| chosen == number);
+            let new = if meant { changes.applied(&section).of(&document.name)? } else { None };
+            let alignment = section.segment().map(Segment::alignment);
+            let moves = args.align.is_some() && args.align != alignment;
+            match new {
+                Some(value) => put(Valued::Changed(section.name(), value)),
+                None if moves => put(Valued::Changed(section.name(), Written::whole(&section))),
+                None => put(Valued::Whole(&section)),
             }
-            (None, _) => out.save(section.name(), &Written::whole(&section)),
+            .of(&document.name)?;
         }
-        .of(&document.name)?;
-    }
-    if let Some(unused) = changes.unused() {
-        return Err(Failure::new(format!("nothing matches {}", quoted(&unused))).of(&document.name));
-    }
-    out.finish()?;
+        changes.check_used().of(&document.name)
+    });
+    values.write(to, &target)?;
     Ok(Status::Good)
 }

@@ -8,7 +8,7 @@ use super::split::ELSEWHERE;
 use crate::args::Merge;
 use crate::document::{Document, Section, with_chunks};
 use crate::failure::{Failure, Result, Status};
-use crate::formats::{self, Values};
+use crate::formats::{self, Valued, Values};
 use crate::node::{Key, Kind, Node};
 use crate::output::Target;
 use crate::progress::Progress;
@@ -47,9 +47,11 @@ pub fn run(args: &Merge, quiet: bool) -> Result<Status> {
         .map(|(section, document)| Place { section, node: &section.root, file: &document.name })
         .collect();
     let value = merged(&places, &mut String::new())?;
-    let mut out = Values::new(&target, to)?;
-    out.save(name, &value)?;
-    out.finish()?;
+    let mut value = Some(value);
+    let mut values = Values::new(1, |put| {
+        value.take().map_or(Ok(()), |value| put(Valued::Changed(name, value)))
+    });
+    values.write(to, &target)?;
     Ok(Status::Good)
 }
 

@@ -3,7 +3,7 @@
 use tenarc::Archive;
 use tenarc::de::DecodeOptions;
 
-use super::{Format, Sections};
+use super::{Format, Valued, Values};
 use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
@@ -41,15 +41,15 @@ pub fn read(input: Input, reading: &Reading) -> Result<Document> {
 ///
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.
-pub fn write(sections: Sections<'_, '_>, target: &Target) -> Result<()> {
+pub fn write(values: &mut Values<'_>, target: &Target) -> Result<()> {
     let mut out = ArchiveTarget::new(target)?;
-    for section in sections {
-        let section = section?;
-        match section.segment().filter(|_| !target.recompresses) {
-            Some(segment) => out.copy(section.name(), segment)?,
-            None => out.save(section.name(), &Written::whole(&section))?,
-        }
-    }
+    values.each(&mut |value| match value {
+        Valued::Whole(section) => match section.segment().filter(|_| !target.recompresses) {
+            Some(segment) => out.copy(section.name(), segment),
+            None => out.save(section.name(), &Written::whole(section)),
+        },
+        Valued::Changed(name, value) => out.save(name, &value),
+    })?;
     out.finish()
 }
 

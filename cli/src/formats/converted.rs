@@ -8,10 +8,7 @@ use tenarc::Value;
 use tenarc::de::Limits;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, written};
 
-use super::{
-    Format, Lossy, NOT_KEPT, Sections, as_rows, is_index, only, single, tell, temporary,
-    write_stream,
-};
+use super::{Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary, write_stream};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::Input;
@@ -42,81 +39,97 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
 ///
 /// # Errors
 /// If a value cannot be read, if this format cannot hold it and `lossy` is off, or if the target cannot be written.
-pub fn write(
-    of: Converted,
-    sections: Sections<'_, '_>,
-    target: &Target,
-    lossy: Lossy,
-) -> Result<()> {
+pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
     let options = Options::default().with_losses(lossy.0);
     match of {
         Converted::Json | Converted::Msgpack => {
-            let mut write = |out: &mut dyn Write| values(of, sections, out, &options);
             let name = target.name();
             let save = |file: &File, path: &Path| {
-                let written = written(file, path, |out| write(out).map_err(Failure::into_library));
-                written.map_err(|error| Failure::while_writing(error, &name))
+                let write = |out: &mut (dyn Write + Send)| {
+                    all(of, values, out, &options).map_err(Failure::into_library)
+                };
+                written(file, path, write).map_err(|error| Failure::while_writing(error, &name))
             };
-            if target.write_file(save)? { Ok(()) } else { write_stream(target, &mut write) }
+            if target.write_file(save)? {
+                return Ok(());
+            }
+            write_stream(target, &mut |out| all(of, values, out, &options))
         }
         Converted::Safetensors if target.path().is_some_and(is_index) => {
             Err(Failure::new("cannot write a sharded model: write one .safetensors file"))
         }
+        _ => one(of, values, target, &options),
+    }
+}
+
+/// Writes values one after the other.
+fn all(
+    of: Converted,
+    values: &mut Values<'_>,
+    out: &mut dyn Write,
+    options: &Options,
+) -> Result<()> {
+    values.each(&mut |value| {
+        value.with_section(&mut |section| {
+            let lost = match section.message().map(tenarc::from_slice::<Value>) {
+                Some(value) if of == Converted::Json => {
+                    let lost = json::write_with(&mut *out, &value?, options)?;
+                    out.write_all(b"\n")?;
+                    lost
+                }
+                Some(value) => msgpack::write_with(&mut *out, &value?, options)?,
+                None => as_rows(section, |value| Ok(of.write(value, &mut *out, options)?))?,
+            };
+            tell(&lost, None, NOT_KEPT);
+            Ok(())
+        })
+    })
+}
+
+/// Writes the only value.
+fn one(of: Converted, values: &mut Values<'_>, target: &Target, options: &Options) -> Result<()> {
+    let name = target.name();
+    let mut put = |file: &File, path: &Path| {
+        only(of, values, &mut |value| {
+            let lost = of.write_file(value, file, path, options);
+            tell(&lost.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
+            Ok(())
+        })
+    };
+    if target.write_file(&mut put)? {
+        return Ok(());
+    }
+    if of != Converted::Npz {
+        return write_stream(target, &mut |writer| {
+            only(of, values, &mut |value| {
+                tell(&of.write(value, writer, options)?, None, NOT_KEPT);
+                Ok(())
+            })
+        });
+    }
+    // The writer of npz seeks, which a pipe cannot.
+    let mut spooled = temporary()?;
+    put(&spooled, Path::new(&name))?;
+    spooled.rewind()?;
+    write_stream(target, &mut |writer| Ok(io::copy(&mut spooled, writer).map(drop)?))
+}
+
+/// Calls `write` with the only value, in a form that the format can take.
+fn only(
+    of: Converted,
+    values: &mut Values<'_>,
+    write: &mut dyn FnMut(&dyn Stored) -> Result<()>,
+) -> Result<()> {
+    values.only(&mut |section| match section.stored() {
         // These have no place for columns.
-        Converted::Npy | Converted::Tenbin => as_rows(&single(sections)?, |value| {
+        _ if matches!(of, Converted::Npy | Converted::Tenbin) => as_rows(section, |value| {
             if of == Converted::Npy && !value.is_tensor()? {
                 let what = "an npy file holds exactly one tensor: use `tenarc get` to save one";
                 return Err(Failure::new(what));
             }
-            save(of, value, target, &options)
+            write(value)
         }),
-        _ => only(sections, |value| save(of, value, target, &options)),
-    }
-}
-
-fn values(
-    of: Converted,
-    sections: Sections<'_, '_>,
-    out: &mut dyn Write,
-    options: &Options,
-) -> Result<()> {
-    for section in sections {
-        let section = section?;
-        let lost = match section.message().map(tenarc::from_slice::<Value>) {
-            Some(value) if of == Converted::Json => {
-                let lost = json::write_with(&mut *out, &value?, options)?;
-                out.write_all(b"\n")?;
-                lost
-            }
-            Some(value) => msgpack::write_with(&mut *out, &value?, options)?,
-            None => as_rows(&section, |value| Ok(of.write(value, out, options)?))?,
-        };
-        tell(&lost, None, NOT_KEPT);
-    }
-    Ok(())
-}
-
-fn save(of: Converted, value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
-    let name = target.name();
-    let put = |file: &File, path: &Path| {
-        let lost = of.write_file(value, file, path, options);
-        tell(&lost.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
-        Ok(())
-    };
-    if target.write_file(put)? {
-        return Ok(());
-    }
-    // The writer of npz seeks, which a pipe cannot.
-    let mut spooled = if of == Converted::Npz { Some(temporary()?) } else { None };
-    if let Some(file) = &mut spooled {
-        put(file, Path::new(&name))?;
-        file.rewind()?;
-    }
-    write_stream(target, &mut |writer| {
-        match &mut spooled {
-            Some(file) => drop(io::copy(file, writer)?),
-            None => tell(&of.write(value, writer, options)?, None, NOT_KEPT),
-        }
-        Ok(())
+        Some(value) => write(value),
+        None => as_rows(section, &mut *write),
     })
 }

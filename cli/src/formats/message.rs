@@ -1,22 +1,22 @@
 //! CBOR messages: one item for each value, one after the other.
 
-use super::{Sections, write_stream};
+use super::{Values, write_stream};
 use crate::failure::Result;
 use crate::output::Target;
 use crate::written::Written;
 
 /// # Errors
 /// If a value cannot be read, or the target cannot be written.
-pub fn write(sections: Sections<'_, '_>, target: &Target) -> Result<()> {
+pub fn write(values: &mut Values<'_>, target: &Target) -> Result<()> {
     let name = target.name();
     write_stream(target, &mut |mut writer| {
-        for section in &mut *sections {
-            let section = section?;
-            let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
-            let value = Written::plain(&section);
-            tenarc::ser::to_writer_with(&mut writer, &value, options)
-                .map_err(|error| value.failure(error, &name))?;
-        }
-        Ok(())
+        values.each(&mut |value| {
+            value.with_section(&mut |section| {
+                let options = tenarc::ser::EncodeOptions::default().with_typed_arrays(true);
+                let value = Written::plain(section);
+                tenarc::ser::to_writer_with(&mut writer, &value, options)
+                    .map_err(|error| value.failure(error, &name))
+            })
+        })
     })
 }

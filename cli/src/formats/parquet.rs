@@ -7,7 +7,7 @@ use std::path::Path;
 use tenarc::{Archive, OArchive};
 use tenarc_convert::parquet::{self, Options, ParquetFile};
 
-use super::{Format, Lossy, NOT_KEPT, Sections, TEMPORARY, tell, temporary};
+use super::{Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, tell, temporary};
 use crate::document::Document;
 use crate::failure::Result;
 use crate::input::{Input, Source};
@@ -34,24 +34,24 @@ pub fn read(input: Input) -> Result<Document> {
 ///
 /// # Errors
 /// If they are no table, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
-pub fn write(sections: Sections<'_, '_>, target: &Target, lossy: Lossy) -> Result<()> {
+pub fn write(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
     let options = Options::default().with_losses(lossy.0);
-    let sections = sections.collect::<Result<Vec<_>>>()?;
     let mut writer = target.writer()?;
-    let segments = sections.iter().map(|section| section.segment().cloned());
-    let losses = if let Some(segments) = segments.collect::<Option<Vec<_>>>() {
+    let losses = if let Some(segments) = values.segments() {
         parquet::segments_to_writer(segments, &mut writer, &options)?
     } else {
         let archive = archive(|out| {
-            for section in &sections {
-                let value = Written::whole(section);
-                let saved = match section.name() {
+            values.each(&mut |value| {
+                let (name, value) = match value {
+                    Valued::Whole(section) => (section.name(), Written::whole(section)),
+                    Valued::Changed(name, value) => (name, value),
+                };
+                let saved = match name {
                     Some(name) => out.save_as(name, &value),
                     None => out.save(&value),
                 };
-                saved.map_err(|error| value.failure(error, TEMPORARY))?;
-            }
-            Ok(())
+                saved.map(drop).map_err(|error| value.failure(error, TEMPORARY))
+            })
         })?;
         parquet::to_writer(&archive, &mut writer, &options)?
     };

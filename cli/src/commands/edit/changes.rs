@@ -29,12 +29,6 @@ pub struct Changes {
 
 impl Changes {
     pub fn new(args: &Edit) -> Result<Self> {
-        let globs = |patterns: &[String]| {
-            let one = |pattern: &String| {
-                Ok((pattern.clone(), Globs::new(std::slice::from_ref(pattern))?))
-            };
-            patterns.iter().map(one).collect::<Result<Vec<_>>>()
-        };
         let mut cast = Vec::new();
         for (pattern, dtype) in pairs(&args.cast)? {
             let compiled = Globs::new(std::slice::from_ref(&pattern))?;
@@ -55,8 +49,8 @@ impl Changes {
             Ok((path, value))
         });
         Ok(Self {
-            drop: globs(&args.drop)?,
-            keep: globs(&args.keep)?,
+            drop: compiled(&args.drop)?,
+            keep: compiled(&args.keep)?,
             cast,
             rename: pairs(&args.rename)?,
             set: set.collect::<Result<_>>()?,
@@ -69,8 +63,18 @@ impl Changes {
         !self.set.is_empty()
     }
 
-    /// A pattern or path on the command line that matched nothing.
-    pub fn unused(&self) -> Option<String> {
+    /// Checks that each pattern or path on the command line has matched something.
+    ///
+    /// # Errors
+    /// If one has not.
+    pub fn check_used(&self) -> Result<()> {
+        match self.unused() {
+            Some(unused) => Err(Failure::new(format!("nothing matches {}", quoted(&unused)))),
+            None => Ok(()),
+        }
+    }
+
+    fn unused(&self) -> Option<String> {
         let used = self.used.borrow();
         let drop = self.drop.iter().map(|(pattern, _)| pattern);
         let keep = self.keep.iter().map(|(pattern, _)| pattern);
@@ -191,6 +195,11 @@ impl Changes {
         }
         Ok(())
     }
+}
+
+fn compiled(patterns: &[String]) -> Result<Vec<(String, Globs)>> {
+    let one = |pattern: &String| Ok((pattern.clone(), Globs::new(std::slice::from_ref(pattern))?));
+    patterns.iter().map(one).collect()
 }
 
 /// Splits each argument at its first `=`.

@@ -1,0 +1,139 @@
+//! The values that a command writes, in whatever format.
+
+use std::io::BufWriter;
+
+use tenarc::archive::Segment;
+use tenarc::{Archive, OArchive};
+
+use super::{Format, Lossy, TEMPORARY, temporary};
+use crate::document::{Document, Section};
+use crate::failure::{Failure, Kind, Of as _, Result};
+use crate::input::Source;
+use crate::output::Target;
+use crate::written::Written;
+
+/// A value to be written.
+pub enum Valued<'a> {
+    /// A value of an input.
+    Whole(&'a Section<'a>),
+    /// A changed one, and its name.
+    Changed(Option<&'a str>, Written<'a>),
+}
+
+/// Takes the values one after the other.
+type Put<'p> = dyn FnMut(Valued<'_>) -> Result<()> + 'p;
+
+/// Hands over the values one after the other.
+type Each<'s> = dyn FnMut(&mut Put<'_>) -> Result<()> + 's;
+
+/// Values to be written, one after the other. Each is made when it is written, so that only one is in memory.
+pub struct Values<'s> {
+    each: Box<Each<'s>>,
+    /// There are no fewer than this.
+    at_least: u64,
+    /// The same values, if they are those of an archive.
+    segments: Option<Vec<Segment<'s, Source>>>,
+}
+
+impl<'s> Values<'s> {
+    /// Values that `each` makes. It is called once.
+    pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
+        Self { each: Box::new(each), at_least, segments: None }
+    }
+
+    /// The chosen value of a document, or all values.
+    ///
+    /// # Errors
+    /// If there is no such value.
+    pub fn of(document: &'s Document, chosen: Option<&str>) -> Result<Self> {
+        let numbers = document.numbers(chosen)?;
+        let segments = document.archive().map(|archive| {
+            numbers.clone().map(|number| archive.segment(number)).collect::<tenarc::Result<_>>()
+        });
+        let segments = segments.transpose().of(&document.name)?;
+        let at_least = numbers.end.saturating_sub(numbers.start);
+        let values = Self::new(at_least, move |put| {
+            numbers.clone().try_for_each(|number| {
+                put(Valued::Whole(&document.section(number)?)).of(&document.name)
+            })
+        });
+        Ok(Self { segments, ..values })
+    }
+
+    /// Calls `put` with each value.
+    ///
+    /// # Errors
+    /// If one cannot be read, or `put` fails.
+    pub fn each(&mut self, put: &mut Put<'_>) -> Result<()> {
+        (self.each)(put)
+    }
+
+    /// The same values, if they are those of an archive.
+    pub fn segments(&mut self) -> Option<Vec<Segment<'s, Source>>> {
+        self.segments.take()
+    }
+
+    /// Calls `put` with the only value, for formats that hold no more.
+    ///
+    /// # Errors
+    /// If there are none or several, and if `put` fails.
+    pub fn only(&mut self, put: &mut dyn FnMut(&Section<'_>) -> Result<()>) -> Result<()> {
+        let one = || Failure::new("the output format holds one value: choose it with --segment");
+        if self.at_least > 1 {
+            return Err(one());
+        }
+        let mut seen = false;
+        self.each(&mut |value| {
+            if std::mem::replace(&mut seen, true) {
+                return Err(one());
+            }
+            value.with_section(put)
+        })?;
+        if seen { Ok(()) } else { Err(one()) }
+    }
+
+    /// Writes the values to a target. Formats other than archives may not hold them.
+    ///
+    /// # Errors
+    /// If the format cannot hold the values, or writing fails.
+    pub fn write(&mut self, to: Format, target: &Target) -> Result<()> {
+        to.write(self, target, Lossy(false)).map_err(|failure| match failure.kind {
+            Kind::Loss => failure
+                .with_hint(": write an archive, and use `tenarc convert --lossy`")
+                .of_output(&target.name()),
+            _ => failure,
+        })
+    }
+}
+
+impl Valued<'_> {
+    /// Calls `put` with the value, for formats other than archives. A changed value goes through a temporary archive only if
+    /// it has columns, or tensors inside of tags.
+    ///
+    /// # Errors
+    /// If `put` fails, or the value cannot be read.
+    pub fn with_section(&self, put: &mut dyn FnMut(&Section<'_>) -> Result<()>) -> Result<()> {
+        let (name, value) = match self {
+            Valued::Whole(section) => return put(section),
+            Valued::Changed(name, value) => (*name, value),
+        };
+        if let Some(section) = Section::made(name, value)? {
+            return put(&section);
+        }
+        let archive = temporary_archive(name, value)?;
+        put(&Document::of_archive(TEMPORARY.into(), Format::Archive, archive).section(0)?)
+    }
+}
+
+/// A temporary archive of a value.
+pub fn temporary_archive(name: Option<&str>, value: &Written<'_>) -> Result<Archive<Source>> {
+    let file = temporary()?;
+    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
+    let saved = match name {
+        Some(name) => out.save_as(name, value),
+        None => out.save(value),
+    };
+    saved.map_err(|error| value.failure(error, TEMPORARY))?;
+    drop(out.finish()?);
+    Ok(Archive::new(Source::new(file))?)
+}
