@@ -1,8 +1,10 @@
 //! Arrow's canonical extension types for tensors.
 
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess};
 use tenarc::{Error, Result};
 
-use crate::strict_json::Json;
+use crate::json_text::{self, FromObject};
 
 /// Keys of a field's metadata that make an extension type of it.
 pub const NAME: &str = "ARROW:extension:name";
@@ -27,43 +29,40 @@ pub struct FixedShape {
     pub has_names: bool,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    shape: Vec<usize>,
+    #[serde(default)]
+    permutation: Option<Vec<usize>>,
+    #[serde(default)]
+    dim_names: Option<IgnoredAny>,
+}
+
+impl<'de> FromObject<'de> for Fields {
+    const WHAT: &'static str = "an object with a shape";
+
+    fn from_entries<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error> {
+        json_text::fields(entries)
+    }
+}
+
 impl FixedShape {
     pub fn read(text: &str) -> Result<Self> {
-        let mut json = Json::new(text.as_bytes())?;
-        let mut seen = Vec::new();
-        let (mut shape, mut permutation, mut has_names) = (None, None, false);
-        json.object("an object with a shape", |json, field, at| {
-            match field.as_str() {
-                "shape" => shape = Some(numbers(json)?),
-                "permutation" => permutation = Some(numbers(json)?),
-                "dim_names" => {
-                    has_names = true;
-                    json.any()?;
-                }
-                _ => {
-                    let what = "expected no further field than shape, permutation and dim_names";
-                    return Err(Error::data(what).in_field(field));
-                }
-            }
-            if seen.contains(&field) {
-                let what = "expected each field once, found one twice";
-                return Err(Error::data(what).in_field(field).at(at));
-            }
-            seen.push(field);
-            Ok(())
-        })?;
-        json.end()?;
-        let shape = shape.ok_or_else(|| Error::data("expected a shape, found none"))?;
+        let Fields { shape, permutation, dim_names } = json_text::parse(text.as_bytes())?;
+        let rank = shape.len();
+        if rank > MAX_DIMS {
+            return Err(Error::limit(format!("{rank} dimensions, {MAX_DIMS} are read")));
+        }
         if let Some(permutation) = &permutation {
             let mut sorted = permutation.clone();
             sorted.sort_unstable();
-            if !sorted.iter().copied().eq(0..shape.len()) {
-                let rank = shape.len();
+            if !sorted.iter().copied().eq(0..rank) {
                 let what = format!("expected a permutation of {rank} dimensions, found another");
                 return Err(Error::data(what));
             }
         }
-        Ok(Self { shape, permutation, has_names })
+        Ok(Self { shape, permutation, has_names: dim_names.is_some() })
     }
 
     pub fn write(&self) -> String {
@@ -77,20 +76,6 @@ impl FixedShape {
             }
         }
     }
-}
-
-fn numbers(json: &mut Json<'_>) -> Result<Vec<usize>> {
-    let mut numbers = Vec::new();
-    json.array("an array of whole numbers", |json| {
-        let at = json.offset();
-        let number = usize::try_from(json.unsigned("a whole number")?);
-        if numbers.len() == MAX_DIMS {
-            return Err(Error::limit(format!("more than {MAX_DIMS} dimensions")).at(at));
-        }
-        numbers.push(number.map_err(|_| Error::limit("a number that fits no memory").at(at))?);
-        Ok(())
-    })?;
-    Ok(numbers)
 }
 
 #[cfg(test)]

@@ -70,11 +70,14 @@ mod as_value;
 mod columns;
 mod elements;
 mod exported;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
 mod extension;
 mod file;
 mod format;
 mod honest;
 mod input;
+#[cfg(any(feature = "arrow", feature = "parquet", feature = "safetensors"))]
+mod json_text;
 mod loss;
 mod made;
 mod nested;
@@ -88,7 +91,6 @@ mod saved;
 mod shown;
 mod source;
 mod stored;
-mod strict_json;
 mod support;
 mod texts;
 mod values;

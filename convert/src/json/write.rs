@@ -11,7 +11,6 @@ use super::tensor::is_special;
 use crate::Losses;
 use crate::elements::{Number, each_number, is_typed};
 use crate::saved::{Fetch, Node, Path, Tree, unpacked};
-use crate::strict_json::put_text;
 use crate::values::WriteValue;
 
 /// JSON, as it is written.
@@ -155,9 +154,7 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
-        let mut quoted = Vec::new();
-        put_text(&mut quoted, text);
-        self.out.write_all(&quoted).map_err(Error::io)
+        serde_json::to_writer(&mut *self.out, text).map_err(|error| Error::io(error.into()))
     }
 
     /// As a [`Tensor`](tenarc::Tensor) is written by `serde_json`.

@@ -1,11 +1,14 @@
 //! What stands in the JSON of headers and indices. What stands there twice, or is not named in the text of
 //! the format, is refused rather than passed over, as it would be lost.
 
+use serde::de::{Error as _, IgnoredAny, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use tenarc::{DType, Error, Result};
 
 use super::dtype;
 use crate::exported::{METADATA, Metadata};
-use crate::strict_json::{Json, put_text};
+use crate::json_text::{self, FromObject, Object, as_object};
 
 /// A header as it stands there.
 #[derive(Default)]
@@ -23,118 +26,58 @@ pub struct Entry {
 }
 
 pub fn header(text: &[u8]) -> Result<Parsed> {
-    let mut parsed = Parsed::default();
-    let mut seen = false;
-    let mut json = Json::new(text)?;
-    json.object("an object of tensors", |json, name, at| {
-        if name != METADATA {
-            let entry = entry(json).map_err(|error| error.in_field(name.as_str()));
-            let (dtype, shape, range) = entry?;
-            parsed.tensors.push(Entry { name, dtype, shape, range });
-            return Ok(());
-        }
-        once(&mut seen, METADATA, at)?;
-        if !json.null() {
-            parsed.metadata = Some(texts(json).map_err(|error| error.in_field(METADATA))?);
-        }
-        Ok(())
-    })?;
-    json.end()?;
-    Ok(parsed)
+    json_text::parse(text)
 }
 
-/// Dtype, shape and range.
-type Fields = (DType, Vec<usize>, (u64, u64));
-
-fn entry(json: &mut Json<'_>) -> Result<Fields> {
-    let start = json.offset();
-    let (mut dtype, mut shape, mut range) = (None, None, None);
-    json.object("an object with dtype, shape and data_offsets", |json, field, at| {
-        let twice = match field.as_str() {
-            "dtype" => dtype.replace(code(json)?).is_some(),
-            "shape" => {
-                shape.replace(dims(json).map_err(|error| error.in_field("shape"))?).is_some()
-            }
-            "data_offsets" => range.replace(offsets(json)?).is_some(),
-            _ => {
-                let what =
-                    "expected no further field than dtype, shape and data_offsets, found one";
-                return Err(Error::data(what).in_field(field).at(at));
-            }
-        };
-        if twice { Err(found_twice(&field, at)) } else { Ok(()) }
-    })?;
-    let missing = |field: &str| {
-        let what = format!("expected a field {field}, found none");
-        Error::data(what).at(start)
-    };
-    Ok((
-        dtype.ok_or_else(|| missing("dtype"))?,
-        shape.ok_or_else(|| missing("shape"))?,
-        range.ok_or_else(|| missing("data_offsets"))?,
-    ))
+/// What an entry says of a tensor.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    #[serde(deserialize_with = "code")]
+    dtype: DType,
+    shape: Vec<usize>,
+    #[serde(deserialize_with = "offsets")]
+    data_offsets: (u64, u64),
 }
 
-fn code(json: &mut Json<'_>) -> Result<DType> {
-    let at = json.offset();
-    let name = json.text("the name of a dtype")?;
-    dtype::from_name(&name).ok_or_else(|| {
-        let shown: String = name.chars().take(64).collect();
-        let what = format!("safetensors 0.8 has no dtype named `{}`", shown.escape_debug());
-        Error::data(what).at(at)
-    })
+fn code<'de, D: Deserializer<'de>>(json: D) -> Result<DType, D::Error> {
+    let name = String::deserialize(json)?;
+    dtype::from_name(&name)
+        .ok_or_else(|| D::Error::custom(format!("safetensors 0.8 has no dtype named `{name}`")))
 }
 
-fn dims(json: &mut Json<'_>) -> Result<Vec<usize>> {
-    let mut dims = Vec::new();
-    json.array("an array of dimensions", |json| {
-        let at = json.offset();
-        let dim = json.unsigned("a whole number")?;
-        let dim = usize::try_from(dim);
-        dims.push(dim.map_err(|_| Error::limit("a dimension that fits no memory").at(at))?);
-        Ok(())
-    })?;
-    Ok(dims)
-}
-
-fn offsets(json: &mut Json<'_>) -> Result<(u64, u64)> {
-    let start = json.offset();
-    let mut found = Vec::new();
-    json.array("an array of two offsets", |json| {
-        let offset = json.unsigned("a whole number")?;
-        if found.len() < 3 {
-            found.push(offset);
-        }
-        Ok(())
-    })?;
-    match found[..] {
+fn offsets<'de, D: Deserializer<'de>>(json: D) -> Result<(u64, u64), D::Error> {
+    match Vec::deserialize(json)?[..] {
         [first, behind] => Ok((first, behind)),
-        _ => {
-            let what = "expected an array of two offsets, found another number of them";
-            Err(Error::data(what).at(start))
-        }
+        ref found => Err(D::Error::invalid_length(found.len(), &"an array of two offsets")),
     }
 }
 
-fn texts(json: &mut Json<'_>) -> Result<Metadata> {
-    let mut pairs = Vec::new();
-    json.object("an object of texts", |json, key, _| {
-        match json.text("a text") {
-            Ok(text) => pairs.push((key, text)),
-            Err(error) => return Err(error.in_field(key)),
+impl<'de> FromObject<'de> for Fields {
+    const WHAT: &'static str = "an object with dtype, shape and data_offsets";
+
+    fn from_entries<A: MapAccess<'de>>(entries: A) -> Result<Self, A::Error> {
+        json_text::fields(entries)
+    }
+}
+
+impl<'de> FromObject<'de> for Parsed {
+    const WHAT: &'static str = "an object of tensors";
+
+    fn from_entries<A: MapAccess<'de>>(mut entries: A) -> Result<Self, A::Error> {
+        let (mut tensors, mut metadata) = (Vec::new(), None);
+        while let Some(name) = entries.next_key::<String>()? {
+            if name == METADATA {
+                if metadata.replace(entries.next_value::<Option<Object<_>>>()?).is_some() {
+                    return Err(A::Error::duplicate_field(METADATA));
+                }
+                continue;
+            }
+            let Object(Fields { dtype, shape, data_offsets: range }) = entries.next_value()?;
+            tensors.push(Entry { name, dtype, shape, range });
         }
-        Ok(())
-    })?;
-    Ok(pairs)
-}
-
-fn once(seen: &mut bool, field: &str, at: u64) -> Result<()> {
-    if std::mem::replace(seen, true) { Err(found_twice(field, at)) } else { Ok(()) }
-}
-
-#[cold]
-fn found_twice(field: &str, at: u64) -> Error {
-    Error::data("expected each field once, found one twice").in_field(field).at(at)
+        Ok(Self { metadata: metadata.flatten().map(|Object(texts)| texts), tensors })
+    }
 }
 
 /// An index as it stands there.
@@ -149,56 +92,69 @@ pub struct Index {
 }
 
 pub fn index(text: &[u8]) -> Result<Index> {
-    let mut index = Index::default();
-    let mut described = false;
-    let mut json = Json::new(text)?;
-    json.object("an object with weight_map", |json, field, at| {
-        match field.as_str() {
-            "weight_map" => {
-                let pairs = texts(json).map_err(|error| error.in_field("weight_map"))?;
-                if index.weight_map.replace(pairs).is_some() {
-                    return Err(found_twice("weight_map", at));
-                }
-            }
-            "metadata" => {
-                once(&mut described, "metadata", at)?;
-                if !json.null() {
-                    json.object("an object or null", |json, key, _| {
-                        index.numbers.push((key, json.any()?));
-                        Ok(())
-                    })?;
-                }
-            }
-            _ => {
-                json.any()?;
-                index.unknown.push(field);
-            }
-        }
-        Ok(())
-    })?;
-    json.end()?;
-    Ok(index)
+    json_text::parse(text)
 }
 
-/// Appends `:{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`.
-pub fn put_tensor(out: &mut Vec<u8>, code: &str, shape: &[usize], range: (u64, u64)) {
-    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
-    let (dims, (start, end)) = (dims.join(","), range);
-    let text = format!(r#":{{"dtype":"{code}","shape":[{dims}],"data_offsets":[{start},{end}]}}"#);
-    out.extend_from_slice(text.as_bytes());
+impl<'de> FromObject<'de> for Index {
+    const WHAT: &'static str = "an object with weight_map";
+
+    fn from_entries<A: MapAccess<'de>>(mut entries: A) -> Result<Self, A::Error> {
+        let (mut weight_map, mut metadata, mut unknown) = (None, None, Vec::new());
+        while let Some(field) = entries.next_key::<String>()? {
+            let twice = match field.as_str() {
+                "weight_map" => {
+                    weight_map.replace(entries.next_value()?).is_some().then_some("weight_map")
+                }
+                "metadata" => {
+                    metadata.replace(entries.next_value()?).is_some().then_some("metadata")
+                }
+                _ => {
+                    entries.next_value::<IgnoredAny>()?;
+                    unknown.push(field);
+                    None
+                }
+            };
+            if let Some(field) = twice {
+                return Err(A::Error::duplicate_field(field));
+            }
+        }
+        let metadata: Option<Object<Vec<_>>> = metadata.flatten();
+        let number = |(key, value): (String, &RawValue)| (key, value.get().parse().ok());
+        let numbers = metadata.into_iter().flat_map(|Object(pairs)| pairs).map(number).collect();
+        Ok(Self { numbers, weight_map: weight_map.map(|Object(pairs)| pairs), unknown })
+    }
+}
+
+/// Appends `{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`.
+pub fn put_tensor(
+    out: &mut Vec<u8>,
+    dtype: &str,
+    shape: &[usize],
+    data_offsets: (u64, u64),
+) -> Result<()> {
+    #[derive(Serialize)]
+    struct Tensor<'a> {
+        dtype: &'a str,
+        shape: &'a [usize],
+        data_offsets: (u64, u64),
+    }
+    json_text::put(out, &Tensor { dtype, shape, data_offsets })
 }
 
 /// An index, laid out as Python's `json.dumps(index, indent=2)` does.
-pub fn write_index(total: u64, weights: &[(String, String)]) -> Vec<u8> {
-    let mut text =
-        format!("{{\n  \"metadata\": {{\n    \"total_size\": {total}\n  }},\n  \"weight_map\": {{")
-            .into_bytes();
-    for (number, (tensor, file)) in weights.iter().enumerate() {
-        text.extend_from_slice(if number > 0 { b",\n    " } else { b"\n    " });
-        put_text(&mut text, tensor);
-        text.extend_from_slice(b": ");
-        put_text(&mut text, file);
+pub fn write_index(total: u64, weights: &[(String, String)]) -> Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Totals {
+        total_size: u64,
     }
-    text.extend_from_slice(if weights.is_empty() { b"}\n}\n" } else { b"\n  }\n}\n" });
-    text
+    #[derive(Serialize)]
+    struct Index<'a> {
+        metadata: Totals,
+        #[serde(serialize_with = "as_object")]
+        weight_map: &'a [(String, String)],
+    }
+    let index = Index { metadata: Totals { total_size: total }, weight_map: weights };
+    let mut text = serde_json::to_vec_pretty(&index).map_err(|error| Error::io(error.into()))?;
+    text.push(b'\n');
+    Ok(text)
 }

@@ -7,7 +7,8 @@ use tenarc::{DType, Error, Result};
 use super::dtype;
 use super::fields::{self, Entry, Parsed};
 use crate::exported::{METADATA, Metadata, check_keys};
-use crate::{source, strict_json as json};
+use crate::json_text::as_object;
+use crate::{json_text, source};
 
 /// What the header may take, as in the reference implementation.
 const MAX_LEN: u64 = 100_000_000;
@@ -179,20 +180,22 @@ pub fn write<'a>(
             return Err(too_long());
         }
         check_keys(metadata).map_err(|error| error.in_field(METADATA))?;
-        json::put_text(&mut text, METADATA);
+        json_text::put(&mut text, METADATA)?;
         text.push(b':');
-        json::put_texts(&mut text, metadata);
+        as_object(metadata, &mut serde_json::Serializer::new(&mut text))
+            .map_err(|error| Error::io(error.into()))?;
     }
     let mut end = 0u64;
     for (name, meta, len) in tensors {
         if text.len() > 9 {
             text.push(b',');
         }
-        json::put_text(&mut text, name);
+        json_text::put(&mut text, name)?;
+        text.push(b':');
         let code = dtype::to_name(&meta.dtype).map_or("", |(_, code)| code);
         let start = end;
         end = start.checked_add(len).ok_or_else(|| Error::limit("more than 2^64 bytes"))?;
-        fields::put_tensor(&mut text, code, &meta.shape, (start, end));
+        fields::put_tensor(&mut text, code, &meta.shape, (start, end))?;
         if text.len() as u64 > MAX_LEN {
             break;
         }

@@ -68,7 +68,7 @@ pub fn save_sharded<N: AsRef<str>, T: ToTensor>(
         plan.written(file.file(), &path)?;
         files.push((file, path));
     }
-    let index = written_index(path, &fields::write_index(total, &weights))?;
+    let index = written_index(path, &fields::write_index(total, &weights)?)?;
     let mut moved = Moved::default();
     for (file, path) in files {
         moved.set_aside(&path)?;
