@@ -124,6 +124,27 @@ impl<S: Source> Input<S> {
         Ok(self.buffer.get(self.next).copied())
     }
 
+    /// The next bytes, which stay: so many, or fewer where the input ends. At most as many as the buffer holds.
+    pub fn look(&mut self, len: usize) -> Result<&[u8]> {
+        if self.filled - self.next < len {
+            self.buffer.copy_within(self.next..self.filled, 0);
+            self.filled -= self.next;
+            self.next = 0;
+        }
+        while self.filled - self.next < len.min(self.buffer.len()) {
+            let rest = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            match read(&mut self.source, rest, self.read)? {
+                0 => break,
+                found => {
+                    self.filled += found;
+                    self.read += found as u64;
+                }
+            }
+        }
+        let held = self.buffer.get(self.next..self.filled).unwrap_or_default();
+        Ok(held.get(..len).unwrap_or(held))
+    }
+
     /// Passes over the byte that was peeked at.
     pub fn bump(&mut self) {
         self.next = (self.next + 1).min(self.filled);

@@ -31,12 +31,43 @@ pub fn of_code(code: &[u8]) -> Option<DType> {
     known.map(|(dtype, _)| dtype.clone())
 }
 
-/// The dtype of a name, and whether its elements are big-endian.
-pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
-    let (order, code) = match text {
+/// The byte order that a name states, `=` if none, and the name without it.
+pub fn byte_order(text: &[u8]) -> (u8, &[u8]) {
+    match text {
         [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
         code => (b'=', code),
-    };
+    }
+}
+
+/// Types of the package `ml_dtypes`.
+pub const ML_DTYPES: [(&str, DType); 6] = [
+    ("bfloat16", DType::BF16),
+    ("float8_e5m2", DType::F8E5M2),
+    ("float8_e4m3fn", DType::F8E4M3),
+    ("float8_e5m2fnuz", DType::F8E5M2Fnuz),
+    ("float8_e4m3fnuz", DType::F8E4M3Fnuz),
+    ("float8_e8m0fnu", DType::F8E8M0),
+];
+
+/// The dtype whose `dtype.name` is this in numpy, such as `float32` or `bfloat16`.
+pub fn of_name(name: &[u8]) -> Option<DType> {
+    if name == b"bool" {
+        return Some(DType::Bool);
+    }
+    let name = std::str::from_utf8(name).ok()?;
+    let kinds = [("uint", 'u'), ("int", 'i'), ("float", 'f'), ("complex", 'c')];
+    let coded = kinds.iter().find_map(|(kind, code)| {
+        let digits = name.strip_prefix(kind)?;
+        let bits = digits.parse::<u32>().ok().filter(|_| !digits.starts_with('+'))?;
+        of_code(format!("{code}{}", bits / 8).as_bytes()).filter(|_| bits % 8 == 0)
+    });
+    let other = || ML_DTYPES.into_iter().find(|(known, _)| *known == name);
+    coded.or_else(|| other().map(|(_, dtype)| dtype))
+}
+
+/// The dtype of a name, and whether its elements are big-endian.
+pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
+    let (order, code) = byte_order(text);
     let Some(dtype) = of_code(code) else { return Err(refused(text, code)) };
     if order == b'|' && dtype.word() > 1 {
         let what = format!("dtype {} has no byte order, which its elements need", shown(text));
@@ -77,4 +108,98 @@ fn shown(text: &[u8]) -> String {
         _ => (text, ""),
     };
     format!("`{}{more}`", String::from_utf8_lossy(start).escape_debug())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    Little,
+    Big,
+}
+
+/// Texts of a fixed width, filled up with zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// This many bytes.
+    Bytes(usize),
+    /// This many characters of 4 bytes.
+    Unicode(usize, ByteOrder),
+}
+
+impl Texts {
+    /// Those of a dtype of numpy, if that is one of texts.
+    pub fn of(dtype: &[u8]) -> Option<Self> {
+        let (order, code) = byte_order(dtype);
+        let is_big = order == b'>' || order != b'<' && cfg!(target_endian = "big");
+        let order = if is_big { ByteOrder::Big } else { ByteOrder::Little };
+        let (kind, digits) = code.split_first()?;
+        let len = std::str::from_utf8(digits).ok()?.parse::<u32>().ok()? as usize;
+        match kind {
+            b'S' | b'a' => Some(Self::Bytes(len)),
+            b'U' => Some(Self::Unicode(len, order)),
+            _ => None,
+        }
+    }
+
+    pub fn byte_len(self) -> usize {
+        match self {
+            Self::Bytes(len) => len,
+            Self::Unicode(chars, _) => chars.saturating_mul(4),
+        }
+    }
+
+    /// Decodes one text. Zeros at its end are no part of it, but others are. Unicode becomes UTF-8.
+    ///
+    /// # Errors
+    /// If a character is none of Unicode.
+    pub fn decode(self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let Self::Unicode(_, order) = self else {
+            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            return Ok(bytes.iter().take(len).copied().collect());
+        };
+        let (chars, _) = bytes.as_chunks::<4>();
+        let len = chars.iter().rposition(|char| *char != [0; 4]).map_or(0, |last| last + 1);
+        let char = |bytes: &[u8; 4]| {
+            let number = match order {
+                ByteOrder::Little => u32::from_le_bytes(*bytes),
+                ByteOrder::Big => u32::from_be_bytes(*bytes),
+            };
+            let what = || Error::data(format!("{number:#x} is no character of Unicode"));
+            char::from_u32(number).ok_or_else(what)
+        };
+        chars.iter().take(len).map(char).collect::<Result<String>>().map(String::into_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_numpy() {
+        for (dtype, descr) in KNOWN {
+            let bits = dtype.bits().unwrap();
+            let kind = match descr.as_bytes()[1] {
+                b'b' => "bool".to_owned(),
+                b'u' => format!("uint{bits}"),
+                b'i' => format!("int{bits}"),
+                b'f' => format!("float{bits}"),
+                _ => format!("complex{bits}"),
+            };
+            assert_eq!(of_name(kind.as_bytes()), Some(dtype));
+        }
+        assert_eq!(of_name(b"bfloat16"), Some(DType::BF16));
+        for other in ["str96", "float", "int+8", "int12", "float128", "uint0", "", "object"] {
+            assert_eq!(of_name(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn texts_end_before_the_zeros_that_fill_them_up() {
+        assert_eq!(Texts::Bytes(5).decode(b"a\0b\0\0").unwrap(), b"a\0b");
+        let bytes: Vec<u8> =
+            ['ü', '😀', '\0'].iter().flat_map(|c| u32::from(*c).to_be_bytes()).collect();
+        let found = Texts::Unicode(3, ByteOrder::Big).decode(&bytes).unwrap();
+        assert_eq!(found, "ü😀".as_bytes());
+        assert!(Texts::Unicode(1, ByteOrder::Little).decode(&[0, 0xd8, 0, 0]).is_err());
+    }
 }

@@ -43,6 +43,17 @@ struct InFile<'a, S> {
     source: &'a S,
 }
 
+impl<S: ReadAt> InFile<'_, S> {
+    fn bytes(&self, stretch: &Stretch) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        blocks(stretch, self.source, STEP, &mut |block| {
+            bytes.extend_from_slice(block);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+}
+
 impl<S: ReadAt> Serialize for InFile<'_, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         let inside = |item| InFile { item, source: self.source };
@@ -50,13 +61,11 @@ impl<S: ReadAt> Serialize for InFile<'_, S> {
             Item::Plain(value) => value.serialize(serializer),
             Item::Raw(_, at) => Err(Z::Error::custom(not_utf8(*at))),
             Item::Bytes(stretch) => {
-                let mut bytes = Vec::new();
-                blocks(stretch, self.source, STEP, &mut |block| {
-                    bytes.extend_from_slice(block);
-                    Ok(())
-                })
-                .map_err(Z::Error::custom)?;
-                serializer.serialize_bytes(&bytes)
+                serializer.serialize_bytes(&self.bytes(stretch).map_err(Z::Error::custom)?)
+            }
+            Item::Texts(found) => {
+                let texts = self.bytes(&found.data).and_then(|bytes| found.value(&bytes));
+                texts.map_err(Z::Error::custom)?.serialize(serializer)
             }
             Item::Array(items) => serializer.collect_seq(items.iter().map(inside)),
             Item::Map(entries) => {

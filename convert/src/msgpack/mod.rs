@@ -1,4 +1,4 @@
-//! MessagePack, with arrays as the Python package `msgpack-numpy` writes them.
+//! MessagePack, with arrays as the Python packages `msgpack-numpy` and `flax` write them.
 //!
 //! Any MessagePack is read as a [`Value`]; numpy's arrays, scalars and complex numbers in it as tensors.
 //! What is written is what Python's `msgpack.packb(value, default=msgpack_numpy.encode)` writes, to the
@@ -24,20 +24,23 @@
 //! |---|---|
 //! | nil, bool, int, str, bin, array, map | the same; keys of maps may be anything |
 //! | float 32, float 64 | [`F32`](Value::F32), [`F64`](Value::F64) |
-//! | an array of numpy, big-endian ones too | a tensor |
-//! | a scalar of numpy, a complex number of Python | a tensor without dimensions |
-//! | an extension | a map `{"msgpack_ext": type, "data": bytes}`, which is written as an extension |
+//! | an array of numpy, big-endian ones too; an array of flax | a tensor |
+//! | an array of strings of numpy | nested arrays of texts |
+//! | a scalar of numpy or flax, a complex number of Python | a tensor without dimensions |
+//! | another extension | a map `{"msgpack_ext": type, "data": bytes}`, which is written as an extension |
 //!
 //! A scalar of numpy, such as the losses in a training log, fits a field `Tensor<Array0<f32>>`, not a plain `f32`. Two
 //! equal keys in a map are refused.
 //!
 //! A tensor without dimensions is written as a scalar of numpy, and a packed sequence of numbers, which is how
 //! archives hold a `Vec<f32>`, number by number, as it was before.
+//! Arrays of flax are written as those of msgpack-numpy, which flax does not read.
 //! Structured arrays and those of Python objects, which are pickles, are refused. What MessagePack has not is
 //! a [`Loss`](super::Loss): tags, integers beyond 64 bits, column-major order, and dtypes that numpy has not
 //! (bf16 becomes f32 of the same values; the others become nil).
 
 mod files;
+mod flax;
 mod numpy;
 mod read;
 mod write;

@@ -6,8 +6,9 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 
 use super::read::{Found, Item};
 use crate::input::Stretch;
-use crate::numpy;
+use crate::numpy::{self, Texts};
 use crate::support::swap_words;
+use crate::texts::NO_SHAPE;
 
 /// The fields, by which a map is known as an array.
 const FIELDS: [&str; 5] = ["nd", "type", "kind", "shape", "data"];
@@ -60,8 +61,7 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
         let Some((re, im)) = parsed else {
             return Err(Error::syntax("expected a complex number as Python writes it"));
         };
-        let data = [re.to_le_bytes(), im.to_le_bytes()].concat();
-        return Ok(tensor(DType::C128, &[], false, Stretch::Held(data), at));
+        return Ok(complex_number(re, im, at));
     }
     if entries.len() == 2 && data && extension {
         // An extension was never read as a map.
@@ -72,6 +72,12 @@ pub fn recognised(mut entries: Vec<(Value, Item)>, at: u64, limits: Limits) -> R
         )));
     }
     Ok(Item::Map(entries))
+}
+
+/// A complex number of Python as a tensor without dimensions.
+pub fn complex_number(re: f64, im: f64, at: u64) -> Item {
+    let data = [re.to_le_bytes(), im.to_le_bytes()].concat();
+    tensor(DType::C128, &[], false, Stretch::Held(data), at)
 }
 
 fn tensor(dtype: DType, shape: &[usize], big_endian: bool, data: Stretch, at: u64) -> Item {
@@ -114,7 +120,7 @@ fn found(
         None => None,
     };
     let descr = descr.ok_or_else(|| Error::syntax("expected a string for `type`"))?;
-    let (dtype, big_endian) = numpy::parse(&descr)?;
+    let texts = Texts::of(&descr).filter(|texts| texts.byte_len() > 0);
     let shape = match take("shape") {
         Some(Item::Array(dims)) if array => dims_of(&dims, limits)?,
         None if !array => Vec::new(),
@@ -127,11 +133,24 @@ fn found(
         Some(Item::Plain(Value::Text(text))) => Stretch::Held(text.into_bytes()),
         _ => return Err(Error::syntax("expected bytes for `data`")),
     };
-    let expected = Shape::from(&shape[..]).element_count().and_then(|count| dtype.byte_len(count));
+    let count = Shape::from(&shape[..]).element_count();
+    let mismatch = |found: u64, what: &str| {
+        Error::syntax(format!("{found} bytes do not make {what} of shape {shape:?}"))
+    };
+    if let Some(texts) = texts {
+        let expected = count.and_then(|count| count.checked_mul(texts.byte_len()));
+        if expected.map(|len| len as u64) != Some(data.len()) {
+            return Err(mismatch(data.len(), "a string array"));
+        }
+        if shape.len() > 1 && shape.contains(&0) {
+            return Err(Error::data(NO_SHAPE));
+        }
+        return Ok(Item::Texts(Box::new(FoundTexts { texts, shape, data })));
+    }
+    let (dtype, big_endian) = numpy::parse(&descr)?;
+    let expected = count.and_then(|count| dtype.byte_len(count));
     if expected.map(|len| len as u64) != Some(data.len()) {
-        let found = data.len();
-        let what = format!("{found} bytes do not make a {dtype} tensor of shape {shape:?}");
-        return Err(Error::syntax(what));
+        return Err(mismatch(data.len(), &format!("a {dtype} tensor")));
     }
     Ok(tensor(dtype, &shape, big_endian, data, at))
 }
@@ -177,6 +196,37 @@ fn float_of(text: &str) -> Option<f64> {
     let plain = text.trim_start_matches(['+', '-']);
     let known = matches!(plain, "nan" | "inf") || plain.starts_with(|c: char| c.is_ascii_digit());
     known.then(|| text.parse().ok()).flatten()
+}
+
+/// A string array of numpy: texts of one length.
+pub struct FoundTexts {
+    texts: Texts,
+    shape: Vec<usize>,
+    pub data: Stretch,
+}
+
+impl FoundTexts {
+    pub fn count(&self) -> u64 {
+        self.data.len() / self.texts.byte_len().max(1) as u64
+    }
+
+    /// The texts as nested arrays, of their bytes as they were read. One that is not UTF-8 becomes a byte string.
+    pub fn value(&self, bytes: &[u8]) -> Result<Value> {
+        let mut texts = bytes.chunks_exact(self.texts.byte_len().max(1)).map(|text| {
+            let text = String::from_utf8(self.texts.decode(text)?);
+            Ok(text.map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text))
+        });
+        nested(&self.shape, &mut texts)
+    }
+}
+
+fn nested(shape: &[usize], texts: &mut dyn Iterator<Item = Result<Value>>) -> Result<Value> {
+    match shape {
+        [] => texts.next().unwrap_or_else(|| Err(Error::eof("a text of an array"))),
+        [len, rest @ ..] => {
+            (0..*len).map(|_| nested(rest, texts)).collect::<Result<_>>().map(Value::Array)
+        }
+    }
 }
 
 impl Found {

@@ -2,11 +2,13 @@
 
 use std::collections::HashSet;
 
+use rmp::Marker;
 use tenarc::de::Limits;
 use tenarc::tensor::TensorMeta;
 use tenarc::{Error, Result, Value};
 
-use super::numpy;
+use super::flax;
+use super::numpy::{self, FoundTexts};
 use crate::input::{Input, Source, Stretch};
 use crate::values::ReadValues;
 
@@ -19,6 +21,7 @@ pub enum Item {
     Array(Vec<Item>),
     Map(Vec<(Value, Item)>),
     Tensor(Box<Found>),
+    Texts(Box<FoundTexts>),
 }
 
 /// An array of numpy.
@@ -60,61 +63,71 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    fn uint(&mut self, width: usize) -> Result<u64> {
-        let mut bytes = [0; 8];
-        let start = bytes.len() - width.min(bytes.len());
-        self.input.fill(bytes.get_mut(start..).unwrap_or_default(), "a MessagePack value")?;
-        Ok(u64::from_be_bytes(bytes))
+    fn array_of<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.fill(&mut bytes, "a MessagePack value")?;
+        Ok(bytes)
     }
 
     fn item(&mut self) -> Result<Item> {
+        macro_rules! read {
+            ($type:ty) => {
+                <$type>::from_be_bytes(self.array_of()?)
+            };
+        }
         self.input.charge(size_of::<Item>() as u64)?;
         let at = self.input.at();
-        let marker = self.input.byte("a MessagePack value")?;
+        let marker = Marker::from_u8(self.input.byte("a MessagePack value")?);
+        let len = match marker {
+            Marker::FixStr(len) | Marker::FixArray(len) | Marker::FixMap(len) => len.into(),
+            Marker::Str8 | Marker::Bin8 | Marker::Ext8 => read!(u8).into(),
+            Marker::Str16 | Marker::Bin16 | Marker::Ext16 | Marker::Array16 | Marker::Map16 => {
+                read!(u16).into()
+            }
+            Marker::Str32 | Marker::Bin32 | Marker::Ext32 | Marker::Array32 | Marker::Map32 => {
+                read!(u32).into()
+            }
+            Marker::FixExt1 => 1,
+            Marker::FixExt2 => 2,
+            Marker::FixExt4 => 4,
+            Marker::FixExt8 => 8,
+            Marker::FixExt16 => 16,
+            _ => 0,
+        };
         Ok(Item::Plain(match marker {
-            0x00..=0x7f => Value::Integer(marker.into()),
-            0x80..=0x8f => return self.map((marker & 0x0f).into(), at),
-            0x90..=0x9f => return self.array((marker & 0x0f).into()),
-            0xa0..=0xbf => return self.text((marker & 0x1f).into()),
-            0xc0 => Value::Null,
-            0xc1 => {
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => return self.map(len, at),
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => return self.array(len),
+            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => {
+                return self.text(len);
+            }
+            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => {
+                return self.input.stretch(len, "a byte string").map(Item::Bytes);
+            }
+            Marker::FixExt1 | Marker::FixExt2 | Marker::FixExt4 | Marker::FixExt8 => {
+                return self.extension(len, at);
+            }
+            Marker::FixExt16 | Marker::Ext8 | Marker::Ext16 | Marker::Ext32 => {
+                return self.extension(len, at);
+            }
+            Marker::Reserved => {
                 let what = "byte 0xc1, which is no MessagePack value";
                 return Err(Error::syntax(what).at(at));
             }
-            0xc2 => Value::Bool(false),
-            0xc3 => Value::Bool(true),
-            0xc4..=0xc6 => {
-                let len = self.uint(1 << (marker - 0xc4))?;
-                return self.input.stretch(len, "a byte string").map(Item::Bytes);
-            }
-            0xc7..=0xc9 => {
-                let len = self.uint(1 << (marker - 0xc7))?;
-                self.extension(len)?
-            }
-            #[allow(clippy::cast_possible_truncation)]
-            0xca => Value::F32(f32::from_bits(self.uint(4)? as u32)),
-            0xcb => Value::F64(f64::from_bits(self.uint(8)?)),
-            0xcc..=0xcf => Value::Integer(self.uint(1 << (marker - 0xcc))?.into()),
-            0xd0..=0xd3 => {
-                let width = 1 << (marker - 0xd0);
-                let unused = 64 - 8 * width;
-                let bits = self.uint(width)?.cast_signed();
-                Value::Integer((bits << unused >> unused).into())
-            }
-            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4))?,
-            0xd9..=0xdb => {
-                let len = self.uint(1 << (marker - 0xd9))?;
-                return self.text(len);
-            }
-            0xdc | 0xdd => {
-                let len = self.uint(2 << (marker - 0xdc))?;
-                return self.array(len);
-            }
-            0xde | 0xdf => {
-                let len = self.uint(2 << (marker - 0xde))?;
-                return self.map(len, at);
-            }
-            0xe0..=0xff => Value::Integer(marker.cast_signed().into()),
+            Marker::Null => Value::Null,
+            Marker::False => Value::Bool(false),
+            Marker::True => Value::Bool(true),
+            Marker::FixPos(number) => Value::Integer(number.into()),
+            Marker::FixNeg(number) => Value::Integer(number.into()),
+            Marker::U8 => Value::Integer(read!(u8).into()),
+            Marker::U16 => Value::Integer(read!(u16).into()),
+            Marker::U32 => Value::Integer(read!(u32).into()),
+            Marker::U64 => Value::Integer(read!(u64).into()),
+            Marker::I8 => Value::Integer(read!(i8).into()),
+            Marker::I16 => Value::Integer(read!(i16).into()),
+            Marker::I32 => Value::Integer(read!(i32).into()),
+            Marker::I64 => Value::Integer(read!(i64).into()),
+            Marker::F32 => Value::F32(read!(f32)),
+            Marker::F64 => Value::F64(read!(f64)),
         }))
     }
 
@@ -129,15 +142,25 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// An extension as the map that is written as one.
-    fn extension(&mut self, len: u64) -> Result<Value> {
+    /// An array of flax, or the map that is written as an extension.
+    fn extension(&mut self, len: u64, at: u64) -> Result<Item> {
         let kind = self.input.byte("the type of an extension")?.cast_signed();
+        let start =
+            self.input.look(flax::MAX_HEAD.min(usize::try_from(len).unwrap_or(usize::MAX)))?;
+        if let Some((meta, head)) = flax::head(kind, len, start, self.limits) {
+            self.input.bytes(head, "an array of flax")?;
+            let data = self.input.stretch(len - head, "an array of flax")?;
+            return Ok(Item::Tensor(Box::new(Found { meta, big_endian: false, data, at })));
+        }
         self.input.charge(2 * size_of::<(Value, Value)>() as u64)?;
         let data = self.input.bytes(len, "an extension")?;
-        Ok(Value::Map(vec![
+        if let Some((re, im)) = flax::complex(kind, &data) {
+            return Ok(numpy::complex_number(re, im, at));
+        }
+        Ok(Item::Plain(Value::Map(vec![
             (Value::Text(super::EXTENSION.to_owned()), Value::Integer(kind.into())),
             (Value::Text(super::DATA.to_owned()), Value::Bytes(data)),
-        ]))
+        ])))
     }
 
     fn array(&mut self, len: u64) -> Result<Item> {
@@ -174,7 +197,13 @@ impl<S: Source> Reader<S> {
             entries.push((key, value));
         }
         self.input.leave();
-        numpy::recognised(entries, at, self.limits).map_err(|error| error.at(at))
+        let item = numpy::recognised(entries, at, self.limits).map_err(|error| error.at(at))?;
+        if let Item::Texts(found) = &item {
+            // The texts themselves, and a value for each.
+            let values = found.count().saturating_mul(size_of::<Value>() as u64);
+            self.input.charge(found.data.len().saturating_add(values))?;
+        }
+        Ok(item)
     }
 }
 
@@ -207,6 +236,12 @@ impl Item {
                 Value::Map(entries.collect::<Result<_>>()?)
             }
             Self::Tensor(found) => Value::Tensor(Box::new(found.into_tensor()?)),
+            Self::Texts(found) => match &found.data {
+                Stretch::Held(bytes) => found.value(bytes)?,
+                Stretch::At { .. } => {
+                    return Err(Error::data("texts that were left where they are"));
+                }
+            },
         })
     }
 }

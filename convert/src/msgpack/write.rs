@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::io::Write;
 
+use rmp::encode::{self, ValueWriteError};
 use tenarc::de::Limits;
 use tenarc::tensor::Order;
 use tenarc::{DType, DynTensor, Error, Result, Value};
 
+use super::flax;
 use super::numpy::is_special;
 use crate::Losses;
 use crate::numpy::descr_of;
@@ -35,8 +37,12 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.out.write_all(bytes).map_err(Error::io)
+    fn nil(&mut self) -> Result<()> {
+        encode::write_nil(&mut self.out).map_err(Error::io)
+    }
+
+    fn bool(&mut self, value: bool) -> Result<()> {
+        encode::write_bool(&mut self.out, value).map_err(Error::io)
     }
 
     fn lose(&mut self, what: impl Into<String>) {
@@ -51,7 +57,7 @@ impl Writer<'_> {
             }
             Node::Array(items) => {
                 self.enter()?;
-                self.head(items.len(), ARRAY)?;
+                self.array_head(items.len())?;
                 for (index, item) in items.iter().enumerate() {
                     let before = self.path.enter(|| index.to_string());
                     self.item(item).map_err(|error| error.in_index(index as u64))?;
@@ -99,7 +105,7 @@ impl Writer<'_> {
                 self.path.leave(before);
             }
         }
-        self.head(once.len(), MAP)?;
+        encode::write_map_len(&mut self.out, length(once.len())?).map_err(failed)?;
         for (key, item) in once {
             let before = self.path.enter(|| key.to_step().into_owned());
             let written = self.item(key).and_then(|()| self.item(item));
@@ -122,23 +128,28 @@ impl Writer<'_> {
             return Ok(false);
         };
         bytes.with_leaf(fetch, |value| match value {
-            Value::Bytes(data) => self.extension(kind, data).map(|()| true),
+            Value::Bytes(data) => {
+                if flax::is_special(kind, data) {
+                    self.lose("an extension that would be read as an array of flax");
+                }
+                self.extension(kind, data).map(|()| true)
+            }
             _ => Ok(false),
         })
     }
 
     fn leaf(&mut self, value: &Value) -> Result<()> {
         match value {
-            Value::Null => self.put(&[0xc0]),
-            Value::Bool(value) => self.put(&[0xc2 | u8::from(*value)]),
+            Value::Null => self.nil(),
+            Value::Bool(value) => self.bool(*value),
             Value::Integer(value) => self.integer(*value),
-            Value::F32(value) => self.put(&with(0xca, value.to_bits().to_be_bytes())),
-            Value::F64(value) => self.put(&with(0xcb, value.to_bits().to_be_bytes())),
+            Value::F32(value) => encode::write_f32(&mut self.out, *value).map_err(failed),
+            Value::F64(value) => encode::write_f64(&mut self.out, *value).map_err(failed),
             Value::Bytes(bytes) => self.bytes(bytes),
             Value::Text(text) => self.text(text),
             Value::Simple(number) => {
                 self.lose(format!("simple value {number}, which is written as nil"));
-                self.put(&[0xc0])
+                self.nil()
             }
             Value::Numbers(numbers) => {
                 if let Some(plain) = unpacked(numbers) {
@@ -153,32 +164,18 @@ impl Writer<'_> {
                     return self.wide_integer(&value.to_string());
                 }
                 self.lose("an integer of more than 128 bits, which is written as nil");
-                self.put(&[0xc0])
+                self.nil()
             }
         }
     }
 
     fn integer(&mut self, value: i128) -> Result<()> {
-        if let Ok(value) = u64::try_from(value) {
-            return match value {
-                #[allow(clippy::cast_possible_truncation)]
-                0..=0x7f => self.put(&[value as u8]),
-                _ => self.sized([0xcc, 0xcd, 0xce, 0xcf], value),
-            };
-        }
-        match i64::try_from(value) {
-            Ok(value) => {
-                let bytes = value.to_be_bytes();
-                match value {
-                    -0x20.. => self.put(&bytes[7..]),
-                    -0x80.. => self.put(&[&[0xd0], &bytes[7..]].concat()),
-                    -0x8000.. => self.put(&[&[0xd1], &bytes[6..]].concat()),
-                    -0x8000_0000.. => self.put(&[&[0xd2], &bytes[4..]].concat()),
-                    _ => self.put(&with(0xd3, bytes)),
-                }
-            }
-            Err(_) => self.wide_integer(&value.to_string()),
-        }
+        let written = match (u64::try_from(value), i64::try_from(value)) {
+            (Ok(value), _) => encode::write_uint(&mut self.out, value),
+            (_, Ok(value)) => encode::write_sint(&mut self.out, value),
+            _ => return self.wide_integer(&value.to_string()),
+        };
+        written.map(drop).map_err(failed)
     }
 
     fn wide_integer(&mut self, digits: &str) -> Result<()> {
@@ -186,53 +183,23 @@ impl Writer<'_> {
         self.text(digits)
     }
 
-    /// A number behind the marker for its width; where a marker is zero, there is none.
-    fn sized(&mut self, markers: [u8; 4], number: u64) -> Result<()> {
-        let bytes = number.to_be_bytes();
-        let fits = [0xff, 0xffff, 0xffff_ffff, u64::MAX];
-        for (width, (marker, most)) in [1, 2, 4, 8].into_iter().zip(markers.into_iter().zip(fits)) {
-            if marker != 0 && number <= most {
-                return self.put(&[&[marker], &bytes[8 - width..]].concat());
-            }
-        }
-        Err(Error::data(format!("a length of {number}, where MessagePack has 32 bits")))
-    }
-
-    fn head(&mut self, len: usize, (short, markers): (u8, [u8; 4])) -> Result<()> {
-        match u8::try_from(len) {
-            Ok(len @ ..0x10) => self.put(&[short | len]),
-            _ => self.sized(markers, len as u64),
-        }
+    fn array_head(&mut self, len: usize) -> Result<()> {
+        encode::write_array_len(&mut self.out, length(len)?).map(drop).map_err(failed)
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
-        match u8::try_from(text.len()) {
-            Ok(len @ ..0x20) => self.put(&[0xa0 | len])?,
-            _ => self.sized([0xd9, 0xda, 0xdb, 0], text.len() as u64)?,
-        }
-        self.put(text.as_bytes())
+        length(text.len())?;
+        encode::write_str(&mut self.out, text).map_err(failed)
     }
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.sized(BIN, bytes.len() as u64)?;
-        self.put(bytes)
+        length(bytes.len())?;
+        encode::write_bin(&mut self.out, bytes).map_err(failed)
     }
 
     fn extension(&mut self, kind: i8, data: &[u8]) -> Result<()> {
-        let short = match data.len() {
-            1 => 0xd4,
-            2 => 0xd5,
-            4 => 0xd6,
-            8 => 0xd7,
-            16 => 0xd8,
-            _ => 0,
-        };
-        match short {
-            0 => self.sized([0xc7, 0xc8, 0xc9, 0], data.len() as u64)?,
-            short => self.put(&[short])?,
-        }
-        self.put(&[kind.cast_unsigned()])?;
-        self.put(data)
+        encode::write_ext_meta(&mut self.out, length(data.len())?, kind).map_err(failed)?;
+        self.out.write_all(data).map_err(Error::io)
     }
 
     fn tensor(&mut self, tensor: &DynTensor) -> Result<()> {
@@ -246,7 +213,7 @@ impl Writer<'_> {
         let Some(descr) = descr_of(dtype) else {
             let name = dtype.name().escape_debug();
             self.lose(format!("a tensor of {name}, which numpy has not, is written as nil"));
-            return self.put(&[0xc0]);
+            return self.nil();
         };
         if tensor.order() == Order::F {
             self.lose("the order of a column-major tensor, which is written in row-major order");
@@ -261,16 +228,16 @@ impl Writer<'_> {
         let bytes = tensor.le_bytes();
         // A scalar has no dimensions in numpy either.
         let array = !tensor.shape().is_empty();
-        self.put(&[if array { 0x85 } else { 0x83 }])?;
+        encode::write_map_len(&mut self.out, if array { 5 } else { 3 }).map_err(failed)?;
         self.bytes(b"nd")?;
-        self.put(&[0xc2 | u8::from(array)])?;
+        self.bool(array)?;
         self.bytes(b"type")?;
         self.text(descr)?;
         if array {
             self.bytes(b"kind")?;
             self.bytes(b"")?;
             self.bytes(b"shape")?;
-            self.head(tensor.shape().len(), ARRAY)?;
+            self.array_head(tensor.shape().len())?;
             for &dim in tensor.shape() {
                 self.integer(dim as i128)?;
             }
@@ -280,10 +247,11 @@ impl Writer<'_> {
     }
 }
 
-const ARRAY: (u8, [u8; 4]) = (0x90, [0, 0xdc, 0xdd, 0]);
-const MAP: (u8, [u8; 4]) = (0x80, [0, 0xde, 0xdf, 0]);
-const BIN: [u8; 4] = [0xc4, 0xc5, 0xc6, 0];
+fn length(len: usize) -> Result<u32> {
+    u32::try_from(len)
+        .map_err(|_| Error::data(format!("a length of {len}, where MessagePack has 32 bits")))
+}
 
-fn with<const N: usize>(marker: u8, bytes: [u8; N]) -> Vec<u8> {
-    [&[marker], &bytes[..]].concat()
+fn failed(error: ValueWriteError) -> Error {
+    Error::io(error.into())
 }

@@ -4,6 +4,7 @@ use tenarc::{DType, Error, Result};
 
 use super::literal::Literal;
 use crate::numpy;
+pub use crate::numpy::{ByteOrder, Texts};
 
 /// Fields of fields, nested more deeply, are refused.
 const MAX_DEPTH: usize = 8;
@@ -32,52 +33,6 @@ pub enum Elements {
     Texts(Texts),
     /// Nothing that is read here, and why.
     Refused(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ByteOrder {
-    Little,
-    Big,
-}
-
-/// Texts of a fixed width, filled up with zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Texts {
-    /// This many bytes.
-    Bytes(usize),
-    /// This many characters of 4 bytes.
-    Unicode(usize, ByteOrder),
-}
-
-impl Texts {
-    pub fn byte_len(self) -> usize {
-        match self {
-            Self::Bytes(len) => len,
-            Self::Unicode(chars, _) => chars.saturating_mul(4),
-        }
-    }
-
-    /// Decodes one text. Zeros at its end are no part of it, but others are. Unicode becomes UTF-8.
-    ///
-    /// # Errors
-    /// If a character is none of Unicode.
-    pub fn decode(self, bytes: &[u8]) -> Result<Vec<u8>> {
-        let Self::Unicode(_, order) = self else {
-            let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-            return Ok(bytes.iter().take(len).copied().collect());
-        };
-        let (chars, _) = bytes.as_chunks::<4>();
-        let len = chars.iter().rposition(|char| *char != [0; 4]).map_or(0, |last| last + 1);
-        let char = |bytes: &[u8; 4]| {
-            let number = match order {
-                ByteOrder::Little => u32::from_le_bytes(*bytes),
-                ByteOrder::Big => u32::from_be_bytes(*bytes),
-            };
-            let what = || Error::data(format!("{number:#x} is no character of Unicode"));
-            char::from_u32(number).ok_or_else(what)
-        };
-        chars.iter().take(len).map(char).collect::<Result<String>>().map(String::into_bytes)
-    }
 }
 
 /// The columns that a header describes, and the number of bytes of a record, or of an element if there are no records.
@@ -192,32 +147,15 @@ fn elements(text: &[u8]) -> Result<(Elements, usize)> {
         }
         Err(error) => error,
     };
-    let (order, code) = match text {
-        [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
-        code => (b'=', code),
-    };
-    let order = match order {
-        b'<' => ByteOrder::Little,
-        b'>' => ByteOrder::Big,
-        _ if cfg!(target_endian = "big") => ByteOrder::Big,
-        _ => ByteOrder::Little,
-    };
+    match Texts::of(text) {
+        Some(texts) if texts.byte_len() == 0 => {
+            return Ok((Elements::Refused("texts of no characters are not read".to_owned()), 0));
+        }
+        Some(texts) => return Ok((Elements::Texts(texts), texts.byte_len())),
+        None => {}
+    }
+    let (_, code) = numpy::byte_order(text);
     let width = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
-    if let [b'S' | b'a' | b'U', b'0'] = code {
-        return Ok((Elements::Refused("texts of no characters are not read".to_owned()), 0));
-    }
-    let known = match code {
-        [b'S' | b'a', digits @ ..] => {
-            width(digits).map(|len| Elements::Texts(Texts::Bytes(len as usize)))
-        }
-        [b'U', digits @ ..] => {
-            width(digits).map(|len| Elements::Texts(Texts::Unicode(len as usize, order)))
-        }
-        _ => None,
-    };
-    if let Some(Elements::Texts(texts)) = known {
-        return Ok((Elements::Texts(texts), texts.byte_len()));
-    }
     // The size of other elements is at the end of their name, or in front of the unit of a date.
     let digits: Vec<u8> = code.iter().skip(1).copied().take_while(u8::is_ascii_digit).collect();
     // An array of objects is pickled as a whole.
@@ -275,15 +213,5 @@ mod tests {
         ] {
             assert!(parsed(descr).is_err(), "{descr}");
         }
-    }
-
-    #[test]
-    fn texts_end_before_the_zeros_that_fill_them_up() {
-        assert_eq!(Texts::Bytes(5).decode(b"a\0b\0\0").unwrap(), b"a\0b");
-        let bytes: Vec<u8> =
-            ['ü', '😀', '\0'].iter().flat_map(|c| u32::from(*c).to_be_bytes()).collect();
-        let found = Texts::Unicode(3, ByteOrder::Big).decode(&bytes).unwrap();
-        assert_eq!(found, "ü😀".as_bytes());
-        assert!(Texts::Unicode(1, ByteOrder::Little).decode(&[0, 0xd8, 0, 0]).is_err());
     }
 }

@@ -11,16 +11,6 @@ use super::machine::Machine;
 use super::object::{At, Instance, Kind, Object, Rebuilt, Signs, Storage, Value};
 use crate::numpy;
 
-/// Types of the package `ml_dtypes`.
-const TYPES: [(&str, DType); 6] = [
-    ("ml_dtypes.bfloat16", DType::BF16),
-    ("ml_dtypes.float8_e5m2", DType::F8E5M2),
-    ("ml_dtypes.float8_e4m3fn", DType::F8E4M3),
-    ("ml_dtypes.float8_e5m2fnuz", DType::F8E5M2Fnuz),
-    ("ml_dtypes.float8_e4m3fnuz", DType::F8E4M3Fnuz),
-    ("ml_dtypes.float8_e8m0fnu", DType::F8E8M0),
-];
-
 /// The array that this object becomes by its state: its version, shape, dtype, whether it is in column-major order, and its
 /// bytes. `None` if it is no array of a dtype that tensors have.
 pub fn array_of_state(
@@ -151,7 +141,10 @@ fn dtype_of(machine: &Machine, value: Value) -> Option<(DType, bool)> {
     let code = tuple(machine, instance.arguments).ok()?.first()?;
     let dtype = match machine.object(*code)? {
         Object::Text(code) => numpy::of_code(code.as_bytes())?,
-        Object::Global(class) => TYPES.iter().find(|(known, _)| *known == &*class.name)?.1.clone(),
+        Object::Global(class) => {
+            let name = class.name.strip_prefix("ml_dtypes.")?;
+            numpy::ML_DTYPES.into_iter().find(|(known, _)| *known == name)?.1
+        }
         _ => return None,
     };
     // Its version, byte order, and what only dtypes have that are made of others.
