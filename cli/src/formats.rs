@@ -4,7 +4,7 @@ pub mod archive;
 mod converted;
 mod detect;
 mod message;
-mod parquet;
+mod tables;
 mod values;
 
 pub use detect::{SELF_DESCRIBED, detect, is_marked};
@@ -43,7 +43,7 @@ pub enum Format {
     Npz,
     /// numpy's npy: one array
     Npy,
-    /// Arrow IPC files and streams: tensors in columns
+    /// Arrow IPC files and streams: tensors in columns, or tables of records
     Arrow,
     /// Parquet: tables of records
     Parquet,
@@ -126,7 +126,7 @@ impl Format {
         match (self, self.converted()) {
             (_, Some(of)) => converted::read(self, of, input, reading),
             (Self::Archive, _) => archive::read(input, reading),
-            (Self::Parquet, _) => parquet::read(input),
+            (Self::Parquet, _) => tables::read_parquet(input),
             _ => Document::of_messages(input.name.clone(), self, input.contents()?),
         }
     }
@@ -152,9 +152,10 @@ impl Format {
     pub fn write(self, values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
         self.check_writable()?;
         match (self, self.converted()) {
+            (Self::Arrow, Some(of)) => tables::write_arrow(of, values, target, lossy),
             (_, Some(of)) => converted::write(of, values, target, lossy),
             (Self::Archive, _) => archive::write(values, target),
-            (Self::Parquet, _) => parquet::write(values, target, lossy),
+            (Self::Parquet, _) => tables::write_parquet(values, target, lossy),
             _ => message::write(values, target),
         }
     }

@@ -239,6 +239,42 @@ fn tables_become_parquet_files_and_come_back() {
 }
 
 #[test]
+fn tables_become_arrow_files_and_come_back() {
+    let dir = Dir::new();
+    fs::copy(fixture("arrow/table_zstd.arrow"), dir.file("rows.arrow")).unwrap();
+    run(&dir, &["convert", "rows.arrow", "rows.tenarc"]).good();
+    let archive = tenarc::open(dir.file("rows.tenarc")).unwrap();
+    assert_eq!((archive.len(), archive.table("rows").unwrap().len()), (2, 4));
+    let shown = run(&dir, &["show", "rows.tenarc"]).good().to_owned();
+    for again in ["again.arrow", "again.arrows", "again.feather"] {
+        run(&dir, &["convert", "rows.tenarc", again]).good();
+        run(&dir, &["diff", again, "rows.tenarc"]).good();
+        assert_eq!(run(&dir, &["show", again]).good(), shown);
+        let start = fs::read(dir.file(again)).unwrap();
+        assert_eq!(start.starts_with(b"ARROW1"), !again.ends_with("arrows"));
+    }
+    // Through Parquet.
+    run(&dir, &["convert", "again.arrow", "rows.parquet"]).good();
+    run(&dir, &["convert", "rows.parquet", "back.arrow"]).good();
+    run(&dir, &["diff", "back.arrow", "rows.tenarc"]).good();
+    // To a pipe, a stream is written.
+    let ran = run(&dir, &["convert", "--to", "arrow", "rows.tenarc", "-"]);
+    assert_eq!(ran.bytes, fs::read(dir.file("again.arrows")).unwrap());
+    // From rows of another format. Tensors are not rows.
+    fs::write(dir.file("rows.json"), r#"[{"a": 1, "b": "x"}, {"a": 2, "b": null}]"#).unwrap();
+    run(&dir, &["convert", "rows.json", "json.arrow"]).good();
+    let rows = run(&dir, &["convert", "json.arrow", "--to", "json", "-"]).good().to_owned();
+    assert_eq!(rows.trim(), r#"[{"a":1,"b":"x"},{"a":2,"b":null}]"#);
+    fs::copy(fixture("arrow/dtypes.arrow"), dir.file("dtypes.arrow")).unwrap();
+    assert!(run(&dir, &["ls", "dtypes.arrow"]).good().contains("f16"));
+    fs::copy(fixture("arrow/odd.arrow"), dir.file("odd.arrow")).unwrap();
+    run(&dir, &["convert", "odd.arrow", "odd.tenarc"])
+        .failed(2, "`runs`: runs have no counterpart");
+    let lossy = run(&dir, &["convert", "--lossy", "odd.arrow", "odd.tenarc"]);
+    assert_eq!((lossy.status, lossy.err.contains("`runs`")), (0, true), "{lossy:?}");
+}
+
+#[test]
 fn names_are_taken_as_asked_for() {
     let dir = Dir::new();
     let tensors = [("layers.0.weight", vec![1.0f32]), ("layers.1.weight", vec![2.0])];

@@ -30,6 +30,21 @@ pub trait Codec: Sync {
         Err(Error::data("files of this format are read tensor by tensor"))
     }
 
+    /// Converts a file that holds a table of records, rather than tensors; none if it does not.
+    fn table_to_archive(&self, _: &File, _: (&Path, &Path), _: &Options) -> Result<Option<Losses>> {
+        Ok(None)
+    }
+
+    /// Converts an archive that is a table of records; none if it is not, or files of this format hold none.
+    fn table_from_archive(
+        &self,
+        _: &Archive<File>,
+        _: &Path,
+        _: &Options,
+    ) -> Result<Option<Losses>> {
+        Ok(None)
+    }
+
     /// Writes a value; what was not kept, if that is accepted.
     fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
         Err(Error::data("files of this format are only read"))
@@ -158,7 +173,7 @@ impl Format {
     }
 
     /// Converts a file to an archive; what was not kept, if the options accept that. A file of tensors becomes one value; of
-    /// JSON or MessagePack, each value becomes one.
+    /// JSON or MessagePack, each value becomes one; and of a table in an Arrow file, each record batch.
     ///
     /// Tensors are read as they are written, in steps; of JSON, one value is in memory at a time. The archive has checksums
     /// of the bytes as they were read. It is read back and verified by them before it takes its name; after an error, what
@@ -182,6 +197,9 @@ impl Format {
             made::archive(to, save, load, |_| Ok(()))?;
             return Ok(Losses::default());
         }
+        if let Some(losses) = codec.table_to_archive(&file, (from, to), options)? {
+            return Ok(losses);
+        }
         let file = codec.open(file, Some(from), options).map_err(of_source)?;
         let value = checked(&*file, options).map_err(of_source)?;
         // Before anything is written.
@@ -197,7 +215,7 @@ impl Format {
     }
 
     /// Converts an archive to a file; what was not kept, if the options accept that. The archive must hold one value, but for
-    /// JSON and MessagePack, which hold any number.
+    /// JSON and MessagePack, which hold any number, and tables for Arrow.
     ///
     /// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it takes its
     /// name; after an error, what was there stays.
@@ -225,6 +243,10 @@ impl Format {
             let to = to.as_ref();
             let save = |file: &File| made::written(file, to, |out| write(out)).map_err(of_source);
             return made::file(to, options.sync(), save);
+        }
+        let table = codec.table_from_archive(&archive, to.as_ref(), options);
+        if let Some(losses) = table.map_err(of_source)? {
+            return Ok(losses);
         }
         if archive.len() != 1 {
             let found = archive.len();

@@ -85,7 +85,7 @@ mod numpy;
 mod options;
 mod order;
 mod part;
-#[cfg(feature = "parquet")]
+#[cfg(any(feature = "arrow", feature = "parquet"))]
 mod records;
 mod saved;
 mod shown;

@@ -41,7 +41,7 @@ pub struct Options {
     pub(crate) container: Option<crate::arrow::Container>,
     #[cfg(feature = "arrow")]
     pub(crate) rows_per_batch: Option<usize>,
-    #[cfg(feature = "parquet")]
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
     pub(crate) table: Option<String>,
     #[cfg(feature = "parquet")]
     pub(crate) page_compression: crate::parquet::Compression,
@@ -114,6 +114,18 @@ impl Options {
     #[must_use]
     pub fn with_compression(mut self, compression: crate::npy::Compression) -> Self {
         self.compression = compression;
+        self
+    }
+
+    /// The name of the table in the archive, for Parquet and Arrow. To a file, it is needed only if the archive has values of
+    /// several names. From one, it is by default the name that the table had in the archive that the file was made of. Other
+    /// files give their file name without its extension.
+    ///
+    /// An Arrow file is converted as a table whenever this is given, even if all its columns are tensors.
+    #[cfg(any(feature = "arrow", feature = "parquet"))]
+    #[must_use]
+    pub fn with_table(mut self, name: impl Into<String>) -> Self {
+        self.table = Some(name.into());
         self
     }
 

@@ -8,7 +8,9 @@ use tenarc::Value;
 use tenarc::de::Limits;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, written};
 
-use super::{Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tell, temporary, write_stream};
+use super::{
+    Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tables, tell, temporary, write_stream,
+};
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::Input;
@@ -21,6 +23,11 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
         Converted::Json => &mut json::values(input.reader()?, Limits::default()),
         Converted::Msgpack => &mut msgpack::values(input.reader()?, Limits::default()),
         _ => {
+            if of == Converted::Arrow
+                && let Some(table) = tables::read_arrow(&input)?
+            {
+                return Ok(table);
+            }
             // External data files of ONNX models are read only from the directory of the model.
             let options = Options::default().with_external(true).with_names(reading.names);
             let opened = of.open_file(input.file, input.path.as_deref(), &options)?;

@@ -33,12 +33,14 @@ pub struct Values<'s> {
     at_least: u64,
     /// The same values, if they are those of an archive.
     segments: Option<Vec<Segment<'s, Source>>>,
+    /// Whether they are files of tensors.
+    are_tensors: bool,
 }
 
 impl<'s> Values<'s> {
     /// Values that `each` makes. It is called once.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
-        Self { each: Box::new(each), at_least, segments: None }
+        Self { each: Box::new(each), at_least, segments: None, are_tensors: false }
     }
 
     /// The chosen value of a document, or all values.
@@ -57,7 +59,7 @@ impl<'s> Values<'s> {
                 put(Valued::Whole(&document.section(number)?)).of(&document.name)
             })
         });
-        Ok(Self { segments, ..values })
+        Ok(Self { segments, are_tensors: document.opened().is_some(), ..values })
     }
 
     /// Calls `put` with each value.
@@ -71,6 +73,11 @@ impl<'s> Values<'s> {
     /// The same values, if they are those of an archive.
     pub fn segments(&mut self) -> Option<Vec<Segment<'s, Source>>> {
         self.segments.take()
+    }
+
+    /// Whether they are the value of a file of tensors, which is no table.
+    pub fn are_tensors(&self) -> bool {
+        self.are_tensors
     }
 
     /// Calls `put` with the only value, for formats that hold no more.

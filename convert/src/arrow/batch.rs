@@ -44,16 +44,7 @@ pub fn read<S: ReadAt + ?Sized>(
 ) -> Result<u64> {
     let rows = batch.length();
     let rows = u64::try_from(rows).map_err(|_| Error::syntax(format!("a batch of {rows} rows")))?;
-    let mut walk = Walk {
-        source,
-        codec: codec(batch)?.or(early),
-        nodes: batch.nodes().unwrap_or_default(),
-        buffers: batch.buffers().unwrap_or_default(),
-        counts: batch.variadicBufferCounts().unwrap_or_default(),
-        next: (0, 0, 0),
-        body: body.clone(),
-        end: body.start,
-    };
+    let mut walk = Walk::new(batch, early, body, source)?;
     for column in columns {
         walk.column(column, rows, found).map_err(|error| error.in_field(&*column.name))?;
     }
@@ -79,12 +70,13 @@ fn codec(batch: &RecordBatch<'_>) -> Result<Option<Codec>> {
     }
 }
 
-struct Walk<'m, 's, S: ?Sized> {
+/// A walk over the nodes and buffers of a batch.
+pub struct Walk<'m, 's, S: ?Sized> {
     source: &'s S,
     codec: Option<Codec>,
-    nodes: Vector<'m, FieldNode>,
-    buffers: Vector<'m, StoredBuffer>,
-    counts: Vector<'m, i64>,
+    pub nodes: Vector<'m, FieldNode>,
+    pub buffers: Vector<'m, StoredBuffer>,
+    pub counts: Vector<'m, i64>,
     /// How many of each were taken.
     next: (usize, usize, usize),
     body: Range<u64>,
@@ -92,7 +84,25 @@ struct Walk<'m, 's, S: ?Sized> {
     end: u64,
 }
 
-impl<S: ReadAt + ?Sized> Walk<'_, '_, S> {
+impl<'m, 's, S: ReadAt + ?Sized> Walk<'m, 's, S> {
+    pub fn new(
+        batch: &RecordBatch<'m>,
+        early: Option<Codec>,
+        body: &Range<u64>,
+        source: &'s S,
+    ) -> Result<Self> {
+        Ok(Self {
+            source,
+            codec: codec(batch)?.or(early),
+            nodes: batch.nodes().unwrap_or_default(),
+            buffers: batch.buffers().unwrap_or_default(),
+            counts: batch.variadicBufferCounts().unwrap_or_default(),
+            next: (0, 0, 0),
+            body: body.clone(),
+            end: body.start,
+        })
+    }
+
     fn column(&mut self, column: &Column, rows: u64, found: &mut [Found]) -> Result<()> {
         let (nulls, buffers) = match &column.kind {
             Kind::Tensor(cells) => self.cells(cells, rows)?,
@@ -211,7 +221,7 @@ impl<S: ReadAt + ?Sized> Walk<'_, '_, S> {
     }
 
     /// The next buffer, which lies behind those before.
-    fn buffer(&mut self) -> Result<Buffer> {
+    pub fn buffer(&mut self) -> Result<Buffer> {
         if self.next.1 >= self.buffers.len() {
             return Err(no_buffer());
         }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_ipc::{Block, Footer, KeyValue, Message, MessageHeader};
+use arrow_ipc::{
+    Block, Footer, KeyValue, Message, MessageHeader, MetadataVersion, Schema as Stored,
+};
 use flatbuffers::{ForwardsUOffset, Vector};
 use tenarc::io::ReadAt;
 use tenarc::{Error, Result};
@@ -12,7 +14,7 @@ use super::body::Codec;
 use super::contents::{Batches, Contents};
 use super::message::{self, MAGIC, PREFIX, Place};
 use super::schema::Schema;
-use crate::source;
+use crate::{Losses, source};
 
 /// Keys and texts.
 type Pairs<'m> = Vector<'m, ForwardsUOffset<KeyValue<'m>>>;
@@ -25,12 +27,96 @@ const TAIL: u64 = 10;
 
 /// Looks through a file or a stream.
 pub fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Contents> {
+    let (mut schema, mut messages, losses) = open(source, Schema::read)?;
+    schema.losses.extend(losses);
+    let mut batches = Batches::new(Arc::new(schema));
+    while messages
+        .next(source, |message, place| batch(message, place, &mut batches, source))?
+        .is_some()
+    {}
+    batches.finish()
+}
+
+/// Reads the schema, with what is lost of its message; the messages behind it are read then.
+pub fn open<S: ReadAt + ?Sized, T>(
+    source: &S,
+    read: impl FnOnce(&Stored<'_>, MetadataVersion, usize) -> Result<T>,
+) -> Result<(T, Messages, Losses)> {
     let size = source.size().map_err(Error::io)?;
     let mut head = [0; MAGIC.len()];
     let len = usize::try_from(size).unwrap_or(head.len()).min(head.len());
     source::fill(source, head.get_mut(..len).unwrap_or_default(), 0, " of a file")?;
     check_head(head)?;
-    if head == MAGIC { file(source, size) } else { stream(source, size) }
+    let mut losses = Losses::default();
+    if head != MAGIC {
+        let found = message::at(source, 0, size, |message, place| {
+            schema(message, place, &mut losses, read)
+        })?;
+        let (place, schema) = found.ok_or_else(no_schema)?;
+        return Ok((schema, Messages::Stream { at: place.body.end, size }, losses));
+    }
+    let bytes = footer_bytes(source, size)?;
+    let start = size - TAIL - bytes.len() as u64;
+    let at = |error: Error| error.at(start);
+    let footer = message::footer(&bytes).map_err(at)?;
+    let stored =
+        footer.schema().ok_or_else(|| Error::syntax("a footer without a schema")).map_err(at)?;
+    early_codec(stored.custom_metadata()).and_then(refused_in_schema).map_err(at)?;
+    let schema = read(&stored, footer.version(), bytes.len()).map_err(at)?;
+    let blocks = blocks(&footer, start).map_err(at)?;
+    if footer.custom_metadata().is_some_and(|pairs| !pairs.is_empty()) {
+        losses.add("", "the metadata of the footer are left out");
+    }
+    Ok((schema, Messages::File(blocks.into_iter()), losses))
+}
+
+/// The messages behind the schema, one after the other: of a file, dictionaries first.
+#[derive(Clone, Debug)]
+pub enum Messages {
+    File(std::vec::IntoIter<Range<u64>>),
+    Stream { at: u64, size: u64 },
+}
+
+impl Messages {
+    /// Passes on the next message; none at the end.
+    pub fn next<S: ReadAt + ?Sized, T>(
+        &mut self,
+        source: &S,
+        read: impl FnOnce(&Message<'_>, &Place) -> Result<T>,
+    ) -> Result<Option<T>> {
+        match self {
+            Self::File(blocks) => {
+                let Some(block) = blocks.next() else { return Ok(None) };
+                let read = |message: &Message<'_>, place: &Place| {
+                    if place.body.end != block.end {
+                        let what = "a batch is not of the length that the footer states";
+                        return Err(Error::syntax(what));
+                    }
+                    read(message, place)
+                };
+                let found = message::at(source, block.start, block.end, read)?;
+                let (_, told) = found.ok_or_else(|| {
+                    let what = "the footer lists a batch where there is none";
+                    Error::syntax(what).at(block.start)
+                })?;
+                Ok(Some(told))
+            }
+            // Without a mark, a stream ends where its file does.
+            Self::Stream { at, size } if *at >= *size => Ok(None),
+            Self::Stream { at, size } => {
+                if let Some((place, told)) = message::at(source, *at, *size, read)? {
+                    *at = place.body.end;
+                    return Ok(Some(told));
+                }
+                *at += PREFIX;
+                if at != size {
+                    let what = format!("{} bytes behind the end of a stream", *size - *at);
+                    return Err(Error::data(what).at(*at));
+                }
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Refuses what begins like another format of the family.
@@ -41,35 +127,6 @@ pub fn check_head(head: [u8; 6]) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn file<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Contents> {
-    let bytes = footer_bytes(source, size)?;
-    let start = size - TAIL - bytes.len() as u64;
-    let at = |error: Error| error.at(start);
-    let footer = message::footer(&bytes).map_err(at)?;
-    let stored =
-        footer.schema().ok_or_else(|| Error::syntax("a footer without a schema")).map_err(at)?;
-    early_codec(stored.custom_metadata()).and_then(refused_in_schema).map_err(at)?;
-    let schema = Schema::read(&stored, footer.version(), bytes.len()).map_err(at)?;
-    let blocks = blocks(&footer, start).map_err(at)?;
-    let mut batches = Batches::new(Arc::new(schema));
-    for block in blocks {
-        let at = block.start;
-        let read = |message: &Message<'_>, place: &Place| {
-            if place.body.end != block.end {
-                return Err(Error::syntax("a batch is not of the length that the footer states"));
-            }
-            batch(message, place, &mut batches, source)
-        };
-        message::at(source, at, block.end, read)?
-            .ok_or_else(|| Error::syntax("the footer lists a batch where there is none").at(at))?;
-    }
-    let mut contents = batches.finish()?;
-    if footer.custom_metadata().is_some_and(|pairs| !pairs.is_empty()) {
-        contents.losses.add("", "the metadata of the footer are left out");
-    }
-    Ok(contents)
 }
 
 /// The footer of a file that ends as it should.
@@ -95,8 +152,8 @@ fn footer_bytes<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Vec<u8>> {
     Ok(source::bytes(source, size - TAIL - len, len)?.into_owned())
 }
 
-/// Where the batches of records are, in their order. All blocks must lie in front of the footer, and none over
-/// another: else a small file would be a large one.
+/// Where the dictionaries are, and then the batches of records, in their order. All blocks must lie in front of the footer,
+/// and none over another: else a small file would be a large one.
 fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
     let range = |block: &Block| {
         let start = u64::try_from(block.offset()).ok()?;
@@ -110,9 +167,9 @@ fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
         ranges
             .ok_or_else(|| Error::syntax("the footer lists a batch that lies outside of the file"))
     };
-    let found = ranges(footer.recordBatches())?;
-    let mut all = ranges(footer.dictionaries())?;
-    all.extend_from_slice(&found);
+    let mut found = ranges(footer.dictionaries())?;
+    found.extend(ranges(footer.recordBatches())?);
+    let mut all = found.clone();
     all.sort_by_key(|range| range.start);
     if all.iter().zip(all.iter().skip(1)).any(|(a, b)| b.start < a.end) {
         return Err(Error::syntax("the footer lists batches that lie one over the other"));
@@ -120,46 +177,24 @@ fn blocks(footer: &Footer<'_>, end: u64) -> Result<Vec<Range<u64>>> {
     Ok(found)
 }
 
-fn stream<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<Contents> {
-    let mut at = 0;
-    let mut batches: Option<Batches> = None;
-    // Without a mark, a stream ends where its file does.
-    while at < size || batches.is_none() {
-        let read = |message: &Message<'_>, place: &Place| match &mut batches {
-            Some(batches) => batch(message, place, batches, source),
-            None => {
-                batches = Some(Batches::new(Arc::new(schema(message, place)?)));
-                Ok(())
-            }
-        };
-        match message::at(source, at, size, read)? {
-            Some((place, ())) => at = place.body.end,
-            None => {
-                at += PREFIX;
-                if at != size {
-                    let what = format!("{} bytes behind the end of a stream", size - at);
-                    return Err(Error::data(what).at(at));
-                }
-                break;
-            }
-        }
-    }
-    batches.ok_or_else(no_schema)?.finish()
-}
-
 #[cold]
 fn no_schema() -> Error {
     Error::syntax("expected the schema of a stream, found none")
 }
 
-/// The schema that a stream begins with.
-pub fn schema(message: &Message<'_>, place: &Place) -> Result<Schema> {
+/// The schema that a stream begins with, and what is lost of its message.
+pub fn schema<T>(
+    message: &Message<'_>,
+    place: &Place,
+    losses: &mut Losses,
+    read: impl FnOnce(&Stored<'_>, MetadataVersion, usize) -> Result<T>,
+) -> Result<T> {
     let schema = message.header_as_schema().ok_or_else(no_schema)?;
     early_codec(schema.custom_metadata()).and_then(refused_in_schema)?;
     let len = usize::try_from(place.metadata.end - place.metadata.start).unwrap_or(0);
-    let mut schema = Schema::read(&schema, message.version(), len)?;
-    if has_metadata(message) {
-        schema.losses.add("", "the metadata of the message of the schema are left out");
+    let schema = read(&schema, message.version(), len)?;
+    if message.custom_metadata().is_some_and(|pairs| !pairs.is_empty()) {
+        losses.add("", "the metadata of the message of the schema are left out");
     }
     Ok(schema)
 }
@@ -196,7 +231,7 @@ pub fn batch<S: ReadAt + ?Sized>(
 const EARLY_CODEC: &str = "ARROW:experimental_compression";
 
 /// The codec that is named in the metadata. The compressed buffers have the same form as in later versions.
-fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
+pub fn early_codec(pairs: Option<Pairs<'_>>) -> Result<Option<Codec>> {
     let Some(pairs) = pairs else { return Ok(None) };
     let Some(pair) = pairs.iter().find(|pair| pair.key() == Some(EARLY_CODEC)) else {
         return Ok(None);
@@ -223,8 +258,4 @@ fn refused_in_schema(codec: Option<Codec>) -> Result<()> {
             "`{EARLY_CODEC}` in the metadata of the schema; it is read in those of a batch"
         ))),
     }
-}
-
-fn has_metadata(message: &Message<'_>) -> bool {
-    message.custom_metadata().is_some_and(|pairs| !pairs.is_empty())
 }

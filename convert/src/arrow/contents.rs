@@ -14,6 +14,7 @@ use super::body::Codec;
 use super::cells::Cells;
 use super::schema::{Column, Kind, LAYOUT, ONE_ROW, Schema, Strings};
 use crate::exported::Metadata;
+use crate::records::TABLE;
 use crate::{Losses, nested};
 
 /// Columns that are found by their paths.
@@ -24,6 +25,7 @@ pub struct Contents {
     pub metadata: Option<Metadata>,
     /// Whether it was written from a nested value.
     pub nested: bool,
+    pub is_table: bool,
     pub losses: Losses,
     pub infos: Vec<TensorInfo>,
     /// The column of each, and what its rows hold.
@@ -90,8 +92,10 @@ impl Batches {
         }
         let mut metadata = metadata.filter(|texts| !one_row || !texts.is_empty());
         let nested = nested::take_mark(&mut metadata);
+        let is_table = metadata.iter().flatten().any(|(key, _)| key == TABLE);
         let mut contents = Contents {
             losses,
+            is_table,
             schema: Arc::clone(&schema),
             rows,
             metadata,
@@ -110,6 +114,7 @@ impl Contents {
     fn list(&mut self, column: &Column, one_row: bool) -> Result<()> {
         let number = column.number;
         if self.found.get(number).is_some_and(|found| found.has_nulls) {
+            self.is_table = true;
             let what = "a column with nulls is no tensor: it is left out";
             match column.kind {
                 Kind::Tensor(_) => self.losses.add_tensor(&column.path, what),
@@ -118,7 +123,10 @@ impl Contents {
             return Ok(());
         }
         let leaf = match &column.kind {
-            Kind::Lost(_) => return Ok(()),
+            Kind::Lost(_) => {
+                self.is_table = true;
+                return Ok(());
+            }
             Kind::Struct(columns) => {
                 return columns.iter().try_for_each(|column| self.list(column, one_row));
             }

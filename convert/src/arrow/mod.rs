@@ -1,5 +1,5 @@
 //! Files and streams of [Arrow](https://arrow.apache.org/docs/format/Columnar.html)'s IPC format: tensors in
-//! columns, read, written, and converted to archives and back.
+//! columns and tables of records, read, written, and converted to archives and back.
 //!
 //! ```
 //! use ndarray::{Array1, Array2};
@@ -29,6 +29,7 @@
 //! | convert a file to an archive, and back | [`Format`](super::Format) |
 //! | save a file as a part of a value | [`TensorFile::value`] |
 //! | write a value of an archive | [`Export`] |
+//! | read and write tables of records | [`TableFile`], [`segments_to_writer`] |
 //!
 //! | a column of | is read as |
 //! |---|---|
@@ -40,7 +41,7 @@
 //! | timestamps, dates, times, durations | a tensor of their integers; the unit is a [`Loss`](super::Loss) |
 //! | texts, byte strings | an array of them |
 //! | structs | a map |
-//! | anything else; anything with nulls | a loss: it is left out |
+//! | anything else; anything with nulls | a loss: it is left out. Conversions read such a file as a table |
 //!
 //! Record batches are put together along the first dimension. Buffers that are compressed, by LZ4 or zstd, are
 //! decompressed as they are read.
@@ -59,11 +60,14 @@ mod export;
 mod message;
 mod options;
 mod physical;
+mod plain;
 mod plan;
 mod read;
+mod records;
 mod schema;
 mod stream;
 mod strings;
+mod table;
 mod widen;
 mod write;
 
@@ -72,16 +76,19 @@ use std::io::Write;
 use std::path::Path;
 
 pub use super::options::Options;
+pub use super::records::Rows;
 pub use export::Export;
 pub use options::{Container, Layout};
 pub use read::ArrowFile;
+pub use records::{are_table, segments_to_writer};
 pub use stream::{Batches, Body};
+pub use table::TableFile;
 
 use super::format::Codec;
 use super::{Losses, Stored, TensorFile};
 use plan::Texts;
-use tenarc::Result;
 use tenarc::tensor::ToTensor;
+use tenarc::{Archive, Error, Result};
 
 /// Opens a file or a stream, to read what is asked for of it: see [`ArrowFile::new`].
 ///
@@ -143,6 +150,38 @@ pub fn to_writer_with<W: Write, N: AsRef<str>, T: ToTensor>(
 pub(crate) struct Arrow;
 
 impl Codec for Arrow {
+    fn table_to_archive(
+        &self,
+        file: &File,
+        (from, to): (&Path, &Path),
+        options: &Options,
+    ) -> Result<Option<Losses>> {
+        let of_source = |error: Error| error.in_file(from);
+        if options.table.is_none() && !ArrowFile::new(file).map_err(of_source)?.is_table() {
+            return Ok(None);
+        }
+        let table = TableFile::new(file).map_err(of_source)?;
+        let (losses, columns) = (table.losses().clone(), table.columns());
+        super::records::to_archive(
+            (from, to),
+            table.table(),
+            columns,
+            losses,
+            table.batches(),
+            options,
+        )
+        .map(Some)
+    }
+
+    fn table_from_archive(
+        &self,
+        archive: &Archive<File>,
+        to: &Path,
+        options: &Options,
+    ) -> Result<Option<Losses>> {
+        records::from_archive(archive, to, &self.of_name(to, options))
+    }
+
     fn open(&self, file: File, _: Option<&Path>, _: &Options) -> Result<Box<dyn TensorFile>> {
         Ok(Box::new(ArrowFile::new(file)?))
     }

@@ -30,7 +30,8 @@ pub enum Container {
 
 impl Container {
     /// A stream if the name ends in `.arrows`, else a file.
-    pub(super) fn of_name(path: &Path) -> Self {
+    #[must_use]
+    pub fn of_name(path: &Path) -> Self {
         let is_stream = path.extension().is_some_and(|extension| extension == "arrows");
         if is_stream { Self::Stream } else { Self::File }
     }

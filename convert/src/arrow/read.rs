@@ -90,6 +90,12 @@ impl<S: ReadAt> ArrowFile<S> {
         &self.contents.infos
     }
 
+    /// Whether the columns are rather those of records, which [`TableFile`](super::TableFile) reads: the file was made of a table,
+    /// or a column has nulls or is of a type that is no tensor, such as lists.
+    pub fn is_table(&self) -> bool {
+        self.contents.is_table
+    }
+
     /// The texts that belong to the schema, in their order; `None` where there are none.
     pub fn metadata(&self) -> Option<&[(String, String)]> {
         self.contents.metadata.as_deref()

@@ -13,6 +13,7 @@ use super::contents;
 use super::message::{self, MAGIC, PREFIX, Place, Prefix};
 use super::read::ArrowFile;
 use super::schema::Schema;
+use crate::Losses;
 use crate::support::{alloc_budget, read_all};
 
 /// Memory that is asked for at once on a mere claim.
@@ -108,9 +109,12 @@ impl<R: Read> Batches<R> {
                 prefix = reader.prefix()?;
             }
         }
-        let schema = reader
-            .message(prefix, limits, |message, place, _| container::schema(message, place))?;
-        let schema = schema.ok_or_else(|| Error::eof("the schema of a stream").at(0))?;
+        let mut losses = Losses::default();
+        let schema = reader.message(prefix, limits, |message, place, _| {
+            container::schema(message, place, &mut losses, Schema::read)
+        })?;
+        let mut schema = schema.ok_or_else(|| Error::eof("the schema of a stream").at(0))?;
+        schema.losses.extend(losses);
         Ok(Self { reader: Some(reader), schema: Arc::new(schema), limits })
     }
 

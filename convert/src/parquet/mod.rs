@@ -49,9 +49,6 @@ pub use options::Compression;
 pub use read::{ParquetFile, open, to_archive};
 pub use write::{from_archive, segments_to_writer, to_writer};
 
-/// The key under which a file has the name of its table.
-const TABLE: &str = "tenarc.table";
-
 /// The error of the library as ours.
 fn failed(error: ParquetError) -> Error {
     match error {

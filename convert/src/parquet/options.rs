@@ -49,15 +49,6 @@ impl Compression {
 /// # let _ = options;
 /// ```
 impl Options {
-    /// The name of the table in the archive. To a Parquet file, it is needed only if the archive has values of several names.
-    /// From one, it is by default the name that the table had in the archive that the file was made of. Other files give
-    /// their file name without its extension.
-    #[must_use]
-    pub fn with_table(mut self, name: impl Into<String>) -> Self {
-        self.table = Some(name.into());
-        self
-    }
-
     /// How the pages of a Parquet file are compressed: with [Snappy](Compression::Snappy) by default.
     #[must_use]
     pub fn with_page_compression(mut self, compression: Compression) -> Self {

@@ -1,9 +1,7 @@
 //! Parquet files to archives.
 
-use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +16,14 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::Length;
 use tenarc::io::{ReadAt, open_file};
-use tenarc::{Error, OArchive, Result};
+use tenarc::{Error, Result};
 
 use super::pages::Group;
 use super::source::Source;
-use super::{Options, TABLE, failed};
-use crate::records::{Plan, Rows};
+use super::{Options, failed};
+use crate::Losses;
+use crate::records::{self, Plan, Rows, TABLE};
 use crate::support::alloc_budget;
-use crate::{Losses, made};
 
 /// Rows that are decoded at once.
 const BATCH: usize = 8192;
@@ -230,50 +228,7 @@ pub fn to_archive(
 ) -> Result<Losses> {
     let from = from.as_ref();
     let file = open(from)?;
-    let stem = from.file_stem().map(|stem| stem.to_string_lossy());
-    let name = options.table.as_deref().or(file.table()).or(stem.as_deref()).unwrap_or("table");
-    let mut losses = file.losses.clone();
-    let of_source = |error: Error| error.in_file(from);
-    losses.check(options.accept_losses, file.plans.len()).map_err(of_source)?;
-    if file.plans.is_empty() {
-        return Err(of_source(Error::data(format!("no column is left: {losses}"))));
-    }
-    let rows = Cell::new(0);
-    made::archive(
-        to.as_ref(),
-        options.save.clone(),
-        |out| {
-            rows.set(save(&file, name, out).map_err(of_source)?);
-            Ok(())
-        },
-        |archive| match (archive.table(name)?.len(), rows.get()) {
-            (found, expected) if found == expected => Ok(()),
-            (found, expected) => {
-                let what = format!("wrote {expected} rows, read back {found}");
-                Err(Error::damaged(what))
-            }
-        },
-    )?;
-    if rows.get() == 0 {
-        losses.note("there are no rows, so the table has no columns");
-    }
-    Ok(losses)
-}
-
-/// Saves all row groups. The number of rows.
-fn save<S: ReadAt + Send + Sync + 'static, W: Write>(
-    file: &ParquetFile<S>,
-    name: &str,
-    out: &mut OArchive<W>,
-) -> Result<u64> {
-    let mut rows = 0;
-    for group in 0..file.row_groups() {
-        let found = file.rows(group)?;
-        rows += found.len() as u64;
-        out.save_as(name, &found)?;
-    }
-    if file.row_groups() == 0 {
-        out.save_as::<[(); 0]>(name, &[])?;
-    }
-    Ok(rows)
+    let groups = (0..file.row_groups()).map(|group| file.rows(group));
+    let (losses, columns) = (file.losses.clone(), file.plans.len());
+    records::to_archive((from, to.as_ref()), file.table(), columns, losses, groups, options)
 }

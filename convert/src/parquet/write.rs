@@ -12,10 +12,10 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::{Archive, Error, Result};
 
 use super::read::ParquetFile;
-use super::{Options, TABLE, failed};
+use super::{Options, failed};
+use crate::Losses;
 use crate::honest::Honest;
-use crate::records::{Records, segments};
-use crate::{Losses, made};
+use crate::records::{self, Records, TABLE, segments};
 
 /// Rows of a row group, if the caller has not chosen.
 const ROWS: usize = 1 << 20;
@@ -37,16 +37,9 @@ pub fn from_archive(
     let from = from.as_ref();
     let of_source = |error: Error| error.in_file(from);
     let archive = Archive::new(open_file(from)?.0).map_err(of_source)?;
-    let table = segments(&archive, options.table.as_deref());
-    let records = table.and_then(Records::of).map_err(of_source)?;
-    records.losses.check(options.accept_losses, usize::MAX).map_err(of_source)?;
-    let to = to.as_ref();
-    made::file(to, options.sync(), |file| {
-        let groups =
-            made::written(file, to, |out| write(&records, out, options).map_err(of_source))?;
-        check(file, groups, records.rows).map_err(|error| error.in_file(to))
-    })?;
-    Ok(records.losses)
+    let write =
+        |records: &Records<'_, File>, out: &mut (dyn Write + Send)| write(records, out, options);
+    records::from_archive(&archive, to.as_ref(), options, write, check).map_err(of_source)
 }
 
 /// The file has as many rows and row groups as were written.

@@ -1,5 +1,6 @@
 //! Columns of an archive as arrays of Arrow.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray,
     FixedSizeListArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray, StructArray,
-    UInt32Array, make_array, new_null_array, types,
+    UInt32Array, cast::AsArray as _, make_array, new_empty_array, types,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Fields};
@@ -78,19 +79,22 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
                 let (offsets, bytes) = self.strings(lengths, at, rows)?;
                 Arc::new(BinaryArray::try_new(offsets, bytes, None).map_err(damaged)?)
             }
-            (Column::Enum { codes, names, .. }, Type::Enum | Type::Text) => {
-                let names = StringArray::from_iter_values(names);
-                let codes = Int32Array::from(self.codes::<i32>(codes, rows)?);
-                if inner.of == Type::Text {
-                    let mut texts = StringBuilder::new();
-                    for code in codes.values() {
-                        texts.append_value(name_of(&names, *code)?);
-                    }
-                    Arc::new(texts.finish())
-                } else {
-                    let array = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names));
-                    Arc::new(array.map_err(damaged)?)
+            (Column::Enum { codes, names, .. }, Type::Text) => {
+                let mut texts = StringBuilder::new();
+                for code in self.codes::<usize>(codes, rows)? {
+                    texts.append_value(names.get(code).ok_or_else(no_variant)?);
                 }
+                Arc::new(texts.finish())
+            }
+            (Column::Enum { codes, names, .. }, Type::Enum(all)) => {
+                // The number of each name among those of all groups.
+                let numbers: HashMap<_, _> = all.iter().zip(0i32..).collect();
+                let numbers: Vec<_> = names.iter().map(|name| numbers.get(name).copied()).collect();
+                let codes = self.codes::<usize>(codes, rows)?;
+                let codes = codes.into_iter().map(|code| numbers.get(code).copied().flatten());
+                let codes =
+                    codes.map(|code| code.ok_or_else(no_variant)).collect::<Result<Vec<_>>>()?;
+                dictionary(Int32Array::from(codes), all)?
             }
             (Column::List(lengths, column), Type::Fixed(len, item)) => {
                 if !matches!(lengths, Lengths::All(found) if found == len) {
@@ -263,9 +267,38 @@ fn check_rows(rows: usize) -> Result<()> {
 
 fn nulls(inner: &Inner, rows: usize) -> Result<ArrayRef> {
     check_rows(rows)?;
+    check_nulls(&inner.data_type()?, rows)?;
+    // Taken from no values, they keep the dictionaries that are inside: a file has one dictionary for all batches.
+    let indices = UInt32Array::new_null(rows);
+    arrow_select::take::take(&empty(inner)?, &indices, None).map_err(damaged)
+}
+
+/// No values of this type.
+fn empty(inner: &Inner) -> Result<ArrayRef> {
     let of = inner.data_type()?;
-    check_nulls(&of, rows)?;
-    Ok(new_null_array(&of, rows))
+    let all =
+        |inners: &mut dyn Iterator<Item = &Inner>| inners.map(empty).collect::<Result<Vec<_>>>();
+    let none = || OffsetBuffer::new_empty();
+    Ok(match (&inner.of, &of) {
+        (Type::Enum(names), _) => dictionary(Int32Array::new_null(0), names)?,
+        (Type::Tuple(inners), _) => structs(&of, all(&mut inners.iter())?, 0)?,
+        (Type::Struct(fields), _) => {
+            structs(&of, all(&mut fields.iter().map(|(_, inner)| inner))?, 0)?
+        }
+        (Type::Fixed(_, item), _) => lists_of(&of, empty(item)?, 0)?,
+        (Type::List(item), DataType::List(field)) => {
+            let list = ListArray::try_new(field.clone(), none(), empty(item)?, None);
+            Arc::new(list.map_err(damaged)?)
+        }
+        (Type::Map(inners), DataType::Map(entries, is_sorted)) => {
+            let found = all(&mut [&inners.0, &inners.1].into_iter())?;
+            let found = structs(entries.data_type(), found, 0)?;
+            let found = found.as_struct().clone();
+            let map = MapArray::try_new(entries.clone(), none(), found, None, *is_sorted);
+            Arc::new(map.map_err(damaged)?)
+        }
+        _ => new_empty_array(&of),
+    })
 }
 
 /// The most elements of lists of fixed length in an array with nulls.
@@ -357,10 +390,14 @@ fn spread(bits: &BooleanBuffer, values: &ArrayRef) -> Result<ArrayRef> {
     arrow_select::take::take(values, &indices, None).map_err(damaged)
 }
 
-fn name_of(names: &StringArray, code: i32) -> Result<&str> {
-    let code = usize::try_from(code).ok().filter(|code| *code < names.len());
-    let code = code.ok_or_else(|| Error::damaged("a code without a variant"))?;
-    Ok(names.value(code))
+fn dictionary(codes: Int32Array, names: &[String]) -> Result<ArrayRef> {
+    let names = Arc::new(StringArray::from_iter_values(names));
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, names).map_err(damaged)?))
+}
+
+#[cold]
+fn no_variant() -> Error {
+    Error::damaged("a code without a variant")
 }
 
 #[cold]

@@ -116,6 +116,11 @@ pub struct Tensors {
 }
 
 impl Tensors {
+    /// Bytes of each.
+    pub fn row_len(&self) -> usize {
+        self.len
+    }
+
     pub fn row(&self, row: usize) -> Result<Tensor<DynView<'_>>> {
         let start = row.saturating_mul(self.len);
         let bytes = self.bytes.get(start..start.saturating_add(self.len)).unwrap_or_default();

@@ -53,6 +53,12 @@ pub enum Lengths {
     Each(Range<usize>),
 }
 
+/// Whether a value is a sequence that is stored as columns.
+pub fn are<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<bool> {
+    let mut walk = Walk { items: segment.inspect()?, bytes: segment.metadata()? };
+    Ok(matches!(walk.next()?.event, Event::Tag(COLUMNS)))
+}
+
 /// Finds the groups of a sequence. None if it is not stored as columns.
 pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec<Group>>> {
     let mut walk = Walk { items: segment.inspect()?, bytes: segment.metadata()? };

@@ -18,6 +18,10 @@ mod rows;
 mod schema;
 mod values;
 
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -26,11 +30,14 @@ use tenarc::archive::Segment;
 use tenarc::io::ReadAt;
 use tenarc::{Archive, Error, Result, Value};
 
-use crate::Losses;
+use crate::{Losses, Options, made};
 use schema::{Inner, Type};
 
 pub use plan::Plan;
 pub use rows::Rows;
+
+/// The key of a file's metadata under which it has the name of its table.
+pub const TABLE: &str = "tenarc.table";
 
 /// Rows that are not stored as columns go into batches of this size.
 const ROWS: u64 = 256;
@@ -43,6 +50,19 @@ pub struct Records<'a, S: ?Sized> {
     pub name: Option<String>,
     pub rows: u64,
     pub losses: Losses,
+}
+
+/// Whether values are a table: sequences that are stored as columns.
+///
+/// # Errors
+/// If the metadata of one are damaged.
+pub fn are_columns<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bool> {
+    for segment in segments {
+        if !columns::are(segment)? {
+            return Ok(false);
+        }
+    }
+    Ok(!segments.is_empty())
 }
 
 /// The segments of this name. Without a name, all segments must have the same.
@@ -66,6 +86,76 @@ pub fn segments<'a, S: ReadAt>(
         }
         _ => Ok(segments),
     }
+}
+
+/// Makes a file of a table of an archive. `write` passes what it wrote to `check`.
+///
+/// # Errors
+/// If the archive cannot be read or has no such table, if something cannot be kept and losses are not accepted, or the file
+/// cannot be written.
+pub fn from_archive<T>(
+    archive: &Archive<File>,
+    to: &Path,
+    options: &Options,
+    write: impl FnOnce(&Records<'_, File>, &mut (dyn Write + Send)) -> Result<T>,
+    check: impl FnOnce(&File, T, u64) -> Result<()>,
+) -> Result<Losses> {
+    let records = Records::of(segments(archive, options.table.as_deref())?)?;
+    records.losses.check(options.accept_losses, usize::MAX)?;
+    made::file(to, options.sync(), |file| {
+        let written = made::written(file, to, |out| write(&records, out))?;
+        check(file, written, records.rows).map_err(|error| error.in_file(to))
+    })?;
+    Ok(records.losses)
+}
+
+/// Makes an archive of a table, with a value for each group of rows. `columns` is how many are kept.
+///
+/// # Errors
+/// If no column is left, if something cannot be kept and losses are not accepted, if rows cannot be read, or the archive cannot
+/// be written.
+pub fn to_archive(
+    (from, to): (&Path, &Path),
+    name: Option<&str>,
+    columns: usize,
+    mut losses: Losses,
+    groups: impl Iterator<Item = Result<Rows>>,
+    options: &Options,
+) -> Result<Losses> {
+    let of_source = |error: Error| error.in_file(from);
+    losses.check(options.accept_losses, columns).map_err(of_source)?;
+    if columns == 0 {
+        return Err(of_source(Error::data(format!("no column is left: {losses}"))));
+    }
+    let stem = from.file_stem().map(|stem| stem.to_string_lossy());
+    let name = options.table.as_deref().or(name).or(stem.as_deref()).unwrap_or("table");
+    let rows = Cell::new(0);
+    made::archive(
+        to,
+        options.save.clone(),
+        |out| {
+            for group in groups {
+                let group = group.map_err(of_source)?;
+                rows.set(rows.get() + group.len() as u64);
+                out.save_as(name, &group).map_err(of_source)?;
+            }
+            if out.segments() == 0 {
+                out.save_as::<[(); 0]>(name, &[])?;
+            }
+            Ok(())
+        },
+        |archive| match (archive.table(name)?.len(), rows.get()) {
+            (found, expected) if found == expected => Ok(()),
+            (found, expected) => {
+                let what = format!("wrote {expected} rows, read back {found}");
+                Err(Error::damaged(what))
+            }
+        },
+    )?;
+    if rows.get() == 0 {
+        losses.note("there are no rows, so the table has no columns");
+    }
+    Ok(losses)
 }
 
 impl<'a, S: ReadAt + ?Sized> Records<'a, S> {

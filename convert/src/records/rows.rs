@@ -1,6 +1,6 @@
 //! Record batches of Arrow as a sequence of structs, which tenarc writes as columns.
 
-use std::fmt;
+use std::{cell, fmt};
 
 use arrow_array::RecordBatch;
 use serde::ser::{
@@ -8,9 +8,11 @@ use serde::ser::{
     SerializeTuple as _, Serializer,
 };
 use tenarc::Result;
+use tenarc::de::Limits;
 
 use super::cells::{Cells, Kind};
 use super::plan::Plan;
+use crate::support::alloc_budget;
 
 /// Rows of a table: a sequence of structs. It serializes as a `Vec` of structs does, so an archive has it as columns.
 pub struct Rows {
@@ -57,13 +59,26 @@ impl Rows {
 
 impl Serialize for Rows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let left = Left(cell::Cell::new(alloc_budget(Limits::default(), false)));
         let mut rows = serializer.serialize_seq(Some(self.len()))?;
         for (count, fields) in &self.batches {
             for row in 0..*count {
-                rows.serialize_element(&Record { fields, row })?;
+                rows.serialize_element(&Record { fields, row, left: &left })?;
             }
         }
         rows.end()
+    }
+}
+
+/// What the rows may still take. A value of a dictionary can stand in many of them, so a small file can be one of many bytes.
+struct Left(cell::Cell<u64>);
+
+impl Left {
+    /// Counts a value with so many bytes.
+    fn take<E: serde::ser::Error>(&self, bytes: usize) -> Result<(), E> {
+        let left = self.0.get().checked_sub(1 + bytes as u64);
+        self.0.set(left.ok_or_else(|| E::custom("the rows take more memory than is allowed"))?);
+        Ok(())
     }
 }
 
@@ -71,13 +86,14 @@ impl Serialize for Rows {
 struct Record<'a> {
     fields: &'a [Field],
     row: usize,
+    left: &'a Left,
 }
 
 impl Serialize for Record<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut record = serializer.serialize_struct("Record", self.fields.len())?;
         for Field { name, cells } in self.fields {
-            record.serialize_field(name, &Cell { cells, row: self.row })?;
+            record.serialize_field(name, &Cell { cells, row: self.row, left: self.left })?;
         }
         record.end()
     }
@@ -87,12 +103,13 @@ impl Serialize for Record<'_> {
 struct Cell<'a> {
     cells: &'a Cells,
     row: usize,
+    left: &'a Left,
 }
 
 impl Serialize for Cell<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { cells, row } = *self;
-        let value = Value { kind: &cells.kind, row };
+        let Self { cells, row, left } = *self;
+        let value = Value { kind: &cells.kind, row, left };
         match &cells.nulls {
             _ if !cells.is_optional => value.serialize(serializer),
             Some(nulls) if nulls.is_null(row) => serializer.serialize_none(),
@@ -105,11 +122,18 @@ impl Serialize for Cell<'_> {
 struct Value<'a> {
     kind: &'a Kind,
     row: usize,
+    left: &'a Left,
 }
 
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.row;
+        let Self { row, left, .. } = *self;
+        left.take(match self.kind {
+            Kind::Texts(texts) => texts.get(row).len(),
+            Kind::Bytes(bytes) => bytes.get(row).len(),
+            Kind::Tensors(tensors) => tensors.row_len(),
+            _ => 0,
+        })?;
         macro_rules! number {
             ($values:ident, $method:ident) => {
                 match $values.get(row) {
@@ -141,7 +165,7 @@ impl Serialize for Value<'_> {
             Kind::List(cuts, cells) => {
                 let mut items = serializer.serialize_seq(Some(cuts.range(row).len()))?;
                 for row in cuts.range(row) {
-                    items.serialize_element(&Cell { cells, row })?;
+                    items.serialize_element(&Cell { cells, row, left })?;
                 }
                 items.end()
             }
@@ -149,35 +173,36 @@ impl Serialize for Value<'_> {
                 let rows = row.saturating_mul(*size)..(row + 1).saturating_mul(*size);
                 if cells.is_optional {
                     // As a tuple, each element would be a column of its own.
-                    return serializer.collect_seq(rows.map(|row| Cell { cells, row }));
+                    return serializer.collect_seq(rows.map(|row| Cell { cells, row, left }));
                 }
                 let mut items = serializer.serialize_tuple(*size)?;
                 for row in rows {
-                    items.serialize_element(&Cell { cells, row })?;
+                    items.serialize_element(&Cell { cells, row, left })?;
                 }
                 items.end()
             }
             Kind::Tensors(tensors) => {
                 tensors.row(row).map_err(S::Error::custom)?.serialize(serializer)
             }
-            Kind::Structs(fields) => Record { fields, row }.serialize(serializer),
+            Kind::Structs(fields) => Record { fields, row, left }.serialize(serializer),
             Kind::Tuples(fields) => {
                 let mut items = serializer.serialize_tuple(fields.len())?;
                 for Field { cells, .. } in fields {
-                    items.serialize_element(&Cell { cells, row })?;
+                    items.serialize_element(&Cell { cells, row, left })?;
                 }
                 items.end()
             }
             Kind::Map(cuts, keys, values) => {
                 let mut entries = serializer.serialize_map(Some(cuts.range(row).len()))?;
                 for row in cuts.range(row) {
-                    let (key, value) = (Cell { cells: keys, row }, Cell { cells: values, row });
+                    let (key, value) =
+                        (Cell { cells: keys, row, left }, Cell { cells: values, row, left });
                     entries.serialize_entry(&key, &value)?;
                 }
                 entries.end()
             }
             Kind::Dictionary(keys, values) => match keys.get(row) {
-                Some(&row) => Value { kind: values, row }.serialize(serializer),
+                Some(&row) => Value { kind: values, row, left }.serialize(serializer),
                 None => Err(no_row()),
             },
         }

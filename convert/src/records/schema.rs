@@ -1,6 +1,6 @@
 //! Which type of Arrow the columns of a table become.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
@@ -24,8 +24,8 @@ pub enum Type {
     Tensor(DType, Vec<usize>),
     Text,
     Bytes,
-    /// Variants without content.
-    Enum,
+    /// Variants without content, by their names.
+    Enum(Vec<String>),
     List(Box<Inner>),
     /// Lists of one length, of numbers or of such lists.
     Fixed(usize, Box<Inner>),
@@ -103,7 +103,7 @@ impl Inner {
             Column::Enum { has_content: true, .. } => {
                 return lost("variants with content have no type in Arrow");
             }
-            Column::Enum { .. } => Type::Enum,
+            Column::Enum { names, .. } => Type::Enum(names.clone()),
             Column::Rows => return lost("its rows have different forms"),
             Column::Interleaved => return lost("interleaved columns are written in messages only"),
         })
@@ -198,7 +198,9 @@ impl Inner {
             Type::Text => DataType::Utf8,
             Type::Bytes => DataType::Binary,
             // Of signed indices, which all readers know.
-            Type::Enum => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Type::Enum(_) => {
+                DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+            }
             Type::List(inner) => DataType::List(inner.field("item")?),
             Type::Fixed(len, inner) => DataType::FixedSizeList(inner.field("item")?, size(*len)?),
             Type::Tuple(columns) => {
@@ -231,7 +233,12 @@ impl Type {
                 Some(dtype) => Self::Number(dtype),
                 None => Self::Lost(format!("rows of {a} and of {b} have no common type")),
             },
-            (Self::Enum, Self::Text) | (Self::Text, Self::Enum) => Self::Text,
+            (Self::Enum(_), Self::Text) | (Self::Text, Self::Enum(_)) => Self::Text,
+            (Self::Enum(mut a), Self::Enum(b)) => {
+                let known: HashSet<_> = a.iter().cloned().collect();
+                a.extend(b.into_iter().filter(|name| !known.contains(name)));
+                Self::Enum(a)
+            }
             (Self::Fixed(m, a), Self::Fixed(n, b)) => {
                 let inner = a.merged(*b);
                 Self::list((m == n).then_some(m), inner)
@@ -280,7 +287,7 @@ impl Type {
             Self::Tensor(dtype, shape) => format!("{dtype}{shape:?}"),
             Self::Text => "texts".to_owned(),
             Self::Bytes => "byte strings".to_owned(),
-            Self::Enum => "variants".to_owned(),
+            Self::Enum(_) => "variants".to_owned(),
             Self::List(_) | Self::Fixed(..) => "sequences".to_owned(),
             Self::Tuple(columns) => format!("tuples of {}", columns.len()),
             Self::Map(_) => "maps".to_owned(),

@@ -145,7 +145,7 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             structs(found, arrays, valid(), values.len())?
         }
         // Values that are not null have none of these types.
-        Type::Null | Type::Enum | Type::Fixed(..) | Type::Map(_) | Type::Lost(_) => {
+        Type::Null | Type::Enum(_) | Type::Fixed(..) | Type::Map(_) | Type::Lost(_) => {
             new_null_array(&of, values.len())
         }
     })

@@ -1,4 +1,4 @@
-"""Exchanges Parquet files between pyarrow and tenarc.
+"""Exchanges tables in Parquet and Arrow files between pyarrow and tenarc.
 
     tables.py read DIR         reads what tenarc wrote
     tables.py write DIR FROM   writes what tenarc wrote again, for tenarc to read
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from columns import table_of
 
 
 def told(value):
@@ -37,9 +38,9 @@ def rows_of(table):
 def read(directory):
     passed = failed = 0
     expected = json.loads((directory / "events.json").read_text())
-    for path in sorted(directory.glob("*.parquet")):
+    for path in sorted(directory.glob("*.parquet")) + sorted(directory.glob("*.arrow*")):
         try:
-            table = pq.read_table(path)
+            table = pq.read_table(path) if path.suffix == ".parquet" else table_of(path)
             table.validate(full=True)
             if rows_of(table) != expected:
                 raise ValueError(f"expected {expected[0]}, found {rows_of(table)[0]}")
@@ -51,8 +52,11 @@ def read(directory):
             for name, kind in types.items():
                 if table.schema.field(name).type != kind:
                     raise ValueError(f"{name} is {table.schema.field(name).type}")
-            metadata = pq.ParquetFile(path).metadata
-            groups = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+            if path.suffix == ".parquet":
+                metadata = pq.ParquetFile(path).metadata
+                groups = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+            else:
+                groups = [batch.num_rows for batch in table.to_batches()]
             if groups != [3, 100, 1]:
                 raise ValueError(f"row groups of {groups}")
             passed += 1
@@ -71,6 +75,13 @@ def write(directory, source):
             for rows in (None, 7):
                 path = directory / f"{codec}_{version}_{rows}.parquet"
                 pq.write_table(table, path, compression=codec, data_page_version=version, row_group_size=rows)
+    # A file has one dictionary for all batches.
+    table = table.unify_dictionaries()
+    for codec in (None, "lz4", "zstd"):
+        for kind, end in ((pa.ipc.new_file, "arrow"), (pa.ipc.new_stream, "arrows")):
+            options = pa.ipc.IpcWriteOptions(compression=codec)
+            with kind(str(directory / f"{codec}.{end}"), table.schema, options=options) as out:
+                out.write_table(table, max_chunksize=7)
 
 
 if __name__ == "__main__":

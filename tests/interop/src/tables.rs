@@ -1,4 +1,4 @@
-//! Parquet files, exchanged with pyarrow: records by all codecs, with the same records as JSON beside them.
+//! Tables in Parquet and Arrow files, exchanged with pyarrow: records by all codecs, with the same records as JSON beside them.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tenarc::{Archive, OArchive, Tensor};
+use tenarc_convert::arrow::{self, Container, TableFile};
 use tenarc_convert::parquet::{self, Compression, Options};
 
 use crate::Tally;
@@ -78,6 +79,14 @@ pub fn write(dir: &Path) -> Result<(), Box<dyn Error>> {
         let file = fs::File::create(dir.join(format!("{codec:?}.parquet").to_lowercase()))?;
         parquet::to_writer(&archive, file, &Options::default().with_page_compression(codec))?;
     }
+    for (name, container) in
+        [("events.arrow", Container::File), ("events.arrows", Container::Stream)]
+    {
+        let file = fs::File::create(dir.join(name))?;
+        let segments = archive.segments().collect::<Result<_, _>>()?;
+        let options = Options::default().with_container(container);
+        arrow::segments_to_writer(segments, file, &options)?;
+    }
     // Tensors are lists there.
     let mut rows = serde_json::to_value(events())?;
     for row in rows.as_array_mut().into_iter().flatten() {
@@ -93,7 +102,7 @@ pub fn check(dir: &Path) -> Result<Tally, Box<dyn Error>> {
     let mut tally = Tally::default();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "parquet") {
+        if path.extension().is_some_and(|extension| extension != "json") {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             tally.note(&name, compare(&path).map_err(|error| error.to_string()));
         }
@@ -102,13 +111,22 @@ pub fn check(dir: &Path) -> Result<Tally, Box<dyn Error>> {
 }
 
 fn compare(path: &Path) -> Result<(), Box<dyn Error>> {
-    let file = parquet::open(path)?;
-    if !file.losses().is_empty() {
-        return Err(file.losses().to_string().into());
-    }
     let mut out = OArchive::new(Vec::new())?;
-    for group in 0..file.row_groups() {
-        out.save_as("events", &file.rows(group)?)?;
+    let losses = if path.extension().is_some_and(|extension| extension == "parquet") {
+        let file = parquet::open(path)?;
+        for group in 0..file.row_groups() {
+            out.save_as("events", &file.rows(group)?)?;
+        }
+        file.losses().clone()
+    } else {
+        let file = TableFile::open(path)?;
+        for rows in file.batches() {
+            out.save_as("events", &rows?)?;
+        }
+        file.losses().clone()
+    };
+    if !losses.is_empty() {
+        return Err(losses.to_string().into());
     }
     let archive = Archive::new(out.finish()?)?;
     let found = archive.table("events")?.rows::<Event>(..)?;

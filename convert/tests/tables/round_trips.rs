@@ -1,4 +1,4 @@
-//! Records to Parquet and back.
+//! Records to Parquet and Arrow, and back.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenarc::{Archive, OArchive, Tensor, Value};
 use tenarc_convert::Losses;
+use tenarc_convert::arrow::Container;
 use tenarc_convert::parquet::{self, Compression, Options, ParquetFile};
 
 /// An archive of these values under one name.
@@ -34,9 +35,19 @@ pub fn read(bytes: Vec<u8>) -> Archive<Vec<u8>> {
 fn round_trip<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(rows: &[T]) {
     let (bytes, losses) = written(&archive(&[rows]), &Options::default());
     assert!(losses.is_empty(), "{losses}");
-    let again = read(bytes);
-    assert_eq!(again.table("t").unwrap().rows::<T>(..).unwrap(), rows);
-    assert_eq!(again.load::<Vec<T>>().unwrap(), rows);
+    let mut all = vec![read(bytes)];
+    for container in [Container::File, Container::Stream] {
+        let options = Options::default().with_container(container).with_rows_per_batch(300);
+        let (bytes, losses) = super::arrow::written(&archive(&[rows]), &options);
+        assert!(losses.is_empty(), "{losses}");
+        all.push(super::arrow::read(bytes));
+    }
+    for again in all {
+        assert_eq!(again.table("t").unwrap().rows::<T>(..).unwrap(), rows);
+        if again.len() == 1 {
+            assert_eq!(again.load::<Vec<T>>().unwrap(), rows);
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
@@ -236,9 +247,11 @@ fn types_that_grew_hold_what_was_there() {
     let mut out = OArchive::new(Vec::new()).unwrap();
     out.save_as("t", &[old]).unwrap();
     out.save_as("t", &[new(), new()]).unwrap();
-    let (bytes, losses) =
-        written(&Archive::new(out.finish().unwrap()).unwrap(), &Options::default());
+    let archive = Archive::new(out.finish().unwrap()).unwrap();
+    let (bytes, losses) = written(&archive, &Options::default());
     assert!(losses.is_empty() && losses.notes().iter().any(|note| note.contains("`added`")));
+    let (of_arrow, _) = super::arrow::written(&archive, &Options::default());
+    let of_arrow = super::arrow::read(of_arrow).table("t").unwrap().rows::<New>(..).unwrap();
     let rows = read(bytes).table("t").unwrap().rows::<New>(..).unwrap();
     let old = New {
         id: 200,
@@ -249,6 +262,7 @@ fn types_that_grew_hold_what_was_there() {
         added: None,
     };
     assert_eq!(rows, [old, new(), new()]);
+    assert_eq!(rows, of_arrow);
 }
 
 #[test]
@@ -275,6 +289,10 @@ fn rows_that_are_no_columns_are_read_too() {
     let (bytes, losses) = written(&archive, &Options::default());
     assert!(losses.is_empty(), "{losses}");
     assert_eq!(read(bytes).table("t").unwrap().rows::<Image>(..).unwrap(), images);
+    let (bytes, losses) = super::arrow::written(&archive, &Options::default());
+    assert!(losses.is_empty(), "{losses}");
+    let again = super::arrow::read(bytes);
+    assert_eq!(again.table("t").unwrap().rows::<Image>(..).unwrap(), images);
 }
 
 #[test]

@@ -1,0 +1,144 @@
+//! Tables of records in Parquet and Arrow files. They are read as a temporary archive with a value for each row group or record
+//! batch.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use tenarc::archive::Segment;
+use tenarc::{Archive, OArchive};
+use tenarc_convert::arrow::{self, ArrowFile, Container, Rows, TableFile};
+use tenarc_convert::parquet::{self, ParquetFile};
+use tenarc_convert::{Format as Converted, Losses, Options, written};
+
+use super::{
+    Format, Lossy, NOT_KEPT, TEMPORARY, Valued, Values, converted, tell, temporary, write_stream,
+};
+use crate::document::Document;
+use crate::failure::{Failure, Result};
+use crate::input::{Input, Source};
+use crate::output::Target;
+use crate::written::Written;
+
+/// # Errors
+/// If the input cannot be read, or is no Parquet file.
+pub fn read_parquet(input: Input) -> Result<Document> {
+    let file = ParquetFile::new(input.file)?;
+    let groups = (0..file.row_groups()).map(|group| file.rows(group));
+    document(input.name, Format::Parquet, file.table(), file.losses(), groups)
+}
+
+/// Reads an Arrow file, if it holds a table rather than tensors.
+///
+/// # Errors
+/// If the input cannot be read, or is no Arrow file.
+pub fn read_arrow(input: &Input) -> Result<Option<Document>> {
+    if !ArrowFile::new(&input.file)?.is_table() {
+        return Ok(None);
+    }
+    let file = TableFile::new(&input.file)?;
+    let (table, losses) = (file.table(), file.losses());
+    document(input.name.clone(), Format::Arrow, table, losses, file.batches()).map(Some)
+}
+
+fn document(
+    input: String,
+    format: Format,
+    table: Option<&str>,
+    losses: &Losses,
+    groups: impl Iterator<Item = tenarc::Result<Rows>>,
+) -> Result<Document> {
+    let stem = Path::new(&input).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = table.or(stem.as_deref()).unwrap_or("table");
+    let archive = archive(|out| {
+        for rows in groups {
+            out.save_as(name, &rows?)?;
+        }
+        Ok(())
+    })?;
+    Ok(Document::of_archive(input, format, archive).with_losses(losses.clone()))
+}
+
+/// Writes values as the record batches of an Arrow file if they are a table, and otherwise as tensors.
+///
+/// # Errors
+/// If a value cannot be read, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
+pub fn write_arrow(
+    of: Converted,
+    values: &mut Values<'_>,
+    target: &Target,
+    lossy: Lossy,
+) -> Result<()> {
+    match values.segments() {
+        Some(segments) if arrow::are_table(&segments)? => write_batches(&segments, target, lossy),
+        None if !values.are_tensors() => {
+            // Whether they are a table shows in the archive. Its values are segments.
+            let held = Document::of_archive(TEMPORARY.into(), Format::Archive, archive_of(values)?);
+            write_arrow(of, &mut Values::of(&held, None)?, target, lossy)
+        }
+        _ => converted::write(of, values, target, lossy),
+    }
+}
+
+fn write_batches(segments: &[Segment<'_, Source>], target: &Target, lossy: Lossy) -> Result<()> {
+    let container = target.path().map_or(Container::Stream, Container::of_name);
+    let options = Options::default().with_losses(lossy.0).with_container(container);
+    let put = |out: &mut dyn Write| arrow::segments_to_writer(segments.to_vec(), out, &options);
+    let name = target.name();
+    let save = |file: &File, path: &Path| {
+        let losses = written(file, path, |out| put(out));
+        tell(&losses.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
+        Ok(())
+    };
+    if target.write_file(save)? {
+        return Ok(());
+    }
+    write_stream(target, &mut |out| {
+        tell(&put(out)?, None, NOT_KEPT);
+        Ok(())
+    })
+}
+
+/// Writes values as row groups of a Parquet file.
+///
+/// # Errors
+/// If they are no table, if the format cannot hold them and `lossy` is off, or if the target cannot be written.
+pub fn write_parquet(values: &mut Values<'_>, target: &Target, lossy: Lossy) -> Result<()> {
+    let options = Options::default().with_losses(lossy.0);
+    let mut writer = target.writer()?;
+    let losses = if let Some(segments) = values.segments() {
+        parquet::segments_to_writer(segments, &mut writer, &options)?
+    } else {
+        parquet::to_writer(&archive_of(values)?, &mut writer, &options)?
+    };
+    tell(&losses, None, NOT_KEPT);
+    writer.finish()
+}
+
+/// Values in a temporary archive.
+fn archive_of(values: &mut Values<'_>) -> Result<Archive<Source>> {
+    archive(|out| {
+        values.each(&mut |value| {
+            let (name, value) = match value {
+                Valued::Whole(section) => (section.name(), Written::whole(section)),
+                Valued::Changed(name, value) => (name, value),
+            };
+            let saved = match name {
+                Some(name) => out.save_as(name, &value),
+                None => out.save(&value),
+            };
+            saved.map(drop).map_err(|error| value.failure(error, TEMPORARY))
+        })
+    })
+}
+
+/// A temporary archive.
+fn archive(
+    save: impl FnOnce(&mut OArchive<BufWriter<&File>>) -> Result<()>,
+) -> Result<Archive<Source>> {
+    let file = temporary()?;
+    let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
+    save(&mut out)?;
+    drop(out.finish()?);
+    Ok(Archive::new(Source::new(file))?)
+}

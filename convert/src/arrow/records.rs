@@ -1,0 +1,113 @@
+//! Tables of archives as files and streams.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use arrow_array::RecordBatchWriter;
+use arrow_ipc::writer::{FileWriter, StreamWriter};
+use tenarc::archive::Segment;
+use tenarc::io::ReadAt;
+use tenarc::{Archive, Error, Result};
+
+use super::options::Container;
+use super::table::{TableFile, failed};
+use crate::exported::{Exported, Keep};
+use crate::honest::Honest;
+use crate::records::{self, Records, TABLE};
+use crate::{Losses, Options};
+
+/// Whether values of an archive are written as a table rather than as tensors: if they are sequences that are stored as
+/// columns, or if they are sequences of structs, and a table keeps all of what tensors would not.
+///
+/// # Errors
+/// If an archive is damaged.
+pub fn are_table<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bool> {
+    if records::are_columns(segments)? {
+        return Ok(true);
+    }
+    if let [segment] = segments
+        && Exported::of(segment, Keep::TextArrays).is_ok_and(|found| found.losses.is_empty())
+    {
+        return Ok(false);
+    }
+    Ok(Records::of(segments.to_vec()).is_ok_and(|found| found.losses.is_empty()))
+}
+
+/// Writes segments that are one table, to any writer; what was not kept, where that is accepted. They must have one name. A
+/// segment becomes a record batch, or several if it has many rows. One is in memory at a time.
+///
+/// # Errors
+/// If the segments are no table or damaged, if something cannot be kept and losses are not accepted, or if the writer fails.
+pub fn segments_to_writer<S: ReadAt + ?Sized, W: Write>(
+    segments: Vec<Segment<'_, S>>,
+    writer: W,
+    options: &Options,
+) -> Result<Losses> {
+    let records = Records::of(segments)?;
+    records.losses.check(options.accept_losses, usize::MAX)?;
+    let mut writer = Honest::new(writer);
+    write(&records, &mut writer, options)?;
+    writer.flush().map_err(Error::io)?;
+    Ok(records.losses)
+}
+
+/// Converts an archive, if it is a table.
+pub fn from_archive(
+    archive: &Archive<File>,
+    to: &Path,
+    options: &Options,
+) -> Result<Option<Losses>> {
+    let is_table =
+        options.table.is_some() || are_table(&archive.segments().collect::<Result<Vec<_>>>()?)?;
+    if !is_table {
+        return Ok(None);
+    }
+    let write =
+        |records: &Records<'_, File>, out: &mut (dyn Write + Send)| write(records, out, options);
+    records::from_archive(archive, to, options, write, check).map(Some)
+}
+
+/// The file has as many rows as were written.
+fn check(file: &File, (): (), rows: u64) -> Result<()> {
+    let file = TableFile::new(file)?;
+    match file.rows()? {
+        found if found == rows && file.losses().is_empty() => Ok(()),
+        found => Err(Error::damaged(format!("wrote {rows} rows, read back {found}"))),
+    }
+}
+
+fn write<S: ReadAt + ?Sized>(
+    records: &Records<'_, S>,
+    out: &mut dyn Write,
+    options: &Options,
+) -> Result<()> {
+    let texts: HashMap<_, _> =
+        records.name.iter().map(|name| (TABLE.to_owned(), name.clone())).collect();
+    let schema = records.schema.as_ref().clone().with_metadata(texts);
+    match options.container.unwrap_or(Container::Stream) {
+        Container::File => batches(records, FileWriter::try_new(out, &schema), options),
+        Container::Stream => batches(records, StreamWriter::try_new(out, &schema), options),
+    }
+}
+
+fn batches<S: ReadAt + ?Sized>(
+    records: &Records<'_, S>,
+    writer: std::result::Result<impl RecordBatchWriter, arrow_schema::ArrowError>,
+    options: &Options,
+) -> Result<()> {
+    let mut writer = writer.map_err(failed)?;
+    let most = options.rows_per_batch.unwrap_or(usize::MAX);
+    for segment in 0..records.segments() {
+        records.batches(segment, |batch| {
+            let starts = (0..batch.num_rows()).step_by(most);
+            for start in starts {
+                let rows = most.min(batch.num_rows() - start);
+                writer.write(&batch.slice(start, rows)).map_err(failed)?;
+            }
+            Ok(())
+        })?;
+    }
+    writer.close().map_err(failed)
+}

@@ -1,0 +1,283 @@
+//! Tables: files and streams whose columns are those of records.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
+use arrow_ipc::{DictionaryBatch, Message, MetadataVersion};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use tenarc::de::Limits;
+use tenarc::io::{ReadAt, open_file};
+use tenarc::{Error, Result};
+
+use super::container::{self, Messages};
+use super::message::Place;
+use super::plain::{self, Plain};
+use super::schema::Schema as Checked;
+use crate::Losses;
+use crate::records::{Plan, Rows, TABLE};
+use crate::support::alloc_budget;
+
+/// A file or a stream of Arrow's IPC format as a table of records, of which a record batch is read at a time.
+///
+/// ```
+/// use tenarc::{Archive, OArchive};
+/// use tenarc_convert::arrow::{self, TableFile};
+///
+/// # #[derive(serde::Serialize)]
+/// # struct Event { id: u32, user: Option<String> }
+/// # let mut out = OArchive::new(Vec::new())?;
+/// # out.save_as("events", &[Event { id: 1, user: None }, Event { id: 2, user: Some("ada".into()) }])?;
+/// # let archive = Archive::new(out.finish()?)?;
+/// # let mut bytes = Vec::new();
+/// # arrow::segments_to_writer(archive.segments().collect::<Result<_, _>>()?, &mut bytes, &Default::default())?;
+/// let file = TableFile::new(bytes)?;
+/// let mut out = OArchive::new(Vec::new())?;
+/// for rows in file.batches() {
+///     out.save_as("events", &rows?)?;
+/// }
+/// assert_eq!(Archive::new(out.finish()?)?.table("events")?.len(), 2);
+/// # Ok::<(), tenarc::Error>(())
+/// ```
+pub struct TableFile<S> {
+    source: S,
+    schema: SchemaRef,
+    messages: Messages,
+    plans: Vec<Plan>,
+    /// Which columns of the file they are.
+    roots: Vec<usize>,
+    losses: Losses,
+}
+
+impl<S> fmt::Debug for TableFile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableFile")
+            .field("columns", &self.roots.len())
+            .field("losses", &self.losses)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TableFile<File> {
+    /// Opens a file or a stream: see [`new`](Self::new).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and if the file cannot be opened.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::new(open_file(path)?.0).map_err(|error| error.in_file(path))
+    }
+}
+
+impl<S: ReadAt> TableFile<S> {
+    /// Reads what the columns are.
+    ///
+    /// # Errors
+    /// If the source cannot be read, is neither a file nor a stream of Arrow or is damaged; and if two fields of a struct have
+    /// one name.
+    pub fn new(source: S) -> Result<Self> {
+        let (schema, messages, mut losses) = container::open(&source, |stored, version, len| {
+            // Checks what the conversion trusts.
+            Checked::read(stored, version, len)?;
+            try_fb_to_schema(*stored).map_err(failed)
+        })?;
+        let (mut roots, mut kept) = (Vec::new(), Vec::new());
+        for (number, field) in schema.fields().iter().enumerate() {
+            match unread(field.data_type()) {
+                Some(what) => {
+                    let what = format!("{what} have no counterpart: the column is left out");
+                    losses.add(field.name(), what);
+                }
+                None => {
+                    roots.push(number);
+                    kept.push(field.as_ref());
+                }
+            }
+        }
+        let mut plans = Plan::of_fields(kept, "", &mut losses)?;
+        roots = plans.iter().filter_map(|plan| roots.get(plan.number).copied()).collect();
+        // No other columns are read.
+        plans.iter_mut().enumerate().for_each(|(number, plan)| plan.number = number);
+        for key in schema.metadata().keys().filter(|key| *key != TABLE) {
+            losses.note(format!("the metadata `{}` of the file are left out", key.escape_debug()));
+        }
+        Ok(Self { source, schema: schema.into(), messages, plans, roots, losses })
+    }
+
+    /// The rows of each record batch, one batch after the other. They are in memory while they live.
+    ///
+    /// # Errors
+    /// Each batch that cannot be read is an error, and the last one.
+    pub fn batches(&self) -> impl Iterator<Item = Result<Rows>> + '_ {
+        let mut decoder = Decoder::new(&self.schema, &self.roots);
+        let mut messages = Some(self.messages.clone());
+        std::iter::from_fn(move || {
+            loop {
+                let read = messages.as_mut()?.next(&self.source, |message, place| {
+                    decoder.message(message, place, &self.source)
+                });
+                let batch = match read.transpose()? {
+                    Ok(Some(batch)) => Rows::of(&[batch], self.plans.clone()),
+                    Ok(None) => continue,
+                    Err(error) => Err(error),
+                };
+                if batch.is_err() {
+                    // Nothing is known of what follows.
+                    messages = None;
+                }
+                return Some(batch);
+            }
+        })
+    }
+
+    /// The number of rows that the batches claim.
+    pub(super) fn rows(&self) -> Result<u64> {
+        let (mut messages, mut rows) = (self.messages.clone(), 0u64);
+        while let Some(found) = messages.next(&self.source, |message, _| {
+            let found = message.header_as_record_batch().map_or(0, |batch| batch.length());
+            Ok(u64::try_from(found).unwrap_or(0))
+        })? {
+            rows = rows.saturating_add(found);
+        }
+        Ok(rows)
+    }
+}
+
+impl<S> TableFile<S> {
+    /// What of the columns cannot be kept.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The number of columns that are kept.
+    pub(super) fn columns(&self) -> usize {
+        self.plans.len()
+    }
+
+    /// The name that the table had in the archive of which the file was made.
+    pub fn table(&self) -> Option<&str> {
+        self.schema.metadata().get(TABLE).map(String::as_str)
+    }
+}
+
+/// What of a type has no counterpart, or is nothing that the crate reads without trusting what the file claims.
+fn unread(of: &DataType) -> Option<&'static str> {
+    let decimal = |precision: u8, scale: i8, most: u8| {
+        let is_known = (1..=most).contains(&precision) && scale.unsigned_abs() <= most;
+        (!is_known).then_some("such decimals")
+    };
+    match of {
+        DataType::Union(..) => Some("unions"),
+        DataType::RunEndEncoded(..) => Some("runs"),
+        DataType::ListView(_) | DataType::LargeListView(_) => Some("list views"),
+        DataType::FixedSizeBinary(size) if *size < 0 => Some("byte strings of a negative size"),
+        DataType::FixedSizeList(_, size) if *size < 0 => Some("lists of a negative size"),
+        DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item) => {
+            unread(item.data_type())
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => unread(entries.data_type()),
+            _ => Some("maps without keys and values"),
+        },
+        DataType::Struct(fields) => fields.iter().find_map(|field| unread(field.data_type())),
+        DataType::Dictionary(_, values) => unread(values),
+        DataType::Decimal32(precision, scale) => decimal(*precision, *scale, 9),
+        DataType::Decimal64(precision, scale) => decimal(*precision, *scale, 18),
+        DataType::Decimal128(precision, scale) => decimal(*precision, *scale, 38),
+        DataType::Decimal256(precision, scale) => decimal(*precision, *scale, 76),
+        _ => None,
+    }
+}
+
+/// Decodes batches, and remembers dictionaries.
+struct Decoder<'a> {
+    schema: &'a SchemaRef,
+    roots: &'a [usize],
+    /// The columns that are kept.
+    kept: Schema,
+    dictionaries: HashMap<i64, ArrayRef>,
+    /// Bytes that dictionaries may still take.
+    left: u64,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(schema: &'a SchemaRef, roots: &'a [usize]) -> Self {
+        let kept = roots.iter().filter_map(|&root| schema.fields().get(root).cloned());
+        let kept = Schema::new(kept.collect::<Vec<_>>());
+        Self {
+            schema,
+            roots,
+            kept,
+            dictionaries: HashMap::new(),
+            left: alloc_budget(Limits::default(), false),
+        }
+    }
+
+    /// A batch; none if the message is a dictionary.
+    fn message<S: ReadAt + ?Sized>(
+        &mut self,
+        message: &Message<'_>,
+        place: &Place,
+        source: &S,
+    ) -> Result<Option<RecordBatch>> {
+        let early = container::early_codec(message.custom_metadata())?;
+        let version = message.version();
+        if let Some(dictionary) = message.header_as_dictionary_batch() {
+            if let Some(of) = self.values_of(dictionary.id()) {
+                let data = dictionary
+                    .data()
+                    .ok_or_else(|| Error::syntax("a dictionary without its values"))?;
+                let (of, how) = (std::iter::once(&of), (early, version));
+                let plain = plain::read(&data, of, Some(&dictionary), how, &place.body, source)?;
+                self.dictionary(&plain, version)?;
+            }
+            return Ok(None);
+        }
+        let batch = message
+            .header_as_record_batch()
+            .ok_or_else(|| Error::syntax("expected a batch of records, found another message"))?;
+        let types = self.schema.fields().iter().map(|field| field.data_type());
+        let plain = plain::read(&batch, types, None, (early, version), &place.body, source)?;
+        let (schema, known) = (self.schema.clone(), &self.dictionaries);
+        RecordBatchDecoder::try_new(&plain.body, plain.root()?, schema, known, &version)
+            .and_then(|decoder| decoder.with_projection(Some(self.roots)).read_record_batch())
+            .map(Some)
+            .map_err(failed)
+    }
+
+    /// The type of the values in the dictionary of this number; none if no column that is kept refers to it.
+    fn values_of(&self, id: i64) -> Option<DataType> {
+        #[expect(deprecated, reason = "the crate offers nothing else yet")]
+        let fields = self.kept.fields_with_dict_id(id);
+        match fields.first()?.data_type() {
+            DataType::Dictionary(_, values) => Some(values.as_ref().clone()),
+            _ => None,
+        }
+    }
+
+    /// Takes in a dictionary, or what is added to one.
+    fn dictionary(&mut self, plain: &Plain, version: MetadataVersion) -> Result<()> {
+        let dictionary: DictionaryBatch<'_> = plain.root()?;
+        let (id, known) = (dictionary.id(), &mut self.dictionaries);
+        read_dictionary(&plain.body, dictionary, &self.kept, known, &version).map_err(failed)?;
+        // Each addition copies the whole.
+        let len = known.get(&id).map_or(0, |values| values.get_array_memory_size() as u64);
+        self.left = self
+            .left
+            .checked_sub(len)
+            .ok_or_else(|| Error::limit("the dictionaries take more memory than is allowed"))?;
+        Ok(())
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)]
+pub(super) fn failed(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => Error::io(error),
+        error => Error::damaged(error.to_string()),
+    }
+}

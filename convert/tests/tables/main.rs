@@ -1,0 +1,7 @@
+//! Tables in Parquet and Arrow files: from archives, to archives, of other writers, and broken.
+
+mod arrow;
+mod broken;
+mod memory;
+mod other_writers;
+mod round_trips;
