@@ -364,6 +364,9 @@ pub struct Digest {
 pub struct Diag {
     /// The file to read, or - for standard input
     pub input: PathBuf,
+    /// Print long byte strings, such as those of tensors, in full
+    #[arg(long)]
+    pub full: bool,
     #[command(flatten)]
     pub choose: Choose,
     #[command(flatten)]

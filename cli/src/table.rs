@@ -14,11 +14,33 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
+    fitted: Option<Fitted>,
+}
+
+/// How a table is made narrow.
+struct Fitted {
+    width: usize,
+    /// Cells of this column that are too long stand on a line of their own.
+    long: &'static str,
+    /// Columns that are left out if the others do not fit, in this order.
+    optional: &'static [&'static str],
 }
 
 impl Table {
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), rows: Vec::new(), fitted: None }
+    }
+
+    /// Makes lines no longer than `width`, unless other cells than those of the column `long` are too long for that. Those have
+    /// lines of their own. The optional columns are left out, the first ones first.
+    #[must_use]
+    pub fn within(
+        self,
+        width: usize,
+        long: &'static str,
+        optional: &'static [&'static str],
+    ) -> Self {
+        Self { fitted: Some(Fitted { width, long, optional }), ..self }
     }
 
     pub fn row(&mut self, cells: Vec<String>) {
@@ -29,7 +51,30 @@ impl Table {
     ///
     /// # Errors
     /// If writing fails.
-    pub fn print(&self, out: &mut Out) -> io::Result<()> {
+    pub fn print(mut self, out: &mut Out) -> io::Result<()> {
+        let mut widths = self.widths();
+        let long = self.fit(&mut widths);
+        let headings: Vec<String> =
+            self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let line = self.line(&headings, &widths);
+        writeln!(out, "{}", out.styled(HEADING, &line))?;
+        for row in &self.rows {
+            match long.and_then(|(at, width)| Some((at, width, row.get(at)?))) {
+                Some((at, width, cell)) if cell.chars().count() > width => {
+                    writeln!(out, "{cell}")?;
+                    let mut row = row.clone();
+                    if let Some(cell) = row.get_mut(at) {
+                        cell.clear();
+                    }
+                    writeln!(out, "{}", self.line(&row, &widths))?;
+                }
+                _ => writeln!(out, "{}", self.line(row, &widths))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> =
             self.columns.iter().map(|(name, _)| name.chars().count()).collect();
         for row in &self.rows {
@@ -38,21 +83,44 @@ impl Table {
                 *width = (*width).max(cell.chars().count().min(MAX_WIDTH));
             }
         }
-        let headings: Vec<String> =
-            self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let line = self.line(&headings, &widths);
-        writeln!(out, "{}", out.styled(HEADING, &line))?;
-        for row in &self.rows {
-            writeln!(out, "{}", self.line(row, &widths))?;
+        widths
+    }
+
+    /// Leaves out columns, and narrows the one whose long cells have lines of their own. Returns that one and its width.
+    fn fit(&mut self, widths: &mut Vec<usize>) -> Option<(usize, usize)> {
+        let Fitted { width, long, optional } = self.fitted.take()?;
+        let total = |widths: &[usize]| widths.iter().map(|width| width + GAP.len()).sum::<usize>();
+        let most = width + GAP.len();
+        let at = |columns: &[(&str, Align)], name| columns.iter().position(|(n, _)| *n == name);
+        // So much of the long column is always there.
+        let least = 2 * long.len();
+        for name in optional {
+            let own = at(&self.columns, long).and_then(|at| widths.get(at)).copied().unwrap_or(0);
+            if total(widths) - own + own.min(least) <= most {
+                break;
+            }
+            if let Some(at) = at(&self.columns, name) {
+                self.columns.remove(at);
+                widths.remove(at);
+                self.rows
+                    .iter_mut()
+                    .filter(|row| at < row.len())
+                    .for_each(|row| drop(row.remove(at)));
+            }
         }
-        Ok(())
+        let column = at(&self.columns, long)?;
+        let excess = total(widths).saturating_sub(most);
+        let own = widths.get_mut(column)?;
+        *own = own.saturating_sub(excess).max(long.len());
+        Some((column, *own))
     }
 
     fn line(&self, cells: &[String], widths: &[usize]) -> String {
         let mut line = String::new();
-        for ((cell, &width), (_, align)) in cells.iter().zip(widths).zip(&self.columns) {
-            if !line.is_empty() {
-                line.push_str("  ");
+        let columns = cells.iter().zip(widths).zip(&self.columns);
+        for (at, ((cell, &width), (_, align))) in columns.enumerate() {
+            if at > 0 {
+                line.push_str(GAP);
             }
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
             match align {
@@ -64,5 +132,8 @@ impl Table {
         line
     }
 }
+
+/// Between columns.
+const GAP: &str = "  ";
 
 const MAX_WIDTH: usize = 80;

@@ -90,6 +90,29 @@ pub fn short(value: f64) -> String {
     text.trim_end_matches('.').to_owned()
 }
 
+/// A float in at most eight characters, for tables with many columns.
+pub fn brief(value: f64) -> String {
+    let size = value.abs();
+    let digits = match size {
+        _ if !value.is_finite() || value == 0.0 => return short(value),
+        _ if !(1e-3..99_999.5).contains(&size) => {
+            let text = format!("{value:.2e}");
+            // Of exponents with three digits, there is room for a digit less.
+            return if text.len() > 8 { format!("{value:.0e}") } else { text };
+        }
+        _ if size < 1.0 => 4,
+        _ if size < 10.0 => 3,
+        _ if size < 100.0 => 2,
+        _ if size < 1000.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    match text.split_once('.') {
+        Some(_) => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        None => text,
+    }
+}
+
 /// `1 tensor`, `2 tensors`.
 pub fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -122,5 +145,24 @@ mod tests {
         );
         assert_eq!((short(f64::NAN), short(f64::INFINITY)), ("NaN".into(), "inf".into()));
         assert_eq!(shape(&[2, 3]), "[2, 3]");
+    }
+
+    #[test]
+    fn shows_numbers_in_at_most_eight_characters() {
+        let pairs = [
+            (0.0, "0"),
+            (-0.001_234_5, "-0.0012"),
+            (1.436_14, "1.436"),
+            (-12.0, "-12"),
+            (99_999.0, "99999"),
+            (99_999.9, "1.00e5"),
+            (-1.234_56e-7, "-1.23e-7"),
+            (-9.223_372e18, "-9.22e18"),
+            (-1e-300, "-1e-300"),
+        ];
+        for (value, text) in pairs {
+            assert_eq!(brief(value), text);
+            assert!(brief(value).len() <= 8, "{text}");
+        }
     }
 }

@@ -204,7 +204,9 @@ fn drops_keeps_casts_renames_and_sets() {
       \"bias\": f32 [10] [0. 1. 2. 3. 4. 5. 6. 7. 8. 9.],
     },
   ],
-  \"history.curve\": f64 [300] [  0.   1.   2. … 297. 298. 299.],
+  \"history\": {
+    \"curve\": f64 [300] [  0.   1.   2. … 297. 298. 299.],
+  },
   \"note\": \"plain text\",
   \"author\": {
     \"first\": \"A\",
@@ -221,6 +223,44 @@ fn drops_keeps_casts_renames_and_sets() {
     run(&dir, &["edit", "-i", "b.tenarc", "--rename", "/author/bias=/a.b~1c"]).good();
     assert_eq!(paths(&dir.file("b.tenarc")), ["a.b/c"]);
     assert_eq!(dir.names(), ["a.tenarc", "b.tenarc"]);
+}
+
+/// Names with dots stay names where the others have dots too, as in files of other formats.
+#[test]
+fn new_paths_make_steps() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &serde_json::json!({ "a": 1, "b": { "c": 2 } }));
+    let show = |changes: &[&str]| {
+        let args = [&["edit", "a.tenarc", "-o", "b.tenarc"], changes].concat();
+        run(&dir, &args).good();
+        run(&dir, &["show", "b.tenarc", "--json"]).json()
+    };
+    let expected = serde_json::json!({ "x": { "y": 1 }, "b": { "c": 2 } });
+    assert_eq!(show(&["--rename", "a=x.y"]), expected);
+    assert_eq!(show(&["--rename", "a=/x/y"]), expected);
+    assert_eq!(show(&["--rename", "a=/x.y"]), serde_json::json!({ "x.y": 1, "b": { "c": 2 } }));
+    let expected = serde_json::json!({ "a": 1, "b": { "c": 2, "d": { "e": 3 } } });
+    assert_eq!(show(&["--set", "b.d.e=3"]), expected);
+    assert_eq!(show(&["--set", "/b/d/e=3"]), expected);
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", "/a/x=3"])
+        .failed(2, "its parent is not a map");
+    dir.save("a.tenarc", &serde_json::json!({ "a.w": 1, "a.b": 2 }));
+    let expected = serde_json::json!({ "b.w": 1, "a.b": 2, "c.d": 3 });
+    assert_eq!(show(&["--rename", "a.w=b.w", "--set", "c.d=3"]), expected);
+}
+
+#[test]
+fn a_float_of_32_bits_stays_one() {
+    let dir = Dir::new();
+    dir.save("a.tenarc", &model());
+    for (text, diag) in [("0.2", "0.2_2"), ("2", "2.0_2"), ("1e300", "1e300_3"), ("\"a\"", "\"a\"")]
+    {
+        run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", &format!("rate={text}")]).good();
+        let found = run(&dir, &["diag", "b.tenarc"]).good().to_owned();
+        assert!(found.contains(&format!("\"rate\": {diag},")), "{text}: {found}");
+    }
+    run(&dir, &["edit", "a.tenarc", "-o", "b.tenarc", "--set", "new=0.2"]).good();
+    assert!(run(&dir, &["diag", "b.tenarc"]).good().contains("\"new\": 0.2_3"));
 }
 
 #[test]

@@ -24,17 +24,15 @@ fn measures_each_tensor() {
     dir.save("m.tenarc", &value);
     let shown = run(&dir, &["stats", "m.tenarc"]);
     let mut lines = shown.good().lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let headings = "path dtype shape min max mean std zeros NaN Inf histogram";
+    // The shape does not fit.
+    let headings = "path dtype min max mean std zeros NaN Inf histogram";
     assert_eq!(lines.next().unwrap().join(" "), headings);
     let floats = lines.next().unwrap();
-    assert_eq!(
-        floats[..10],
-        ["floats", "f32", "[6]", "-1.5", "2.5", "0.25", "1.43614", "2", "1", "1"]
-    );
+    assert_eq!(floats[..9], ["floats", "f32", "-1.5", "2.5", "0.25", "1.436", "2", "1", "1"]);
     let large = lines.next().unwrap();
-    assert_eq!(large[3..5], ["-9223372036854775808", "9223372036854775807"]);
-    assert_eq!(lines.next().unwrap()[3..], ["-"; 8]);
-    assert_eq!(lines.next().unwrap()[3..], ["-", "-", "-", "-", "0", "0", "0", "-"]);
+    assert_eq!(large[2..4], ["-9.22e18", "9.22e18"]);
+    assert_eq!(lines.next().unwrap()[2..], ["-"; 8]);
+    assert_eq!(lines.next().unwrap()[2..], ["-", "-", "-", "-", "0", "0", "0", "-"]);
 
     let rows = run(&dir, &["stats", "m.tenarc", "--json"]).json();
     assert_eq!(rows[0]["histogram"], json!([1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1]));
@@ -44,6 +42,35 @@ fn measures_each_tensor() {
     assert_eq!(rows[3]["min"], json!(null));
     let filtered = run(&dir, &["stats", "m.tenarc", "--json", "-e", "f*"]).json();
     assert_eq!(filtered.as_array().unwrap().len(), 1);
+}
+
+/// Long paths have lines of their own; what is always empty is left out, and then the shape.
+#[test]
+fn statistics_fit_in_80_columns() {
+    let dir = Dir::new();
+    let numbers = [-1.234_567e-5f32, 3.3e30, f32::NEG_INFINITY, f32::NAN, -0.5, 1.0 / 3.0];
+    let long = "encoder.layers.11.attention.self.query.weight";
+    let tensor = |numbers: &[f32]| ndarray::arr2(&[[0.0; 6], numbers.try_into().unwrap()]).into();
+    dir.save("m.tenarc", &flat(&[(long, tensor(&numbers)), ("bias", tensor(&numbers))]));
+    dir.save(
+        "finite.tenarc",
+        &flat(&[(long, tensor(&[-1.234_567e-5; 6])), ("b", tensor(&[0.0; 6]))]),
+    );
+    for file in ["m.tenarc", "finite.tenarc"] {
+        let shown = run(&dir, &["stats", file]);
+        let widest = shown.good().lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 80, "{}", shown.out());
+        assert!(shown.out().lines().any(|line| line == long), "{}", shown.out());
+        assert_eq!(shown.out().contains("NaN"), file == "m.tenarc");
+        assert_eq!(shown.out().lines().count(), 4);
+    }
+    // A table that fits has all columns.
+    dir.save("small.tenarc", &flat(&[("w", tensor(&[0.25; 6]))]));
+    let expected = "\
+path  dtype  shape   min   max   mean    std  zeros  histogram
+w     f32    [2, 6]    0  0.25  0.125  0.125      6  |█          █|
+";
+    assert_eq!(run(&dir, &["stats", "small.tenarc"]).good(), expected);
 }
 
 #[test]
@@ -62,10 +89,7 @@ fn equal_files_have_no_differences() {
     other.curve[299] = 0.0;
     dir.write("b.cbor", &tenarc::to_vec(&other).unwrap());
     let ran = run(&dir, &["diff", "b.cbor", "a.tenarc"]);
-    assert_eq!(
-        (ran.status, ran.out()),
-        (1, "curve: array of 300 in A, f64 [300] in B\n1 difference\n")
-    );
+    assert_eq!((ran.status, ran.out()), (1, "curve: array of 300 → f64 [300]\n1 difference\n"));
 }
 
 #[test]
@@ -83,10 +107,10 @@ fn reports_what_differs_and_where() {
     let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""));
     let expected = "\
-name: \"small \\\"one\\\"\" in A, \"other\" in B
-rate: 0.1_2 in A, 0.2_2 in B
-layers.0.weight: 1 of 2048 elements differ, by up to 0.5 (0.00752 relative); first at [1, 2]: 66. in A, 66.5 in B
-layers.1.bias: f32 [10] in A, f32 [11] in B
+name: \"small \\\"one\\\"\" → \"other\"
+rate: 0.1_2 → 0.2_2
+layers.0.weight: 1 of 2048 elements differ, by up to 0.5 (0.00752 relative); first at [1, 2]: 66. → 66.5
+layers.1.bias: f32 [10] → f32 [11]
 layers.2: only in B: map of 2
 5 differences
 ";
@@ -130,13 +154,13 @@ fn compares_tensors_of_other_orders_and_odd_dtypes() {
     dir.save("b.tenarc", &flat(&[("n", nan(0x7fc0_0001)), ("o", odd), ("t", columns)]));
     let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
     assert_eq!(ran.status, 1);
-    let expected = "o: 1 of 4 elements differ; first at [1]: 02 in A, 03 in B\n1 difference\n";
+    let expected = "o: 1 of 4 elements differ; first at [1]: 02 → 03\n1 difference\n";
     assert_eq!(ran.out(), expected, "order of entries and NaN payloads make no difference");
     let wrong = tensor("u8", Order::F, vec![1, 4, 2, 5, 3, 7]);
     dir.save("c.tenarc", &Tensor(wrong));
     dir.save("d.tenarc", &Tensor(rows));
     let ran = run(&dir, &["diff", "c.tenarc", "d.tenarc"]);
-    assert!(ran.out().contains("first at [1, 2]: 7 in A, 6 in B"), "{ran:?}");
+    assert!(ran.out().contains("first at [1, 2]: 7 → 6"), "{ran:?}");
 }
 
 #[test]
@@ -146,8 +170,8 @@ fn compares_archives_of_several_values() {
     dir.save_all("b.tenarc", &[(Some("x"), &1), (Some("z"), &3), (None, &4)]);
     let ran = run(&dir, &["diff", "a.tenarc", "b.tenarc"]);
     let expected = "\
-#1 (the value): the name is \"y\" in A, \"z\" in B
-#1 (the value): 2 in A, 3 in B
+#1 (the value): name \"y\" → \"z\"
+#1 (the value): 2 → 3
 #2 (the value): only in B: value #2
 3 differences
 ";
@@ -297,6 +321,12 @@ fn prints_diagnostic_notation() {
         run_with(&dir, &["diag", "--from", "cbor", "-"], &message).good(),
         "[_ 1]\n(_ h'00')\n"
     );
+    let long = tenarc::to_vec(&Value::Bytes(vec![7; 1000])).unwrap();
+    let short = run_with(&dir, &["diag", "--from", "cbor", "-"], &long);
+    let (start, end) = ("07".repeat(16), "07".repeat(16));
+    assert_eq!(short.good(), format!("h'{start}…{end}' /1000 bytes/\n"));
+    let full = run_with(&dir, &["diag", "--full", "--from", "cbor", "-"], &long);
+    assert_eq!(full.good(), format!("h'{}'\n", "07".repeat(1000)));
     run_with(&dir, &["diag", "--from", "cbor", "-"], &[0x82, 0x01])
         .failed(2, "input ended, expected a value (byte 2)");
 }

@@ -204,7 +204,7 @@ fn shows_rows_and_columns() {
     assert_eq!(show("3.score").good(), "1.5\n");
     assert_eq!(show("/3/score").good(), "1.5\n");
     let scores = show("events.score");
-    assert!(scores.good().starts_with("f32 [300]\n  [   0.   0.5    1.   1.5"), "{scores:?}");
+    assert!(scores.good().starts_with("f32 [300]\n  [  0.    0.5   1.    1.5"), "{scores:?}");
     assert_eq!(show("/score").good(), show("score").good());
     assert!(show("events.meta.size").good().starts_with("u64 [300]\n"));
     assert!(show("events.note").good().starts_with("[null, 0.25, 0.25, null, "));
@@ -354,7 +354,7 @@ fn edits_archives_with_columns() {
     let edit = |args: &[&str]| run(&dir, &[&["edit", "c-run", "-o", "e"], args].concat());
     let diff = || run(&dir, &["diff", "c-run", "e"]);
     assert_eq!(edit(&["--set", "name=\"x\""]).good(), "");
-    assert_eq!(diff().out(), "name: \"r\" in A, \"x\" in B\n1 difference\n");
+    assert_eq!(diff().out(), "name: \"r\" → \"x\"\n1 difference\n");
     let listed = run(&dir, &["ls", "e"]);
     assert!(listed.good().contains("\nlog.score "), "the columns stay columns: {listed:?}");
     assert!(run(&dir, &["verify", "e"]).good().contains("good"));
@@ -363,7 +363,7 @@ fn edits_archives_with_columns() {
         ""
     );
     let found = diff();
-    assert!(found.out().starts_with("log.3.score: 1.5_2 in A, 9.5"), "{found:?}");
+    assert!(found.out().starts_with("log.3.score: 1.5_2 → 9.5"), "{found:?}");
     assert!(found.out().contains("log.4.text: only in A"), "{found:?}");
     assert!(found.out().ends_with("3 differences\n"), "{found:?}");
     assert_eq!(edit(&["--drop", "log"]).good(), "");

@@ -128,8 +128,8 @@ fn print(found: &[Difference], several: bool, out: &mut Out) -> Result<()> {
             (Kind::OnlyInA, _) => writeln!(out, "{place}: only in A: {a}")?,
             (Kind::OnlyInB, _) => writeln!(out, "{place}: only in B: {b}")?,
             (_, Some(values)) => writeln!(out, "{place}: {values}")?,
-            (Kind::Name, _) => writeln!(out, "{place}: the name is {a} in A, {b} in B")?,
-            _ => writeln!(out, "{place}: {a} in A, {b} in B")?,
+            (Kind::Name, _) => writeln!(out, "{place}: name {a} → {b}")?,
+            _ => writeln!(out, "{place}: {a} → {b}")?,
         }
     }
     if !found.is_empty() {

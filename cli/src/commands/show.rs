@@ -1,5 +1,6 @@
 //! `show`: prints a value as text or JSON.
 
+mod aligned;
 mod tensor;
 
 use tensor::Detail;

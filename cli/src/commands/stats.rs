@@ -16,7 +16,7 @@ use crate::output::{JsonLines, Out};
 use crate::paths::{Globs, Named};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
-use crate::text::{escaped, quoted, shape, short};
+use crate::text::{brief, escaped, quoted, shape};
 use measure::{Bins, Measure};
 
 /// The statistics of one tensor.
@@ -136,11 +136,11 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
                 .map_or_else(|| value.to_string().into(), Json::Number)
         })
     };
-    let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), short);
+    let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), brief);
     let bound = |bound: Option<measure::Bound>| match bound {
         None => ("-".into(), Json::Null),
-        Some(measure::Bound::Int(value)) => (value.to_string(), elements::integer_json(value)),
-        Some(measure::Bound::Float(value)) => (short(value), float(Some(value))),
+        Some(measure::Bound::Int(value)) => (integer(value), elements::integer_json(value)),
+        Some(measure::Bound::Float(value)) => (brief(value), float(Some(value))),
     };
     let ((least, min), (greatest, max)) = (bound(least), bound(greatest));
     let (mean, std) = (measure.mean(), measure.std());
@@ -157,25 +157,37 @@ fn numbers(section: &Section<'_>, named: &Named<'_>) -> Result<Numbers> {
     })
 }
 
+/// Something that is counted in each tensor.
+type Counted = (&'static str, fn(&Numbers) -> u64);
+
+/// Lines are no longer than this, as in most terminals.
+const WIDTH: usize = 80;
+
 fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
-    let numbers = ["min", "max", "mean", "std", "zeros", "NaN", "Inf"];
+    // Few tensors have elements that are not finite.
+    let found = |count: fn(&Numbers) -> u64| {
+        rows.iter().filter_map(|row| row.numbers.as_ref()).any(|numbers| count(numbers) > 0)
+    };
+    let mut counts: Vec<Counted> = vec![("zeros", |numbers| numbers.zeros)];
+    let others: [Counted; 2] = [("NaN", |numbers| numbers.nan), ("Inf", |numbers| numbers.inf)];
+    counts.extend(others.into_iter().filter(|(_, count)| found(*count)));
     let mut columns = vec![("path", Align::Left), ("dtype", Align::Left), ("shape", Align::Left)];
-    columns.extend(numbers.map(|name| (name, Align::Right)));
+    columns.extend(["min", "max", "mean", "std"].map(|name| (name, Align::Right)));
+    columns.extend(counts.iter().map(|(name, _)| (*name, Align::Right)));
     columns.push(("histogram", Align::Left));
     if several {
         columns.insert(0, ("segment", Align::Left));
     }
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).within(WIDTH, "path", &["shape", "histogram"]);
     for row in rows {
         let mut cells = vec![shown(&row.path), escaped(&row.dtype).into_owned(), shape(&row.shape)];
         match &row.numbers {
             Some(numbers) => {
                 cells.extend(numbers.cells.iter().cloned());
-                let counts = [numbers.zeros, numbers.nan, numbers.inf];
-                cells.extend(counts.map(|count| count.to_string()));
+                cells.extend(counts.iter().map(|(_, count)| count(numbers).to_string()));
                 cells.push(bars(&numbers.histogram));
             }
-            None => cells.extend(std::iter::repeat_n("-".to_owned(), numbers.len() + 1)),
+            None => cells.extend(std::iter::repeat_n("-".to_owned(), counts.len() + 5)),
         }
         if several {
             cells.insert(0, row.label.clone());
@@ -184,6 +196,12 @@ fn print(rows: &[Row<'_>], several: bool, out: &mut Out) -> Result<()> {
     }
     table.print(out)?;
     Ok(())
+}
+
+/// An integer in at most eight characters.
+#[allow(clippy::cast_precision_loss)]
+fn integer(value: i128) -> String {
+    if value.unsigned_abs() < 10_000_000 { value.to_string() } else { brief(value as f64) }
 }
 
 /// A histogram in one line.

@@ -35,7 +35,7 @@ impl fmt::Display for Values {
             write!(f, ", by up to {} ({} relative)", short(abs), short(rel))?;
         }
         let (a, b) = &self.elements;
-        write!(f, "; first at {}: {a} in A, {b} in B", shape(&self.first))
+        write!(f, "; first at {}: {a} → {b}", shape(&self.first))
     }
 }
 

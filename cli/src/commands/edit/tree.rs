@@ -75,6 +75,9 @@ fn children<'t, 'a>(value: &'t Written<'a>) -> Vec<(String, &'t Written<'a>)> {
     }
 }
 
+/// A map that is on the way of a path, and the steps from there.
+type Near = (Place, Vec<String>);
+
 /// Finds all places that a dotted path can mean (`found`), and each map on the way with the rest of the
 /// path there (`near`).
 fn places(
@@ -82,10 +85,17 @@ fn places(
     path: &str,
     here: &mut Place,
     found: &mut Vec<Place>,
-    near: &mut Vec<(Place, String)>,
+    near: &mut Vec<Near>,
 ) {
-    if matches!(value, Written::Map(_)) {
-        near.push((here.clone(), path.to_owned()));
+    if let Written::Map(entries) = value {
+        // Names of tensors in other formats have dots, and new ones are like the others.
+        let is_flat = entries.iter().any(|(key, _)| key.step.contains('.'));
+        let steps = if is_flat {
+            vec![path.to_owned()]
+        } else {
+            path.split('.').map(str::to_owned).collect()
+        };
+        near.push((here.clone(), steps));
     }
     for (at, (key, child)) in children(value).into_iter().enumerate() {
         here.push(at);
@@ -103,7 +113,7 @@ fn places(
 }
 
 /// Finds the places that a path means, as [`places`] does; the path may be dotted or a JSON Pointer.
-fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
+fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<Near>) {
     let (mut found, mut near) = (Vec::new(), Vec::new());
     let Some(pointer) = path.strip_prefix('/') else {
         places(value, path, &mut Vec::new(), &mut found, &mut near);
@@ -114,20 +124,20 @@ fn look(value: &Written<'_>, path: &str) -> (Vec<Place>, Vec<(Place, String)>) {
     (found, near)
 }
 
-/// Like [`places`], for the steps of a JSON Pointer: only the last step may be missing in the value.
+/// Like [`places`], for the steps of a JSON Pointer.
 fn by_steps(
     value: &Written<'_>,
     steps: &[Cow<'_, str>],
     here: &mut Place,
     found: &mut Vec<Place>,
-    near: &mut Vec<(Place, String)>,
+    near: &mut Vec<Near>,
 ) {
     let Some((step, rest)) = steps.split_first() else {
         found.push(here.clone());
         return;
     };
-    if matches!(value, Written::Map(_)) && rest.is_empty() {
-        near.push((here.clone(), step.clone().into_owned()));
+    if matches!(value, Written::Map(_)) {
+        near.push((here.clone(), steps.iter().map(|step| step.clone().into_owned()).collect()));
     }
     for (at, (_, child)) in
         children(value).into_iter().enumerate().filter(|(_, (key, _))| key == step)
@@ -164,17 +174,20 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
     if !taken.is_empty() {
         return Err(Failure::new(format!("{} exists already", quoted(new))));
     }
-    let (target, key) = new_key(value, near, new)?;
+    let (target, steps) = new_steps(value, near, new)?;
     let Some((&last, parent)) = place.split_last() else { return Ok(false) };
     if target.starts_with(&place) {
         return Err(Failure::new(format!("cannot move {} into itself", quoted(old))));
     }
     if target == parent {
-        // Only the key changes; the entry keeps its position.
+        // The entry keeps its position.
         if let Some(Written::Map(entries)) = at(value, parent)
-            && let Some((entry, _)) = entries.get_mut(last)
+            && let Some(entry) = entries.get_mut(last)
         {
-            *entry = WrittenKey::text(&key);
+            let moved = std::mem::replace(&mut entry.1, Written::Array(Vec::new()));
+            if let Some(moved) = nested(&steps, moved) {
+                *entry = moved;
+            }
         }
         return Ok(true);
     }
@@ -184,7 +197,7 @@ pub fn rename(value: &mut Written<'_>, old: &str, new: &str) -> Result<bool> {
         None => return Ok(false),
     };
     if let Some(Written::Map(entries)) = at(value, &target) {
-        entries.push((WrittenKey::text(&key), moved));
+        entries.extend(nested(&steps, moved));
     }
     match at(value, parent) {
         Some(Written::Map(entries)) => drop(entries.remove(last)),
@@ -203,14 +216,14 @@ pub fn set(value: &mut Written<'_>, path: &str, new: Value) -> Result<()> {
     let (found, near) = look(value, path);
     match &found[..] {
         [] => {
-            let (place, key) = new_key(value, near, path)?;
+            let (place, steps) = new_steps(value, near, path)?;
             if let Some(Written::Map(entries)) = at(value, &place) {
-                entries.push((WrittenKey::text(&key), new));
+                entries.extend(nested(&steps, new));
             }
         }
         [place] => {
             if let Some(there) = at(value, place) {
-                *there = new;
+                *there = if is_single(there) { single(new) } else { new };
             }
         }
         _ => return Err(ambiguous(path)),
@@ -232,25 +245,59 @@ fn editable<'a>(value: Value) -> Written<'a> {
     }
 }
 
-/// The map that a new entry goes into, and its key there. The key is the part of the path that does not
-/// exist yet, including dots.
-fn new_key(
-    value: &mut Written<'_>,
-    near: Vec<(Place, String)>,
-    path: &str,
-) -> Result<(Place, String)> {
+/// Whether a value is a float of 32 bits.
+fn is_single(value: &Written<'_>) -> bool {
+    match value {
+        Written::Same(section, node) | Written::Plain(section, node) => {
+            matches!(node.kind, Kind::Leaf)
+                && matches!(tenarc::from_slice(section.item(&node.range)), Ok(Value::F32(_)))
+        }
+        Written::Value(value) => matches!(value, Value::F32(_)),
+        _ => false,
+    }
+}
+
+/// A number as a float of 32 bits, if it has a value near it there.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+fn single(value: Written<'_>) -> Written<'_> {
+    let number = match &value {
+        Written::Value(Value::F64(number)) => *number,
+        Written::Value(Value::Integer(number)) => *number as f64,
+        _ => return value,
+    };
+    if (number as f32).is_finite() == number.is_finite() {
+        return Written::Value(Value::F32(number as f32));
+    }
+    value
+}
+
+/// The map that a new entry goes into, and the steps from there to it.
+fn new_steps(value: &mut Written<'_>, near: Vec<Near>, path: &str) -> Result<Near> {
     let deepest = near.into_iter().max_by_key(|(place, _)| place.len());
     let refused =
         || Failure::new(format!("cannot create {}: its parent is not a map", quoted(path)));
-    let (place, key) = deepest.ok_or_else(refused)?;
+    let (place, steps) = deepest.ok_or_else(refused)?;
     let Some(Written::Map(entries)) = at(value, &place) else { return Err(refused()) };
     // If a step of the path exists but is not a map, the new entry would hide behind it.
-    let leads = |step: &str| key.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'));
-    let mut keys = entries.iter().map(|(key, _)| key.step.as_str());
-    if path.starts_with('/') || !keys.any(leads) {
-        return Ok((place, key));
+    let dotted = steps.join(".");
+    let leads = |step: &str| {
+        if path.starts_with('/') {
+            return steps.len() > 1 && steps.first().is_some_and(|first| first == step);
+        }
+        dotted.strip_prefix(step).is_some_and(|rest| rest.starts_with('.'))
+    };
+    if entries.iter().any(|(key, _)| leads(&key.step)) {
+        return Err(refused());
     }
-    Err(refused())
+    Ok((place, steps))
+}
+
+/// A value at the end of some steps, as an entry of a map.
+fn nested<'a>(steps: &[String], value: Written<'a>) -> Option<(WrittenKey<'a>, Written<'a>)> {
+    let mut steps = steps.iter().rev();
+    let last = WrittenKey::text(steps.next()?);
+    let inside = |entry, step: &String| (WrittenKey::text(step), Written::Map(vec![entry]));
+    Some(steps.fold((last, value), inside))
 }
 
 fn ambiguous(path: &str) -> Failure {

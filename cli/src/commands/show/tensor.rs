@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, Serializer};
 use tenarc::tensor::Order;
 
+use super::aligned;
 use crate::document::Section;
 use crate::elements::{self, Element};
 use crate::failure::Result;
@@ -44,20 +45,25 @@ pub fn text(
 ) -> Result<String> {
     let Some(view) = View::new(section, node, payload, detail) else { return Ok(String::new()) };
     let mut cells = Vec::new();
-    view.visit(&mut |element| cells.push(shown(element, detail == Detail::All)))?;
-    let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+    view.visit(&mut |element| cells.push(element))?;
+    let mut cells = aligned::texts(&cells, detail == Detail::All);
+    if let [cell] = &mut *cells {
+        // Nothing is below it.
+        *cell = cell.trim_end().to_owned();
+    }
+    let width = cells.first().map_or(0, |cell| cell.chars().count());
     let mut text = String::new();
     let mut cells = cells.into_iter();
-    view.lines(0, 0, &mut |piece| match piece {
+    let depth = payload.shape.len().saturating_sub(1);
+    let per_line = (LINE.saturating_sub(2 * depth) / (width + 1)).max(1);
+    view.lines(0, 0, per_line, &mut |piece| match piece {
         Piece::Text(piece) => text.push_str(piece),
         Piece::Break(indent) => {
             text.push('\n');
             text.extend(std::iter::repeat_n(' ', indent));
         }
         Piece::Cell => {
-            let cell = cells.next().unwrap_or_default();
-            text.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count())));
-            text.push_str(&cell);
+            text.push_str(&cells.next().unwrap_or_default());
         }
     });
     Ok(text)
@@ -140,23 +146,6 @@ impl Serialize for Nested<'_> {
     }
 }
 
-fn shown(element: Element, full: bool) -> String {
-    let short = |value: f64, text: String| {
-        // numpy shows 8 digits.
-        let long = text.trim_start_matches('-').len() > 10;
-        if long && !full && value.is_finite() {
-            let rounded = format!("{value:.7e}");
-            rounded.parse::<f64>().map_or(text, |value| format!("{value:?}"))
-        } else {
-            text
-        }
-    };
-    match element {
-        Element::Float(value, _) => short(value, element.text()),
-        _ => element.text(),
-    }
-}
-
 enum Piece<'a> {
     Text(&'a str),
     Break(usize),
@@ -231,7 +220,7 @@ impl<'a> View<'a> {
     }
 
     /// Calls `put` with brackets, separators and cells, in the order in which they are printed.
-    fn lines(&self, axis: usize, depth: usize, put: &mut dyn FnMut(Piece<'_>)) {
+    fn lines(&self, axis: usize, depth: usize, per_line: usize, put: &mut dyn FnMut(Piece<'_>)) {
         let Some(&dim) = self.payload.shape.get(axis) else {
             put(Piece::Cell);
             return;
@@ -249,8 +238,11 @@ impl<'a> View<'a> {
                 let gap = index != before + 1;
                 if innermost {
                     column += 1;
-                    if self.elided || column % PER_LINE != 0 {
-                        put(Piece::Text(if gap { " … " } else { " " }));
+                    if gap {
+                        put(Piece::Text(" …"));
+                    }
+                    if column % per_line != 0 {
+                        put(Piece::Text(" "));
                     } else {
                         put(Piece::Break(depth + 1));
                     }
@@ -263,14 +255,14 @@ impl<'a> View<'a> {
                 }
             }
             before = Some(index);
-            self.lines(axis + 1, depth + 1, put);
+            self.lines(axis + 1, depth + 1, per_line, put);
         }
         put(Piece::Text("]"));
     }
 }
 
-/// Elements per line of an axis that is shown in full.
-const PER_LINE: usize = 10;
+/// The width of a line without its brackets, as in numpy.
+const LINE: usize = 74;
 
 /// Reads elements at any position, and keeps the block around the last one.
 struct Reader<'v, 'a> {
