@@ -45,6 +45,16 @@ pub struct Cli {
     /// Show neither progress bars nor notes about what is left out by design
     #[arg(long, short, global = true, help_heading = "Global options")]
     pub quiet: bool,
+    /// How much memory a value may take while it is read: 64MiB, 100GB. By default, this depends on the size of the
+    /// input, and is at most 16 GiB where the input is not in memory
+    #[arg(
+        long,
+        global = true,
+        value_name = "SIZE",
+        value_parser = crate::commands::split::size,
+        help_heading = "Global options"
+    )]
+    pub max_memory: Option<u64>,
     #[command(subcommand)]
     pub command: Command,
 }

@@ -26,6 +26,7 @@ use clap::Parser;
 
 use crate::args::{Cli, Color, Command};
 use crate::failure::{Kind, Result, Status};
+use crate::limits::set_max_memory;
 use crate::output::{Out, be_quiet, say};
 
 /// Parses the command line and runs the subcommand.
@@ -64,6 +65,7 @@ fn dispatch(cli: &Cli) -> Result<Status> {
     if cli.quiet {
         be_quiet();
     }
+    cli.max_memory.into_iter().for_each(set_max_memory);
     let mut out = Out::new(choice);
     let out = &mut out;
     let status = match &cli.command {

@@ -216,7 +216,8 @@ impl fmt::Display for Failure {
 }
 
 /// What the library's messages recommend to programs, and what a user of the command can do instead.
-const RECOMMENDED: [(&str, &str); 4] = [
+const RECOMMENDED: [(&str, &str); 5] = [
+    ("Limits::with_max_alloc sets another limit", "--max-memory sets another limit"),
     ("use DecodeOptions::with_checksums(false) to read", "use --no-verify to read"),
     ("open_torn reads", "--torn reads"),
     ("recover cuts off", "`tenarc recover` cuts off"),
@@ -226,8 +227,22 @@ const RECOMMENDED: [(&str, &str); 4] = [
 /// A message of the library, with recommendations for users of the command.
 pub fn for_users(error: &impl fmt::Display) -> String {
     let message = error.to_string();
-    RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user))
+    let mut message =
+        RECOMMENDED.iter().fold(message, |message, (program, user)| message.replace(program, user));
+    // These are about memory. Other limits, such as that of dimensions, cannot be set.
+    let of_memory = ["left of the limit", "the limit is", "bytes that are allowed"];
+    let of_bytes = message.contains(" bytes") && message.contains(" are allowed");
+    let is_of_memory = of_memory.iter().any(|part| message.contains(part)) || of_bytes;
+    if is_of_memory && !message.contains("a name of ") && !message.contains(OPTION) {
+        message.push_str("; ");
+        message.push_str(OPTION);
+        message.push_str(" sets another limit");
+    }
+    message
 }
+
+/// The option that sets the limit of memory.
+const OPTION: &str = "--max-memory";
 
 impl From<tenarc::Error> for Failure {
     fn from(error: tenarc::Error) -> Self {

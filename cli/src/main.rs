@@ -9,6 +9,7 @@ mod formats;
 mod input;
 mod inputs;
 mod kept;
+mod limits;
 mod made;
 mod node;
 mod output;

@@ -6,10 +6,10 @@
 use std::cell::Cell;
 
 use globset::{GlobBuilder, GlobMatcher};
-use tenarc::de::Limits;
 use tenarc::inspect::{self, Path, Paths};
 
 use crate::failure::{Failure, Result};
+use crate::limits::limits;
 use crate::node::{Columns, Field, Kind, Node, Payload};
 use crate::text::quoted;
 
@@ -138,7 +138,7 @@ fn tell(node: &mut Node, steps: &mut Vec<String>, paths: &Paths) {
 /// # Errors
 /// If it is not well-formed.
 pub fn of(encoded: &[u8]) -> tenarc::Result<Paths> {
-    Paths::of(encoded, Limits::default())
+    Paths::of(encoded, limits())
 }
 
 /// Calls `each` with every node, parents first.
@@ -205,7 +205,7 @@ fn measure(node: &Node, len: usize, left: &mut Option<usize>) {
 /// # Errors
 /// If there is no such node, or the path could mean several.
 pub fn find<'a>(root: &'a Node, encoded: &[u8], path: &str) -> Result<&'a Node> {
-    let range = inspect::find(encoded, path, Limits::default())?;
+    let range = inspect::find(encoded, path, limits())?;
     let mut found = root;
     while found.range.start < range.start {
         let inside = match &found.kind {

@@ -333,3 +333,29 @@ fn files_that_are_replaced_keep_their_mode() {
         assert_eq!(mode & 0o777, 0o640, "{name}");
     }
 }
+
+/// The message names the option, and the option makes the command go on.
+#[test]
+fn the_limit_of_memory_can_be_set() {
+    let dir = Dir::new();
+    dir.save("m.tenarc", &tenarc::Tensor(vec![0.0f32; 200_000]));
+    run(&dir, &["convert", "m.tenarc", "z.tenarc", "--compress", "zstd"]).good();
+    let list: Vec<u32> = (0..50_000).collect();
+    dir.write("a.json", &serde_json::to_vec(&list).unwrap());
+    run(&dir, &["convert", "a.json", "a.msgpack"]).good();
+    for input in ["z.tenarc", "a.json", "a.msgpack"] {
+        let convert = |most: &str| {
+            let ran = run(&dir, &["convert", input, "x.cbor", "--max-memory", most]);
+            (ran.status, ran.err)
+        };
+        let (status, error) = convert("100k");
+        assert!(status == 2 && error.contains("; --max-memory sets another limit"), "{error}");
+        assert_eq!(convert("100MB"), (0, String::new()), "{input}");
+    }
+    run(&dir, &["--max-memory", "lots", "ls", "a.json"]).failed(2, "unknown unit");
+    // A limit that the option does not set.
+    let deep = [b"[".repeat(200), b"]".repeat(200)].concat();
+    dir.write("deep.json", &deep);
+    let ran = run(&dir, &["ls", "deep.json"]);
+    assert!(ran.status == 2 && !ran.err.contains("--max-memory"), "{ran:?}");
+}

@@ -1,12 +1,12 @@
 //! tenarc archives.
 
 use tenarc::Archive;
-use tenarc::de::DecodeOptions;
 
 use super::{Format, Valued, Values};
 use crate::document::{Document, Reading};
 use crate::failure::{Result, for_users};
 use crate::input::{Input, Source};
+use crate::limits::decoding;
 use crate::output::{ArchiveTarget, Target, say};
 use crate::text::bytes;
 use crate::written::Written;
@@ -26,9 +26,9 @@ pub fn read(input: Input, reading: &Reading) -> Result<Document> {
                 "{name}: {error}; reading the complete values, and the header of the incomplete one"
             ));
         }
-        archive.with_options(DecodeOptions::default().with_checksums(!reading.no_verify))
+        archive.with_options(decoding().with_checksums(!reading.no_verify))
     } else {
-        let archive = Archive::new(Source::new(file))?;
+        let archive = Archive::new(Source::new(file))?.with_options(decoding());
         if let Some(unfinished) = unfinished(&archive) {
             say(&format!("{name}: {unfinished}"));
         }

@@ -5,7 +5,6 @@ use std::io::{self, Seek as _, Write};
 use std::path::Path;
 
 use tenarc::Value;
-use tenarc::de::Limits;
 use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, written};
 
 use super::{
@@ -14,14 +13,15 @@ use super::{
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
 use crate::input::Input;
+use crate::limits::limits;
 use crate::output::Target;
 
 /// # Errors
 /// If the input cannot be read, or is not of this format.
 pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> Result<Document> {
     let values: &mut dyn Iterator<Item = tenarc::Result<Value>> = match of {
-        Converted::Json => &mut json::values(input.reader()?, Limits::default()),
-        Converted::Msgpack => &mut msgpack::values(input.reader()?, Limits::default()),
+        Converted::Json => &mut json::values(input.reader()?, limits()),
+        Converted::Msgpack => &mut msgpack::values(input.reader()?, limits()),
         _ => {
             if of == Converted::Arrow
                 && let Some(table) = tables::read_arrow(&input)?
@@ -30,6 +30,7 @@ pub fn read(format: Format, of: Converted, input: Input, reading: &Reading) -> R
             }
             // External data files of ONNX models are read only from the directory of the model.
             let options = Options::default().with_external(true).with_names(reading.names);
+            let options = options.with_limits(limits());
             let opened = of.open_file(input.file, input.path.as_deref(), &options)?;
             return Ok(Document::of_opened(input.name, format, opened));
         }

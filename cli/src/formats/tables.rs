@@ -17,6 +17,7 @@ use super::{
 use crate::document::Document;
 use crate::failure::{Failure, Result};
 use crate::input::{Input, Source};
+use crate::limits::decoding;
 use crate::output::Target;
 use crate::written::Written;
 
@@ -140,5 +141,5 @@ fn archive(
     let mut out = OArchive::new(BufWriter::with_capacity(1 << 20, &file))?;
     save(&mut out)?;
     drop(out.finish()?);
-    Ok(Archive::new(Source::new(file))?)
+    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
 }

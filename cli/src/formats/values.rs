@@ -9,6 +9,7 @@ use super::{Format, Lossy, TEMPORARY, temporary};
 use crate::document::{Document, Section};
 use crate::failure::{Failure, Kind, Of as _, Result};
 use crate::input::Source;
+use crate::limits::decoding;
 use crate::output::Target;
 use crate::written::Written;
 
@@ -142,5 +143,5 @@ pub fn temporary_archive(name: Option<&str>, value: &Written<'_>) -> Result<Arch
     };
     saved.map_err(|error| value.failure(error, TEMPORARY))?;
     drop(out.finish()?);
-    Ok(Archive::new(Source::new(file))?)
+    Ok(Archive::new(Source::new(file))?.with_options(decoding()))
 }
