@@ -28,7 +28,7 @@ The file name - means standard input or standard output. Pipes work like files. 
 output is a terminal and NO_COLOR is not set.";
 
 /// Inspects, checks, compares, edits and converts files of tensors: tenarc archives, CBOR messages with
-/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet and tenbin; reads torch files, ONNX models and GGUF
+/// typed arrays, JSON, MessagePack, safetensors, npz, npy, Arrow, Parquet, GGUF and tenbin; reads torch files and ONNX models
 #[derive(Debug, Parser)]
 #[command(name = "tenarc", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXIT_STATUSES, after_long_help = format!("{AFTER}\n\n{EXIT_STATUSES}"))]
@@ -505,7 +505,9 @@ pub struct Edit {
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
---compress and --dedup are for archives. For other formats they are errors. --names is for inputs of other formats that \
+--compress and --dedup are for archives. For other formats they are errors. With --shard-size, model.safetensors becomes \
+model-00001-of-00002.safetensors and so on, and model.safetensors.index.json. An output that is named as such an index is \
+written so, too, by default in files of 5 GB. --names is for inputs of other formats that \
 hold named tensors.")]
 pub struct Convert {
     /// The file to read, or - for standard input
@@ -526,6 +528,9 @@ pub struct Convert {
     /// Store equal tensors once
     #[arg(long)]
     pub dedup: bool,
+    /// Write a safetensors model of more bytes as several files of so many, such as 5GB, with an index
+    #[arg(long, value_name = "SIZE", value_parser = crate::commands::split::size)]
+    pub shard_size: Option<u64>,
     #[command(flatten)]
     pub compress: Compress,
     #[command(flatten)]

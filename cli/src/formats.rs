@@ -37,7 +37,7 @@ pub enum Format {
     Json,
     /// MessagePack, arrays as in msgpack-numpy
     Msgpack,
-    /// safetensors: tensors by name; also the index of a sharded model, read only
+    /// safetensors: tensors by name; also the index of a sharded model
     Safetensors,
     /// numpy's npz: arrays by name
     Npz,
@@ -54,7 +54,7 @@ pub enum Format {
     Torch,
     /// Tensors of ONNX models, read only
     Onnx,
-    /// GGUF files of llama.cpp, read only
+    /// GGUF files of llama.cpp
     Gguf,
 }
 
@@ -137,9 +137,6 @@ impl Format {
         Err(Failure::new(match self {
             Self::Onnx => "cannot write ONNX models: write safetensors instead",
             Self::Torch => "cannot write PyTorch files: write safetensors instead",
-            Self::Gguf => {
-                "the command only reads GGUF files: write safetensors, and convert it with the tools of llama.cpp"
-            }
             _ => return Ok(()),
         }))
     }
@@ -205,11 +202,25 @@ pub fn name(format: Format) -> String {
 /// # Errors
 /// If the option was given and the output is not an archive.
 pub fn only_for_archives(option: &str, is_given: bool, to: Format) -> Result<()> {
-    if !is_given || to == Format::Archive {
+    only_for(Format::Archive, "archives", option, is_given, to)
+}
+
+/// Refuses an option that is only for outputs of one format.
+///
+/// # Errors
+/// If the option was given and the output is of another format.
+pub fn only_for(
+    format: Format,
+    files: &str,
+    option: &str,
+    is_given: bool,
+    to: Format,
+) -> Result<()> {
+    if !is_given || to == format {
         return Ok(());
     }
     let to = name(to);
-    let what = format!("{option} is only for archives, and the output is of the format {to}");
+    let what = format!("{option} is only for {files}, and the output is of the format {to}");
     Err(Failure::new(what))
 }
 

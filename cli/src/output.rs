@@ -166,6 +166,8 @@ pub struct Target {
     pub options: SaveOptions,
     /// Whether values of archives cannot just be copied, because their tensors are to be stored in another way.
     pub recompresses: bool,
+    /// How many bytes of tensors each file of a safetensors model may have.
+    pub shard_size: Option<u64>,
     writing: Writing,
 }
 
@@ -177,7 +179,7 @@ impl Target {
     pub fn new(path: &Path, writing: Writing) -> Result<Self> {
         let path = (path != Path::new("-")).then(|| path.to_path_buf());
         let options = SaveOptions::default().with_sync(sync(writing));
-        let target = Self { path, options, recompresses: false, writing };
+        let target = Self { path, options, recompresses: false, shard_size: None, writing };
         target.check_free()?;
         Ok(target)
     }
@@ -189,6 +191,24 @@ impl Target {
             Some(path) if self.writing.no_clobber => refuse_to_replace(path),
             _ => Ok(()),
         }
+    }
+
+    /// # Errors
+    /// If a shard of the model with this stem is there, and must not be replaced.
+    pub fn check_shards(&self, stem: &Path) -> Result<()> {
+        let (Some(name), true) = (stem.file_name(), self.writing.no_clobber) else { return Ok(()) };
+        let start = format!("{}-", name.to_string_lossy());
+        let dir = stem.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or(Path::new("."));
+        // A directory that cannot be read is reported when the files are written.
+        let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(&start) && name.ends_with(".safetensors") {
+                refuse_to_replace(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a new file, in which `write` can seek, and replaces the old one. Returns `false` if the target is not a file,

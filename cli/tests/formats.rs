@@ -110,9 +110,64 @@ fn errors_name_the_broken_one_of_several_inputs() {
         assert!(ran.status > 0 && ran.err.contains("bad.npz: "), "{args:?}: {ran:?}");
     }
     assert!(!dir.file("x.tenarc").exists());
-    run(&dir, &["convert", "good.npz", "x.safetensors.index.json"])
-        .failed(2, "cannot write a sharded model");
     run(&dir, &["convert", "good.npz", "x.npy"]).failed(2, "use `tenarc get` to save one");
+}
+
+#[test]
+fn models_are_written_in_shards() {
+    let dir = Dir::new();
+    let tensors: Vec<_> =
+        (0..5u8).map(|n| (format!("l.{n}.w"), vec![f32::from(n); 1000])).collect();
+    safetensors::save(dir.file("m.safetensors"), &tensors).unwrap();
+    let convert = |to: &str, rest: &[&str]| {
+        run(&dir, &[&["convert", "m.safetensors", to, "--quiet"], rest].concat())
+    };
+    // It fits in one file.
+    convert("one.safetensors", &["--shard-size", "1MB"]).good();
+    assert_eq!(
+        fs::read(dir.file("m.safetensors")).unwrap(),
+        fs::read(dir.file("one.safetensors")).unwrap()
+    );
+    convert("n.safetensors", &["--shard-size", "8KB"]).good();
+    let written = |stem: &str| {
+        let names = dir.names().into_iter().filter(|name| name.starts_with(stem));
+        names.map(|name| name[stem.len()..].to_owned()).collect::<Vec<_>>()
+    };
+    let shards = [
+        "-00001-of-00003.safetensors",
+        "-00002-of-00003.safetensors",
+        "-00003-of-00003.safetensors",
+    ];
+    assert_eq!(written("n"), [&shards[..], &[".safetensors.index.json"]].concat());
+    run(&dir, &["diff", "m.safetensors", "n.safetensors.index.json"]).good();
+    // A name of an index is enough; it is never replaced.
+    convert("k.safetensors.index.json", &[]).good();
+    assert_eq!(written("k"), ["-00001-of-00001.safetensors", ".safetensors.index.json"]);
+    convert("k.safetensors.index.json", &[]).failed(2, "there is a model already");
+    // Shards are kept, if that is asked for, and a file that would be read in place of them is no neighbour.
+    fs::remove_file(dir.file("n.safetensors.index.json")).unwrap();
+    convert("n.safetensors", &["--shard-size", "8KB", "--no-clobber"])
+        .failed(2, "--no-clobber keeps it");
+    convert("one.safetensors", &["--shard-size", "8KB"]).failed(2, "remove it first");
+    assert_eq!(written("one"), [".safetensors"]);
+    convert("x.npz", &["--shard-size", "8KB"]).failed(2, "--shard-size is only for safetensors");
+    convert("-", &["--shard-size", "8KB", "--to", "safetensors"]).failed(2, "name the output");
+}
+
+#[test]
+fn models_become_gguf_and_come_back() {
+    let dir = Dir::new();
+    fs::copy(fixture("gguf/model.gguf"), dir.file("model.gguf")).unwrap();
+    run(&dir, &["convert", "model.gguf", "model.tenarc"]).good();
+    run(&dir, &["convert", "model.tenarc", "again.gguf"]).good();
+    run(&dir, &["diff", "model.gguf", "again.gguf"]).good();
+    // What GGUF does not have is named.
+    dir.save("m.tenarc", &model());
+    run(&dir, &["convert", "m.tenarc", "m.gguf"])
+        .failed(2, "unless losses are accepted: use --lossy");
+    assert!(!dir.file("m.gguf").exists());
+    let lossy = run(&dir, &["convert", "m.tenarc", "m.gguf", "--lossy"]);
+    assert_eq!(lossy.status, 0, "{lossy:?}");
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub struct Exported<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Tensors,
+    /// Nothing else. What is under [`METADATA`] is no loss: the caller reads it.
+    TensorsBesideMetadata,
     /// Arrays of nothing but texts.
     TextArrays,
     /// These, and single texts.
@@ -243,7 +245,7 @@ impl<'m> Walk<'m> {
         let Item { event, range, .. } = item;
         match event {
             Event::Array
-                if self.keep != Keep::Tensors
+                if matches!(self.keep, Keep::TextArrays | Keep::Texts)
                     && !self.steps.is_empty()
                     && self.is_texts(range.start)? =>
             {
@@ -383,6 +385,9 @@ impl<'m> Walk<'m> {
     /// Passes over the map under `__metadata__`: kept if it is one of texts.
     fn metadata(&mut self) -> Result<()> {
         let range = self.items.leave()?.range;
+        if self.keep == Keep::TensorsBesideMetadata {
+            return Ok(());
+        }
         let item = self.bytes.get(range.clone()).unwrap_or_default();
         if self.found.metadata.is_none() && tenarc::from_slice::<Texts>(item).is_ok() {
             self.found.metadata = Some(range);

@@ -98,7 +98,7 @@ pub enum Format {
     /// Arrow's IPC files and streams.
     #[cfg(feature = "arrow")]
     Arrow,
-    /// GGUF files of llama.cpp. They are only read: [`gguf::save`](crate::gguf::save) writes them.
+    /// GGUF files of llama.cpp. Nothing is quantised.
     #[cfg(feature = "gguf")]
     Gguf,
     /// JSON values, one after the other.

@@ -33,8 +33,8 @@ impl Names {
 }
 
 /// The key of metadata under which a file says that it was written from a nested value.
-const KEY: &str = "tenarc.names";
-const NESTED: &str = "nested";
+pub const KEY: &str = "tenarc.names";
+pub const NESTED: &str = "nested";
 
 /// The comment of a zip file that was written from a nested value. Zip files have no other place for metadata.
 pub const COMMENT: &str = "tenarc.names: nested";

@@ -93,6 +93,31 @@ impl Saved {
         Walk { items: value.items()?, bytes: value.metadata()?, fetch: &fetch }.item()
     }
 
+    /// What is under a key of text.
+    pub fn entry(self, key: &str) -> Option<Self> {
+        let Self::Map(entries) = self else { return None };
+        let found = entries.into_iter().find(|(found, _)| found.as_str() == Some(key));
+        found.map(|(_, value)| value)
+    }
+
+    /// The value, with all that is in it.
+    pub fn into_value(self, fetch: &Fetch<'_>) -> Result<Value> {
+        Ok(match self {
+            Self::Leaf(range) => fetch(range)?,
+            Self::Known(value) => value,
+            Self::Array(items) => {
+                let items = items.into_iter().map(|item| item.into_value(fetch));
+                Value::Array(items.collect::<Result<_>>()?)
+            }
+            Self::Map(entries) => {
+                let entries = entries.into_iter();
+                let entries = entries.map(|(key, value)| Ok((key, value.into_value(fetch)?)));
+                Value::Map(entries.collect::<Result<_>>()?)
+            }
+            Self::Tag(tag, inner) => Value::Tag(tag, Box::new(inner.into_value(fetch)?)),
+        })
+    }
+
     /// A value that was read, for example the rows of columns.
     fn known(value: Value) -> Self {
         match value {

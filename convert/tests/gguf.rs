@@ -111,6 +111,64 @@ fn an_archive_has_all_of_a_file_and_gives_it_back() {
 }
 
 #[test]
+fn values_are_written_as_far_as_gguf_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let tensor = |dtype, shape: &[usize], order| {
+        let len = shape.iter().product::<usize>() * DType::byte_len(&dtype, 1).unwrap();
+        let bytes = (0u8..).take(len).collect();
+        Value::from(DynTensor::new(dtype, shape, order, bytes).unwrap())
+    };
+    let map = |entries: Vec<(&str, Value)>| {
+        Value::Map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
+    };
+    let options = Options::default();
+    let kept = map(vec![
+        ("__metadata__", map(vec![("general.name", "x".into()), ("n", 5.into())])),
+        (
+            "layer",
+            map(vec![
+                ("w", tensor(DType::F16, &[2, 3], Order::C)),
+                ("b", tensor(DType::BF16, &[2], Order::C)),
+            ]),
+        ),
+    ]);
+    tenarc::save(at("a.tenarc"), &kept).unwrap();
+    let losses = Format::Gguf.from_archive(at("a.tenarc"), at("a.gguf"), &options).unwrap();
+    assert!(losses.is_empty() && losses.notes().is_empty(), "{losses}");
+    let file = gguf::open(at("a.gguf")).unwrap();
+    assert_eq!(
+        file.metadata(),
+        [("general.name".to_owned(), "x".into()), ("n".to_owned(), 5.into())]
+    );
+    assert_eq!(file.info("layer.w").unwrap().shape(), [2, 3]);
+    Format::Gguf.to_archive(at("a.gguf"), at("b.tenarc"), &options).unwrap();
+    assert_eq!(tenarc::load::<Value>(at("b.tenarc")).unwrap(), kept);
+
+    let lost = map(vec![
+        ("__metadata__", map(vec![("null", Value::Null), ("name", "x".into())])),
+        ("kept", tensor(DType::I32, &[2], Order::C)),
+        ("turned", tensor(DType::I8, &[2, 2], Order::F)),
+        ("unsigned", tensor(DType::U8, &[2], Order::C)),
+        ("deep", tensor(DType::I8, &[1; 5], Order::C)),
+        (&"n".repeat(64), tensor(DType::I8, &[1], Order::C)),
+        ("text", "x".into()),
+    ]);
+    tenarc::save(at("c.tenarc"), &lost).unwrap();
+    let error = Format::Gguf.from_archive(at("c.tenarc"), at("c.gguf"), &options).unwrap_err();
+    assert!(error.to_string().contains("unsigned") && !at("c.gguf").exists(), "{error}");
+    let options = options.with_losses(true);
+    let losses = Format::Gguf.from_archive(at("c.tenarc"), at("c.gguf"), &options).unwrap();
+    let paths: Vec<_> = losses.listed().iter().map(tenarc_convert::Loss::path).collect();
+    assert_eq!(paths, ["unsigned", "deep", "text", "__metadata__.null", "turned"]);
+    assert!(losses.notes()[0].contains("llama.cpp"), "{:?}", losses.notes());
+    let file = gguf::open(at("c.gguf")).unwrap();
+    let turned: Array2<i8> = file.tensor("turned").unwrap();
+    assert_eq!(turned, ndarray::array![[0, 2], [1, 3]]);
+    assert_eq!(file.tensors().len(), 3);
+}
+
+#[test]
 fn other_alignments_are_read_and_written() {
     let metadata = [("general.alignment", Value::from(4096))];
     let mut bytes = Vec::new();

@@ -3,7 +3,7 @@
 use crate::args::Convert;
 use crate::document::Document;
 use crate::failure::{Failure, Kind, Of as _, Result, Status};
-use crate::formats::{self, Lossy, Valued, Values};
+use crate::formats::{self, Format, Lossy, Valued, Values};
 use crate::kept::kept;
 use crate::output::Target;
 use crate::paths::Globs;
@@ -14,6 +14,8 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     })?;
     formats::only_for_archives("--compress", args.compress.compress.is_some(), to)?;
     formats::only_for_archives("--dedup", args.dedup, to)?;
+    let is_sharded = args.shard_size.is_some();
+    formats::only_for(Format::Safetensors, "safetensors", "--shard-size", is_sharded, to)?;
     to.check_writable()?;
     let mut reading = args.read.reading();
     reading.names = args.names.map_or_else(Default::default, Into::into);
@@ -31,6 +33,7 @@ pub fn run(args: &Convert, quiet: bool) -> Result<Status> {
     if stores_anew && document.archive().is_some() {
         target.options = document.like(target.options, None)?;
     }
+    target.shard_size = args.shard_size;
     target.compress(args.compress.compress);
     if args.dedup || document.has_tied_tensors() {
         target.dedup();

@@ -5,14 +5,15 @@ use std::io::{self, Seek as _, Write};
 use std::path::Path;
 
 use tenarc::Value;
-use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, written};
+use tenarc::tensor::ToTensor as _;
+use tenarc_convert::{Format as Converted, Options, Stored, json, msgpack, safetensors, written};
 
 use super::{
     Format, Lossy, NOT_KEPT, Values, as_rows, is_index, tables, tell, temporary, write_stream,
 };
 use crate::document::{Document, Reading};
 use crate::failure::{Failure, Of as _, Result};
-use crate::input::Input;
+use crate::input::{Input, shown};
 use crate::limits::limits;
 use crate::output::Target;
 
@@ -63,10 +64,12 @@ pub fn write(of: Converted, values: &mut Values<'_>, target: &Target, lossy: Los
             }
             write_stream(target, &mut |out| all(of, values, out, &options))
         }
-        Converted::Safetensors if target.path().is_some_and(is_index) => {
-            Err(Failure::new("cannot write a sharded model: write one .safetensors file"))
+        Converted::Safetensors
+            if target.shard_size.is_some() || target.path().is_some_and(is_index) =>
+        {
+            only(of, values, &mut |value| sharded(value, target, &options))
         }
-        _ => one(of, values, target, &options),
+        _ => only(of, values, &mut |value| save(of, value, target, &options)),
     }
 }
 
@@ -94,25 +97,56 @@ fn all(
     })
 }
 
-/// Writes the only value.
-fn one(of: Converted, values: &mut Values<'_>, target: &Target, options: &Options) -> Result<()> {
-    let name = target.name();
-    let mut put = |file: &File, path: &Path| {
-        only(of, values, &mut |value| {
-            let lost = of.write_file(value, file, path, options);
-            tell(&lost.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
-            Ok(())
-        })
+/// The size of shards of a model that is named by its index, if no other is given: as transformers wrote them for years.
+const SHARD_SIZE: u64 = 5_000_000_000;
+
+/// Writes a model in several files with an index. If it fits one file, and the output is not named as an index, writes
+/// that file.
+fn sharded(value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
+    let Some(path) = target.path() else {
+        return Err(Failure::new("shards are several files: name the output"));
     };
-    if target.write_file(&mut put)? {
+    let most = target.shard_size.unwrap_or(SHARD_SIZE);
+    let export = safetensors::Export::new(value)?;
+    let lens =
+        export.tensors().iter().map(|(_, tensor)| tensor.meta().byte_len().unwrap_or(usize::MAX));
+    let index = if is_index(path) {
+        path.to_path_buf()
+    } else if lens.fold(0, |sum: u64, len| sum.saturating_add(len as u64)) <= most {
+        return save(Converted::Safetensors, value, target, options);
+    } else {
+        if path.symlink_metadata().is_ok() {
+            let what = "the file exists, and programs would read it in place of the shards: remove it first";
+            return Err(Failure::new(what).of_output(&target.name()));
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".index.json");
+        name.into()
+    };
+    // Without `.index.json` and `.safetensors`.
+    target.check_shards(&index.with_extension("").with_extension("").with_extension(""))?;
+    let options = options.clone().with_save(target.options.clone());
+    let lost = export.save_sharded(&index, most, &options);
+    let lost = lost.map_err(|error| Failure::while_writing(error, &shown(&index)))?;
+    tell(&lost, None, NOT_KEPT);
+    Ok(())
+}
+
+/// Writes the only value to one file.
+fn save(of: Converted, value: &dyn Stored, target: &Target, options: &Options) -> Result<()> {
+    let name = target.name();
+    let put = |file: &File, path: &Path| {
+        let lost = of.write_file(value, file, path, options);
+        tell(&lost.map_err(|error| Failure::while_writing(error, &name))?, None, NOT_KEPT);
+        Ok(())
+    };
+    if target.write_file(put)? {
         return Ok(());
     }
     if of != Converted::Npz {
         return write_stream(target, &mut |writer| {
-            only(of, values, &mut |value| {
-                tell(&of.write(value, writer, options)?, None, NOT_KEPT);
-                Ok(())
-            })
+            tell(&of.write(value, writer, options)?, None, NOT_KEPT);
+            Ok(())
         });
     }
     // The writer of npz seeks, which a pipe cannot.

@@ -72,7 +72,7 @@ pub fn write_arrow(
 ) -> Result<()> {
     match values.segments() {
         Some(segments) if arrow::are_table(&segments)? => write_batches(&segments, target, lossy),
-        None if !values.are_tensors() => {
+        None if values.are_messages() => {
             // Whether they are a table shows in the archive. Its values are segments.
             let held = Document::of_archive(TEMPORARY.into(), Format::Archive, archive_of(values)?);
             write_arrow(of, &mut Values::of(&held, None)?, target, lossy)

@@ -34,14 +34,14 @@ pub struct Values<'s> {
     at_least: u64,
     /// The same values, if they are those of an archive.
     segments: Option<Vec<Segment<'s, Source>>>,
-    /// Whether they are files of tensors.
-    are_tensors: bool,
+    /// Whether they are messages, which may be rows of a table.
+    are_messages: bool,
 }
 
 impl<'s> Values<'s> {
     /// Values that `each` makes. It is called once.
     pub fn new(at_least: u64, each: impl FnMut(&mut Put<'_>) -> Result<()> + 's) -> Self {
-        Self { each: Box::new(each), at_least, segments: None, are_tensors: false }
+        Self { each: Box::new(each), at_least, segments: None, are_messages: false }
     }
 
     /// The chosen value of a document, or all values.
@@ -60,7 +60,7 @@ impl<'s> Values<'s> {
                 put(Valued::Whole(&document.section(number)?)).of(&document.name)
             })
         });
-        Ok(Self { segments, are_tensors: document.opened().is_some(), ..values })
+        Ok(Self { segments, are_messages: document.messages().is_some(), ..values })
     }
 
     /// Calls `put` with each value.
@@ -76,9 +76,9 @@ impl<'s> Values<'s> {
         self.segments.take()
     }
 
-    /// Whether they are the value of a file of tensors, which is no table.
-    pub fn are_tensors(&self) -> bool {
-        self.are_tensors
+    /// Whether they are messages, which may be rows of a table.
+    pub fn are_messages(&self) -> bool {
+        self.are_messages
     }
 
     /// Calls `put` with the only value, for formats that hold no more.

@@ -28,11 +28,13 @@
 //! [`to_writer`].
 
 mod dtype;
+mod export;
 mod header;
 mod write;
 
 use std::fmt;
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use tenarc::de::Limits;
@@ -42,7 +44,7 @@ use tenarc::{DynTensor, Error, Result, Value};
 
 use crate::as_value::{AsValue, Metadata, Part};
 use crate::format::Codec;
-use crate::{Names, Options, TensorFile, source};
+use crate::{Losses, Names, Options, Stored, TensorFile, nested, source};
 
 pub use write::{save, to_writer};
 
@@ -53,6 +55,8 @@ pub use write::{save, to_writer};
 pub struct Gguf<S> {
     source: S,
     header: header::Header,
+    /// Whether it was written from a nested value.
+    is_nested: bool,
 }
 
 impl<S> fmt::Debug for Gguf<S> {
@@ -92,8 +96,13 @@ impl<S: ReadAt> Gguf<S> {
     /// The errors of [`new`](Self::new), and one of
     /// [`Category::Limit`](tenarc::error::Category::Limit) if a limit is exceeded.
     pub fn with_limits(source: S, limits: Limits) -> Result<Self> {
-        let header = header::Header::read(&source, limits)?;
-        Ok(Self { source, header })
+        let mut header = header::Header::read(&source, limits)?;
+        let is_mark = |(key, value): &(String, Value)| {
+            key == nested::KEY && value.as_str() == Some(nested::NESTED)
+        };
+        let is_nested = header.metadata.iter().any(is_mark);
+        header.metadata.retain(|pair| !is_mark(pair));
+        Ok(Self { source, header, is_nested })
     }
 
     /// What the file is read from.
@@ -200,7 +209,7 @@ impl<S: ReadAt> TensorFile for Gguf<S> {
             [] => Metadata::None,
             metadata => Metadata::Values(metadata),
         };
-        value.with_metadata(metadata).named(names, false)
+        value.with_metadata(metadata).named(names, self.is_nested)
     }
 
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
@@ -218,5 +227,9 @@ pub(crate) struct GgufFiles;
 impl Codec for GgufFiles {
     fn open(&self, file: File, _: Option<&Path>, options: &Options) -> Result<Box<dyn TensorFile>> {
         Ok(Box::new(Gguf::with_limits(file, options.limits)?))
+    }
+
+    fn write(&self, value: &dyn Stored, out: &mut dyn Write, options: &Options) -> Result<Losses> {
+        export::write(value, out, options)
     }
 }

@@ -50,7 +50,7 @@ pub fn to_writer<W: Write, K: AsRef<str>, N: AsRef<str>, T: ToTensor>(
 }
 
 /// All that stands before the tensors, and the tensors.
-struct Plan<'a, N, T> {
+pub struct Plan<'a, N, T> {
     start: Vec<u8>,
     alignment: u64,
     tensors: &'a [(N, T)],
@@ -58,7 +58,7 @@ struct Plan<'a, N, T> {
 }
 
 impl<'a, N: AsRef<str>, T: ToTensor> Plan<'a, N, T> {
-    fn new<K: AsRef<str>>(metadata: &[(K, Value)], tensors: &'a [(N, T)]) -> Result<Self> {
+    pub fn new<K: AsRef<str>>(metadata: &[(K, Value)], tensors: &'a [(N, T)]) -> Result<Self> {
         let mut start = Vec::new();
         start.extend(MAGIC);
         start.extend(VERSION.to_le_bytes());
@@ -105,7 +105,7 @@ impl<'a, N: AsRef<str>, T: ToTensor> Plan<'a, N, T> {
         Ok(Self { start, alignment: alignment_of, tensors, lengths })
     }
 
-    fn write(&self, writer: impl Write) -> Result<()> {
+    pub fn write(&self, writer: impl Write) -> Result<()> {
         let mut writer = Honest::new(writer);
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Error::io);
         put(&self.start)?;
@@ -140,7 +140,7 @@ fn padding(len: u64, alignment: u64) -> &'static [u8] {
 }
 
 /// The type of a tensor, and the number of its bytes.
-fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
+pub fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
     let meta = tensor.meta();
     let (dtype, shape) = (&meta.dtype, &meta.shape);
     let kind = Kind::of(dtype).ok_or_else(|| Error::data(format!("GGUF has no dtype {dtype}")))?;
@@ -185,6 +185,11 @@ fn kind(value: &Value) -> Result<u32> {
             ));
         }
     })
+}
+
+/// Whether GGUF has such a value.
+pub fn check_value(value: &Value) -> Result<()> {
+    put(&mut Vec::new(), kind(value)?, value)
 }
 
 /// The type that holds all integers of a range.

@@ -125,6 +125,14 @@ def write_gguf(path, arrays):
     writer.close()
 
 
+def read_gguf(path):
+    # Its reader gives bytes of the dtypes that it does not know, and no dimensions that are missing.
+    return {
+        tensor.name: np.asarray(tensor.data).reshape(tuple(reversed(tensor.shape.tolist())))
+        for tensor in gguf.GGUFReader(path).tensors
+    }
+
+
 def read_ten(path):
     values, names = tenbin.load(str(path), infos=True)
     return dict(zip(names, values))
@@ -170,7 +178,8 @@ FORMATS = {
                       lambda path, arrays: path.write_bytes(msgpack.packb(arrays, default=msgpack_numpy.encode))),
     "json": Format("json", read_json, write_json, ALL, ["f32 special"]),
     "onnx": Format("onnx", None, write_onnx),
-    "gguf": Format("gguf", None, write_gguf, {"f16", "f32", "f64", *WHOLE - {"u8"}}, ["f32 scalar", "f32 deep", "f32 empty"]),
+    "gguf": Format("gguf", read_gguf, write_gguf, {"f16", "f32", "f64", *WHOLE - {"u8"}}, ["f32 deep"],
+                   not_from=["f32 scalar", "f32 empty"]),
 }  # fmt: skip
 if torch:
     to_torch = lambda arrays: {name: torch.from_numpy(array) for name, array in arrays.items()}  # noqa: E731
