@@ -247,7 +247,7 @@ impl<O: Target> Writer<O> {
                 })
             })?;
         }
-        // What is left if the sink only counts, or if there are more elements than were announced.
+        // If the sink only counts, or if there are more elements than were announced, the rest is written here.
         for item in iter {
             seq.element(&item)?;
         }
@@ -294,7 +294,7 @@ fn buffer<T: Serialize + ?Sized>(
     apart.end()
 }
 
-/// Gathers a text from its blocks. They may be cut anywhere, so only the whole can be checked.
+/// Gathers a text from its blocks. A block may end inside a character, so only the whole text can be checked.
 fn text<T: Serialize + ?Sized>(len: usize, payload: &T) -> Result<String> {
     let mut bytes = Vec::new();
     blocks(len, payload, |block| {
@@ -480,7 +480,7 @@ impl<'a, O: Target> ser::Serializer for &'a mut Writer<O> {
     {
         let iter = iter.into_iter();
         let len = exact_len(&iter);
-        // The compiler knows this of the type.
+        // The compiler evaluates this for each type.
         let may_be_record = !is_never_none::<I::Item>();
         if may_be_record && columns::are_possible(self, len) {
             return self.records(iter, len);

@@ -222,7 +222,7 @@ impl Serializer for CaptureBlock<'_> {
         (self.0)(bytes)
     }
 
-    /// Fails as the content of the newtype did: see [`serialize_blocks`].
+    /// Returns the error of a [`Failed`] block: see [`serialize_blocks`].
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
         name: &'static str,
@@ -237,8 +237,8 @@ impl Serializer for CaptureBlock<'_> {
     refuse!(not_bytes(); bool scalars numbers other_wrappers seq compounds);
 }
 
-/// Serializes the blocks that `write` passes on. The serializer is one of this crate that asked for blocks. So it
-/// fails with the error of `write`, and not with the text of it only, as other serializers would.
+/// Serializes the blocks that `write` passes on. The serializer must be one of this crate that asked for blocks. If
+/// `write` fails, it returns the same error. Other serializers would only keep its text.
 pub fn serialize_blocks<S: Serializer>(
     serializer: S,
     write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
@@ -259,7 +259,7 @@ pub fn serialize_blocks<S: Serializer>(
     seq.end()
 }
 
-/// In place of a block: the error because of which there is none.
+/// The error because of which there is no block. It is serialized in place of the block.
 struct Failed(Cell<Option<Error>>);
 
 impl Serialize for Failed {
@@ -282,7 +282,8 @@ pub fn blocks<T: Serialize + ?Sized>(
     blocks_of(Slot::Blocks, len, payload, put)
 }
 
-/// Like [`blocks`], for a payload that is compressed already. It has `len` stored bytes, which are passed on as they are.
+/// Like [`blocks`], for a payload that is compressed already. It has `len` stored bytes, which are passed on as they
+/// are.
 pub fn stored_blocks<T: Serialize + ?Sized>(
     len: usize,
     payload: &T,
@@ -314,8 +315,8 @@ fn blocks_of<T: Serialize + ?Sized>(
 /// Slices from this length on are appended as blocks.
 const LONG: usize = 1 << 20;
 
-/// A serializer that appends a tensor to a sink: a sequence of what stands before its payload, as an
-/// [`ArrayHead`](crate::wire::items::ArrayHead) that is packed into an integer, and the payload.
+/// A serializer that appends a tensor to a sink. It accepts a sequence of two elements: the bytes before the payload,
+/// as an [`ArrayHead`](crate::wire::items::ArrayHead) that is packed into an integer, and the payload.
 pub struct PutWhole<'a, O: Overflow>(pub &'a mut Sink<O>);
 
 impl<O: Overflow> Serializer for PutWhole<'_, O> {

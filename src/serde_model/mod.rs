@@ -1,4 +1,4 @@
-//! What all serializers and deserializers of this crate share: those for CBOR, and those for
+//! Code that all serializers and deserializers of this crate share: those for CBOR, and those for
 //! [`Value`](crate::Value).
 
 mod capture;

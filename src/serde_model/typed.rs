@@ -152,7 +152,7 @@ struct Element<'a, const KIND: u8> {
     narrowing: Narrowing,
     /// The bytes of the element.
     bytes: &'a [u8],
-    /// How many options were entered: see [`one_more`].
+    /// The number of options that were entered: see [`one_more`].
     somes: usize,
 }
 

@@ -18,8 +18,8 @@ thread_local! {
     static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes in pieces, so that they are not copied when there are more of them. A word that was added at once is
-/// never in two pieces.
+/// Bytes in pieces of memory, so that they need not be copied when more bytes are added. A word that was added by one
+/// call is never split between two pieces.
 #[derive(Default)]
 pub struct Bytes {
     full: Vec<Vec<u8>>,
@@ -27,7 +27,7 @@ pub struct Bytes {
     placed: Option<Place>,
 }
 
-/// Where the bytes are, if they are not in pieces but in the output, which is then in `last`.
+/// The position of the bytes, if they are collected in the output instead of in pieces. The output is then in `last`.
 struct Place {
     start: usize,
     /// See [`Bytes::skip_at`].
@@ -42,7 +42,7 @@ impl Bytes {
         bytes
     }
 
-    /// Appends a word. Its length must be the same in each call, or the position of words is lost.
+    /// Appends a word. Its length must be the same in each call, because otherwise the words cannot be found again.
     #[inline(always)]
     pub fn push<const N: usize>(&mut self, word: [u8; N]) {
         if !mem::append(&mut self.last, word, &[]) {
@@ -57,7 +57,7 @@ impl Bytes {
         self.last.extend_from_slice(word);
     }
 
-    /// Appends bytes, which may then be in two pieces.
+    /// Appends bytes. They may be split between two pieces.
     #[inline(always)]
     pub fn push_slice(&mut self, bytes: &[u8]) {
         if !mem::append(&mut self.last, [], bytes) {
@@ -76,7 +76,8 @@ impl Bytes {
         }
     }
 
-    /// The last piece, and for how many words of `N` bytes it has room: at least one, and at most `wanted`.
+    /// Returns the last piece, and the number of words of `N` bytes that it has room for: at least one, and at most
+    /// `wanted`.
     #[inline(always)]
     pub fn room<const N: usize>(&mut self, wanted: usize) -> (&mut Vec<u8>, usize) {
         let bytes = wanted.saturating_mul(N);
@@ -87,7 +88,7 @@ impl Bytes {
         (&mut self.last, (spare / N).min(wanted))
     }
 
-    /// Makes room for `wanted` bytes, or at least for `least`. Returns for how many there is room.
+    /// Makes room for `wanted` bytes, or at least for `least`. Returns the number of bytes that there is room for.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, least: usize, wanted: usize) -> usize {
@@ -111,8 +112,8 @@ impl Bytes {
         self.last.capacity() - self.last.len()
     }
 
-    /// Appends `count` words of `size` bytes. `fill` gets the places of some of them, filled with zeros, and the
-    /// number of the words before.
+    /// Appends `count` words of `size` bytes. `fill` is called with the memory of some of these words, filled with
+    /// zeros, and the number of words before them.
     pub fn fill(&mut self, count: usize, size: usize, mut fill: impl FnMut(&mut [u8], usize)) {
         let mut done = 0;
         while done < count {
@@ -133,7 +134,7 @@ impl Bytes {
         self.last.get(self.start()..).unwrap_or_default()
     }
 
-    /// Where the bytes begin in `last`.
+    /// The offset of the bytes in `last`.
     fn start(&self) -> usize {
         self.placed.as_ref().map_or(0, |place| place.start)
     }
@@ -142,7 +143,7 @@ impl Bytes {
         self.full.iter().map(Vec::as_slice).chain([self.last()])
     }
 
-    /// Moves the bytes to the end of `output`, and appends the next ones there.
+    /// Moves the bytes to the end of `output`. Bytes that are added later are appended there.
     pub fn place(&mut self, mut output: Vec<u8>) {
         let start = output.len();
         self.pieces().for_each(|piece| output.extend_from_slice(piece));
@@ -154,13 +155,13 @@ impl Bytes {
         self.placed.is_some()
     }
 
-    /// If the bytes are in the output already: notes that they belong to this position of what is written
+    /// If the bytes are already in the output, notes that they belong at this position of the bytes that are written
     /// now, and returns `true`.
     pub fn skip_at(&self, position: u64) -> bool {
         self.placed.as_ref().inspect(|place| place.skipped.set(Some(position))).is_some()
     }
 
-    /// Removes the bytes, if they are in the output. Returns the output, where they begin in it, and the
+    /// Removes the bytes, if they are in the output. Returns the output, the offset of the bytes in it, and the
     /// position that was passed to [`Bytes::skip_at`].
     pub fn take_placed(&mut self) -> Option<(Vec<u8>, usize, Option<u64>)> {
         let place = self.placed.take()?;

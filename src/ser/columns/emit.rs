@@ -70,7 +70,7 @@ pub fn column<O: Target>(writer: &mut Writer<O>, node: &Node, rows: usize) -> Re
     writer.leave(1)
 }
 
-/// Begins a column that is an array of its kind and `more` items.
+/// Begins a column: an array of the name of its kind and `more` items.
 fn kind<O: Target>(writer: &mut Writer<O>, kind: &str, more: u64) -> Result<()> {
     writer.enter(1)?;
     writer.sink.head(head::ARRAY, 1 + more)?;
@@ -106,7 +106,7 @@ fn string<O: Target>(writer: &mut Writer<O>, major: u8, bytes: &Bytes) -> Result
     put(writer, bytes)
 }
 
-/// Writes bytes to a buffer of their own, if they should be in one. Returns its number.
+/// Writes bytes to a buffer of their own, if they should be in one. Returns the number of the buffer.
 fn apart<O: Target>(writer: &mut Writer<O>, dtype: &DType, bytes: &Bytes) -> Result<Option<u64>> {
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_block(written, dtype, bytes.len());
@@ -131,7 +131,7 @@ fn column_of_tensors<O: Target>(writer: &mut Writer<O>, tensors: &Tensors) -> Re
         [tensors.rows].into_iter().chain(tensors.meta.shape.iter().copied()).collect::<Shape>();
     let meta = TensorMeta::new(tensors.meta.dtype.clone(), shape, Order::C);
     let bytes = &tensors.bytes;
-    // The tag, the array, and the shape or another tag.
+    // The levels of the tag, the array, and the shape or another tag.
     writer.room(3 + usize::from(meta.dtype.is_complex()))?;
     let takes =
         |apart: &mut dyn Apart, written: &[u8]| apart.takes_tensor(written, &meta, bytes.len());
@@ -185,7 +185,7 @@ fn heads_of_lists<O: Target>(writer: &mut Writer<O>, dims: &[usize]) -> Result<(
     Ok(())
 }
 
-/// If a tuple has only numbers of one type, also in tuples inside it: the type, and the lengths from the
+/// If the tuple and the tuples inside it have only numbers of one type, returns this type, and the lengths from the
 /// outermost tuple to the innermost.
 fn uniform(tuple: &Tuple) -> Option<(Kind, Vec<usize>)> {
     let of = |node: &Node| match node {
@@ -201,7 +201,7 @@ fn uniform(tuple: &Tuple) -> Option<(Kind, Vec<usize>)> {
     Some((kind, [tuple.nodes.len()].into_iter().chain(dims).collect()))
 }
 
-/// The numbers of a uniform tuple, row by row.
+/// Returns the numbers of a uniform tuple, row by row.
 fn interleaved(tuple: &Tuple, size: usize, rows: usize) -> Bytes {
     fn leaves<'a>(tuple: &'a Tuple, found: &mut Vec<Cow<'a, [u8]>>) {
         for node in &tuple.nodes {
@@ -234,8 +234,8 @@ fn column_of_rows<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Result<()
     }
 }
 
-/// How the column of rows is written whose bytes are its payload as they are: rows of floats of one type, in
-/// a message.
+/// The form of a column whose payload consists of the bytes of the rows, unchanged: rows of floats of one type, in a
+/// message.
 pub struct Whole {
     float: Kind,
     /// The lengths, if the rows are tuples: see [`dims`].
@@ -245,14 +245,15 @@ pub struct Whole {
 impl Whole {
     pub fn of<O: Target>(writer: &mut Writer<O>, fixed: &Fixed) -> Option<Self> {
         let float = fixed.form.uniform().filter(|kind| matches!(kind, Kind::F32 | Kind::F64))?;
-        // In an archive, each field gets a column of its own, and so does the field of a row that has one.
+        // In an archive, each field gets a column of its own. A row with only one field is written as a column of
+        // numbers.
         if writer.sink.apart().is_some() || fixed.width == float.size() {
             return None;
         }
         Some(Self { float, dims: dims(&fixed.form).map(|(.., dims)| dims) })
     }
 
-    /// Writes what stands before the payload.
+    /// Writes everything before the payload.
     pub fn head<O: Target>(
         &self,
         writer: &mut Writer<O>,
@@ -269,7 +270,7 @@ impl Whole {
             kind(writer, "interleaved", 2)?;
             names(writer, &fixed.form)?;
             let shape = Shape::from_iter([rows, fixed.width / self.float.size()]);
-            // The tag, the array, and the shape or another tag.
+            // The levels of the tag, the array, and the shape or another tag.
             writer.room(3)?;
             writer.sink.tensor_head(&self.float.dtype(), &shape, Order::C, len)?;
         }
@@ -330,8 +331,8 @@ fn column_of_form<O: Target>(writer: &mut Writer<O>, fixed: &Fixed, form: &Form)
     writer.leave(1)
 }
 
-/// If this is a tuple of numbers of one type, also in tuples of equal length inside it: the type, the offset
-/// in the row, and the lengths from the outermost tuple to the innermost.
+/// If this is a tuple of numbers of one type, or of such tuples of equal length, returns the type, the offset in the
+/// row, and the lengths from the outermost tuple to the innermost.
 fn dims(form: &Form) -> Option<(Kind, usize, Vec<usize>)> {
     match form {
         Form::Number(kind, at) => Some((*kind, *at, Vec::new())),
@@ -350,9 +351,9 @@ fn dims(form: &Form) -> Option<(Kind, usize, Vec<usize>)> {
     }
 }
 
-/// The `len` bytes from `at` on of each row.
+/// Returns the `len` bytes from `at` on of each row.
 fn gather(fixed: &Fixed, at: usize, len: usize) -> Bytes {
-    // Of a length that the compiler knows, it copies words without calls.
+    // If the compiler knows the length, the loop copies words without calling a function.
     match len {
         1 => words::<1>(fixed, at),
         2 => words::<2>(fixed, at),

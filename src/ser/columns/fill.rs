@@ -20,15 +20,15 @@ use crate::ser::pack::{GrabBool, Primitive, is_bool, is_text, number};
 use crate::serde_model::blocks;
 use crate::wire::writer::Writer;
 
-/// Columns in more columns than this become columns of items, so that a recursive type does not make
-/// columns without end.
+/// A column that is nested in more columns than this becomes a column of items. Without this limit, a recursive type
+/// would make columns without end.
 const MAX_LEVELS: u32 = 20;
 
 impl Node {
-    /// Adds a row. After an error, the row may be there in part.
+    /// Adds a row. After an error, a part of the row may have been added.
     #[inline(always)]
     pub fn put<T: Serialize + ?Sized>(&mut self, value: &T, at: At) -> Result<()> {
-        // The compiler knows which of these types it is. They are added without a call.
+        // The compiler knows which of these types the value has. These values are added without a call.
         match (&mut *self, plain(value)) {
             (Self::Numbers(numbers), Some(Leaf::Number(number)))
                 if numbers.kind == number.kind() =>
@@ -92,8 +92,7 @@ impl Node {
         value.serialize(Fill { node: self, at })
     }
 
-    /// Notes that the column got a value that does not fit into it. The caller's caller has the value,
-    /// and adds it again when the column has been settled.
+    /// Notes that the column got a value that does not fit into it. The value is added again after [`Node::settle`].
     #[cold]
     #[inline(never)]
     fn misfit(&mut self) -> Error {
@@ -152,7 +151,7 @@ impl Node {
         len: usize,
         payload: &T,
     ) -> Result<()> {
-        // Elements of 4 and 6 bits, and of a size that is not known, cannot be cut into rows.
+        // Elements of 4 or 6 bits, or of an unknown size, cannot be cut into rows.
         let is_whole = meta.dtype.bits().is_some_and(|bits| bits % 8 == 0);
         if !is_whole || meta.order != Order::C {
             return Err(self.misfit());
@@ -204,7 +203,7 @@ fn plain<T: Serialize + ?Sized>(value: &T) -> Option<Leaf> {
 impl Items {
     fn put<T: Serialize + ?Sized>(&mut self, value: &T, options: &EncodeOptions) -> Result<()> {
         let sink = Sink::new(&mut self.bytes, Memory::growing());
-        // What begins an item is not the whole value.
+        // The value is only a part of the whole value, so it cannot be a table.
         value.serialize(&mut Writer::new(sink, options.with_tables(false)))?;
         self.ends.push(self.bytes.len());
         Ok(())

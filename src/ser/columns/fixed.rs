@@ -1,9 +1,8 @@
 //! Rows of numbers and bools that all have the same form, such as points and triangles.
 //!
-//! Such rows are collected as they lie in a struct: one number after the other, row by row. Adding a row
-//! has no branches. Each number goes to the place where the one before it ended, and the kinds and names
-//! are mixed into a signature. Only at the end of the row, the signature is compared with that of the
-//! first row.
+//! Such rows are collected as in the memory of a struct: one number after the other, row by row. Adding a row takes no
+//! branches. Each number is written where the one before it ended, and its type and name are mixed into a signature.
+//! Only at the end of the row, the signature is compared with that of the first row.
 
 use std::fmt;
 
@@ -18,7 +17,8 @@ use crate::serde_model::{for_each_number, refuse};
 
 /// Rows with more bytes than this are not collected in this way.
 const MAX_WIDTH: usize = 248;
-/// Room for the first rows. Later, there is room for as many rows again, up to `MAX_STEP` bytes.
+/// The number of bytes that are reserved for the first rows. Later, the memory is doubled, but by at most `MAX_STEP`
+/// bytes.
 const FIRST_STEP: usize = 512;
 const MAX_STEP: usize = 64 << 10;
 
@@ -45,7 +45,8 @@ pub enum Form {
 }
 
 impl Fixed {
-    /// The memory for rows like this one, if it consists of at least two numbers.
+    /// Returns an empty collection for rows of the form of this value. `None` if the value is a single number, has no
+    /// bytes or too many, or does not consist of numbers.
     pub fn like<T: Serialize + ?Sized>(value: &T) -> Option<Self> {
         let mut width = 0;
         let form = value.serialize(Learn(&mut width)).ok()?;
@@ -56,13 +57,13 @@ impl Fixed {
         Some(Self { form, width, signature: None, bytes: Vec::new(), base: 0, rows: 0 })
     }
 
-    /// Continues to collect the rows in this vector, where they begin at `base`.
+    /// Continues to collect the rows in this vector, in which they start at `base`.
     pub fn place(&mut self, bytes: Vec<u8>, base: usize) {
         self.base = base;
         self.bytes = bytes;
     }
 
-    /// Returns the vector with the rows at its end, and where they begin.
+    /// Returns the vector with the rows at its end, and the offset at which they start.
     pub fn take(&mut self) -> (Vec<u8>, usize) {
         (std::mem::take(&mut self.bytes), std::mem::take(&mut self.base))
     }
@@ -72,10 +73,10 @@ impl Fixed {
         self.bytes.get(self.base..).unwrap_or_default()
     }
 
-    /// Adds rows as long as they have the form of the first one. Returns the first that has not.
+    /// Adds rows as long as they have the form of the first one. Returns the first row of another form.
     ///
-    /// The loop is here and nowhere else, so that there is one call of `serialize` for rows of this type: the
-    /// compiler then makes the loop and all that a row consists of into one piece of code.
+    /// The loop is here and nowhere else, so that there is one call of `serialize` for rows of this type. The compiler
+    /// then inlines everything that a row consists of into the loop.
     #[inline(never)]
     pub fn extend<I>(&mut self, next: I::Item, iter: &mut I, max: usize) -> Option<I::Item>
     where
@@ -115,7 +116,7 @@ impl Fixed {
         done == 1
     }
 
-    /// The number of rows for which there should be room.
+    /// The number of rows for which to reserve memory next.
     fn step(&self) -> usize {
         self.bytes().len().clamp(FIRST_STEP, MAX_STEP) / self.width
     }
@@ -127,7 +128,7 @@ impl Fixed {
 }
 
 impl Form {
-    /// The type of all numbers, if it is one.
+    /// The type of all numbers, if they have the same.
     pub fn uniform(&self) -> Option<Kind> {
         fn of_all<'a>(mut forms: impl Iterator<Item = &'a Form>) -> Option<Kind> {
             let first = forms.next()?.uniform()?;
@@ -142,10 +143,10 @@ impl Form {
     }
 }
 
-/// Writes a row. The result is its signature, which is made of the kinds and names in it.
+/// Writes a row. The result is the signature of the types and names in it.
 struct Row<'a, 'r> {
     room: &'a mut NewRow<'r>,
-    /// The signature of what was written before.
+    /// The signature of the part of the row that was written before.
     signature: u64,
 }
 
@@ -156,7 +157,7 @@ const STRUCT: u64 = 0x200;
 const BOOL: u64 = 0x300;
 
 impl Row<'_, '_> {
-    #[allow(clippy::unnecessary_wraps)] // As serde needs it.
+    #[allow(clippy::unnecessary_wraps)] // serde needs a `Result`.
     #[inline(always)]
     fn leaf<const N: usize>(self, kind: u64, bytes: [u8; N]) -> Result<u64, Unlike> {
         self.room.put(bytes);
@@ -184,14 +185,14 @@ impl Row<'_, '_> {
         self.element(value)
     }
 
-    #[allow(clippy::unnecessary_wraps)] // As `elements!` needs it.
+    #[allow(clippy::unnecessary_wraps)] // `elements!` needs a `Result`.
     #[inline(always)]
     fn finish(self) -> Result<u64, Unlike> {
         Ok(self.signature.rotate_left(7))
     }
 }
 
-/// The value is not a row of numbers.
+/// The error for a value that is not a row of numbers.
 #[derive(Debug)]
 pub struct Unlike;
 
@@ -339,7 +340,7 @@ fn skip<T>(_: &mut T, _: &'static str) -> Result<(), Unlike> {
     Err(Unlike)
 }
 
-/// Finds out the form of a row. The reference is to the bytes so far.
+/// Finds out the form of a row. The field counts the bytes of the row so far.
 struct Learn<'a>(&'a mut usize);
 
 impl Learn<'_> {

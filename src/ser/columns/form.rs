@@ -15,7 +15,7 @@ pub fn is_record<T: Serialize + ?Sized>(value: &T) -> bool {
 
 struct Look;
 
-/// What a value turned out to be. It is the error of a serializer, which ends it at the first call.
+/// The form of a value. The serializer returns it as its error, so that it stops at the first call.
 #[derive(Debug)]
 enum Seen {
     Record,

@@ -43,15 +43,15 @@ const MAX_BYTES: usize = 16 << 20;
 const LARGE_ROW: usize = 64 << 10;
 /// After this many rows of a group, it is decided whether a column is collected in the output.
 const PLACE_AT: usize = 16;
-/// Room for the heads of a group, and for what [`Fixed`] needs behind its rows.
+/// The number of bytes to reserve for the heads of a group, and for the memory that [`Fixed`] needs after its rows.
 const ROOM: usize = 1 << 10;
-/// If the tensors of columns must be listed, fewer rows with tensors are written as rows, unless they are the whole
-/// value. So is an unknown number of rows.
+/// If the tensors of columns must be listed, a sequence of fewer rows than this, or of an unknown number, is written as
+/// rows if the rows have tensors. The whole value is an exception.
 const FEW_ROWS: usize = 256;
 /// Longer tensors are not copied into columns.
 const SMALL_TENSOR: usize = 16 << 10;
 
-/// Whether a sequence of this length, which comes next, may be written as columns.
+/// Whether a sequence of this length, which is written next, may be written as columns.
 #[inline(always)]
 pub fn are_possible<O: Target>(writer: &mut Writer<O>, len: Option<usize>) -> bool {
     writer.options.columns != ColumnChoice::None
@@ -75,9 +75,9 @@ fn is_table<O: Target>(writer: &Writer<O>) -> bool {
 pub struct Columns {
     node: Node,
     options: EncodeOptions,
-    /// The rows in this group.
+    /// The number of rows in this group.
     rows: usize,
-    /// The rows in the groups before.
+    /// The number of rows in the groups before.
     written: usize,
     /// The number of rows in this group at which its size is checked again.
     check_at: usize,
@@ -88,13 +88,13 @@ pub struct Columns {
     placed: Option<usize>,
 }
 
-/// Whether the head of the outer array was written.
+/// Whether the head of the outer array was written, and for how many groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     Unwritten,
-    /// For one group, which was written with it.
+    /// The head is for one group, which was written with it.
     One,
-    /// For any number of groups.
+    /// The head is for any number of groups.
     Many,
 }
 
@@ -133,7 +133,7 @@ impl Columns {
         Ok((self.node.size() <= LARGE_ROW).then_some(self))
     }
 
-    /// Adds elements as long as they are rows of numbers of one form. Returns the first that is not.
+    /// Adds elements as long as they are rows of numbers of one form. Returns the first other element.
     #[inline(always)]
     pub fn extend<O: Target, I>(
         &mut self,
@@ -198,10 +198,10 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds all elements that are left.
+    /// Adds all remaining elements.
     ///
-    /// Only here, a column may be collected in the output. Elsewhere, the value's own code could end with an
-    /// error, and nobody would give back the output.
+    /// A column may be collected in the output only during this call. Between two other calls, the value's own code
+    /// could end with an error, and the output would not be given back.
     #[inline(always)]
     pub fn push_all<O: Target, I>(&mut self, writer: &mut Writer<O>, items: I) -> Result<()>
     where
@@ -233,7 +233,7 @@ impl Columns {
         }
         let room = (MAX_BYTES - size) / (2 * size / self.rows.max(1)).max(1);
         self.check_at = (self.rows + room.max(1)).min(MAX_ROWS);
-        // So that too many elements are noticed.
+        // Checks again after one element too many, to report it.
         if let Some(total) = self.total {
             self.check_at =
                 self.check_at.min((total - self.written).max(self.rows).saturating_add(1));
@@ -250,7 +250,7 @@ impl Columns {
         value: &T,
         mut error: Error,
     ) -> Result<()> {
-        // Each turn changes at least one column for good.
+        // Each iteration changes at least one column for good.
         while self.node.has_misfit() {
             self.node.truncate(self.rows);
             if self.rows > 0 {
@@ -291,7 +291,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Collects the largest column in the output from now on, if most bytes are in it. See [`place`].
+    /// If most bytes are in the largest column, collects it in the output from now on. See [`place`].
     #[cold]
     #[inline(never)]
     fn place_largest<O: Target>(&mut self, writer: &mut Writer<O>) {
@@ -327,8 +327,8 @@ impl Columns {
         }
     }
 
-    /// Writes the rows of a group one of whose columns is in the output already. The rest is written elsewhere, and
-    /// moved to its place.
+    /// Writes the rows of a group if one of its columns is already in the output. The other columns are written
+    /// elsewhere, and moved to their places.
     fn end_placed<O: Target>(&mut self, writer: &mut Writer<O>, before: Head) -> Result<()> {
         let mut rest = Writer::new(Sink::new(Vec::new(), Memory::growing()), writer.options);
         rest.depth = writer.depth;
@@ -353,7 +353,7 @@ impl Columns {
         Some((Placed { output, before, start }, skipped))
     }
 
-    /// If there was an error: gives back the output, if a column is collected in it.
+    /// If there was an error, and a column is collected in the output, gives the output back.
     fn checked<O: Target, T>(&mut self, writer: &mut Writer<O>, result: Result<T>) -> Result<T> {
         if result.is_err()
             && let Some((placed, _)) = self.take_placed()
@@ -384,14 +384,14 @@ impl Columns {
 }
 
 impl Head {
-    /// The head for a group after which there are no more.
+    /// The head to write if no more groups follow.
     fn of_last(self) -> Self {
         if self == Self::Unwritten { Self::One } else { self }
     }
 }
 
-/// Writes what stands before the column of a group. `before` and `after` say which head there was, and which
-/// there must be.
+/// Writes everything before the column of a group. `before` says which head was written so far, and `after` which one
+/// is needed.
 fn head_of_group<O: Target>(
     writer: &mut Writer<O>,
     before: Head,
@@ -399,7 +399,7 @@ fn head_of_group<O: Target>(
     rows: usize,
 ) -> Result<()> {
     if before == Head::Unwritten {
-        // The tag and the array.
+        // The levels of the tag and the array.
         writer.enter(2)?;
         writer.sink.head(head::TAG, tag::COLUMNS)?;
         writer.sink.container(head::ARRAY, (after == Head::One).then_some(2))?;
@@ -407,8 +407,8 @@ fn head_of_group<O: Target>(
     writer.sink.head(head::UNSIGNED, rows as u64)
 }
 
-/// A group of rows that are written as they lie in memory. They are collected where they stay, after the
-/// heads for the number of rows that is expected.
+/// A group of rows whose payload consists of their bytes in memory. They are collected at their final place in the
+/// output, after heads for the expected number of rows.
 struct Direct {
     before: usize,
     rows: usize,
@@ -439,7 +439,7 @@ impl Direct {
         Ok(Self { before: len, rows, head })
     }
 
-    /// Keeps the group if all rows came. Otherwise the rows that came are collected as usual.
+    /// Keeps the group if it has the expected number of rows. Otherwise, its rows are collected as usual.
     fn end<O: Target>(
         self,
         writer: &mut Writer<O>,
@@ -463,7 +463,7 @@ impl Direct {
     }
 }
 
-/// The columns do not have the same number of rows.
+/// The error for columns that have different numbers of rows.
 #[cold]
 fn inconsistent() -> Error {
     Error::data("a value's `Serialize` went on after an error, or left a value out")

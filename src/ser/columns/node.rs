@@ -8,10 +8,10 @@ use crate::ser::pack::Kind;
 /// The values of a column, and of the columns in it. The first value decides the kind.
 #[derive(Default)]
 pub enum Node {
-    /// No value came yet.
+    /// No value was added yet.
     #[default]
     Empty,
-    /// No value came yet, and rows are not of a fixed form.
+    /// No value was added yet, and the rows do not have a fixed form.
     Loose,
     /// Rows of numbers.
     Fixed(Box<Fixed>),
@@ -50,9 +50,9 @@ pub struct Strings {
 
 /// Tensors of one dtype and shape, in row-major order.
 pub struct Tensors {
-    /// What all of them are.
+    /// The metadata of each tensor.
     pub meta: TensorMeta,
-    /// The length of each in bytes.
+    /// The length of each tensor in bytes.
     pub len: usize,
     pub rows: usize,
     pub bytes: Bytes,
@@ -106,7 +106,7 @@ pub struct Enum {
     pub variants: Vec<Variant>,
     /// For each index that serde gives to variants: the position in `variants` plus one, or 0.
     pub by_index: Vec<u16>,
-    /// Whether a row had a variant that is not what it was before: see [`Node::settle`].
+    /// Whether a variant had another name or form than before, or there were too many variants: see [`Node::settle`].
     pub is_misfit: bool,
 }
 
@@ -127,7 +127,7 @@ pub enum Form {
     Fields,
 }
 
-/// Encoded items, and where each ends.
+/// Encoded items, and the offset at which each ends.
 #[derive(Default)]
 pub struct Items {
     pub bytes: Vec<u8>,
@@ -142,7 +142,7 @@ impl Items {
 }
 
 impl Enum {
-    /// How many rows each variant has.
+    /// Returns the number of rows of each variant.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.variants.len()];
         for code in self.codes.words() {
@@ -187,7 +187,7 @@ pub fn ones(bits: &Bytes) -> usize {
 }
 
 impl Node {
-    /// Removes all rows but the first `rows`, also those of which only a part was added.
+    /// Removes all rows but the first `rows`, including a row that was added only in part.
     pub fn truncate(&mut self, rows: usize) {
         match self {
             Self::Empty | Self::Loose => {}
@@ -259,7 +259,7 @@ impl Node {
         }
     }
 
-    /// Whether no value came yet, so that the next one decides what the column is.
+    /// Whether no value was added yet, so that the next one decides the kind of the column.
     #[inline(always)]
     pub fn is_new(&self) -> bool {
         matches!(self, Self::Empty | Self::Loose)
@@ -280,8 +280,8 @@ impl Node {
         }
     }
 
-    /// After the rows were written and removed: turns the columns that got a value which does not fit
-    /// into columns of items, which take every value.
+    /// Turns the columns that got a value that does not fit into columns of items, which accept every value. The rows
+    /// must have been written and removed before.
     pub fn settle(&mut self) {
         if self.is_misfit() {
             *self = match self {
@@ -330,7 +330,7 @@ impl Node {
         }
     }
 
-    /// How many bytes the values take in memory.
+    /// The number of bytes that the values take in memory.
     pub fn size(&self) -> usize {
         match self {
             Self::Empty | Self::Loose | Self::Unit(_) => 0,
@@ -355,7 +355,7 @@ impl Node {
         }
     }
 
-    /// Whether there are tensors whose length in bytes `is` holds for.
+    /// Whether there are tensors whose length in bytes satisfies `is`.
     pub fn has_tensor(&self, is: impl Fn(usize) -> bool) -> bool {
         self.any(&|node| matches!(node, Self::Tensors(tensors) if is(tensors.len)))
     }
@@ -365,7 +365,7 @@ impl Node {
         self.any(&|node| matches!(node, Self::Tensors(_) | Self::Items(_)))
     }
 
-    /// Whether `is` holds for this column or for one in it.
+    /// Whether this column, or one in it, satisfies `is`.
     fn any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
         is(self)
             || match self {

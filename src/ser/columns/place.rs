@@ -1,10 +1,10 @@
-//! The largest column of a group, collected where it stays.
+//! Collects the largest column of a group directly in the output.
 //!
-//! Columns are collected in pieces and copied to the output when their group ends. If most bytes belong to one
-//! column, such as one of embeddings, that column is collected in the output itself instead, behind a gap for
-//! all that is written before it. How large the gap must be is known only when the group ends. It is predicted
-//! from the first rows, as if all rows were like these. If that was wrong, the column is moved by the
-//! difference, which is still less work than a copy from other memory.
+//! Columns are collected in pieces and copied to the output when their group ends. If most bytes belong to one column,
+//! such as one of embeddings, that column is collected in the output itself instead, behind a gap for everything that
+//! is written before it. How large the gap must be is known only when the group ends. It is predicted from the first
+//! rows, as if all rows were like these. If the prediction was wrong, the column is moved by the difference. This is
+//! still less work than a copy from other memory.
 
 use super::bytes::Bytes;
 use super::narrow::narrowed;
@@ -14,13 +14,14 @@ use crate::ser::pack::Kind;
 
 /// Smaller columns are not placed in the output.
 pub const MIN_BYTES: usize = 1 << 20;
-/// The length of the head of an array with fewer than 24 items, as all columns and row numbers have.
+/// The length of the head of an array with fewer than 24 items. The array around a column and the shape of a tensor are
+/// such arrays.
 const SHORT: usize = 1;
 /// The length of the tag of a typed array.
 const TYPED: usize = 2;
 
 impl Node {
-    /// The memory of the largest column whose bytes are written as they were collected.
+    /// Returns the memory of the largest column whose bytes are written as they were collected.
     pub fn largest(&mut self) -> Option<&mut Bytes> {
         fn of<'a>(nodes: impl Iterator<Item = &'a mut Node>) -> Option<&'a mut Bytes> {
             nodes.filter_map(Node::largest).max_by_key(|bytes| (bytes.is_placed(), bytes.len()))
@@ -40,7 +41,8 @@ impl Node {
         }
     }
 
-    /// The same in the elements of lists. Numbers outside of lists may be written in another order.
+    /// Like [`Node::largest`], for a column of the elements of lists. Numbers outside of lists are not included,
+    /// because they may be written in another order.
     fn elements(&mut self) -> Option<&mut Bytes> {
         match self {
             Self::Numbers(numbers) => is_never_narrowed(numbers.kind).then_some(&mut numbers.bytes),
@@ -55,17 +57,17 @@ fn is_never_narrowed(kind: Kind) -> bool {
 
 /// Predicts how many bytes are written before the payload of a column.
 pub struct Prediction {
-    /// Where the column's memory is.
+    /// The memory of the column. Only its address is used, to recognize the column.
     of: *const Bytes,
-    /// How many rows were collected, and how many are expected.
+    /// The number of rows that were collected, and the number that is expected.
     now: usize,
     then: usize,
     size: usize,
 }
 
 impl Prediction {
-    /// How many bytes a group of `then` rows takes up to the payload of its largest column, if all rows are like
-    /// the `now` rows in `node`. Before them, `heads` bytes are written.
+    /// Predicts the number of bytes before the payload of the largest column, in a group of `then` rows that are like
+    /// the `now` rows in `node`. `heads` is the number of bytes before the number of rows.
     pub fn of_largest(node: &mut Node, now: usize, then: usize, heads: usize) -> usize {
         let of = node.largest().map_or(std::ptr::null(), |bytes| std::ptr::from_ref(bytes));
         let mut prediction = Self { of, now, then, size: heads };
@@ -74,9 +76,9 @@ impl Prediction {
         prediction.size
     }
 
-    /// Adds what is written for this column, up to the payload. Returns whether the payload comes in it.
-    /// `super::emit` writes what is counted here. The sizes of columns that are rare before a large one are
-    /// estimates.
+    /// Adds the bytes that are written for this column, up to the payload. Returns whether this column contains the
+    /// payload. The count follows what `super::emit` writes. It is only an estimate for kinds of columns that are rare
+    /// before a large one.
     fn add(&mut self, node: &Node) -> bool {
         match node {
             Node::Numbers(numbers) => {
@@ -132,7 +134,7 @@ impl Prediction {
         count.saturating_mul(self.then) / self.now.max(1)
     }
 
-    /// The head of an item with this argument.
+    /// Adds the head of an item with this argument.
     fn head(&mut self, argument: usize) {
         self.size += mem::head_bytes(0, argument as u64).1;
     }
@@ -143,7 +145,7 @@ impl Prediction {
         self.size += name.len();
     }
 
-    /// Whether this is the column. Then its head is the last that counts.
+    /// Whether this is the predicted column. If so, adds its head, which is the last part before the payload.
     fn is_payload(&mut self, bytes: &Bytes) -> bool {
         let is_it = std::ptr::eq(self.of, bytes);
         if is_it {
@@ -152,7 +154,7 @@ impl Prediction {
         is_it
     }
 
-    /// A string that has `len` bytes now.
+    /// Adds a string that has `len` bytes now.
     fn bytes(&mut self, len: usize) -> bool {
         let len = self.scaled(len);
         self.head(len);
@@ -183,12 +185,12 @@ pub struct Placed {
     pub output: Vec<u8>,
     /// The length of what was written before this group.
     pub before: usize,
-    /// Where the column begins.
+    /// The offset of the column in the output.
     pub start: usize,
 }
 
 impl Placed {
-    /// Puts in what is written before the column and behind it.
+    /// Inserts the bytes before the column, and appends those behind it.
     pub fn join(self, before: &[u8], behind: &[u8]) -> Vec<u8> {
         let Self { mut output, before: at, start } = self;
         let (wanted, len) = (at + before.len(), output.len());
@@ -204,7 +206,7 @@ impl Placed {
         output
     }
 
-    /// The output as it was before this group.
+    /// Returns the output as it was before this group.
     pub fn undo(mut self) -> Vec<u8> {
         self.output.truncate(self.before);
         self.output

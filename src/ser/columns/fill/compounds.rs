@@ -47,7 +47,7 @@ impl<'a, 'o> FillList<'a, 'o> {
         if let Node::Numbers(numbers) = &mut self.list.node {
             self.count += numbers.kind.extend(&mut numbers.bytes, &mut iter);
         }
-        // What is left if the column is of items.
+        // If the column has become one of items, the rest is added here.
         for item in iter {
             self.element(&item)?;
         }
@@ -67,7 +67,7 @@ impl<'a, 'o> FillList<'a, 'o> {
                 self.count += 1;
             }
         }
-        // All of them, if the column is not one of bools yet.
+        // If the column is not one of bools yet, all values are added here.
         for item in iter {
             self.element(&item)?;
         }
@@ -94,7 +94,7 @@ elements! {
 
 pub struct FillMap<'a, 'o> {
     map: &'a mut Map,
-    /// How many keys and how many values were added.
+    /// The number of keys and the number of values that were added.
     keys: usize,
     values: usize,
     at: At<'o>,
@@ -263,7 +263,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
                 behind.iter_mut().take(skipped).for_each(|field| field.node.push_missing(rows));
                 self.index += skipped;
             }
-            // A field that comes again, or in another order than before.
+            // The field occurs twice, or in another order than in an earlier row.
             None if before.iter().any(|field| field.key == key) => {
                 self.columns.is_misfit = true;
                 return Err(does_not_fit());
@@ -286,7 +286,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
         Ok(())
     }
 
-    #[allow(clippy::unnecessary_wraps)] // As `fields!` needs it.
+    #[allow(clippy::unnecessary_wraps)] // `fields!` needs a `Result`.
     #[inline(always)]
     fn finish(self) -> Result<()> {
         if self.index < self.columns.fields.len() {
@@ -298,7 +298,7 @@ impl<'a, 'o> FillStruct<'a, 'o> {
 }
 
 impl Struct {
-    /// The fields from this position on are missing in a row.
+    /// Notes that the fields from this position on are missing in a row.
     #[cold]
     #[inline(never)]
     fn end_early(&mut self, index: usize) {

@@ -30,7 +30,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// The column behind `node`, which becomes one of kind `$kind` if it is empty.
+/// Returns the column in `node`. A new node first becomes a column of kind `$kind`.
 macro_rules! column {
     ($node:expr, $kind:ident) => {{
         let node = $node;
@@ -265,7 +265,7 @@ fn variant_of<'a>(
 }
 
 impl Enum {
-    /// A new variant. `None` if there are too many.
+    /// Adds a new variant. `None` if there are too many.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, index: u32, name: &'static str, form: Form) -> Option<u16> {
