@@ -113,7 +113,7 @@ fn no_value(at: u64) -> Error {
     Error::data("the visitor asked for a map value after the end of the map").at(at)
 }
 
-/// A map key as a part of a path: texts and integers as they are, and of others the type.
+/// Returns a map key as a part of a path: a text or an integer as it is, and the type of any other key.
 pub fn key_text(encoded: &[u8]) -> String {
     let Parsed::Head(head, len) = head::parse(encoded) else { return "?".into() };
     match head.major() {
@@ -133,10 +133,11 @@ pub fn key_text(encoded: &[u8]) -> String {
     }
 }
 
-/// How many bytes of a key are shown.
+/// The largest number of bytes of a key that are shown.
 const MAX_KEY: usize = 256;
 
-/// The length of an encoded key that is a text or an integer. Its value follows. 0 for other keys.
+/// Returns the length of an encoded key if it is a text or an integer, and 0 for other keys. The encoded value follows
+/// the key.
 fn key_len(encoded: &[u8]) -> u64 {
     match head::parse(encoded) {
         Parsed::Head(head, len) if head.major() == head::TEXT => head.arg + len as u64,

@@ -1,8 +1,8 @@
 //! Fills a `Vec` of numbers with one copy.
 //!
-//! In serde, a format cannot know that a sequence goes into a `Vec<f32>`: it gets a visitor and passes
-//! it one element after the other. But serde's own visitor for `Vec<f32>` has a type of its own, and it
-//! is known what it makes of a typed array of `f32`.
+//! In serde, a format cannot know that a sequence goes into a `Vec<f32>`: it gets a visitor and passes it one element
+//! after the other. But serde's own visitor for `Vec<f32>` has a type of its own, and it is known that this visitor
+//! only collects the elements.
 //!
 //! So for each number type, this module finds out once which visitor serde uses: it deserializes a
 //! `Vec` from a deserializer that only looks at the type of the visitor. When that visitor appears

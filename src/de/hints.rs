@@ -96,7 +96,7 @@ impl<'de, R: Read<'de>> de::Deserializer<'de> for &mut Deserializer<R> {
 
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        // All variants are listed, so that nothing is left to drop: the compiler does not inline that.
+        // All variants are listed, so that no value is left to be dropped. The compiler would not inline the drop.
         match self.wire.short_text() {
             Some(Ok(Text::Borrowed(text))) => visitor.visit_borrowed_str(text),
             Some(Ok(Text::Copied(text))) => visitor.visit_str(text),

@@ -282,7 +282,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         self.show_map(item, at, visitor)
     }
 
-    /// Reads the encoded bytes of an item. Payloads that are in buffers are put into it.
+    /// Reads the encoded bytes of an item. Payloads in buffers are inserted into it.
     pub(super) fn raw(&mut self) -> Result<Bytes<'de, 'static>> {
         let at = self.wire.offset();
         // Items are borrowed here, because metadata is in memory.

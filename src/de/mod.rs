@@ -158,8 +158,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         StreamDeserializer::new(self)
     }
 
-    /// The one value of the input. What `starts_as_archive` may still be a message, of the same tags; that it is an
-    /// archive is said where it cannot be read as a message.
+    /// Reads the only value of the input. Input with the tags of an archive, `starts_as_archive`, may still be a
+    /// message. So the error that it is an archive is only returned if it cannot be read as a message.
     fn message<T: Deserialize<'de>>(mut self, starts_as_archive: bool) -> Result<T> {
         let value = self.value(PhantomData).and_then(|value| self.end().map(|()| value));
         value.map_err(|error| match error.category() {
@@ -169,7 +169,7 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
-    /// One value, with the offset in errors that the value's own code raised.
+    /// Reads one value. An error that the value's own code raised gets the offset of the value.
     pub(crate) fn value<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
         self.wire.renew();
         let at = self.wire.offset();

@@ -98,7 +98,7 @@ impl<'de, T: Shown<'de>> de::MapAccess<'de> for &mut ShownMap<T> {
 
 struct ShownData<'a, T> {
     tensor: &'a mut Option<T>,
-    /// How many options were entered: see [`one_more`].
+    /// The number of options that were entered: see [`one_more`].
     somes: usize,
 }
 

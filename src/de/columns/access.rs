@@ -246,7 +246,7 @@ impl<'de> de::MapAccess<'de> for &mut Entries<'_, 'de> {
     }
 }
 
-/// A row that is a map key as a part of a path: texts and integers as they are, and of others the type.
+/// Returns a row that is a map key as a part of a path: a text or an integer as it is, and the type of any other key.
 #[cold]
 fn step(column: &mut Column<'_>, mut row: usize) -> String {
     let mut column = column;

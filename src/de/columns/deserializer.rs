@@ -1,5 +1,5 @@
-//! The methods of serde's `Deserializer` for a row of a column. The most common rows are read here, so that the compiler
-//! can inline them. The methods in [`row`](super::row) read the others.
+//! The methods of serde's `Deserializer` for a row of a column. The most common rows are read here, so that the
+//! compiler can inline them. The methods in [`row`](super::row) read the others.
 
 use std::borrow::Cow;
 

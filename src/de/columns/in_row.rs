@@ -12,7 +12,7 @@ use crate::wire::columns::{Allowance, Column, Kind, Structs};
 struct Route<'p> {
     /// For each struct, tuple and list on the way, the number of the field or element.
     hops: Vec<usize>,
-    /// What is left of the path, if the way ends in a map or in an encoded item.
+    /// The rest of the path, if the way ends in a map or in an encoded item.
     rest: Steps<'p>,
 }
 

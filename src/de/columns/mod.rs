@@ -39,7 +39,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         result
     }
 
-    /// Reads a struct from an item that is neither a map nor an array: columns stand for an array.
+    /// Reads a struct from an item that is neither a map nor an array. Columns are accepted, because they stand for an
+    /// array.
     #[cold]
     #[inline(never)]
     pub(super) fn struct_of_columns<V: Visitor<'de>>(
@@ -62,18 +63,19 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         // The first group is read before the visitor asks for the number of rows.
         groups.next_group()?;
         let value = visitor.visit_seq(&mut groups);
-        // Read by the visitor up to here, also if it fails: it may continue after an error.
+        // The reader resumes after the visitor even if the visitor failed, because the caller may continue after an
+        // error.
         let value = value.and_then(|value| groups.close().map(|()| value));
         groups.wire.resume(&allowance);
         value
     }
 }
 
-/// The part of columns that is read.
+/// The part of the columns that is read.
 pub struct Wanted<'w> {
-    /// The rows, which are counted through all groups.
+    /// The range of the wanted rows. Rows are counted through all groups.
     pub rows: Range<u64>,
-    /// Of rows that are structs, the fields that are read. There may be others.
+    /// If the rows are structs, the fields that are read. The structs may have other fields.
     pub fields: &'w dyn Fn(&str) -> bool,
 }
 
@@ -82,7 +84,7 @@ struct Groups<'a, 'de, R> {
     wire: &'a mut Reader<R>,
     left: &'a mut Left,
     wanted: Wanted<'a>,
-    /// How many rows the groups have that were read or passed over.
+    /// The number of rows in the groups that were read or skipped.
     passed: u64,
     /// The number of the next row.
     at: u64,
@@ -125,13 +127,13 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         Ok(false)
     }
 
-    /// Reads the next group. Returns whether it has rows that are wanted; none after the last group.
+    /// Reads the next group. Returns whether it has wanted rows, or `None` after the last group.
     fn read_group(&mut self) -> Result<Option<bool>> {
         let Some(rows) = self.wire.group_rows(self.left)? else { return Ok(None) };
         let first = self.passed;
         self.passed = first.saturating_add(rows as u64);
         let Range { start, end } = self.wanted.rows;
-        // The rows of the group that are wanted.
+        // The range of the wanted rows in the group.
         let row = usize::try_from(start.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         let end = usize::try_from(end.saturating_sub(first)).unwrap_or(usize::MAX).min(rows);
         if row >= end {
@@ -148,7 +150,7 @@ impl<'a, 'de, R: Read<'de>> Groups<'a, 'de, R> {
         Ok(Some(true))
     }
 
-    /// Checks that all rows were taken, and reads to the end of the array around the groups.
+    /// Checks that the visitor has taken all rows, and reads to the end of the array around the groups.
     fn close(&mut self) -> Result<()> {
         loop {
             if let Some(Current { row, rows, .. }) = self.current
@@ -195,7 +197,7 @@ impl<'de, R: Read<'de>> de::SeqAccess<'de> for &mut Groups<'_, 'de, R> {
         }
     }
 
-    /// The rows that are known to be there: those of the current group.
+    /// The number of rows that are certain to follow: those of the current group.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         self.current.as_ref().map(|current| current.rows - current.row)

@@ -1,7 +1,7 @@
 //! Reads rows of interleaved numbers as blocks of bytes.
 //!
-//! A type that consists of numbers asks for the same in each row: enter this struct, read so many numbers, leave it. The
-//! first row is compared with the columns step by step. From then on, the numbers are taken from the block one
+//! A type that consists of numbers asks for the same in each row: enter this struct, read so many numbers, leave it.
+//! The first row is compared with the columns step by step. From then on, the numbers are taken from the block one
 //! after the other, and everything that the type asks for is mixed into a signature. The signature is compared once for
 //! each row. The parts that are mixed are constants, so that after inlining little is left of it.
 //!
@@ -82,12 +82,12 @@ pub fn read_packed<'de, S: DeserializeSeed<'de>>(
 /// Compares the first row with the columns.
 struct FirstRow<'c> {
     nodes: Vec<Node<'c>>,
-    /// How many structs and tuples were entered.
+    /// The number of structs and tuples that were entered.
     entered: usize,
 }
 
 impl FirstRow<'_> {
-    /// Enters a tuple of `len` elements, or the struct with these names. Returns whether it is there.
+    /// Enters a tuple of `len` elements, or the struct with these names. Returns whether the row has it.
     ///
     /// The structs and tuples must be entered in the right order, each in front of the right number, and each must have
     /// as many parts as are asked for. In the end, all must have been entered, and all numbers must have been taken.
@@ -112,11 +112,11 @@ impl FirstRow<'_> {
 /// registers.
 struct Cursor<'a, 'c> {
     block: &'a [u8; BLOCK],
-    /// Where the next number is. Because it is a byte, the compiler knows that the number is inside of the block.
+    /// The offset of the next number. Because it is a byte, the compiler knows that the number is inside of the block.
     at: u8,
     kind: NumberType,
     signature: u64,
-    /// How many structs and tuples were entered.
+    /// The number of structs and tuples that were entered.
     entered: usize,
     /// Whether something was asked for that the row does not have. The type may have ignored the error.
     failed: bool,

@@ -1,4 +1,4 @@
-//! Reads parts of columns: what is in a row, some of the rows, or one column (`SPEC.md`, section 5.10).
+//! Reads parts of columns: a value in a row, some of the rows, or one column (`SPEC.md`, section 5.10).
 
 use std::rc::Rc;
 
@@ -53,8 +53,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
-    /// Reads some of the rows of columns, which are the next item, as a sequence. Of structs, only the wanted fields
-    /// are read.
+    /// Reads some of the rows of columns, which are the next item, as a sequence. If the rows are structs, only the
+    /// wanted fields are read.
     pub(crate) fn rows<T: DeserializeSeed<'de>>(
         &mut self,
         wanted: Wanted<'_>,
@@ -67,8 +67,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
         })
     }
 
-    /// Reads a column of columns, which are the next item: of all rows, the field with the first name, of that the
-    /// field with the second name, and so on. Adds the rows of each group to `found`.
+    /// Reads one column of the columns that are the next item. The first name is a field of the rows, the second name a
+    /// field of that field, and so on. Adds the rows of each group to `found`.
     pub(crate) fn column(
         &mut self,
         names: &[String],
@@ -105,8 +105,8 @@ impl<'de, R: Read<'de>> Deserializer<R> {
     }
 }
 
-/// Takes out the field of a field that these names lead to. The result has as many rows. A row is null if it has no
-/// such field.
+/// Returns the nested field that these names lead to. The result has as many rows as `column`. A row is null if it has
+/// no such field.
 fn field_of<'de>(
     mut column: Column<'de>,
     rows: usize,
@@ -163,7 +163,7 @@ pub struct ColumnOfGroups<'de> {
 }
 
 impl<'de> ColumnOfGroups<'de> {
-    /// No groups. The memory of what is read is limited by `limits`.
+    /// Starts without groups. `limits` limits the memory for the values that are read.
     pub fn new(limits: Limits) -> Self {
         let wire = Reader::new(SliceRead::new(&[]), limits);
         Self { groups: Vec::new(), allowance: wire.allowance() }

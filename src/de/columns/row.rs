@@ -21,7 +21,7 @@ pub struct Row<'c, 'de> {
     pub(super) column: &'c mut Column<'de>,
     pub(super) row: usize,
     pub(super) allowance: &'c Allowance,
-    /// How many options were entered that are not in the data: see
+    /// The number of options that were entered but are not in the data: see
     /// [`one_more`](crate::serde_model::one_more).
     pub(super) somes: usize,
 }
@@ -42,7 +42,8 @@ impl<'c, 'de> Row<'c, 'de> {
         Self { column, row, allowance, somes: 0 }
     }
 
-    /// The row that an optional value holds. If it holds none, the row of the column of options.
+    /// If the column holds optional values, returns the row of the inner column. If there is none because the value is
+    /// `None`, returns this row.
     #[inline(always)]
     pub(super) fn inner(mut self) -> Self {
         while let Some(inner) = self.column.some(self.row) {
@@ -109,7 +110,8 @@ impl<'c, 'de> Row<'c, 'de> {
         result.map_err(|error| error.at(at))
     }
 
-    /// Reads a row of a column of lists, which starts at `at`: these rows of the column of their elements.
+    /// Reads a row of a column of lists. `rows` are its rows in the column of the elements, and `at` is the offset of
+    /// the column in the input.
     #[inline(always)]
     pub(super) fn list<V: Visitor<'de>>(
         column: &mut Column<'de>,
@@ -203,7 +205,7 @@ fn visit_text<'de, V: Visitor<'de>>(
     visitor: V,
 ) -> Result<V::Value> {
     let range = cuts.range(row);
-    // Cuts were checked to be between characters.
+    // The offsets were checked to be between characters.
     match texts {
         TextData::Borrowed(text) => visitor.visit_borrowed_str(text.get(range).unwrap_or_default()),
         TextData::Owned(text) => visitor.visit_str(text.get(range).unwrap_or_default()),
