@@ -26,7 +26,7 @@ impl<B: BorrowMut<Vec<u8>>> Target for Memory<B> {}
 
 impl<W: std::io::Write> Target for Stage<W> {}
 
-/// What is wanted of a payload that is compressed already.
+/// The form in which a payload that is compressed already is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     Nothing,

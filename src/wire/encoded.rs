@@ -1,4 +1,4 @@
-//! What a well-formed encoded item contains, found without decoding it.
+//! Finds out what a well-formed encoded item contains, without decoding it.
 
 use super::head::{self, Parsed};
 use super::reader::Reader;

@@ -42,21 +42,21 @@ pub fn signed(value: i64) -> (u8, u64) {
     }
 }
 
-/// What stands before the payload of a tensor, in a register: the bytes from the lowest on, and in the highest byte how many
-/// they are. In memory, it would be written in small pieces and read in large ones, which takes the processor longer than
-/// copying a small tensor.
+/// The bytes before the payload of a tensor, in a register: the first byte is the lowest one, and the highest byte is
+/// their number. In memory, they would be written in small pieces and read in large ones, which takes the processor
+/// longer than copying a small tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayHead(u128);
 
 impl ArrayHead {
-    /// The most bytes. A tensor with one dimension takes 14 at most if it has fewer than 4 GiB.
+    /// The largest number of bytes. A tensor with one dimension takes at most 14 if it has fewer than 4 GiB.
     const MAX: usize = 15;
 
     /// The levels of nesting of the tensor: the tag, the array, and the shape or the inner tag.
     pub const LEVELS: usize = 3;
 
-    /// The same bytes as [`Sink::tensor_head`] writes, for small tensors: with a typed array of real numbers, in row-major
-    /// order, and with one to four dimensions of which none is 0. `None` for all others.
+    /// The same bytes as [`Sink::tensor_head`] writes, for small tensors: with a typed array of real numbers, in
+    /// row-major order, and with one to four dimensions of which none is 0. `None` for all others.
     #[inline(always)]
     pub fn of(meta: &TensorMeta, len: usize) -> Option<Self> {
         let typed = meta.dtype.typed_array_tag().filter(|_| !meta.dtype.is_complex())?;

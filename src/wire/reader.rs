@@ -30,10 +30,10 @@ impl<'de> Reader<SliceRead<'de>> {
 #[derive(Debug)]
 pub struct Reader<R> {
     pub src: R,
-    /// How many more levels may be entered.
+    /// The number of further levels that may be entered.
     depth: usize,
     limits: Limits,
-    /// How many more bytes may be allocated.
+    /// The number of bytes that may still be allocated.
     budget: u64,
     /// The sum of all size hints given so far: see [`Reader::size_hint`].
     hinted: Cell<u64>,
@@ -51,7 +51,7 @@ pub enum Item {
     Tag(u64),
 }
 
-/// How many items of an array or map are left: a number, or unknown if a break ends the container.
+/// The number of items of an array or map that are left. It is unknown if a break ends the container.
 #[derive(Clone, Copy, Debug)]
 pub struct Left(u64);
 
@@ -112,13 +112,13 @@ impl<'de, R: Read<'de>> Reader<R> {
         wire
     }
 
-    /// What is left of the limits.
+    /// The remaining part of the limits.
     pub fn allowance(&self) -> Allowance {
         let (budget, scope) = (Cell::new(self.budget), Cell::new(self.columns));
         Allowance { limits: self.limits, budget, scope }
     }
 
-    /// Takes back what is left of the limits after other code has used an [`Allowance`].
+    /// Takes back the remaining part of the limits after other code has used an [`Allowance`].
     pub fn resume(&mut self, allowance: &Allowance) {
         self.budget = allowance.budget.get();
         self.columns = allowance.scope.get();
@@ -190,7 +190,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         self.depth >= levels
     }
 
-    /// How many more levels of nesting may be entered.
+    /// The number of further levels of nesting that may be entered.
     pub fn levels_left(&self) -> usize {
         self.depth
     }
@@ -216,7 +216,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    /// How many elements to reserve memory for if the container claims to have `claimed` elements.
+    /// The number of elements to reserve memory for, if the container claims to have `claimed` elements.
     ///
     /// The claim may be false. Each element takes at least one byte of input, so the sum of all hints
     /// of a document is kept below its number of bytes. If the length of the input is unknown, this
@@ -436,7 +436,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         self.capture_run(1)
     }
 
-    /// Like [`Reader::capture`], for so many items that follow one another.
+    /// Like [`Reader::capture`], for `items` items that follow one another.
     pub fn capture_run(&mut self, items: usize) -> Result<Bytes<'de, 'static>> {
         self.recording = self.src.remaining().is_none();
         self.src.record();

@@ -5,7 +5,7 @@ use super::reader::{Item, Left, Reader, unexpected_break};
 use crate::error::Result;
 use crate::io::source::Read;
 
-/// What a walk comes to.
+/// What a walk finds next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An element of an array follows. The number is its index.
@@ -39,17 +39,16 @@ pub struct Walk {
     known_tags: bool,
 }
 
-/// An array, map or tag that the walk is inside of. The outermost frame stands for an item that nothing is
-/// around.
+/// An array, map or tag that the walk is inside of. The outermost frame contains the outermost item, like a tag.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     major: u8,
     next: Next,
     left: Left,
-    /// How many elements or entries were reported.
+    /// The number of elements or entries that were reported.
     count: u64,
     start: u64,
-    /// Where the current key starts.
+    /// The offset of the current key.
     key: u64,
 }
 
@@ -95,8 +94,8 @@ impl Walk {
         self.outer.iter().rposition(|frame| frame.major != head::TAG)?.checked_sub(1)
     }
 
-    /// Moves to the next event. Returns `None` after an item that nothing is around. The call after that
-    /// starts the next such item.
+    /// Moves to the next event. Returns `None` at the end of an outermost item. The next call then starts the next
+    /// outermost item.
     #[inline(always)]
     pub fn next<'de, R: Read<'de>>(&mut self, wire: &mut Reader<R>) -> Result<Option<Event>> {
         let inner = &mut self.inner;
@@ -240,7 +239,7 @@ mod tests {
         while let Some(event) = walk.next(&mut wire).unwrap() {
             match event {
                 Event::Key(_) => walk.take(&mut wire).skip().unwrap(),
-                // Of three levels, the map and the array are two. A tag that was taken is none.
+                // The limit is three levels. The map and the array take two, and a tag that was taken takes none.
                 Event::Tag(_) => walk.take(&mut wire).within(1, Reader::skip).unwrap(),
                 _ => {}
             }

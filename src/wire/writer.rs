@@ -13,9 +13,9 @@ use crate::options::EncodeOptions;
 pub struct Writer<O: Overflow> {
     pub sink: Sink<O>,
     pub options: EncodeOptions,
-    /// How many more levels of nesting may be entered.
+    /// The number of further levels of nesting that may be entered.
     pub depth: usize,
-    /// The position of the last `Some`, and how many of them were at that position: see
+    /// The position of the last `Some`, and the number of `Some`s at that position: see
     /// [`Writer::mark_some`].
     some_at: u64,
     some_count: usize,

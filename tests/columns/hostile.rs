@@ -178,12 +178,12 @@ fn booleans() {
     refused_column(
         9,
         kind("bool", &[bytes(&[1])]),
-        "expected 2 bytes with bits of 9 rows, found 1",
+        "expected 2 bytes for the bits of 9 rows, found 1",
     );
     refused_column(
         8,
         kind("bool", &[bytes(&[1, 0])]),
-        "expected 1 bytes with bits of 8 rows, found 2",
+        "expected 1 bytes for the bits of 8 rows, found 2",
     );
     refused_column(
         3,
@@ -201,8 +201,16 @@ fn booleans() {
 #[test]
 fn texts_and_byte_strings() {
     refused_column(2, texts(u8s(&[1]), "ab"), "expected a column of 2 rows, found one of 1");
-    refused_column(2, texts(u8s(&[1, 2]), "ab"), "all lengths together are 3 bytes, found 2");
-    refused_column(2, texts(unsigned(2), "abc"), "all lengths together are 4 bytes, found 3");
+    refused_column(
+        2,
+        texts(u8s(&[1, 2]), "ab"),
+        "the lengths of all rows add up to 3 bytes, found 2",
+    );
+    refused_column(
+        2,
+        texts(unsigned(2), "abc"),
+        "the lengths of all rows add up to 4 bytes, found 3",
+    );
     refused_column(2, texts(u8s(&[1, 1]), "ß"), "the text of row 0 ends inside a character");
     refused_column(1, kind("text", &[unsigned(1), raw_text(&[0xff])]), "text is not UTF-8");
     refused_column(
@@ -235,7 +243,7 @@ fn texts_and_byte_strings() {
     refused_column(
         1,
         kind("bytes", &[unsigned(2), bytes(b"a")]),
-        "all lengths together are 2 bytes, found 1",
+        "the lengths of all rows add up to 2 bytes, found 1",
     );
 }
 
@@ -264,7 +272,7 @@ fn optional_values_and_fields() {
         let check = |rows, bits, column, what: &str| {
             refused(&one(rows, map(&[("a", kind(name, &[bits, column]))])), "0.a", what);
         };
-        check(2, bytes(&[]), u8s(&[]), "expected 1 bytes with bits of 2 rows, found 0");
+        check(2, bytes(&[]), u8s(&[]), "expected 1 bytes for the bits of 2 rows, found 0");
         check(2, bytes(&[0b111]), u8s(&[1, 2]), "the unused bits after the last row must be 0");
         check(2, bytes(&[0b11]), u8s(&[1]), "expected a column of 2 rows, found one of 1");
         check(2, bytes(&[0b01]), u8s(&[1, 2]), "expected a column of 1 rows, found one of 2");

@@ -1,26 +1,26 @@
-//! How much more of the limits of a document may be used up while rows are read.
+//! The remaining part of the limits of a document, which is used up while rows are read.
 
 use std::cell::Cell;
 
 use crate::error::{Error, Result};
 use crate::options::Limits;
 
-/// How many rows of a document may be announced that take no bytes (`SPEC.md`, section 3.1).
+/// The number of rows without bytes that a document may announce (`SPEC.md`, section 3.1).
 pub const MAX_FREE_ROWS: u64 = 1 << 24;
 
-/// What each byte of a column may expand to in a [`Value`](crate::Value), in bytes. In the worst case that is not
-/// made to be one, a bool of one bit becomes an entry of a map with the name of the field.
+/// The number of bytes that each byte of a column may expand to in a [`Value`](crate::Value). In the worst case that is
+/// not made on purpose, a bool of one bit becomes an entry of a map with the name of the field.
 const EXPANSION: u64 = 4096;
 
-/// What all columns of a document may expand to without regard to their length, in bytes.
+/// The number of bytes that all columns of a document may expand to, whatever their length is.
 const FREE_EXPANSION: u64 = 64 << 20;
 
-/// What is left of the limits of a document. While rows are read, the [`Reader`](super::super::reader::Reader) of the
-/// document does not move, and rows use this in place of it.
+/// The remaining part of the limits of a document. While rows are read, the [`Reader`](super::super::reader::Reader) of
+/// the document does not move, and the memory for rows is counted here instead.
 #[derive(Clone, Debug)]
 pub struct Allowance {
     pub limits: Limits,
-    /// How many more bytes may be allocated.
+    /// The number of bytes that may still be allocated.
     pub budget: Cell<u64>,
     pub scope: Cell<Scope>,
 }
@@ -28,11 +28,11 @@ pub struct Allowance {
 /// The part of an [`Allowance`] that only columns use up.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// How many more rows without bytes may be announced.
+    /// The number of rows without bytes that may still be announced.
     free_rows: u64,
-    /// How many more bytes the nodes of a [`Value`](crate::Value) may take that come from columns. The limit on
-    /// memory is none by default if the document is a slice, because the length of the slice limits the
-    /// memory. But the rows of columns can take more memory than their bytes.
+    /// The number of bytes that the nodes of a [`Value`](crate::Value) from columns may still take. By default, there
+    /// is no limit on the memory for a document in a slice, because the length of the slice limits it. But the rows of
+    /// columns can take more memory than their bytes.
     expansion: u64,
 }
 
@@ -51,12 +51,12 @@ impl Scope {
                 Ok(())
             }
             None => Err(Error::limit(format!(
-                "columns announce {rows} more rows that take no bytes, and a document may have {MAX_FREE_ROWS}"
+                "columns announce {rows} more rows that take no bytes; a document may have at most {MAX_FREE_ROWS}"
             ))),
         }
     }
 
-    /// Counts bytes of columns, which allow more memory for values.
+    /// Counts bytes of columns. They allow more memory for values.
     pub fn add_bytes(&mut self, bytes: usize) {
         let more = (bytes as u64).saturating_mul(EXPANSION);
         self.expansion = self.expansion.saturating_add(more);
@@ -76,7 +76,7 @@ impl Scope {
 }
 
 impl Allowance {
-    /// Becomes what `other` is.
+    /// Copies the state of `other`.
     pub fn take_over(&self, other: &Self) {
         self.budget.set(other.budget.get());
         self.scope.set(other.scope.get());

@@ -95,8 +95,8 @@ impl<'de, R: Read<'de>> Reader<R> {
         Ok((meta, data, shared))
     }
 
-    /// Reads the lengths of rows. Also returns what is in all rows together. `is_free` says whether rows take no bytes
-    /// if all have this length.
+    /// Reads the lengths of rows. Also returns the part of the content of all rows that belongs to the wanted rows.
+    /// `is_free` says whether rows take no bytes if all have this length.
     pub(super) fn lengths(
         &mut self,
         rows: Rows,
@@ -122,7 +122,7 @@ impl<'de, R: Read<'de>> Reader<R> {
                 }
             }
         };
-        // Each length is added once, because this takes most of the time that one row of many takes.
+        // Each length is added only once, because adding takes most of the time if one row of many is read.
         let start = lengths.sum(0..rows.start);
         let end = plus(start, lengths.sum(rows.range()));
         let all = plus(end, lengths.sum(rows.end..rows.all));
@@ -168,7 +168,7 @@ impl<'de, R: Read<'de>> Reader<R> {
         }
     }
 
-    /// Reads the bits of all rows, of which there may be more than are wanted.
+    /// Reads the bits of all rows, including those that are not wanted.
     pub(super) fn bits(&mut self, rows: Rows) -> Result<Bits<'de>> {
         let at = self.offset();
         let bits = self.byte_string()?;
@@ -272,13 +272,13 @@ pub(super) fn check_total(found: usize, expected: usize) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(Error::data(format!("all lengths together are {expected} bytes, found {found}")))
+    Err(Error::data(format!("the lengths of all rows add up to {expected} bytes, found {found}")))
 }
 
 fn check_bits(bits: Data<'_>, rows: usize) -> Result<Data<'_>> {
     let (found, expected) = (bits.len(), rows.div_ceil(8));
     if found != expected {
-        let what = format!("expected {expected} bytes with bits of {rows} rows, found {found}");
+        let what = format!("expected {expected} bytes for the bits of {rows} rows, found {found}");
         return Err(Error::data(what));
     }
     let last = bits.as_slice().last().copied().unwrap_or_default();

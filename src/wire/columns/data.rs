@@ -6,10 +6,10 @@ use std::rc::Rc;
 use crate::io::source::Bytes;
 use crate::mem;
 
-/// Parts that are shorter than this are not worth the instructions.
+/// Shorter parts are not prefetched, because the instructions would cost more than they save.
 const MIN_PREFETCH: usize = 256;
 
-/// How many bytes ahead of the current row the cache is filled.
+/// The distance in bytes from the end of the current row to the bytes that are prefetched.
 const AHEAD: usize = 4096;
 
 /// The bytes of a payload, which several columns may share.

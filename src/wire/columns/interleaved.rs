@@ -13,7 +13,7 @@ use crate::wire::reader::Reader;
 use crate::wire::tag;
 use crate::wire::tensor;
 
-/// What the numbers of an interleaved row are.
+/// How the numbers of an interleaved row form structs and tuples.
 pub enum Names<'de> {
     Number,
     Struct(Vec<(Cow<'de, str>, Names<'de>)>),
@@ -97,7 +97,7 @@ struct Interleaved<'de> {
     data: Data<'de>,
     at: u64,
     stride: usize,
-    /// Where the next number is in a row.
+    /// The offset of the next number in a row.
     next: usize,
 }
 

@@ -36,9 +36,9 @@ pub struct Group<'de> {
     pub column: Column<'de>,
 }
 
-/// A column, whose number of rows its parent knows.
+/// A column. Its parent knows the number of its rows.
 pub struct Column<'de> {
-    /// Where the column starts in the input.
+    /// The offset of the column in the input.
     pub at: u64,
     pub kind: Kind<'de>,
 }

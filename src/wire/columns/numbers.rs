@@ -8,7 +8,7 @@ use crate::io::source::Bytes;
 use crate::wire::head::{self, Head};
 use crate::wire::number::Numeric;
 
-/// Gets the names of the types, which are those of the dtypes.
+/// Defines the type of numbers from the names of the types, which are those of the dtypes.
 macro_rules! number_types {
     ($($variant:ident),*) => {
         /// The types that numbers in columns can have.
@@ -58,7 +58,7 @@ impl NumberType {
 pub struct Numbers<'de> {
     pub kind: NumberType,
     data: Data<'de>,
-    /// Where the number of row 0 is.
+    /// The offset of the number of row 0.
     start: usize,
     /// The distance from row to row in bytes.
     stride: usize,
@@ -98,7 +98,7 @@ impl<'de> Numbers<'de> {
         Some(self.data.next_part(self.place_of_run(rows)?))
     }
 
-    /// Where the bytes of several rows are in the data, if there is nothing in between.
+    /// The range of the bytes of several rows in the data, if there is nothing in between.
     #[inline(always)]
     fn place_of_run(&self, rows: Range<usize>) -> Option<Range<usize>> {
         let size = self.kind.size();
@@ -111,7 +111,7 @@ impl<'de> Numbers<'de> {
         self.stride
     }
 
-    /// Where the number of row 0 is in the data.
+    /// The offset of the number of row 0 in the data.
     pub fn start(&self) -> usize {
         self.start
     }

@@ -2,10 +2,10 @@
 
 use super::{Column, Data, Field, Kind, NumberType};
 
-/// The length of a longest row that is read as a block.
+/// The length of the longest row that is read as a block.
 const MAX_ROW: usize = 255;
 
-/// The length of a block: a number of 8 bytes can start wherever a byte can point to.
+/// The length of a block. A number of 8 bytes can start at each of the 256 offsets that fit in a byte.
 pub const BLOCK: usize = 256 + 7;
 
 /// A row with more structs and tuples than this is not read as a block.
@@ -25,7 +25,7 @@ pub struct Packed<'de> {
 pub enum Known {
     /// No row was read yet.
     Nothing,
-    /// A row was read as a block. This stands for all that the type asked for.
+    /// A row was read as a block. The signature stands for everything that the type asked for.
     Signature(u64),
     /// Rows cannot be read as blocks.
     Unusable,
@@ -47,7 +47,7 @@ impl<'de> Packed<'de> {
 
 /// A struct or tuple in a row.
 pub struct Node<'c> {
-    /// Where its first number is in the row.
+    /// The offset of its first number in the row.
     pub start: usize,
     /// The number of fields or elements.
     pub len: usize,
@@ -55,7 +55,7 @@ pub struct Node<'c> {
     pub names: Option<Vec<&'c str>>,
 }
 
-/// All structs and tuples in a row of these fields, each in front of those that it contains. `None` if they are too
+/// Returns all structs and tuples in a row of these fields, each before those that it contains. `None` if there are too
 /// many.
 pub fn nodes<'c>(fields: &'c [Field<'_>]) -> Option<Vec<Node<'c>>> {
     let mut nodes = Nodes { nodes: Vec::new(), at: 0 };
@@ -65,7 +65,7 @@ pub fn nodes<'c>(fields: &'c [Field<'_>]) -> Option<Vec<Node<'c>>> {
 
 struct Nodes<'c> {
     nodes: Vec<Node<'c>>,
-    /// Where the next number is in the row.
+    /// The offset of the next number in the row.
     at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the content of a row in columns whose rows have different lengths, or are not all there.
+//! Finds the content of a row in columns whose rows have different lengths, or that leave out some rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl Bits<'_> {
         byte >> (row % 8) & 1 == 1
     }
 
-    /// How many bits of these rows are 1.
+    /// The number of bits of these rows that are 1.
     pub fn count(&self, rows: Range<usize>) -> usize {
         let (first, last) = (rows.start / 8, rows.end / 8);
         let bytes = self.0.as_slice();
@@ -145,7 +145,7 @@ fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     rest.copied().unwrap_or([0; N])
 }
 
-/// Where the rows of a column are cut that has rows of different lengths. It remembers where the row is that follows
+/// The positions of the rows in a column whose rows have different lengths. It remembers the position of the row after
 /// the one that was asked for last.
 pub struct Cuts<'de> {
     lengths: Lengths<'de>,
@@ -168,7 +168,7 @@ impl<'de> Cuts<'de> {
         self.range_here(row)
     }
 
-    /// Like [`range`](Self::range), for callers that are such calls themselves.
+    /// Like [`range`](Self::range), but inlined, for callers that are not inlined themselves.
     #[inline(always)]
     pub fn range_here(&mut self, row: usize) -> Range<usize> {
         if self.row != row {
@@ -211,7 +211,7 @@ impl<'de> Marks<'de> {
         self.bits.get(row)
     }
 
-    /// How many of the first `rows` rows have a row of the inner column.
+    /// Counts the rows that have a row in the inner column, among the first `rows` rows.
     pub fn count(&self, rows: usize) -> usize {
         self.bits.count(0..rows)
     }
@@ -252,7 +252,7 @@ pub struct Enum<'de> {
     /// Whether a code takes two bytes.
     wide: bool,
     row: usize,
-    /// How often each code occurs before `row`. Empty if there are no columns.
+    /// The number of occurrences of each code before `row`. Empty if there are no columns.
     before: Vec<usize>,
 }
 
@@ -306,7 +306,7 @@ impl<'de> Enum<'de> {
         self.columns = columns;
     }
 
-    /// The code of a row, and the row of its column.
+    /// Returns the code of a row, and the number of its row in the column of that variant.
     #[inline]
     pub fn entry(&mut self, row: usize) -> (usize, usize) {
         let code = self.code(row);
@@ -359,9 +359,9 @@ impl<'de> Tensors<'de> {
 /// Encoded items, one after the other. They were checked to be well-formed.
 pub struct Items<'de> {
     data: Data<'de>,
-    /// Where the first item starts in the input.
+    /// The offset of the first item in the input.
     base: u64,
-    /// How many levels of nesting an item may have.
+    /// The number of levels of nesting that an item may have.
     pub levels: usize,
     row: usize,
     start: usize,
@@ -372,8 +372,7 @@ impl<'de> Items<'de> {
         Self { data, base, levels, row: 0, start: 0 }
     }
 
-    /// Starts at a row. The item is at the start of what is returned, which goes on to the end of all items. The
-    /// number is its offset in the input.
+    /// Returns the bytes from the item of a row to the end of all items, and the offset of this item in the input.
     pub fn at(&mut self, row: usize) -> (Bytes<'de, '_>, u64) {
         if self.row > row {
             (self.row, self.start) = (0, 0);

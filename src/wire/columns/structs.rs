@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn visitors_around_derived_ones_are_not_derived() {
-        // Of a struct variant, whose visitor is inside of the one of the enum.
+        // The visitor of a struct variant is inside the one of the enum.
         assert!(is_derived("<a::__Visitor as serde::de::Visitor>::visit_enum::__Visitor"));
         assert!(is_derived(
             "a::_::<impl Deserialize for a::B<T>>::deserialize::__Visitor<(), fn() -> a::C>"

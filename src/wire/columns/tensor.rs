@@ -159,7 +159,7 @@ impl<'de> Numbers<'de> {
         Some(Bytes::Owned(self.picked(len, rows)))
     }
 
-    /// `len` bytes from the number of each row on.
+    /// Returns the `len` bytes from the number of each row on.
     fn picked(&self, len: usize, rows: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len * rows);
         for row in 0..rows {
