@@ -1,4 +1,5 @@
-//! What a build without the feature `compression` has: errors that name the feature.
+//! Takes the place of `chunk.rs` in a build without the feature `compression`. The functions return errors that name
+//! the feature.
 
 use super::{Codec, CodecError, Layout, Problem};
 

@@ -3,9 +3,9 @@
 use super::planes::{self, Plane};
 use super::{Codec, CodecError, Layout, Problem, zstd};
 
-/// The bytes of the plane table for each plane.
+/// The length in bytes of the entry that the plane table has for each plane.
 const ENTRY: usize = 5;
-/// The most planes.
+/// The largest number of planes.
 const MAX_WIDTH: usize = 16;
 
 const RAW: u8 = 0;
@@ -85,7 +85,7 @@ impl Decoder {
                 let problem = Problem::PlaneLength { plane, method, found: stored, length: count };
                 return error(ENTRY * plane + 1, problem);
             }
-            // Sixteen lengths of 32 bits; the sum must not wrap where `usize` has 32 bits.
+            // There are up to sixteen lengths of 32 bits. Their sum must not wrap if `usize` has 32 bits.
             needed = needed.saturating_add(len);
             let (bytes, rest) = body.split_at_checked(len).unwrap_or((&[], &[]));
             entries[plane] = (method, bytes);
@@ -174,8 +174,9 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for buffers of one type.
     ///
-    /// `level` is 0 for the encoder in Rust, whose bytes are the same in every build. Other levels, for the codec `zstd`,
-    /// are those of zstd's library, from fast ones below 0 to 22. They matter for planes that repeat themselves.
+    /// `level` is 0 for the encoder in Rust, whose bytes are the same in every build. Other levels, for the codec
+    /// `zstd`, are those of zstd's library, from fast ones below 0 to 22. They matter for planes that repeat
+    /// themselves.
     ///
     /// # Errors
     ///
@@ -187,8 +188,8 @@ impl Encoder {
         Ok(Encoder { codec, layout, zstd, planes: Vec::new() })
     }
 
-    /// Appends the compressed chunk to `out`. If that would not be shorter, `out` stays as it is, and the answer is
-    /// false: the chunk must be stored as it is.
+    /// Appends the compressed chunk to `out`, and returns true. If the chunk does not become shorter, leaves `out` as
+    /// it is, and returns false. The chunk must then be stored without compression.
     pub fn encode(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
         let width = self.layout.width();
         let count = chunk.len() / width;
@@ -212,7 +213,7 @@ impl Encoder {
         for (plane, bytes) in planes.chunks_exact(count).enumerate() {
             let from = out.len();
             let method = self.plane(bytes, out);
-            // No longer than the plane, whose length was checked.
+            // The stored plane is no longer than the plane, whose length was checked.
             let len = u32::try_from(out.len() - from).unwrap_or_default();
             let entry = &mut out[start + ENTRY * plane..][..ENTRY];
             entry[0] = method;

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct CodecError {
     /// The byte of the stored chunk at which the problem was found.
     pub at: usize,
-    /// What it is.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -23,16 +23,16 @@ pub enum Problem {
     Level(i32),
     /// More bytes are stored than the chunk has.
     Longer {
-        /// The stored bytes.
+        /// The number of stored bytes.
         found: usize,
-        /// The bytes of the chunk.
+        /// The length of the chunk in bytes.
         length: usize,
     },
     /// The plane table is cut off.
     Table {
-        /// The stored bytes.
+        /// The number of stored bytes.
         found: usize,
-        /// The bytes of the table.
+        /// The length of the table in bytes.
         needed: usize,
     },
     /// The method of a plane is unknown.
@@ -50,14 +50,14 @@ pub enum Problem {
         method: u8,
         /// The stored length.
         found: u32,
-        /// The bytes of the plane.
+        /// The length of the plane in bytes.
         length: usize,
     },
     /// The stored lengths do not add up to the bytes of the stored chunk.
     Total {
-        /// The stored bytes.
+        /// The number of stored bytes.
         found: usize,
-        /// The bytes according to the table.
+        /// The number of bytes according to the table.
         needed: usize,
     },
     /// The bytes of a compressed plane are damaged.
@@ -86,7 +86,10 @@ impl fmt::Display for CodecError {
                 )
             }
             Problem::Longer { found, length } => {
-                write!(f, "a chunk of {length} bytes is stored in {found} bytes, which is more")
+                write!(
+                    f,
+                    "a chunk of {length} bytes is stored in {found} bytes, expected at most {length}"
+                )
             }
             Problem::Table { found, needed } => {
                 write!(

@@ -39,7 +39,7 @@ impl Codec {
         }
     }
 
-    /// The codec of a name.
+    /// The codec with this name.
     pub fn from_name(name: &str) -> Option<Codec> {
         Codec::ALL.into_iter().find(|codec| codec.name() == name)
     }
@@ -53,14 +53,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Planes of words of `width` bytes. With `rotated`, the sign bit of a float is moved behind its mantissa. `None` if
-    /// the width is not 1, 2, 4, 8 or 16.
+    /// Planes of words of `width` bytes. With `rotated`, the sign bit of a float is moved behind its mantissa. `None`
+    /// if the width is not 1, 2, 4, 8 or 16.
     pub fn new(width: usize, rotated: bool) -> Option<Layout> {
         let width = u8::try_from(width).ok()?;
         matches!(width, 1 | 2 | 4 | 8 | 16).then_some(Layout { width, rotated })
     }
 
-    /// The bytes of a word.
+    /// The number of bytes in a word.
     pub fn width(self) -> usize {
         self.width.into()
     }

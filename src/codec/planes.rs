@@ -4,7 +4,7 @@
 //! then 16, then 8) because compilers turn each such step into a few vector instructions; they do not for one step
 //! from 64 to 8 bits.
 
-/// The elements of one tile.
+/// The number of elements in a tile.
 const TILE: usize = 512;
 
 /// The bytes of one plane, before they are merged.
@@ -204,7 +204,7 @@ pub fn merge(planes: &[Plane], rotated: bool, elements: &mut [u8]) {
     }
 }
 
-/// Gives the tiles of planes one after the other.
+/// Returns the tiles of planes one after the other.
 struct Tiles<'a, const W: usize> {
     planes: [Plane<'a>; W],
     constants: [[u8; TILE]; W],
@@ -320,7 +320,7 @@ mod tests {
     #![allow(clippy::cast_possible_truncation)]
     use super::*;
 
-    /// Against a definition in one line, for counts around those of tiles.
+    /// Compares with a definition in one line, for numbers of elements around the length of a tile.
     #[test]
     fn planes_are_the_bytes_of_words() {
         for width in [1_usize, 2, 4, 8, 16] {

@@ -100,7 +100,7 @@ fn errors_say_what_was_found() {
     let two = Layout::new(2, false).unwrap();
     let cases: [(&[u8], usize, &str); 7] = [
         (&[0; 9], 100, "the stored chunk has 9 bytes, but its plane table alone needs 10"),
-        (&[0; 101], 100, "a chunk of 100 bytes is stored in 101 bytes, which is more"),
+        (&[0; 101], 100, "a chunk of 100 bytes is stored in 101 bytes, expected at most 100"),
         (
             &[0, 50, 0, 0, 0, 3, 1, 0, 0, 0, 0],
             100,

@@ -1,6 +1,6 @@
 //! Bits of zstd's streams. All are stored with the lowest bit of a byte first.
 
-/// Writes bits behind each other.
+/// Writes bits one after the other.
 #[derive(Debug, Default)]
 pub struct BitWriter {
     bytes: Vec<u8>,
@@ -29,14 +29,14 @@ impl BitWriter {
         self.bytes
     }
 
-    /// Appends the one that marks the end of a stream that is read from its end.
+    /// Appends the 1 bit that marks the end of a stream that is read backwards.
     pub fn finish_backward(mut self) -> Vec<u8> {
         self.push(1, 1);
         self.finish()
     }
 }
 
-/// `bits` bits, 56 at most, from bit `at` on. Bits behind the end are zero.
+/// Returns `bits` bits, 56 at most, from bit `at` on. Bits behind the end are zero.
 #[inline(always)]
 pub fn bits_at(bytes: &[u8], at: usize, bits: u32) -> u64 {
     debug_assert!(bits <= 56);
@@ -61,14 +61,14 @@ pub struct Backward<'a> {
 }
 
 impl<'a> Backward<'a> {
-    /// The highest one in the last byte marks the end. `None` if there is none.
+    /// Starts at the end of the stream, which the highest 1 bit of the last byte marks. `None` if there is no such bit.
     pub fn new(bytes: &'a [u8]) -> Option<Backward<'a>> {
         let last = *bytes.last()?;
         let left = (bytes.len() * 8).checked_sub(1 + last.leading_zeros() as usize)?;
         (last != 0).then_some(Backward { bytes, left })
     }
 
-    /// A reader before whose position `left` bits are left.
+    /// Starts at a position in the stream, before which `left` bits are left to read.
     pub fn with_left(bytes: &'a [u8], left: usize) -> Backward<'a> {
         Backward { bytes, left: left.min(bytes.len() * 8) }
     }
@@ -86,7 +86,7 @@ impl<'a> Backward<'a> {
         Some(bits_at(self.bytes, start, bits))
     }
 
-    /// The next bits, 56 at most, which stay unread. Where fewer are left, zeros follow them.
+    /// Returns the next bits, 56 at most, without reading them. If fewer are left, zeros follow them.
     #[inline(always)]
     pub fn peek(&self, bits: u32) -> u64 {
         match self.left.checked_sub(bits as usize) {
@@ -95,7 +95,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Passes bits. `None` if fewer are left.
+    /// Skips bits. `None` if fewer are left.
     #[inline(always)]
     pub fn skip(&mut self, bits: u32) -> Option<()> {
         self.left = self.left.checked_sub(bits as usize)?;

@@ -1,4 +1,4 @@
-//! How many bits the best code needs. Only whole numbers are used, so that every machine writes the same bytes.
+//! Computes how many bits the best code needs. Only integers are used, so that every machine writes the same bytes.
 
 use super::huffman::Counts;
 
@@ -40,7 +40,7 @@ fn log2(number: u32) -> u64 {
     u64::from(whole) * ONE + low + (((high - low) * (below as u64 & 0xffff)) >> 16)
 }
 
-/// The bits that bytes with these counts take at least, if each is coded by itself.
+/// Returns the smallest number of bits that bytes with these counts can take, if each is coded by itself.
 pub fn bits(counts: &Counts) -> u64 {
     let mut total = 0;
     let mut sum = 0_u64;

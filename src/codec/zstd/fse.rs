@@ -12,7 +12,7 @@ pub const MAX_SYMBOLS: usize = 64;
 pub struct Distribution {
     /// The table has `1 << log` states.
     pub log: u32,
-    /// They add up to the number of states.
+    /// The counts, whose sum is the number of states.
     pub counts: [i16; MAX_SYMBOLS],
 }
 
@@ -28,7 +28,7 @@ impl Distribution {
         Distribution { log, counts }
     }
 
-    /// Reads the description of a table (RFC 8878, 4.1.1) from the start of `bytes`. Returns its length, too.
+    /// Reads the description of a table (RFC 8878, 4.1.1) from the start of `bytes`. Also returns its length.
     pub fn read(
         bytes: &[u8],
         max_log: u32,
@@ -62,7 +62,7 @@ impl Distribution {
             counts[symbol] = count as i16;
             symbol += 1;
             if count == 0 {
-                // How many more are zero, in steps of 3.
+                // The next 2 bits are the number of further counts that are zero. After a 3, another 2 bits follow.
                 loop {
                     let zeros = bits_at(bytes, at, 2) as usize;
                     at += 2;
@@ -126,8 +126,8 @@ impl Distribution {
         out.extend(bits.finish());
     }
 
-    /// The states of symbols that occur as often as `counts` says. Each has at least one state. `None` if there are
-    /// fewer than two symbols, or more than states.
+    /// Distributes the states to symbols that occur as often as `counts` says. Each symbol that occurs gets at least
+    /// one state. `None` if there are fewer than two such symbols, or more than states.
     pub fn of_counts(counts: &[u32], log: u32) -> Option<Distribution> {
         let states = 1 << log;
         let total: u64 = counts.iter().copied().map(u64::from).sum();
@@ -143,7 +143,8 @@ impl Distribution {
                 sum += i64::from(*part);
             }
         }
-        // The largest takes what is left. If too many were rounded up to one, those with most states give.
+        // The symbol with most states gets the states that are left. If there are too few states, because small counts
+        // were rounded up to one, the symbols with most states give up some, one at a time.
         let mut left = states as i64 - sum;
         while left != 0 {
             let largest = parts.iter_mut().max_by_key(|part| **part)?;
@@ -155,7 +156,7 @@ impl Distribution {
     }
 }
 
-/// What a state of the decoder stands for.
+/// A state of the decoder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct State {
     /// The symbol.
@@ -171,7 +172,7 @@ pub struct State {
 pub struct Table {
     /// There are `1 << log` states.
     pub log: u32,
-    /// The other places are unused.
+    /// The states. The entries behind them are unused.
     pub states: [State; 1 << MAX_LOG],
 }
 
@@ -229,7 +230,7 @@ pub struct Coder {
 }
 
 impl Coder {
-    /// The encoder for what a decoder reads with this table.
+    /// Makes an encoder whose output a decoder reads with this table.
     pub fn new(table: &Table) -> Coder {
         let mut symbols = [(0, 0); MAX_SYMBOLS];
         let states = &table.states[..1 << table.log];
@@ -251,12 +252,12 @@ impl Coder {
         Coder { log: table.log, symbols, places }
     }
 
-    /// A state of the last symbol.
+    /// Returns a state for the last symbol.
     pub fn last(&self, symbol: u8) -> u16 {
         self.places[usize::from(self.symbols[usize::from(symbol)].1)]
     }
 
-    /// The state of `symbol` from which bits, which are appended, lead to the state `next`.
+    /// Returns the state of `symbol` from which a decoder gets to the state `next`. Appends the bits that lead there.
     #[inline(always)]
     pub fn before(&self, symbol: u8, next: u16, bits: &mut BitWriter) -> u16 {
         let (count, start) = self.symbols[usize::from(symbol)];

@@ -1,4 +1,4 @@
-//! Huffman trees (RFC 8878, 4.2): their lengths, and how they are stored.
+//! Huffman trees (RFC 8878, 4.2): the lengths of their codes, and how they are stored.
 
 use super::bits::{Backward, BitWriter};
 use super::fse::{Distribution, Table};
@@ -28,7 +28,8 @@ impl Lengths {
             return None;
         }
         symbols.sort_unstable();
-        // Of each level, from the smallest coins on: the prices, and which of them are pairs.
+        // For each level, from the smallest coins on: whether each of its items is a pair. `prices` has the prices of
+        // the items of the last level.
         let mut levels: Vec<Vec<bool>> = Vec::with_capacity(MAX_BITS as usize);
         let mut prices: Vec<u64> = Vec::new();
         for _ in 0..MAX_BITS {
@@ -62,7 +63,7 @@ impl Lengths {
         Some(Lengths(lengths))
     }
 
-    /// The longest code.
+    /// The length of the longest code.
     pub fn max(&self) -> u32 {
         self.0.iter().copied().max().unwrap_or_default().into()
     }
@@ -93,7 +94,7 @@ impl Lengths {
         })
     }
 
-    /// The codes for an encoder: in each entry the code, and its length in the lowest 8 bits.
+    /// The codes for an encoder. Each entry has the length of the code in its lowest 8 bits, and the code above them.
     pub fn codes(&self) -> [u32; 256] {
         let mut codes = [0; 256];
         let max = self.max();
@@ -104,8 +105,8 @@ impl Lengths {
         codes
     }
 
-    /// A decoder's table for the next [`MAX_BITS`] bits: in each entry the code's length, and in the upper 8 bits the
-    /// symbol.
+    /// A decoder's table for the next [`MAX_BITS`] bits. Each entry has the length of the code, and the symbol in its
+    /// upper 8 bits.
     pub fn table(&self) -> [u16; 1 << MAX_BITS] {
         let mut table = [0; 1 << MAX_BITS];
         let max = self.max();
@@ -120,7 +121,7 @@ impl Lengths {
         table
     }
 
-    /// Reads the description of a tree (RFC 8878, 4.2.1) from the start of `bytes`. Returns its length, too.
+    /// Reads the description of a tree (RFC 8878, 4.2.1) from the start of `bytes`. Also returns its length.
     pub fn read(bytes: &[u8]) -> Result<(Lengths, usize), &'static str> {
         const CUT: &str = "the description of a Huffman tree is cut off";
         let (&head, rest) = bytes.split_first().ok_or(CUT)?;
@@ -132,7 +133,7 @@ impl Lengths {
             for (pair, weights) in pairs.iter().zip(weights.as_chunks_mut::<2>().0) {
                 *weights = [pair >> 4, pair & 15];
             }
-            // The half of a byte that is left over.
+            // The unused half of the last byte.
             weights[count] = 0;
             (count, len)
         } else {
@@ -146,14 +147,14 @@ impl Lengths {
             }
             sum += 1 << weight >> 1;
         }
-        // The last weight is what the sum lacks to a power of two.
+        // The last weight is not stored. It makes the sum a power of two.
         let max = sum.checked_ilog2().ok_or("a Huffman tree has no codes")? + 1;
         let rest = (1 << max) - sum;
         if max > MAX_BITS || !rest.is_power_of_two() {
             return Err("the codes of a Huffman tree do not add up");
         }
         weights[count] = rest.ilog2() as u8 + 1;
-        // Two codes at least have the full length.
+        // At least two codes have the full length.
         if weights.iter().filter(|&&weight| weight == 1).nth(1).is_none() {
             return Err("the codes of a Huffman tree do not add up");
         }
@@ -163,8 +164,9 @@ impl Lengths {
 
     /// Appends the description of this tree.
     ///
-    /// Only trees of [`Lengths::new`] are complete, so that readers can find the last weight. zstd cannot store a
-    /// few of them; then one of nearly the same lengths is stored, and is in `self` afterwards.
+    /// The lengths must come from [`Lengths::new`]: only such trees are complete, so that readers can compute the last
+    /// weight. zstd has no description for a few of these trees. In this case, a tree of nearly the same lengths is
+    /// stored, and `self` changes to it.
     pub fn write(&mut self, out: &mut Vec<u8>) {
         let start = out.len();
         if self.try_write(out) {
@@ -215,7 +217,7 @@ fn read_weights(bytes: &[u8], weights: &mut [u8; 256]) -> Result<usize, &'static
     let mut read = || bits.read(table.log).map(|state| table.states[state as usize]).ok_or(CUT);
     let mut states = [read()?, read()?];
     let mut count = 0;
-    // One symbol less than 256 is stored.
+    // The last weight is not stored, so there are at most 255.
     let mut push = |weight| {
         *weights
             .get_mut(count)
@@ -234,19 +236,20 @@ fn read_weights(bytes: &[u8], weights: &mut [u8; 256]) -> Result<usize, &'static
     }
 }
 
-/// Appends weights, compressed with FSE. False if that cannot represent them.
+/// Appends weights, compressed with FSE. Returns false if FSE cannot represent them.
 fn write_weights(weights: &[u8], out: &mut Vec<u8>) -> bool {
     let mut counts = [0; MAX_BITS as usize + 1];
     for &weight in weights {
         counts[usize::from(weight)] += 1;
     }
     let Some(distribution) = Distribution::of_counts(&counts, 6) else { return false };
-    // A reader finds the end of the weights because no bits are left for the next state. That takes two symbols, and
-    // last states that need bits. `of_counts` gives no symbol all states.
+    // A reader notices the end of the weights because too few bits are left for the next state. So there must be two
+    // symbols, and the last states must need bits. `of_counts` gives no symbol all states.
     let [first @ .., a, b] = weights else { return false };
     let table = Table::new(&distribution);
     let states = &table.states[..1 << table.log];
-    // The state with the most bits, or the one from which bits lead to the state `next`.
+    // `last` finds the state of a symbol that needs the most bits, and `before` the one from which bits lead to the
+    // state `next`.
     let last = |symbol| {
         let of = states.iter().enumerate().filter(|(_, state)| state.symbol == symbol);
         of.max_by_key(|(_, state)| state.bits)
@@ -285,7 +288,7 @@ mod tests {
         counts
     }
 
-    /// What a reader gets of the description.
+    /// Writes the description, and returns what a reader makes of it.
     fn described(lengths: &mut Lengths) -> (Lengths, usize) {
         let mut out = b"x".to_vec();
         lengths.write(&mut out);
@@ -295,7 +298,7 @@ mod tests {
         (read, len)
     }
 
-    /// The codes fill the tree.
+    /// Checks that the codes fill the tree.
     fn assert_complete(lengths: &Lengths) {
         let sum: u32 = lengths.0.iter().map(|&of| if of == 0 { 0 } else { 1 << (11 - of) }).sum();
         assert_eq!(sum, 1 << 11, "{lengths:?}");
@@ -324,7 +327,7 @@ mod tests {
         assert_eq!(lengths.max(), 11);
         assert_complete(&lengths);
         assert_eq!(described(&mut lengths).0, lengths);
-        // Of 2^11 symbols the limit would leave no choice; of 256 it does.
+        // With 2^11 symbols, the limit leaves only one choice. With 256, it leaves several.
         let mut lengths = Lengths::new(&[1; 256]).unwrap();
         assert_eq!(lengths.0, [8; 256]);
         assert_complete(&lengths);

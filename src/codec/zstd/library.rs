@@ -18,13 +18,13 @@ impl fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// The library takes levels it does not know as the nearest one.
+    /// Makes an encoder for a level. The library replaces a level that it does not know by the nearest one.
     pub fn new(level: i32) -> Encoder {
         Encoder { level, library: None }
     }
 
-    /// Appends a frame. If the library fails, which only lack of memory can cause, nothing is appended; the caller then
-    /// stores the plane otherwise.
+    /// Appends a frame. If the library fails, which only lack of memory can cause, nothing is appended. The
+    /// caller then stores the plane in another way.
     pub fn encode(&mut self, plane: &[u8], out: &mut Vec<u8>) {
         let known = self.library.take();
         let library = known.or_else(|| ::zstd::bulk::Compressor::new(self.level).ok());

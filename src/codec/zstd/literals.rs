@@ -8,27 +8,28 @@
 use super::bits::Backward;
 use super::huffman::{Lengths, MAX_BITS};
 
-/// The most bytes that a block stands for.
+/// The largest number of bytes that a block decodes to.
 pub const MAX_BLOCK: usize = 128 << 10;
 
 const ENTRIES: usize = 1 << MAX_BITS;
-/// The look-ups for which the bits of a window suffice.
+/// The number of look-ups for which the bits of a window suffice.
 const LOOKUPS: usize = 5;
-/// The most symbols of one look-up.
+/// The largest number of symbols of one look-up.
 const SYMBOLS: usize = 6;
-/// What a round of look-ups writes to: its symbols, and what the last write has more.
+/// The number of bytes that a round of look-ups may write: its symbols, and the further bytes of the last write.
 const ROUND: usize = LOOKUPS * SYMBOLS + 10;
 
 /// The table of the last Huffman tree, which following blocks can use.
 #[derive(Debug)]
 pub struct Tree {
-    /// For each value of the next 11 bits the length of the first code, and in the upper 8 bits its symbol.
+    /// For each value of the next 11 bits, the length of the first code in the lowest 8 bits, and its symbol in the
+    /// upper 8 bits.
     ///
-    /// In both tables the lowest byte is the number of bits, because the next look-up waits for it: no instruction is
-    /// needed to move it to where a shift takes it from.
+    /// In both tables the lowest byte is the number of bits, because the next look-up waits for it. A shift takes its
+    /// distance from the lowest byte, so no instruction is needed to move it there.
     one: [u16; ENTRIES],
-    /// For each value of the next 11 bits, from the lowest byte on: the number of bits of all whole codes, six symbols,
-    /// and the number of symbols.
+    /// For each value of the next 11 bits, from the lowest byte on: the number of bits of all complete codes, six
+    /// symbols, and the number of symbols.
     many: [u64; ENTRIES],
     has_tree: bool,
     has_many: bool,
@@ -89,13 +90,13 @@ enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Literals<'a> {
     kind: Kind,
-    /// How many bytes they stand for: [`MAX_BLOCK`] at most.
+    /// The number of bytes that they decode to, at most [`MAX_BLOCK`].
     pub len: usize,
     payload: &'a [u8],
 }
 
 impl<'a> Literals<'a> {
-    /// Reads the head of the literals at the start of a block. Returns what follows them, too.
+    /// Reads the head of the literals at the start of a block. Also returns the bytes after the literals.
     pub fn parse(block: &'a [u8]) -> Result<(Literals<'a>, &'a [u8]), &'static str> {
         const CUT: &str = "the literals of a block are cut off";
         let &first = block.first().ok_or(CUT)?;
@@ -199,10 +200,10 @@ fn decode_4(tree: &Tree, many: bool, payload: &[u8], out: &mut [u8]) -> Result<(
 /// One stream of Huffman codes. It is read from its end on.
 struct Stream<'a, 'o> {
     bytes: &'a [u8],
-    /// The bits that were not read.
+    /// The number of bits that were not read.
     left: usize,
     out: &'o mut [u8],
-    /// The bytes of `out` that were decoded.
+    /// The number of bytes of `out` that were decoded.
     done: usize,
 }
 
@@ -229,13 +230,13 @@ impl<'a, 'o> Stream<'a, 'o> {
     }
 }
 
-/// Where a stream is read, while it is decoded in rounds.
+/// The position in a stream while it is decoded in rounds.
 #[derive(Clone, Copy, Default)]
 struct Window {
-    /// Where the window starts in the stream.
+    /// The offset of the window in the stream.
     start: usize,
-    /// The next bits, from the highest on. The lowest one that is set was the lowest bit of all when the window was
-    /// filled: the zeros under it are the bits that have been used since.
+    /// The next bits, from the highest on. The lowest 1 bit was bit 0 when the window was filled, and the zeros below
+    /// it are the bits that have been used since.
     bits: u64,
 }
 
@@ -275,8 +276,8 @@ fn rounds<const N: usize>(tree: &Tree, many: bool, streams: &mut [Stream; N]) {
     }
 }
 
-/// Calls `round` as long as it can be done. It may write `ROUND` bytes, takes 55 bits at most, and returns how many
-/// bytes it has decoded.
+/// Calls `round` as long as the streams and their outputs have room for it. A round may write `ROUND` bytes, takes at
+/// most 55 bits, and returns the number of bytes that it has decoded.
 #[inline(always)]
 fn in_rounds<const N: usize, const ROUND: usize>(
     streams: &mut [Stream; N],
@@ -291,7 +292,7 @@ fn in_rounds<const N: usize, const ROUND: usize>(
         *window = filled;
     }
     'all: loop {
-        // A round takes 7 bytes of a stream at most.
+        // A round takes at most 7 bytes of a stream.
         let each = windows.iter().zip(&*streams).map(|(window, stream)| {
             let out = stream.out.len() - stream.done;
             (window.start / 7).min(out / ROUND)
@@ -311,7 +312,7 @@ fn in_rounds<const N: usize, const ROUND: usize>(
                 let used = bits.trailing_zeros();
                 let start = window.start.wrapping_sub(used as usize / 8);
                 let Some(filled) = Window::fill(stream.bytes, start, used % 8) else {
-                    // Cannot be: the number of rounds was chosen so.
+                    // This cannot happen, because the number of rounds was chosen accordingly.
                     break 'all;
                 };
                 *window = filled;
@@ -323,8 +324,8 @@ fn in_rounds<const N: usize, const ROUND: usize>(
     }
 }
 
-/// Appends literals that are compressed with a Huffman code, as the head of a block has them. `tree` is the description
-/// of the code, empty if the last block had the same.
+/// Appends the literals of a block, compressed with a Huffman code. `tree` is the description of the code. It is empty
+/// if the block before had the same code.
 ///
 /// `scratch` is memory for one stream. There is at least one literal, and at most [`MAX_BLOCK`].
 pub fn encode(

@@ -9,14 +9,15 @@ use super::sequences::{self, Sequence, distance_of};
 use super::{Block, Head, MAX_WINDOW};
 
 const TABLE_BITS: u32 = 15;
-/// The bytes that are hashed, and the shortest match but for repeated distances.
+/// The number of bytes that are hashed. It is also the length of the shortest match, except for repeated distances.
 const HASHED: usize = 6;
 const MIN_REPEATED: usize = 4;
 
-/// Its memory is used again: 128 KiB for the table, 128 KiB for literals, and up to 400 KiB for sequences.
+/// An encoder of frames with sequences. It keeps its memory for the next frame: 128 KiB for the table, 128 KiB for
+/// literals, and up to 400 KiB for sequences.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    /// For each hash the last place, and 1 more: 0 is no place.
+    /// For each hash, its last position plus 1. 0 stands for no position.
     table: Vec<u32>,
     literals: Vec<u8>,
     sequences: Vec<Sequence>,
@@ -88,7 +89,7 @@ impl Encoder {
                 (from, at, len) = (from - 1, at - 1, len + 1);
             }
             self.push(&input[anchor..at], at - from, len, recent);
-            // Places within the match, for later ones.
+            // Adds positions within the match to the table, for later matches.
             for inner in [at + 2, at + len / 2, at + len - 2] {
                 if let Some(word) = self::word(input, inner) {
                     self.table[hash(word)] = inner as u32 + 1;
@@ -102,7 +103,7 @@ impl Encoder {
 
     fn push(&mut self, literals: &[u8], distance: usize, len: usize, recent: &mut [usize; 3]) {
         self.literals.extend(literals);
-        // RFC 8878, 3.1.1.5: without literals, the last distance cannot be meant, and the numbers move by one.
+        // RFC 8878, 3.1.1.5: without literals, no number stands for the last distance, and the numbers move by one.
         let shift = usize::from(literals.is_empty());
         let known = (1 + shift..=3).find(|&number| recent[number - 1] == distance);
         let value = match known {
@@ -155,13 +156,13 @@ impl Encoder {
 /// Whether matches can save something in a plane, judged by four small parts of it.
 pub fn repeats(plane: &[u8]) -> bool {
     const PART: usize = 2 << 10;
-    /// About what a sequence takes.
+    /// About the number of bits that a sequence takes.
     const SEQUENCE_BITS: u64 = 24;
     let parts = plane.chunks((plane.len() / 4).max(PART)).map(|part| &part[..part.len().min(PART)]);
     let mut counts = [0; 256];
     parts.clone().for_each(|part| entropy::count(part, &mut counts));
     let seen: u64 = parts.clone().map(|part| part.len() as u64).sum();
-    // What the literals take: with a Huffman code one bit at least for each.
+    // The number of bits that the literals take. A Huffman code has at least one bit for each.
     let bits = entropy::bits(&counts).max(seen);
     let mut table = [0_u16; 1 << 11];
     let mut saved = 0;
@@ -196,7 +197,7 @@ fn hash(word: u64) -> usize {
     (bytes.wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - TABLE_BITS)) as usize
 }
 
-/// How many bytes from `from` on are those from `at` on. `from` is less than `at`.
+/// The number of equal bytes from `from` and from `at` on. `from` is less than `at`.
 #[inline(always)]
 fn common(bytes: &[u8], from: usize, at: usize) -> usize {
     if from >= at {

@@ -1,5 +1,5 @@
-//! zstd frames (RFC 8878) of which the length is known: an encoder for bytes that only gain from entropy coding, and
-//! a decoder for all frames without dictionary and checksum.
+//! zstd frames (RFC 8878) whose length is known: an encoder for bytes that only gain from entropy coding, and a decoder
+//! for all frames without dictionary and checksum.
 //!
 //! zstd's own encoder looks for repetitions. In the bytes of weights it finds a few short ones by chance, which cost
 //! more than they save, and slow the decoder down. The encoder here writes literals only, in the same format. The
@@ -24,23 +24,23 @@ use literals::{Literals, MAX_BLOCK, Tree};
 use sequences::Sequences;
 
 const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
-/// How far matches may reach back. The RFC recommends that every decoder allows so much (3.1.1.1.2).
+/// How far matches may reach back, in bytes. The RFC recommends that every decoder allows this much (3.1.1.1.2).
 pub const MAX_WINDOW: u64 = 8 << 20;
 
 const BYTES_FOLLOW: &str = "bytes follow the last block";
 
-/// What is wrong with a frame, and at which of its bytes.
+/// The offset in a frame at which something is wrong, and what is wrong.
 pub type Problem = (usize, &'static str);
 
-/// What the head of a frame says.
+/// The content of the head of a frame.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     len: usize,
-    /// The number of bytes that the frame stands for.
+    /// The number of bytes that the frame decodes to.
     content: Option<u64>,
     /// How far matches may reach back.
     window: usize,
-    /// The most bytes of a block, both as it is stored and decoded (RFC 8878, 3.1.1.2.3).
+    /// The largest length of a block, both stored and decoded (RFC 8878, 3.1.1.2.3).
     max_block: usize,
 }
 
@@ -120,7 +120,7 @@ impl Head {
 struct Block<'a> {
     last: bool,
     kind: u8,
-    /// Of a repeated byte, how often.
+    /// The length of a block of one repeated byte, otherwise that of the stored bytes.
     size: usize,
     /// The stored bytes.
     bytes: &'a [u8],
@@ -131,7 +131,8 @@ impl<'a> Block<'a> {
     const RLE: u8 = 1;
     const COMPRESSED: u8 = 2;
 
-    /// Reads a block at the start of `rest`. `max` is the most bytes of a block in this frame. Returns what follows, too.
+    /// Reads a block at the start of `rest`. `max` is the largest length of a block in this frame. Also returns the
+    /// bytes after the block.
     fn read(rest: &'a [u8], max: usize) -> Result<(Block<'a>, &'a [u8]), &'static str> {
         const CUT: &str = "a block is cut off";
         let (&[a, b, c], rest) = rest.split_first_chunk().ok_or(CUT)?;
@@ -155,7 +156,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Decodes frames. Its memory is used again: some 26 KiB, and 128 KiB more after a frame with sequences.
+/// Decodes frames. It keeps its memory for the next frame: some 26 KiB, and 128 KiB more after a frame with sequences.
 #[derive(Debug)]
 pub struct Decoder {
     tree: Box<Tree>,
@@ -205,7 +206,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a block to `out`, of which `done` bytes are decoded. Returns how many are decoded then.
+    /// Decodes a block to `out`, of which `done` bytes are decoded already. Returns the number of bytes that are
+    /// decoded afterwards.
     fn block(
         &mut self,
         block: &Block,
@@ -241,8 +243,8 @@ impl Decoder {
     }
 }
 
-/// Looks at the heads of a frame: that there is one only, and that it keeps to the limits. Returns whether it has
-/// literals only; [`Decoder`] is then faster than zstd's own.
+/// Checks the heads of a frame: there must be only one frame, and it must keep to the limits. Returns whether it has
+/// only literals. For such a frame, [`Decoder`] is faster than zstd's library.
 #[cfg(feature = "zstd")]
 pub fn has_literals_only(frame: &[u8]) -> Result<bool, Problem> {
     let head = Head::read(frame)?;
@@ -263,8 +265,8 @@ pub fn has_literals_only(frame: &[u8]) -> Result<bool, Problem> {
     if rest.is_empty() { Ok(only) } else { Err((frame.len() - rest.len(), BYTES_FOLLOW)) }
 }
 
-/// Encodes frames. Its memory is used again: 1 KiB for each 128 KiB of input, 45 KiB, and 700 KiB more after planes that
-/// repeat themselves.
+/// Encodes frames. It keeps its memory for the next frame: 1 KiB for each 128 KiB of input, 45 KiB, and 700 KiB more
+/// after planes that repeat themselves.
 #[derive(Debug)]
 pub struct Encoder {
     counts: Vec<Counts>,
@@ -291,8 +293,8 @@ impl Code {
 }
 
 impl Encoder {
-    /// An encoder in Rust alone for level 0, or one that leaves matches to zstd's library. `None` if this build does not
-    /// have the library.
+    /// Makes an encoder. For level 0, it is written in Rust alone. For other levels, it leaves matches to zstd's
+    /// library. `None` if this build does not have the library.
     pub fn new(level: i32) -> Option<Encoder> {
         if level != 0 && cfg!(not(feature = "zstd")) {
             return None;
@@ -306,8 +308,8 @@ impl Encoder {
         })
     }
 
-    /// Appends a frame for `plane` to `out`, if it is shorter than the plane by 1/32 at least. Otherwise `out` stays
-    /// as it is, and the answer is false.
+    /// Appends a frame for `plane` to `out`, and returns true, if the frame is shorter than the plane by at least 1/32.
+    /// Otherwise leaves `out` as it is, and returns false.
     pub fn encode(&mut self, plane: &[u8], out: &mut Vec<u8>) -> bool {
         let most = most(plane.len()) as u64;
         let repeats = matches::repeats(plane);
@@ -321,7 +323,7 @@ impl Encoder {
         let mut all = [0_u32; 256];
         for (block, counts) in blocks.zip(&mut self.counts) {
             entropy::count(block, counts);
-            // A Huffman code has one bit at least for each byte, if there are different ones.
+            // A Huffman code has at least one bit for each byte, if there are different bytes.
             let least = entropy::bits(counts);
             bits += if least == 0 { 0 } else { least.max(block.len() as u64) };
             for (all, count) in all.iter_mut().zip(&*counts) {
@@ -363,7 +365,7 @@ impl Encoder {
         // The code for the whole plane. Most blocks need no other.
         let common = Code::new(all);
         let mut own: Option<Code> = None;
-        // Which of the two the reader has.
+        // The code that the reader has.
         let mut sent = Sent::Nothing;
         let count = self.counts.len();
         for (at, (block, counts)) in plane.chunks(MAX_BLOCK).zip(&self.counts).enumerate() {
@@ -384,7 +386,8 @@ impl Encoder {
             let with_own = cost(&own, sent == Sent::Own).unwrap_or(u64::MAX);
             let mut best = with_common.min(with_own);
             let mut code = if with_common <= with_own { Sent::Common } else { Sent::Own };
-            // A code for this block alone is made if it can save more than 1/64, and its description.
+            // A code for this block alone is tried if the best code is longer than the ideal one by more than 1/64 and
+            // the length of a description.
             let ideal = entropy::bits(counts) / 8;
             if best > ideal + ideal / 64 + 64 {
                 let new = Code::new(counts);
@@ -397,7 +400,7 @@ impl Encoder {
                 Sent::Common => &common,
                 _ => &own,
             };
-            // The heads of a compressed block take 18 bytes at most.
+            // The heads of a compressed block take at most 18 bytes.
             match chosen {
                 Some(chosen) if best + 18 < block.len() as u64 => {
                     let known = code == sent;
@@ -425,7 +428,7 @@ impl Encoder {
     }
 }
 
-/// One of the codes of a plane.
+/// The code that the reader has, or that is chosen for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Nothing,
@@ -434,13 +437,13 @@ enum Sent {
     New,
 }
 
-/// Whether a plane will hardly shrink, judged by a sixteenth of it. It saves the time to look at all of it.
+/// Whether a plane will hardly shrink, judged by a sixteenth of it. This saves the time to look at all of it.
 fn looks_random(plane: &[u8]) -> bool {
     const PART: usize = 1 << 10;
     if plane.len() < 32 * PART {
         return false;
     }
-    // 16 KiB at least, or random bytes would look less than random.
+    // The sample has at least 16 KiB. In a smaller one, random bytes would look less than random.
     let step = (plane.len() / 16).min(16 * PART);
     let mut counts = [0; 256];
     let mut seen = 0;

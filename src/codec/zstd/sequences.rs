@@ -6,7 +6,7 @@
 use super::bits::{Backward, BitWriter};
 use super::fse::{Coder, Distribution, MAX_SYMBOLS, Table};
 
-/// What a code of a length stands for: the smallest length, and the number of bits that are added to it.
+/// The lengths that each code stands for: the smallest one, and the number of bits that are added to it.
 type Codes<const N: usize> = [(u32, u8); N];
 
 const LITERAL_LENGTHS: Codes<36> = {
@@ -58,7 +58,7 @@ const MAX_OFFSET_CODE: u8 = 30;
 const CUT: &str = "the sequences of a block are cut off";
 const MANY: &str = "the sequences of a block give more bytes than there is room for";
 
-/// What sequences take over from the block before.
+/// The state that the sequences of a block take over from the block before.
 #[derive(Debug)]
 pub struct Sequences {
     literal_lengths: Option<Table>,
@@ -69,13 +69,14 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// Those of the first block of a frame.
+    /// The state at the start of a frame.
     pub fn new() -> Sequences {
         Sequences { literal_lengths: None, offsets: None, match_lengths: None, recent: [1, 4, 8] }
     }
 
-    /// Decodes the sequences of a block. `section` is what follows the literals. Matches may reach `window` bytes back.
-    /// `out` is the whole frame, of which `done` bytes are decoded. Returns how many are decoded then.
+    /// Decodes the sequences of a block. `section` is the part of the block after the literals. Matches may reach
+    /// `window` bytes back. `out` is the whole frame, of which `done` bytes are decoded already. Returns the number of
+    /// bytes that are decoded afterwards.
     pub fn decode(
         &mut self,
         section: &[u8],
@@ -188,7 +189,7 @@ impl Sequences {
         Ok(())
     }
 
-    /// Whether the first byte behind the literals says that there are no sequences.
+    /// Whether the first byte after the literals says that there are no sequences.
     pub fn none(section: &[u8]) -> bool {
         section == [0]
     }
@@ -238,7 +239,7 @@ fn read_table(
             *table = Some(Table::new(&distribution));
             *rest = &rest[len..];
         }
-        // That of the block before. `run` checks that there is one.
+        // The block uses the table of the block before. `run` checks that there is one.
         _ => (),
     }
     Ok(())
@@ -254,7 +255,7 @@ fn copy(out: &mut [u8], done: usize, distance: usize, len: usize) -> Result<(), 
         return Err(MANY);
     }
     if distance >= STEP && end + STEP <= out.len() {
-        // Whole steps; what they write behind the match is overwritten later.
+        // Copies in whole steps. The bytes that they write after the match are overwritten later.
         let mut at = 0;
         while at < len {
             let mut step = [0; STEP];
@@ -268,7 +269,7 @@ fn copy(out: &mut [u8], done: usize, distance: usize, len: usize) -> Result<(), 
         let byte = out[start];
         out[done..end].fill(byte);
     } else {
-        // The match overlaps itself: what is copied doubles.
+        // The match overlaps itself. Each step copies the bytes from `start` to `at`, so the steps double in length.
         let mut at = done;
         while at < end {
             let step = (at - start).min(end - at);
@@ -284,13 +285,13 @@ fn copy(out: &mut [u8], done: usize, distance: usize, len: usize) -> Result<(), 
 pub struct Sequence {
     /// The number of literals.
     pub literals: u32,
-    /// 1 to 3 for a recent distance, or the distance and 3.
+    /// 1 to 3 for a recent distance, or the distance plus 3.
     pub offset: u32,
-    /// The length of the match: 3 at least.
+    /// The length of the match: at least 3.
     pub matched: u32,
 }
 
-/// The code of a length, and what is added to the smallest length of the code.
+/// Returns the code of a length, the difference to the smallest length of this code, and the number of its bits.
 #[inline(always)]
 fn code_of<const N: usize>(codes: &Codes<N>, direct: usize, length: u32) -> (u8, u32, u32) {
     // Each of the first codes stands for one length.
@@ -322,12 +323,12 @@ impl Coded {
     }
 }
 
-/// Appends sequences, as they follow the literals of a block.
+/// Appends the section of a block after the literals, with these sequences.
 pub fn encode(sequences: &[Sequence], out: &mut Vec<u8>) {
     match sequences.len() {
         count @ 0..128 => out.push(count as u8),
         count @ 128..0x7f00 => out.extend([(count >> 8) as u8 | 128, count as u8]),
-        // At most one for three bytes of a block.
+        // There is at most one sequence for three bytes of a block.
         count => {
             out.push(255);
             out.extend(((count - 0x7f00) as u16).to_le_bytes());
@@ -346,7 +347,7 @@ pub fn encode(sequences: &[Sequence], out: &mut Vec<u8>) {
     let offsets = table(4, 8, &OFFSET_COUNTS, |coded| coded.offset.0);
     let matches = table(2, 9, &MATCH_LENGTH_COUNTS, |coded| coded.matched.0);
 
-    // From the last to the first, and within each from what is read last to what is read first.
+    // Sequences are written from the last to the first. In each of them, the part that is read last is written first.
     let mut bits = BitWriter::default();
     let push = |bits: &mut BitWriter, coded: &Coded| {
         bits.push(coded.literals.1, coded.literals.2);
@@ -369,7 +370,7 @@ pub fn encode(sequences: &[Sequence], out: &mut Vec<u8>) {
     out.extend(bits.finish_backward());
 }
 
-/// Chooses the table for symbols, and appends its description. Returns the mode, too.
+/// Chooses the table for symbols, and appends its description. Also returns the mode.
 fn write_table(
     symbols: impl Iterator<Item = u8>,
     max_log: u32,
@@ -400,7 +401,7 @@ fn write_table(
             distribution.write(out);
             (2, Coder::new(&Table::new(&distribution)))
         }
-        // Cannot be: there are two symbols at least, and fewer than states.
+        // This cannot happen: there are at least two symbols, and fewer than states.
         None => (0, Coder::new(&Table::new(default))),
     }
 }
