@@ -14,7 +14,7 @@ use crate::tensor::TensorInfo;
 /// The decoded metadata of parts.
 pub struct Parsed {
     pub header: Header,
-    /// The checksums of the buffers; none if they have none.
+    /// The checksums of the buffers. Empty if the metadata has none.
     pub hashes: Hashes,
 }
 
@@ -75,7 +75,9 @@ impl Parsed {
         let header = Header::parse(opened, record.len() as u64, 0)?;
         if let Some((number, how)) = header.layout.packed.first_key_value() {
             let codec = how.coding.shown();
-            let what = format!("buffer {number} is compressed with {codec}, which parts cannot be");
+            let what = format!(
+                "buffer {number} is compressed with {codec}, but the buffers of parts must not be compressed"
+            );
             return Err(Error::data(what).at(0));
         }
         Ok(header)
@@ -132,7 +134,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// What compares the bytes of a buffer, which arrive in pieces, with its checksums.
+    /// Returns the comparison of the bytes of a buffer, which arrive in pieces, with its checksums.
     pub fn comparison(&self, number: usize) -> Comparison<'_> {
         let hasher = ChunkHasher::new(self.header.chunk_len, self.len_of(number));
         let stored = self.hashes.of(number).unwrap_or_default().iter();

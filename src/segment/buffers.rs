@@ -22,7 +22,7 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// For a buffer of this header, all of whose hashes are given.
+    /// Takes the hashes of one buffer from `hashes`, which has those of all buffers of the header.
     pub fn new(header: &'a Header, number: u64, hashes: &'a Hashes) -> Result<Self> {
         let place = header.buffer(number).ok_or_else(|| no_such(number))?;
         let hashes = usize::try_from(number).ok().and_then(|number| hashes.of(number));
@@ -35,7 +35,7 @@ impl<'a> Stored<'a> {
         self.chunk_len
     }
 
-    /// Which bytes of the buffer a chunk has.
+    /// The range of a chunk in the buffer.
     pub fn chunk(&self, index: u64) -> Range<u64> {
         chunk_of(self.place, self.chunk_len, index)
     }
@@ -72,7 +72,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Which bytes of the archive a chunk of a buffer has, as it is stored.
+/// The range of a stored chunk of a buffer in the archive.
 pub fn stored_range(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
     let Range { start, end } = match place.packed() {
         Some(packed) => packed.stored(index),
@@ -81,7 +81,7 @@ pub fn stored_range(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<
     place.start() + start..place.start() + end
 }
 
-/// Which bytes of a buffer a chunk has, after it was decompressed.
+/// The range of a chunk in a buffer after decompression.
 pub fn chunk_of(place: Place<'_>, chunk_len: ChunkLen, index: u64) -> Range<u64> {
     let from = index.saturating_mul(chunk_len.get()).min(place.len());
     from..place.len().min(from.saturating_add(chunk_len.get()))
@@ -154,14 +154,14 @@ pub struct Seen {
     limits: Option<Limits>,
 }
 
-/// What one call has read of the segments before the current one.
+/// What one call has read of the segments before the current one, in bytes.
 #[derive(Clone, Copy, Default)]
 pub struct Spent {
-    /// How many bytes buffers had that were read again.
+    /// The total length of the buffers that were read again.
     repeated: u64,
-    /// How many bytes the compressed buffers had that were read.
+    /// The total length of the compressed buffers that were read, after decompression.
     unpacked: u64,
-    /// How many bytes these segments have.
+    /// The total length of these segments.
     input: u64,
 }
 
@@ -186,7 +186,8 @@ impl Seen {
         Self { before: Vec::new(), spent: Spent::default(), limits: None }
     }
 
-    /// What it costs to read `len` bytes of a buffer. The input has `input` bytes so far.
+    /// Returns the number of bytes that reading `len` bytes of a buffer costs of the memory budget. The input has
+    /// `input` bytes so far.
     ///
     /// # Errors
     /// - The buffers that are read again have more bytes than [`Limits::repeated`] allows.

@@ -1,4 +1,4 @@
-//! Which columns there are in a sequence that is stored as columns, without their content (`SPEC.md`, sections 3.1
+//! Lists the columns of a sequence that is stored as columns, without reading their content (`SPEC.md`, sections 3.1
 //! and 5.10).
 
 use std::borrow::Cow;
@@ -24,13 +24,13 @@ use crate::wire::reader::Reader;
 /// The columns of a sequence, or of several that are read as one.
 #[derive(Default)]
 pub struct Outline<'m> {
-    /// How many rows there are.
+    /// The number of rows.
     rows: u64,
-    /// How many rows the current group has.
+    /// The number of rows of the current group.
     group: u64,
-    /// How many groups have rows.
+    /// The number of groups that have rows.
     filled: usize,
-    /// How many columns are stored as tensors, and how many tensors there are in rows that are stored as items.
+    /// The number of columns that are stored as tensors, plus the number of tensors in rows that are stored as items.
     tensors: usize,
     /// The columns with a name. The columns in a column follow it.
     pub columns: Vec<Outlined<'m>>,
@@ -44,7 +44,7 @@ pub struct Outlined<'m> {
     /// The number of the column that this is a field of. `None` if it is a field of the rows.
     pub parent: Option<usize>,
     pub name: Cow<'m, str>,
-    /// What the rows are called in `SPEC.md`. "rows" if they differ between groups.
+    /// The name that `SPEC.md` gives to this kind of column. "rows" if the kinds differ between groups.
     pub kind: &'static str,
     /// The dtype and the shape of each row, if these are the same in all groups that have the column.
     pub tensor: Option<(DType, Vec<usize>)>,
@@ -52,9 +52,9 @@ pub struct Outlined<'m> {
     buffer: Option<(u64, usize)>,
     /// Its payloads that are whole buffers.
     pub pieces: Vec<Piece>,
-    /// In how many groups the column is.
+    /// The number of groups that have the column.
     groups: usize,
-    /// How many columns that are stored as tensors it consists of, in all groups.
+    /// The number of columns stored as tensors that it consists of, in all groups together.
     tensors: usize,
 }
 
@@ -72,9 +72,9 @@ pub struct Piece {
 pub struct Whole {
     /// The names of the fields that lead to it.
     pub names: Vec<String>,
-    /// `None` if it is no tensor.
+    /// `None` if it is not a tensor.
     pub meta: Option<TensorMeta>,
-    /// The number of the buffer that the tensor is, if it is one whole buffer.
+    /// The number of the buffer that holds the tensor, if the tensor is one whole buffer.
     pub buffer: Option<u64>,
 }
 
@@ -87,11 +87,11 @@ impl Whole {
     }
 }
 
-/// What a path in columns leads to.
+/// The target of a path in columns.
 #[derive(Clone, Debug)]
 pub enum Target<'p> {
     Column(Whole),
-    /// What the steps lead to in a row of this column.
+    /// The value that the steps lead to in a row of this column.
     InRow {
         names: Vec<String>,
         row: u64,
@@ -100,7 +100,7 @@ pub enum Target<'p> {
 }
 
 impl<'m> Outline<'m> {
-    /// Reads the array around the groups, which starts at offset `base`. There may be more behind it.
+    /// Reads the array around the groups, which starts at offset `base`. More bytes may follow it.
     pub fn of_groups(
         array: &'m [u8],
         base: u64,
@@ -114,7 +114,7 @@ impl<'m> Outline<'m> {
         Ok(outline)
     }
 
-    /// Adds the columns that are another item of metadata.
+    /// Adds the columns in another item of metadata.
     pub fn add(
         &mut self,
         item: &'m [u8],
@@ -170,7 +170,7 @@ impl<'m> Outline<'m> {
         Some(TensorMeta { dtype: dtype.clone(), shape, order: Order::C })
     }
 
-    /// A column with what is known about it.
+    /// Describes a column.
     pub fn whole(&self, number: usize) -> Whole {
         let column = self.columns.get(number);
         let meta = column.and_then(|column| self.meta(column));
@@ -210,7 +210,7 @@ impl<'m> Outline<'m> {
         let mut hashers: Vec<DefaultHasher> = Vec::with_capacity(self.columns.len());
         let mut counts: HashMap<u64, usize> = HashMap::new();
         for column in &self.columns {
-            // A column stands behind the one that it is in.
+            // A column comes after the one that it is in.
             let mut hasher = match column.parent.and_then(|parent| hashers.get(parent)) {
                 Some(parent) => {
                     let mut hasher = parent.clone();
@@ -223,7 +223,7 @@ impl<'m> Outline<'m> {
             *counts.entry(hasher.finish()).or_default() += 1;
             hashers.push(hasher);
         }
-        // A path that begins with a slash, or with nothing, is no dotted path.
+        // A path that begins with a slash, or with nothing, is not a dotted path.
         let mut odd: Vec<bool> = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             odd.push(match column.parent {
@@ -250,14 +250,15 @@ impl<'m> Outline<'m> {
         column.is_some_and(|column| self.tensor(column).is_some()) && self.has_path(number)
     }
 
-    /// Whether there are tensors that are in no column which is listed as a tensor.
+    /// Whether there are tensors outside the columns that are listed as tensors.
     pub fn hides_tensors(&self) -> bool {
         let columns = self.columns.iter().enumerate();
         let listed = columns.filter(|(number, _)| self.is_tensor(*number));
         listed.map(|(_, column)| column.tensors).sum::<usize>() < self.tensors
     }
 
-    /// Whether a path can lead to a column. A decimal number in a path is a row.
+    /// Whether a path can lead to a column. A path cannot name a field that is a decimal number, because it would mean
+    /// a row.
     pub fn has_path(&self, number: usize) -> bool {
         !self.names(number).iter().any(|name| row_of(Steps::Dotted(name)).is_some())
     }
@@ -365,11 +366,11 @@ impl<'m> Outline<'m> {
     }
 }
 
-/// How many names an error shows, and how much of each.
+/// The number of names that an error shows, and the number of bytes of each.
 const SHOWN: usize = 12;
 const SHOWN_LEN: usize = 64;
 
-/// The row that the next step names, and what is left of the path.
+/// Returns the row that the next step names, and the rest of the path.
 fn row_of(steps: Steps<'_>) -> Option<(u64, Steps<'_>)> {
     match steps.index() {
         (Some(row), Some(rest)) => Some((row, rest)),

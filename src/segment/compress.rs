@@ -16,27 +16,27 @@ use crate::io::sink::reserve;
 use crate::mem;
 use crate::options::Limits;
 
-/// How many chunks for each thread are compressed before the next bytes are taken.
+/// The number of chunks for each thread that are compressed before more bytes are accepted.
 const CHUNKS_A_THREAD: usize = 4;
 /// The length of a block of stored chunks.
 const BLOCK: usize = 4 << 20;
-/// About how many bytes a chunk takes in the header.
+/// About the number of bytes that a chunk takes in the header.
 const ENTRY: u64 = 5;
 
 /// Compressed buffers, to be written.
 #[derive(Default)]
 pub struct Compressed {
-    /// What the header says of them.
+    /// The descriptions of these buffers in the header.
     pub buffers: PackedBuffers,
-    /// Their stored chunks.
+    /// The stored chunks of each of these buffers.
     pub chunks: BTreeMap<usize, Chunks>,
 }
 
 /// The stored chunks of a buffer.
 #[derive(Default)]
 pub struct Chunks {
-    /// Their bytes, divided regardless of chunks. An allocation for each chunk, or a vector that grows, would cost more in
-    /// page faults than the copy into a block does.
+    /// Their bytes, divided regardless of chunks. An allocation for each chunk, or a vector that grows, would cost more
+    /// in page faults than the copy into a block does.
     pub blocks: Vec<Vec<u8>>,
     lengths: Vec<u64>,
     /// The hash of each chunk.
@@ -84,7 +84,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// For a buffer of elements of this dtype. `None` if it is not compressed.
+    /// Returns the method for a buffer of elements of this dtype. `None` if it is not compressed.
     pub fn new(compression: Compression, dtype: &DType) -> Option<Self> {
         let (codec, level) = compression.codec()?;
         let layout = codec::Layout::new(dtype.word(), is_rotated(dtype))?;
@@ -104,16 +104,17 @@ fn is_rotated(dtype: &DType) -> bool {
 
 /// Compresses the buffers that it receives.
 pub struct Compressor<'a> {
-    /// For each buffer, how it is compressed.
+    /// The compression method of each buffer.
     methods: &'a [Option<Method>],
     /// The buffers that are compressed already.
     taken: &'a PackedBuffers,
-    /// For each buffer, how many bytes beyond [`Limits::unpacked`] those need that are compressed already and follow it.
+    /// For each buffer, the part of [`Limits::unpacked`] that must stay free for the buffers after it that are
+    /// compressed already.
     needs: Vec<u64>,
     chunk_len: ChunkLen,
     threads: usize,
     done: Compressed,
-    /// The bytes of the buffers that were compressed so far, and of their stored chunks.
+    /// The total length of the buffers that were compressed so far, and of their stored chunks.
     full: u64,
     stored: u64,
     current: Option<Current>,
@@ -138,16 +139,16 @@ struct Current {
     number: usize,
     len: u64,
     method: Method,
-    /// Bytes that wait for more, so that all threads have work.
+    /// Bytes that are collected until there is work for all threads.
     pending: Vec<u8>,
     chunks: Chunks,
-    /// The bytes that were compressed, and of their stored chunks.
+    /// The number of bytes that were compressed, and the total length of their stored chunks.
     full: u64,
     stored: u64,
 }
 
 impl Current {
-    /// The bytes that are still to come.
+    /// The number of bytes that are still to come.
     fn left(&self) -> u64 {
         self.len.saturating_sub(self.full).saturating_sub(self.pending.len() as u64)
     }
@@ -189,7 +190,7 @@ impl<'a> Compressor<'a> {
         }
     }
 
-    /// The buffers that became shorter.
+    /// Returns the buffers that became shorter.
     pub fn finish(self) -> Compressed {
         self.done
     }
@@ -226,7 +227,8 @@ impl<'a> Compressor<'a> {
         for (bytes, slot) in bytes.chunks(chunk_len).zip(&self.slots) {
             current.full += bytes.len() as u64;
             let so_far = self.stored + current.stored;
-            // What readers refuse by default is not written. A reader of a stream counts what came before a buffer.
+            // Data that readers refuse by default is not written. A reader of a stream counts the bytes before a
+            // buffer.
             let most = Limits::default().unpacked(so_far + slot.stored.len() as u64);
             let full = self.full.saturating_add(current.full).saturating_add(need);
             let (stored, hash) = match slot.shorter {
@@ -306,7 +308,8 @@ impl Output for Compressor<'_> {
         else {
             return Ok(());
         };
-        // What hardly shrinks is better stored as it is: it is mapped, and read without decompressing.
+        // A buffer that hardly shrinks is stored uncompressed. Then it can be mapped, and is read without
+        // decompressing.
         if stored + ENTRY * chunks.lengths.len() as u64 > len - len / 32 {
             return Ok(());
         }

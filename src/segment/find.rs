@@ -15,14 +15,14 @@ use crate::wire::tag;
 /// Where the value at a path is in the metadata.
 #[derive(Clone, Debug)]
 pub enum Place<'p> {
-    /// It is the item in this range.
+    /// The value is the item in this range.
     Item(Range<usize>),
-    /// It is in the columns that are the item in this range, or it is one of them. The steps lead there.
+    /// The value is in the columns that are the item in this range, or it is one of these columns. The steps lead
+    /// there.
     InColumns(Range<usize>, Steps<'p>),
 }
 
-/// Returns where in `metadata` the value at `path` is. Whether columns have what the path names in them is not
-/// looked at.
+/// Returns where in `metadata` the value at `path` is. Does not check whether columns have what the path names in them.
 ///
 /// # Errors
 /// If there is no such value, or several.
@@ -66,7 +66,7 @@ fn missing(metadata: &[u8], path: &str, limits: Limits) -> Error {
     Error::data(format!("there is no value at `{}`{meant}", path.escape_debug()))
 }
 
-/// The path nearest to one that leads nowhere: another key at the first step that fails.
+/// Returns a path that is similar to one that leads nowhere. It has another key at the first step that fails.
 fn suggestion(metadata: &[u8], path: &str, limits: Limits) -> Option<String> {
     let mut nearest = NearestStep { path_len: path.len(), reached: 0, looked_at: 0, found: None };
     search(metadata, path, limits, Some(&mut nearest)).ok()?;
@@ -79,10 +79,10 @@ fn suggestion(metadata: &[u8], path: &str, limits: Limits) -> Option<String> {
     [whole, to_key].into_iter().find(is_there)
 }
 
-/// Keeps the key that is nearest to the step of a path that leads nowhere.
+/// Keeps the key that is most similar to the step of a path that leads nowhere.
 struct NearestStep {
     path_len: usize,
-    /// How much of the path leads somewhere. What fails is the step behind it.
+    /// The length of the part of the path that leads somewhere. The step after it fails.
     reached: usize,
     looked_at: usize,
     found: Option<Candidate>,
@@ -90,17 +90,17 @@ struct NearestStep {
 
 /// A key that may have been meant.
 struct Candidate {
-    /// Where in the path the step starts that it would stand for.
+    /// The offset in the path of the step that this key would replace.
     start: usize,
     edits: usize,
-    /// As a path has it.
+    /// The key, as it is written in a path.
     key: String,
-    /// Where in the path what follows the step starts.
+    /// The offset in the path of the part after that step.
     behind: usize,
 }
 
 impl NearestStep {
-    /// Looks at a key that the next step does not lead to.
+    /// Compares a key with the next step, which does not lead to it.
     fn look_at(&mut self, next: &Next<'_>, key: &[u8]) {
         if self.looked_at >= MAX_NAMES {
             return;
@@ -109,11 +109,11 @@ impl NearestStep {
         let Ok(key) = str::from_utf8(key) else { return };
         let (start, step, rest) = match next {
             Next::Dotted(path) => {
-                // As many components as the key has.
+                // The key may contain dots. The step then has as many components as the key.
                 let end = path.match_indices('.').nth(key.matches('.').count());
                 let (step, rest) = path.split_at(end.map_or(path.len(), |(at, _)| at));
                 let start = self.path_len - path.len();
-                // It would be read as a JSON Pointer.
+                // A path with this key would be read as a JSON Pointer.
                 if start == 0 && key.starts_with('/') {
                     return;
                 }
@@ -139,7 +139,7 @@ impl NearestStep {
     }
 }
 
-/// A search through encoded items, which passes over whatever is not on the way.
+/// A search through encoded items. It skips the items that are not on the way.
 ///
 /// It does not use [`Walk`](crate::wire::walk::Walk): it passes over most items as a whole, and keeps the rest of
 /// the path for each item that it enters.
@@ -148,7 +148,7 @@ struct Search<'a, 'n, 'p> {
     at: usize,
     limits: Limits,
     found: Option<Place<'p>>,
-    /// Where keys are kept that are not on the way.
+    /// Collects the keys that are not on the way, for a suggestion.
     nearest: Option<&'n mut NearestStep>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads what the metadata say about a column, without its content (`SPEC.md`, sections 3.1 and 5.10).
+//! Reads the form of a column from the metadata, without its content (`SPEC.md`, sections 3.1 and 5.10).
 
 use std::borrow::Cow;
 
@@ -18,12 +18,12 @@ pub struct Form {
     pub kind: &'static str,
     /// The dtype and the shape of each row, if the column is a tensor.
     pub tensor: Option<(DType, Vec<usize>)>,
-    /// The buffer that it is, and its length.
+    /// The number and the length of the buffer, if the column is one whole buffer.
     pub buffer: Option<(u64, usize)>,
-    /// How many columns that are stored as tensors it consists of.
+    /// The number of columns stored as tensors that it consists of.
     pub tensors: usize,
-    /// How many columns that are stored as tensors there are in it at any depth, and how many tensors there are in rows
-    /// that are stored as items.
+    /// The number of columns stored as tensors that it contains at any depth, plus the number of tensors in rows that
+    /// are stored as items.
     pub all_tensors: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct Fields<'o, 'm> {
     outline: &'o mut Outline<'m>,
     /// The column that they are fields of. `None` if they are fields of the rows.
     parent: Option<usize>,
-    /// Whether they are in a column of optional values, so that they are no tensors.
+    /// Whether they are in a column of optional values, so that they are not tensors.
     are_optional: bool,
 }
 
@@ -116,7 +116,7 @@ pub fn column<'m, R: Read<'m>>(
     }
 }
 
-/// Reads what follows the name of the kind of a column.
+/// Reads the part of a column after the name of its kind.
 fn named<'m, R: Read<'m>>(
     kind: &str,
     wire: &mut Reader<R>,
@@ -203,7 +203,7 @@ fn named<'m, R: Read<'m>>(
             let Form { tensor, buffer, all_tensors, .. } = column(wire, None)?;
             let dtype = tensor.map(|(dtype, _)| dtype);
             let form = interleaved(&names, dtype.as_ref(), fields)?;
-            // Only a tuple of numbers is all of the buffer.
+            // The rows are the whole content of the buffer only if they are tuples of numbers.
             let buffer = buffer.filter(|_| form.tensor.is_some());
             Form { buffer, all_tensors, ..form }
         }
@@ -243,7 +243,7 @@ fn interleaved<'m>(
     })
 }
 
-/// The form of tuples with columns of these forms.
+/// The dtype and shape of tuples whose columns have these dtypes and shapes.
 fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
     let (first, others) = forms.split_first()?;
     let (dtype, dims) = first.as_ref()?;
@@ -251,7 +251,7 @@ fn same(forms: &[Option<(DType, Vec<usize>)>]) -> Option<(DType, Vec<usize>)> {
     others.iter().all(|other| other == first).then(|| (dtype.clone(), dims))
 }
 
-/// Passes over the columns of the variants of an enum. Returns how many tensors are in them.
+/// Skips the columns of the variants of an enum. Returns the number of tensors in them.
 fn tensors_in_variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     let mut left = Left::of(wire.head()?);
     let mut tensors = 0;
@@ -266,7 +266,7 @@ fn tensors_in_variants<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     })
 }
 
-/// Passes over an item. Returns how many tensors are in it.
+/// Skips an item. Returns the number of tensors in it.
 fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     let mut walk = Walk::with_known_tags();
     let mut tensors = 0;
@@ -286,7 +286,7 @@ fn tensors_in<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     Ok(tensors)
 }
 
-/// Passes over the groups of columns. Returns how many tensors are in them.
+/// Skips the groups of columns. Returns the number of tensors in them.
 fn tensors_in_groups<'m, R: Read<'m>>(wire: &mut Reader<R>) -> Result<usize> {
     let mut left = wire.groups()?;
     let mut tensors = 0;

@@ -254,7 +254,7 @@ pub fn padding(gap: u64) -> Result<Vec<u8>> {
 pub enum Place<'a> {
     /// Its bytes are in the archive as they are.
     Plain { start: u64, len: u64 },
-    /// Its chunks are compressed, and lie one behind the other.
+    /// Its chunks are compressed, and stored one after the other.
     Packed(PackedPlace<'a>),
 }
 
@@ -320,10 +320,10 @@ impl<'a> Place<'a> {
 /// The positions of a segment's pieces, as offsets in the archive.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Offset and length of each buffer. Only those that are not in [`packed`](Self::packed) have as many bytes there:
-    /// use [`place`](Self::place) to read a buffer.
+    /// Offset and length of each buffer. For a compressed buffer, the length is not the number of bytes there: use
+    /// [`place`](Self::place) to read a buffer.
     pub buffers: Vec<(u64, u64)>,
-    /// How buffers are stored that are compressed.
+    /// How the compressed buffers are stored.
     pub packed: PackedBuffers,
     /// The end of the header and its hash.
     pub header_end: u64,

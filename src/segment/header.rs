@@ -37,7 +37,7 @@ pub struct Content<'a> {
     pub chunk_len: ChunkLen,
     /// The length of each buffer in bytes.
     pub lengths: &'a [u64],
-    /// How buffers are stored that are compressed.
+    /// How the compressed buffers are stored.
     pub packed: &'a PackedBuffers,
     pub metadata: &'a [u8],
 }
@@ -204,7 +204,7 @@ impl Header {
         self.layout.buffers.iter().map(|&(_, len)| len).collect()
     }
 
-    /// What a header says that differs from this one in name, buffers and metadata.
+    /// Returns the content of a header that differs from this one only in name, buffers and metadata.
     pub fn content<'a>(
         &'a self,
         name: Option<&'a str>,

@@ -16,9 +16,9 @@ use crate::options::{DecodeOptions, Limits};
 
 /// Where the value at a path is.
 pub enum Found<'p> {
-    /// It is the item in this range of the metadata.
+    /// The value is the item in this range of the metadata.
     Item(Range<usize>),
-    /// It is in the columns that are the item in this range.
+    /// The value is in the columns that are the item in this range.
     InColumns(Range<usize>, Target<'p>),
 }
 

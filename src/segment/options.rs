@@ -77,12 +77,12 @@ pub struct SaveOptions {
     pub(crate) inline_below: usize,
     pub(crate) chooser: Option<Chooser>,
     pub(crate) checksums: bool,
-    /// If it is not valid, the number given.
+    /// The length of chunks, or the number that was given if it is not a valid length.
     chunk_len: std::result::Result<ChunkLen, u64>,
     pub(crate) dedup: bool,
     pub(crate) columns: Option<bool>,
     pub(crate) sync: SyncLevel,
-    /// `None` if the caller has not chosen. Then what is compressed already stays so.
+    /// `None` if the caller has not chosen. Then tensors that are compressed already stay compressed.
     compression: Option<Compression>,
     compressing: Option<Arc<Compress>>,
     threads: Option<NonZeroUsize>,
@@ -209,8 +209,8 @@ impl SaveOptions {
     /// rows is one buffer. See [`EncodeOptions::with_columns`](crate::ser::EncodeOptions::with_columns).
     ///
     /// By default they are, with these exceptions, so that every tensor has a path and is listed:
-    /// - Fewer than 256 rows with tensors, such as the layers of a model. The tensors of each row are listed by themselves.
-    ///   But a sequence that is the whole value is written as columns, because it may be part of a
+    /// - Fewer than 256 rows with tensors, such as the layers of a model. The tensors of each row are listed by
+    ///   themselves. But a sequence that is the whole value is written as columns, because it may be part of a
     ///   [`Table`](crate::archive::Table).
     /// - Rows with tensors in options, enums, sequences or maps, or with tensors of different shapes.
     /// - All sequences, if [`with_out_of_band`](Self::with_out_of_band) has set a function.
@@ -223,11 +223,11 @@ impl SaveOptions {
         self
     }
 
-    /// Compresses the tensors that go to buffers, and byte strings and columns that do. By default, nothing is compressed.
+    /// Compresses the tensors, byte strings and columns that go to buffers. By default, nothing is compressed.
     ///
     /// Each chunk is compressed by itself ([`with_chunk_len`](Self::with_chunk_len)), so that slices of compressed
-    /// tensors are read as before. But compressed tensors cannot be viewed or shared, because their bytes are not in the
-    /// archive. A tensor that does not become shorter by 1/32 at least is stored as it is.
+    /// tensors are read as before. But compressed tensors cannot be viewed or shared, because their bytes are not in
+    /// the archive. A tensor that does not become shorter by 1/32 at least is stored as it is.
     ///
     /// The compressed bytes of a value are in memory while it is saved, and its tensors are serialized once more.
     /// [`parts`](crate::parts) are not compressed.
@@ -260,8 +260,9 @@ impl SaveOptions {
 
     /// Sets a function that decides for each buffer how it is compressed. `None` stores it as it is.
     ///
-    /// The function gets the first tensor that refers to the buffer, with its path, dtype, shape and byte length. Of
-    /// a buffer with a column, the path is that of the sequence. It is called once for each buffer, in their order.
+    /// The function gets the first tensor that refers to the buffer, with its path, dtype, shape and byte length. If
+    /// the buffer holds a column, the path is that of the sequence. The function is called once for each buffer, in
+    /// their order.
     ///
     /// ```
     /// use tenarc::archive::{Compression, SaveOptions};
@@ -283,8 +284,8 @@ impl SaveOptions {
 
     /// Sets how many threads compress a tensor. By default, as many as the machine has cores, but at most eight.
     ///
-    /// The bytes written are the same with any number. The threads end before the function that saves returns. Tensors of
-    /// one chunk, and tensors that are not compressed, use only the calling thread.
+    /// The bytes written are the same with any number. The threads end before the function that saves returns. Tensors
+    /// of one chunk, and tensors that are not compressed, use only the calling thread.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
@@ -301,7 +302,7 @@ impl SaveOptions {
         self.compressing.is_some() || self.compression.unwrap_or_default() != Compression::none()
     }
 
-    /// Whether what is compressed already stays as it is.
+    /// Whether tensors that are compressed already stay as they are.
     pub(crate) fn keeps_compressed(&self) -> bool {
         self.compressing.is_none() && self.compression.is_none()
     }

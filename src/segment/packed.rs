@@ -10,7 +10,7 @@ use crate::wire::head;
 
 /// The maximum length of a codec's name in bytes.
 pub const MAX_CODEC: u64 = 64;
-/// The most parameters that a codec may have.
+/// The largest number of parameters that a codec may have.
 pub const MAX_PARAMETERS: u64 = 16;
 
 /// The compressed buffers of a segment by number. Other buffers are stored as they are.
@@ -75,7 +75,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
     let at = wire.at;
     let count = wire.head(head::ARRAY, "an array of the lengths of stored chunks")?;
     let expected = chunk.count(len);
-    // Each length takes a byte at least, so that memory is only allocated for what is there.
+    // Each length takes at least one byte. So memory is only allocated for lengths that exist.
     if count != expected || count > (bytes.len() - wire.at) as u64 {
         let what = format!("expected the lengths of {expected} stored chunks, found {count}");
         return Err(refuse(at, what));
@@ -94,7 +94,7 @@ pub fn parse(bytes: &[u8], chunk: ChunkLen) -> Result<(u64, Packed, usize), Refu
         left -= full;
         lengths.push(stored);
     }
-    // At most the length of the buffer in total.
+    // The lengths add up to at most `len`, so their sum cannot overflow.
     Ok((len, Packed::new(coding, lengths.into_iter()), wire.at))
 }
 

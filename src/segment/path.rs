@@ -81,7 +81,7 @@ pub fn tensor_at<'de>(
     Ok((found, item.get(start..).unwrap_or_default()))
 }
 
-/// Lists all tensors of a segment in the order of the metadata. Of columns, those that are tensors.
+/// Lists all tensors of a segment in the order of the metadata. Columns are listed if they are tensors.
 pub fn list(metadata: &[u8], header: &Header, limits: Limits) -> Result<Vec<TensorInfo>> {
     list_some(metadata, header, limits, true)
 }
@@ -193,7 +193,7 @@ pub struct Described {
     pub is_unique: bool,
 }
 
-/// What a walk over metadata has come to.
+/// Something that a walk over metadata has found.
 #[derive(Clone, Copy)]
 pub enum Seen<'i> {
     /// A tensor, a sequence of numbers, or a byte string in a buffer.
@@ -205,7 +205,7 @@ pub enum Seen<'i> {
 /// Builds a description: of the payload, or of one of the columns.
 pub type Describe<'d> = dyn FnMut(Option<(&Outline<'_>, usize)>) -> Result<Described> + 'd;
 
-/// Callback for each payload, and for columns. Gets the path, what is there, and a function that describes it.
+/// Callback for each payload, and for columns. Gets the path, what was found there, and a function that describes it.
 pub type Inform<'a> = dyn FnMut(Place<'_>, Seen<'_>, &mut Describe<'_>) -> Result<()> + 'a;
 
 /// Where a payload is.
@@ -276,7 +276,7 @@ pub fn visit(
     })
 }
 
-/// Like [`visit`], and calls `each` for columns, too. The metadata starts at offset `base`.
+/// Like [`visit`], but also calls `each` for columns. The metadata starts at offset `base`.
 fn walk(
     metadata: &[u8],
     base: u64,
@@ -418,7 +418,7 @@ impl<'de, R: Read<'de>> Visit<'_, 'de, R> {
                     self.columns = None;
                     self.leave();
                 }
-                // Another tag ends when the item in it does, which has left the step.
+                // Any other tag ends together with its item, which has removed the step already.
                 Event::End { major: head::TAG, .. } => {}
                 Event::End { .. } => self.leave(),
             }

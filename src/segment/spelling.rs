@@ -120,8 +120,8 @@ pub enum Of {
     All,
 }
 
-/// The ambiguous paths: those that more than one value has. The paths of all values count, also if only those
-/// of tensors are written.
+/// The ambiguous paths, each of which leads to more than one value. The paths of all values are compared, even if only
+/// those of tensors are written.
 ///
 /// The paths are kept as hashes. One long key is part of the path of everything under it, so that the paths
 /// themselves could fill the memory. The hash has a random seed: nobody can prepare keys that collide.
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_path_hashes_alike_in_whatever_pieces_it_comes() {
-        // What `Hasher` does not promise, but paths rely on.
+        // `Hasher` does not promise this, but the paths rely on it.
         let hashes = RandomState::new();
         let mut pieces = hashes.build_hasher();
         let whole = "layers.3.weight and more than a block of the hash has, whatever that is";

@@ -1,4 +1,4 @@
-//! Finds the path at which a writer stands, from the metadata that it has written so far.
+//! Finds the path of the item that a writer writes next, from the metadata that it has written so far.
 
 use super::spelling::{self, Path, Step};
 use crate::io::source::SliceRead;
@@ -14,7 +14,7 @@ use crate::wire::tag;
 /// tell an element from the end. Here, the writer asks for the path of an element before it writes that byte.
 #[derive(Default)]
 pub struct Trail {
-    /// How many bytes of the metadata were parsed.
+    /// The number of bytes of the metadata that were parsed.
     at: usize,
     /// The arrays and maps that are not complete yet, outermost first.
     open: Vec<Frame>,

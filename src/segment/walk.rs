@@ -37,9 +37,9 @@ pub struct Plan {
     pub metadata: Vec<u8>,
     /// The length of each buffer in bytes.
     pub lengths: Vec<u64>,
-    /// The compressed ones. Those without chunks are compressed already, and are copied as they are stored.
+    /// The compressed buffers. Those without chunks were compressed before, and are copied as they are stored.
     compressed: Compressed,
-    /// The codecs of those that are to be compressed again.
+    /// The codecs of the buffers that are to be compressed again.
     again: BTreeMap<usize, Codec>,
     /// With deduplication: the buffer of each payload, in the order of the pass.
     targets: Option<Vec<u64>>,
@@ -73,20 +73,20 @@ pub trait Output {
     }
 }
 
-/// How often the first pass may start again because a sequence changed its type after part of it went
+/// The number of times that the first pass may start again because a sequence changed its type after part of it went
 /// to a buffer. After that all sequences stay inline.
 const MAX_RESTARTS: usize = 8;
-/// How often the first pass may start again because columns hide tensors. After that no sequence is written as
-/// columns. Each time, sequences inside those that were columns can become columns.
+/// The number of times that the first pass may start again because columns hide tensors. After that no sequence is
+/// written as columns. Each time, sequences inside those that were columns can become columns.
 const MAX_LAYOUTS: usize = 8;
 
 impl Plan {
-    /// Runs the first pass. What is compressed already is decompressed.
+    /// Runs the first pass. Payloads that are compressed already are decompressed.
     pub fn new<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, false)
     }
 
-    /// Runs the first pass. What is compressed already stays compressed, unless the options say otherwise.
+    /// Runs the first pass. Payloads that are compressed already stay compressed, unless the options say otherwise.
     pub fn keeping<T: Serialize + ?Sized>(value: &T, options: &SaveOptions) -> Result<Self> {
         Self::of(value, options, options.keeps_compressed())
     }
@@ -228,7 +228,7 @@ impl Plan {
         self.run(value, options, checksums, true, out)
     }
 
-    /// `copies` is whether what is compressed already is written, too.
+    /// `copies` says whether the buffers that are compressed already are written, too.
     fn run<T: Serialize + ?Sized>(
         &self,
         value: &T,
@@ -378,7 +378,7 @@ impl Target for Walk<'_> {
     }
 }
 
-/// Decides what goes to buffers. Both passes must decide in the same way.
+/// Decides which payloads go to buffers. Both passes must decide in the same way.
 struct Choice<'a> {
     options: &'a SaveOptions,
     mixed: &'a HashSet<usize>,
@@ -502,7 +502,7 @@ struct First<'a> {
     rows: Rows<'a>,
     tensors_in_columns: bool,
     lengths: Vec<u64>,
-    /// `None` if what is compressed already is decompressed.
+    /// `None` if payloads that are compressed already are decompressed.
     keeping: Option<Keeping>,
     /// The payload being written.
     current: Option<Planned>,
@@ -514,14 +514,14 @@ struct First<'a> {
 /// A payload in the first pass.
 struct Planned {
     len: u64,
-    /// With deduplication, a hash of its content, or of what is stored.
+    /// With deduplication, a hash of its content, or of its stored bytes.
     identity: Option<Identity>,
-    /// What is done with the compression that it has already.
+    /// What is done with the compression that it already has.
     kept: Kept,
 }
 
 enum Kept {
-    /// It has none, or loses it.
+    /// It is not compressed, or is decompressed.
     No,
     /// It is compressed again.
     Codec(Codec),
@@ -533,12 +533,12 @@ enum Kept {
 #[derive(Default)]
 struct Keeping {
     chunk_len: ChunkLen,
-    /// Those that are copied as they are stored.
+    /// The buffers that are copied as they are stored.
     taken: PackedBuffers,
-    /// Their bytes, and those of their stored chunks.
+    /// The total length of these buffers, and of their stored chunks.
     full: u64,
     stored: u64,
-    /// Those that are compressed again, as their chunks have another length.
+    /// The buffers that are compressed again, because their chunks have another length.
     again: BTreeMap<usize, Codec>,
 }
 
@@ -551,12 +551,12 @@ impl Keeping {
     fn kept(&self, len: u64, content: &Precompressed) -> Kept {
         let Precompressed { how, chunk_len } = content;
         let full = self.full.saturating_add(len);
-        // What readers refuse by default is not written.
+        // Data that readers refuse by default is not written.
         let limit = Limits::default().unpacked(self.stored.saturating_add(how.stored_len()));
         if *chunk_len == self.chunk_len && full <= limit {
             return Kept::Stored(how.clone());
         }
-        // If this version does not know the codec, reading the content says so.
+        // If this version does not know the codec, reading the content returns an error that says so.
         how.coding.decodes().map_or(Kept::No, |(codec, _)| Kept::Codec(codec))
     }
 
@@ -578,7 +578,7 @@ impl Keeping {
 /// With deduplication, the contents seen so far.
 struct Known {
     seed: u64,
-    /// Their length, whether they are compressed already, and a hash.
+    /// The key is the length of the content, whether it is compressed already, and a hash.
     buffers: HashMap<(u64, bool, u128), u64>,
     targets: Vec<u64>,
 }
@@ -648,7 +648,7 @@ impl Apart for First<'_> {
 }
 
 impl First<'_> {
-    /// Starts a payload. Returns whether its content is needed, or what is stored of it.
+    /// Starts a payload. Returns whether its content, or its stored bytes, are needed.
     fn start(&mut self, len: usize, kept: Kept) -> Result<bool> {
         let mut identity = self.known.as_ref().map(|known| Identity::new(known.seed));
         if let (Some(identity), Kept::Stored(how)) = (&mut identity, &kept) {
@@ -702,7 +702,7 @@ struct Current {
 /// Hashes the chunks of a buffer.
 enum StoredOrNot {
     Plain(ChunkHasher),
-    /// It is compressed already.
+    /// The buffer is compressed already.
     Stored(StoredHasher),
 }
 
@@ -780,7 +780,7 @@ impl Apart for Second<'_> {
 }
 
 impl Second<'_> {
-    /// Starts a payload. `stored` says how it is compressed, if it is already. Returns what is needed of it.
+    /// Starts a payload. `stored` says how it is compressed, if it is already. Returns the form in which it is needed.
     fn start(&mut self, len: usize, stored: Option<&Packed>) -> Result<Wanted> {
         if self.current.is_some() {
             return Err(unfinished());

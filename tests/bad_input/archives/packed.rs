@@ -198,7 +198,10 @@ fn parts_describe_no_compressed_buffers() {
     let seg = compressed(&[1, 0], 1 << 20, &[CONSTANT]);
     let error = tenarc::parts::PartsInfo::new(seg.parts()).unwrap_err();
     assert_eq!(error.category(), Data);
-    assert!(error.to_string().contains("compressed with zstd, which parts cannot be"), "{error}");
+    assert!(
+        error.to_string().contains("compressed with zstd, but the buffers of parts must not be"),
+        "{error}"
+    );
 }
 
 #[cfg(feature = "compression")]
