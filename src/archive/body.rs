@@ -90,7 +90,7 @@ pub struct Body<'a, R> {
     next: usize,
     /// Buffers that were read and are needed later.
     kept: Kept,
-    /// How many more bytes may be kept.
+    /// The number of bytes that may still be kept.
     budget: u64,
     /// The buffer that is being read by the decoder.
     current: Option<Source<'a>>,
@@ -198,8 +198,9 @@ impl<'a, R: io::Read> Body<'a, R> {
         }
     }
 
-    /// How much input counts when this buffer is read. The header may announce more than there is. So only what came
-    /// counts, and the buffer itself: memory for it is allocated as its bytes come.
+    /// Returns the number of bytes of input that count for the limits while this buffer is read. The header may
+    /// announce more bytes than there are. So only the bytes received so far count, and those of the buffer itself,
+    /// whose memory is allocated as its bytes arrive.
     fn input(&self, number: u64) -> u64 {
         let end = self.header.buffer(number).map_or(0, |place| place.start() + place.stored_len());
         self.read.offset().max(end).saturating_sub(self.header.offset)
@@ -399,7 +400,7 @@ pub fn read_stored_chunk<R: io::Read>(
     Ok(bytes)
 }
 
-/// Some of the bytes of a kept buffer.
+/// Returns a part of a kept buffer.
 fn part(bytes: &[u8], range: Range<u64>) -> &[u8] {
     let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
     bytes.get(start..end).unwrap_or_default()
@@ -425,7 +426,7 @@ mod tests {
         LOOKS.set(LOOKS.get() + 1);
     }
 
-    /// They once were searched for one by one, which took 30 seconds for 4 MB.
+    /// A search through all kept buffers once took 30 seconds for 4 MB.
     #[test]
     #[cfg_attr(miri, ignore = "takes minutes when interpreted")]
     fn buffers_referred_to_in_reverse_are_found_without_looking_at_others() {

@@ -13,12 +13,12 @@ use crate::segment::buffers::{Stored, stored_range};
 use crate::segment::format::Place;
 use crate::segment::packed::Packed;
 
-/// How much a thread reads before it takes more work.
+/// The number of bytes that a thread reads before it takes more work.
 const PIECE: usize = 1 << 20;
 /// Fewer bytes are read by one thread: starting another costs as much as reading some hundred KiB.
 pub const MIN_PARALLEL: usize = 4 << 20;
 
-/// How many threads read a large tensor that is stored as it is.
+/// Returns the number of threads that read a large uncompressed tensor.
 fn threads(options: DecodeOptions) -> usize {
     options.threads.map_or(1, NonZeroUsize::get)
 }

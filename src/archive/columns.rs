@@ -30,7 +30,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         in_columns(item, base, &mut buffers, self.options, target)
     }
 
-    /// Describes the tensor that the target is.
+    /// Describes the target, which must be a tensor.
     pub(super) fn info_in(
         &self,
         range: Range<usize>,
@@ -49,7 +49,7 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
         Ok(TensorInfo::new(path.to_owned(), tensor.meta(), len))
     }
 
-    /// Reads part of the tensor that the target is.
+    /// Reads part of the target, which must be a tensor.
     pub(super) fn slice_in<T: for<'de> FromTensor<'de>>(
         &self,
         range: Range<usize>,

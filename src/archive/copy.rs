@@ -111,8 +111,8 @@ impl<S: ReadAt + ?Sized> Segment<'_, S> {
 
     /// Fills `out` with the bytes of a buffer, counted from zero, starting `start` bytes into the buffer.
     ///
-    /// The checksums of all chunks with these bytes are verified. For this, the rest of the first and of the last
-    /// chunk is read too. [`DecodeOptions::with_checksums`](crate::de::DecodeOptions::with_checksums)`(false)` reads only
+    /// The checksums of all chunks with these bytes are verified. For this, the rest of the first and of the last chunk
+    /// is read too. [`DecodeOptions::with_checksums`](crate::de::DecodeOptions::with_checksums)`(false)` reads only
     /// these bytes.
     ///
     /// # Errors

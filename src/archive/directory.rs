@@ -33,7 +33,7 @@ pub struct Entry {
     pub name: Option<Box<str>>,
 }
 
-/// The root of the directory: at each level, what is in no block yet.
+/// The root of the directory: at each level, the entries that are in no block yet.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     count: u64,
@@ -313,7 +313,7 @@ fn array(wire: &mut Reader<SliceRead<'_>>) -> Result<usize> {
 mod tests {
     use super::*;
 
-    /// Writes `count` segments of the least length into memory; gives the bytes, the root and its place.
+    /// Writes `count` segments of the least length into memory. Returns the bytes and the directory.
     fn written(count: u64) -> (Vec<u8>, Directory) {
         let mut file = vec![0; 12];
         let mut directory = Directory::default();

@@ -171,9 +171,9 @@ impl Archive<File> {
 impl<S: ReadAt> Archive<S> {
     /// Opens an archive. Usually only its first and last bytes are read.
     ///
-    /// If bytes follow the last end mark, an append is in progress or was interrupted. The archive then is what was
-    /// complete at that end mark, and [`unfinished_bytes`](Self::unfinished_bytes) counts the bytes after it.
-    /// To find the end mark in this case, all headers are read.
+    /// If bytes follow the last end mark, an append is in progress or was interrupted. The archive then consists of the
+    /// values that were complete at that end mark, and [`unfinished_bytes`](Self::unfinished_bytes) counts the bytes
+    /// after it. To find the end mark in this case, all headers are read.
     ///
     /// # Errors
     /// - Reading fails, or the source is not an archive, or is damaged.

@@ -55,7 +55,7 @@ impl Loaded {
         self.header.layout.end.saturating_sub(self.archive_end)
     }
 
-    /// The number of bytes of the segment that are there.
+    /// The number of bytes of the segment that are present.
     pub fn present_bytes(&self) -> u64 {
         self.header.byte_len().saturating_sub(self.missing_bytes())
     }
@@ -168,7 +168,7 @@ impl Loaded {
         Stored::new(&self.header, number, self.hashes(source)?).map(Some)
     }
 
-    /// What compares the bytes of a buffer with its checksums. `None` if they are not verified.
+    /// Returns the comparison of the bytes of a buffer with its checksums. `None` if they are not verified.
     pub fn checker<S: ReadAt + ?Sized>(
         &self,
         source: &S,

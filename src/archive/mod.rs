@@ -57,7 +57,7 @@ pub use crate::segment::options::{Compression, SaveOptions};
 use crate::error::Result;
 use crate::options::DecodeOptions;
 
-/// Saves a value as an archive file, in place of what is at `path`.
+/// Saves a value as an archive file at `path`. A file that is already there is replaced.
 ///
 /// The new file appears complete or not at all: it is written beside `path`, synced to disk and renamed. Then
 /// the directory is synced. After any error, the old file at `path` is unchanged. A symbolic link at `path` is
@@ -116,8 +116,8 @@ pub fn load_with<T: DeserializeOwned>(path: impl AsRef<Path>, options: DecodeOpt
 
 /// Opens an archive file to read parts of it: single tensors, slices, or the value at a path.
 ///
-/// Opening reads only headers. Other processes may replace the file or append to it meanwhile. The archive is
-/// what was complete at the last end mark. Bytes after that belong to an append that is in progress or was
+/// Opening reads only headers. Other processes may replace the file or append to it meanwhile. The archive consists of
+/// the values that were complete at the last end mark. Bytes after that belong to an append that is in progress or was
 /// interrupted: [`Archive::unfinished_bytes`] counts them, and [`open_torn`] reads them.
 ///
 /// # Errors

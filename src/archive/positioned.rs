@@ -57,7 +57,7 @@ impl<'a, S: ReadAt + ?Sized> Positioned<'a, S> {
         Self::after(source, loaded, options, Spent::default())
     }
 
-    /// For a call that has read values of other segments.
+    /// Reads a segment in a call that has already read values of other segments.
     pub fn after(source: &'a S, loaded: &'a Loaded, options: DecodeOptions, spent: Spent) -> Self {
         Self { source, loaded, options, seen: Seen::after(options.limits, spent), current: None }
     }

@@ -52,7 +52,7 @@ impl<'a, S: ReadAt + ?Sized> Ranges<'a, S> {
         Ok(Cow::Owned(bytes))
     }
 
-    /// Fills `out` with the bytes of the runs, one run behind the other, without the first `skipped` bytes.
+    /// Fills `out` with the bytes of the runs, one run after the other, without the first `skipped` bytes.
     pub fn read_runs(&mut self, part: &Part, skipped: usize, mut out: &mut [u8]) -> Result<()> {
         let mut before = skipped;
         for (at, len) in part.runs() {

@@ -266,7 +266,7 @@ impl<'a, S: ReadAt + ?Sized> Salvage<'a, S> {
     }
 }
 
-/// Reads the array of a reference, whose tag was read. Returns where the number of the buffer is, and the number.
+/// Reads the array of a reference, whose tag was read. Returns the offset of the buffer's number, and the number.
 fn reference(wire: &mut Reader<SliceRead<'_>>) -> Result<(u64, u64)> {
     let fields = wire.head()?.arg;
     for _ in 1..fields {

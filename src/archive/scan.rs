@@ -31,7 +31,7 @@ pub struct Scan {
     pub fault: Option<Error>,
 }
 
-/// Reads all records. Of the segments only the headers are read.
+/// Reads all records, but only the headers of the segments.
 ///
 /// `each` is called for every complete segment. If it returns an error, the scan stops and reports it as
 /// the fault.
@@ -174,14 +174,14 @@ pub fn last_commit<S: ReadAt + ?Sized>(source: &S, len: u64) -> Result<Committed
         return Ok(committed);
     }
     match last_before(source, len) {
-        // During the scan, a writer may have undone a value and written another one. Committed bytes do
-        // not change, so a second scan tells.
+        // During the scan, a writer may have undone a value and written another one. Committed bytes do not change, so
+        // a second scan shows whether the archive is really at fault.
         Err(error) if is_fault(&error) => last_before(source, len),
         found => found,
     }
 }
 
-/// How many bytes are searched for a later end mark. A sparse file can claim any length.
+/// The largest number of bytes that are searched for a later end mark. A sparse file can claim any length.
 const MAX_SEARCH: u64 = 16 << 30;
 
 /// Finds the last end mark, which does not end at `len`.
@@ -329,7 +329,7 @@ fn still_there<S: ReadAt + ?Sized>(
     }
 }
 
-/// How many bytes are searched for a tail at a time.
+/// The number of bytes that are searched for a tail at a time.
 const WINDOW: u64 = 1 << 20;
 
 /// An intact tail.

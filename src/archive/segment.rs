@@ -106,14 +106,14 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
         self.header().checked
     }
 
-    /// The length in bytes of the chunks that the checksums of the buffers are for, and that compressed buffers are
-    /// compressed in.
+    /// The length in bytes of the chunks that buffers are divided into. Each chunk has a checksum of its own, and is
+    /// compressed by itself.
     pub fn chunk_len(&self) -> u64 {
         self.header().chunk_len.get()
     }
 
-    /// Offset in the archive and length of each buffer. Of a [compressed](Self::compressed) buffer, this is the length
-    /// after it was decompressed. Fewer bytes are stored.
+    /// The offset in the archive and the length of each buffer. For a [compressed](Self::compressed) buffer, the length
+    /// is that after decompression. Fewer bytes are stored.
     pub fn buffers(&self) -> &[(u64, u64)] {
         &self.header().layout.buffers
     }
@@ -199,11 +199,11 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// Loads part of the tensor at `path`: `slice("weight", s![10..20, ..])`, or without ndarray
     /// `slice("weight", (10..20, ..))`.
     ///
-    /// For `s![10..20, 3]` of a row-major matrix, rows 10 to 19 are read as one block, and column 3 is taken from
-    /// them. Of a column-major matrix, all of column 3 is read.
+    /// For `s![10..20, 3]` of a row-major matrix, rows 10 to 19 are read as one block, and column 3 is taken from them.
+    /// For a column-major matrix, all of column 3 is read.
     ///
     /// The checksums of all chunks with bytes of the slice are verified. For this, the rest of these chunks is read
-    /// too: of one run of bytes, less than two chunks more. [`DecodeOptions::with_checksums`]`(false)` reads only
+    /// too. This is less than two chunks for each run of bytes. [`DecodeOptions::with_checksums`]`(false)` reads only
     /// the slice.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     ) -> Result<T> {
         let mut ranges = Ranges::new(self, number)?;
         if let (None, Some(meta)) = (self.source.contents(), part.unchanged()) {
-            // Directly into the memory of the elements.
+            // Reads directly into the memory of the elements.
             let mut at = 0;
             let tensor = DynTensor::read_with(meta.clone(), usize::MAX, |out| {
                 ranges.read_runs(&part, at, out)?;
@@ -500,8 +500,8 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
     /// memory: a [`Map`](crate::Map), or bytes. Checksums of tensors are not verified.
     ///
     /// # Errors
-    /// If the archive is not in memory, a tensor is compressed or not aligned as its elements require, or the value does
-    /// not fit the type.
+    /// If the archive is not in memory, a tensor is compressed or not aligned as its elements require, or the value
+    /// does not fit the type.
     pub fn view<T: Deserialize<'a>>(&self) -> Result<T> {
         self.lend(0..self.header().metadata.len(), None)
     }

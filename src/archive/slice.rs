@@ -29,9 +29,9 @@ pub struct Part {
     runs: Runs,
     /// Dtype, shape and order of the slice.
     meta: TensorMeta,
-    /// The number of bytes of one element.
+    /// The size of an element in bytes.
     width: usize,
-    /// The position of the slice's first element in the runs, one behind the other.
+    /// The offset of the slice's first element in the joined runs.
     first: usize,
     /// What is selected along each axis of the tensor, slowest axis first. Strides are in bytes.
     axes: Vec<Axis>,
@@ -120,7 +120,7 @@ impl Part {
         Ok(Self { runs, meta, width, first, axes })
     }
 
-    /// The number of bytes that [`read`](Self::read) gives.
+    /// The number of bytes that [`read`](Self::read) returns.
     pub fn len(&self) -> usize {
         self.runs.count * self.runs.len
     }
@@ -131,7 +131,7 @@ impl Part {
         (0..count).map(move |at| (start + at * distance, len))
     }
 
-    /// The bytes of the runs from a payload in memory, one behind the other.
+    /// Returns the bytes of the runs from a payload in memory, one run after the other.
     pub fn read<'b>(&self, payload: &'b [u8]) -> Cow<'b, [u8]> {
         let run = |(start, len): (usize, usize)| {
             payload.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default()

@@ -24,24 +24,25 @@ use crate::wire::{head, tag};
 
 /// An item of a segment, to be saved again as it is stored: [`Segment::stored`] makes it.
 ///
-/// Saving it copies the encoded item without decoding it. What is in a buffer is copied block by block, and its
-/// checksum is verified after the last block. [`SaveOptions`](crate::archive::SaveOptions) decide, as for any other
-/// value, what gets a buffer in the new segment. In a message, nothing does. What is inline stays inline.
+/// Saving it copies the encoded item without decoding it. Payloads in buffers are copied block by block, and their
+/// checksums are verified after the last block. As for any other value, [`SaveOptions`](crate::archive::SaveOptions)
+/// decide which of these payloads get a buffer in the new segment. A message has no buffers. Payloads that are inline
+/// stay inline.
 ///
-/// What is compressed stays compressed, unless the options say how tensors are compressed
-/// ([`with_compression`](crate::archive::SaveOptions::with_compression)). If the chunks of the new segment have the same
-/// length ([`Segment::chunk_len`]), they are copied as they are stored. This needs no codec, and the compressed bytes are
-/// never in memory as a whole. Otherwise the content is compressed again with the same codec, at its default level.
+/// Compressed payloads stay compressed, unless the options say how tensors are compressed
+/// ([`with_compression`](crate::archive::SaveOptions::with_compression)). If the chunks of the new segment have the
+/// same length ([`Segment::chunk_len`]), the compressed bytes are copied. This needs no codec, and they are never in
+/// memory as a whole. Otherwise the content is compressed again with the same codec, at its default level.
 ///
-/// So sequences that are stored as columns stay columns. For other formats than tenarc, it is the [`Value`] that it
+/// Sequences that are stored as columns stay columns. Serde formats other than tenarc see the [`Value`] that the item
 /// stands for.
 pub struct Stored<'a, S: ?Sized> {
     segment: Segment<'a, S>,
     /// The range of the item in the metadata.
     range: Range<usize>,
-    /// The references to buffers in it, in their order.
+    /// The references to buffers in the item, in their order.
     references: Vec<Reference>,
-    /// How many levels of nesting the item takes, also if nothing of it is in a buffer.
+    /// The number of levels of nesting that the item takes, even if the new value has none of its payloads in buffers.
     levels: usize,
 }
 
@@ -49,7 +50,7 @@ pub struct Stored<'a, S: ?Sized> {
 struct Reference {
     /// The range of its item in the metadata.
     range: Range<usize>,
-    /// The name under which [`handoff`] passes on what it stands for.
+    /// The name under which [`handoff`] passes the value that the reference stands for.
     name: &'static str,
     meta: TensorMeta,
     number: usize,
@@ -57,7 +58,7 @@ struct Reference {
 }
 
 impl<S: ?Sized> Segment<'_, S> {
-    /// How a buffer is compressed, for a writer. `None` if it is not.
+    /// Returns how a buffer is compressed, for a writer. `None` if it is not compressed.
     fn precompressed(&self, number: usize) -> Option<Precompressed> {
         let Header { layout, chunk_len, .. } = &self.loaded.header;
         let how = layout.place(number)?.packed()?.clone();
@@ -73,7 +74,7 @@ impl<S: ?Sized> fmt::Debug for Stored<'_, S> {
 }
 
 impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
-    /// The item at this range of the [metadata](Self::metadata), to be saved again as it is stored.
+    /// Returns the item at this range of the [metadata](Self::metadata), to be saved again as it is stored.
     /// [`inspect`](Self::inspect) gives the ranges.
     ///
     /// ```
@@ -132,7 +133,7 @@ impl<'a, S: ReadAt + ?Sized> Segment<'a, S> {
                             (name::TENSOR, 3 + usize::from(found.meta.dtype.is_complex()))
                         }
                         Kind::Numbers => (name::NUMBERS, 2),
-                        // A text in a buffer is referred to as bytes are. Only columns have such texts.
+                        // The reference to a text is like that to a byte string. Only columns have texts in buffers.
                         Kind::Bytes if columns.is_some() && is_text => (name::TEXT, 2),
                         Kind::Bytes => (name::BYTES, 2),
                     };
@@ -200,7 +201,7 @@ impl<S: ReadAt + ?Sized> Serialize for Content<'_, '_, S> {
     }
 }
 
-/// What a reference stands for.
+/// The value that a reference stands for.
 struct Referenced<'s, 'a, S: ?Sized> {
     segment: &'s Segment<'a, S>,
     reference: &'s Reference,

@@ -28,8 +28,8 @@ use crate::wire::reader::{Left, Reader};
 /// The rows of the sequences that were saved under one name, in the order in which they were saved:
 /// [`Archive::table`](crate::Archive::table). Rows are counted from zero through all of them.
 ///
-/// Sequences that are stored as columns are read by column: what is not asked for is not read. Other sequences are
-/// read row by row.
+/// Sequences that are stored as columns are read by column, and columns that are not asked for are not read. Other
+/// sequences are read row by row.
 pub struct Table<'a, S: ?Sized> {
     parts: Vec<Part<'a, S>>,
     rows: u64,
@@ -38,19 +38,19 @@ pub struct Table<'a, S: ?Sized> {
 /// One sequence.
 struct Part<'a, S: ?Sized> {
     segment: Segment<'a, S>,
-    /// The number of its first row.
+    /// The number of the first row.
     first: u64,
     rows: u64,
-    /// Where it is in the metadata.
+    /// The range of the sequence in the metadata.
     range: Range<usize>,
     stored: Stored,
 }
 
 /// How a sequence is stored.
 enum Stored {
-    /// As an array. Where the item of each row is.
+    /// As an array. Holds the range of the item of each row.
     Items(OnceLock<Vec<Range<usize>>>),
-    /// As columns. The rows of each group end before these.
+    /// As columns. `ends` has the number of the first row after each group.
     Columns { ends: Vec<u64> },
 }
 
@@ -68,7 +68,7 @@ impl Column {
         &self.path
     }
 
-    /// What the rows are, as `SPEC.md` calls it in section 3.1: "numbers", "texts", "optional values" and so on.
+    /// The kind of the rows, as `SPEC.md` names it in section 3.1: "numbers", "texts", "optional values" and so on.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -332,7 +332,7 @@ fn count(mut wire: Reader<SliceRead<'_>>) -> Result<(u64, Stored)> {
 }
 
 impl<S: ReadAt + ?Sized> Part<'_, S> {
-    /// Reads with the buffers of this segment, after the call has read what `spent` says.
+    /// Calls `read` with the buffers of this segment. `spent` is what the same call has read of other segments.
     fn read<'s, R>(
         &'s self,
         options: DecodeOptions,
@@ -407,7 +407,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         decode(PhantomData, item, base, buffers, options)
     }
 
-    /// Where the item of a row is in the metadata. `places` is filled if it is not.
+    /// Returns the range of a row's item in the metadata. Fills `places` if they are not known yet.
     fn item(&self, places: &OnceLock<Vec<Range<usize>>>, row: u64) -> Result<Range<usize>> {
         let places = match places.get() {
             Some(places) => places,
@@ -441,7 +441,7 @@ impl<S: ReadAt + ?Sized> Part<'_, S> {
         Ok(places)
     }
 
-    /// How many rows follow this one in its group, with it. A value that is not stored as columns is one group.
+    /// The rows from this one to the end of its group. A value that is not stored as columns is one group.
     fn group(&self, row: u64) -> Range<u64> {
         let end = match &self.stored {
             Stored::Items(_) => self.rows,
@@ -489,7 +489,7 @@ impl<S: ReadAt + ?Sized, T: DeserializeOwned> Iterator for Rows<'_, '_, S, T> {
             match part.rows(group, part.segment.options, &mut Spent::default()) {
                 Ok(rows) => self.ready = rows.into_iter(),
                 Err(error) => {
-                    // Nothing is known about what follows.
+                    // Nothing is known about the rows that follow, so the iterator ends.
                     self.part = usize::MAX;
                     return Some(Err(error.in_index(first)));
                 }

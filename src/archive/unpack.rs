@@ -19,12 +19,12 @@ use crate::segment::buffers::{Stored, check_unpacked, chunk_of, stored_range};
 use crate::segment::format::{PackedPlace, Place};
 use crate::segment::header::Header;
 
-/// What an archive stores of a compressed buffer: [`Segment::compressed`](super::Segment::compressed) returns it.
+/// The description of a compressed buffer. [`Segment::compressed`](super::Segment::compressed) returns it.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressedBuffer<'a>(pub(super) PackedPlace<'a>);
 
 impl<'a> CompressedBuffer<'a> {
-    /// The name of the codec, also if this version does not know it.
+    /// The name of the codec, even if this version does not know it.
     pub fn codec(&self) -> &'a str {
         self.0.how.coding.name()
     }
@@ -35,7 +35,7 @@ impl<'a> CompressedBuffer<'a> {
     }
 }
 
-/// What decompresses the chunks of one buffer.
+/// Decompresses the chunks of one buffer.
 #[derive(Clone, Copy)]
 pub struct Chunks<'a> {
     number: u64,
@@ -48,7 +48,8 @@ pub struct Chunks<'a> {
 impl<'a> Chunks<'a> {
     /// # Errors
     /// - This version does not know the codec.
-    /// - A chunk is longer than [`Limits::unpacked`](crate::options::Limits::unpacked) allows. The input has `input` bytes.
+    /// - A chunk is longer than [`Limits::unpacked`](crate::options::Limits::unpacked) allows. The input has `input`
+    ///   bytes.
     pub fn new(
         header: &Header,
         number: u64,
@@ -68,7 +69,7 @@ impl<'a> Chunks<'a> {
         self.place.how.chunks()
     }
 
-    /// Which bytes of the buffer a chunk has.
+    /// The range of a chunk in the buffer.
     pub fn content(&self, index: u64) -> Range<u64> {
         chunk_of(Place::Packed(self.place), self.chunk_len, index)
     }
@@ -79,7 +80,7 @@ impl<'a> Chunks<'a> {
         usize::try_from(end - start).unwrap_or(usize::MAX)
     }
 
-    /// Which bytes of the archive a chunk has.
+    /// The range of a stored chunk in the archive.
     pub fn stored(&self, index: u64) -> Range<u64> {
         stored_range(Place::Packed(self.place), self.chunk_len, index)
     }
@@ -112,7 +113,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// What decompresses one chunk after the other.
+/// Decompresses one chunk after the other.
 #[derive(Default)]
 struct Worker {
     decoder: Decoder,
@@ -127,9 +128,9 @@ pub struct Unpack<'a, S: ?Sized> {
     /// `None` if nothing is verified.
     hashes: Option<Stored<'a>>,
     options: DecodeOptions,
-    /// The bytes of the segment that are there.
+    /// The number of bytes of the segment that are present.
     input: u64,
-    /// Those that no thread uses.
+    /// The workers that no thread uses.
     workers: Mutex<Vec<Worker>>,
     /// The number and the bytes of the last chunk that was read for a part of it.
     held: Option<(u64, Vec<u8>)>,
@@ -233,7 +234,7 @@ pub struct Unpacking<'a> {
     decoder: Box<Decoder>,
     /// The number of the next chunk.
     next: u64,
-    /// The last chunk, if only part of it was asked for, and how much of it was.
+    /// The last chunk, if only a part of it was asked for, and the length of this part.
     held: Vec<u8>,
     done: usize,
 }
@@ -243,8 +244,8 @@ impl<'a> Unpacking<'a> {
         Self { chunks, decoder: Box::default(), next: 0, held: Vec::new(), done: 0 }
     }
 
-    /// Fills `out` with the next bytes of the buffer. `fetch` returns the bytes of the chunk with this number, which has
-    /// these bytes of the archive.
+    /// Fills `out` with the next bytes of the buffer. `fetch` is called with the number of a chunk and its range in the
+    /// archive, and returns the stored bytes.
     pub fn read<'s>(
         &mut self,
         mut out: &mut [u8],

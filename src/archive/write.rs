@@ -58,7 +58,7 @@ pub struct OArchive<W: Write> {
     broken: bool,
 }
 
-/// What files can do and other writers cannot. Other writers get functions that do nothing.
+/// Operations that only files support. Other writers get functions that do nothing.
 struct Hooks<W> {
     /// Called before an end mark is written: makes everything before it durable.
     prepare: fn(&mut W) -> Result<()>,
@@ -74,7 +74,7 @@ impl<W> Hooks<W> {
     }
 }
 
-/// What follows an end mark.
+/// What the writer does after an end mark.
 #[derive(Clone, Copy)]
 enum Then {
     MoreValues,
@@ -252,7 +252,7 @@ impl<W: Write> OArchive<W> {
     pub(super) fn check(&self) -> Result<()> {
         if self.broken {
             return Err(Error::data(
-                "writing an earlier value failed part-way; the archive is broken, and takes nothing more",
+                "writing an earlier value failed part-way; the archive is broken, and nothing more can be saved",
             ));
         }
         Ok(())
@@ -494,8 +494,8 @@ impl OArchive<ArchiveFile> {
     /// [`finish`](Self::finish). If the archive is dropped without either, the file is cut back to its last end
     /// mark.
     ///
-    /// If an earlier append was interrupted, what it wrote is cut off first. To keep the complete segments of that
-    /// append, call [`recover`](crate::archive::recover) before.
+    /// If an earlier append was interrupted, its bytes are cut off first. To keep the complete segments of that append,
+    /// call [`recover`](crate::archive::recover) before.
     ///
     /// The cost does not depend on the length of the archive, unless something must be cut off. Readers that
     /// have the file open are not disturbed.

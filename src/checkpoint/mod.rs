@@ -29,10 +29,10 @@ use retention::{Retention, current, ranked};
 
 pub use retention::Best;
 
-/// How often a reader starts again because a save replaced a file that it was about to read.
+/// The largest number of times that a reader starts again because a save replaced a file that it was about to read.
 const ROUNDS: usize = 100;
 
-/// How many damaged checkpoints an error message describes.
+/// The largest number of damaged checkpoints that an error message describes.
 const TOLD: usize = 3;
 
 /// A directory of checkpoints, one archive for each step.
@@ -62,9 +62,8 @@ const TOLD: usize = 3;
 ///
 /// # Crashes and other processes
 ///
-/// When a save returns, the checkpoint is complete and durable. Only then are replaced and old checkpoints
-/// removed. If the process or the machine crashes at any time, the newest checkpoint or the one
-/// before it is there.
+/// When a save returns, the checkpoint is complete and durable. Only then are replaced and old checkpoints removed. If
+/// the process or the machine crashes at any time, the newest checkpoint or the one before it is complete.
 ///
 /// Several processes may save to and read from one directory. Saves run one after the other, with a lock on
 /// `.tenarc-saving.lock`. Readers do not wait for the lock: the file `.tenarc-removals` tells them when to
@@ -185,7 +184,7 @@ impl Checkpoints {
     /// # Errors
     ///
     /// - The value cannot be written. The existing checkpoints are unchanged.
-    /// - The manifest cannot be written, or an old checkpoint cannot be removed. The new file is there.
+    /// - The manifest cannot be written, or an old checkpoint cannot be removed. The new file exists.
     pub fn save<T: Serialize + ?Sized>(&self, step: u64, value: &T) -> Result<()> {
         self.store(step, None, value)
     }

@@ -37,14 +37,14 @@ const SUFFIX: &str = ".tenarc-tmp";
 /// The end of the name of its guard. The rest of the name is the same.
 const GUARD_SUFFIX: &str = ".tenarc-lock";
 
-/// How many bytes of the target's name the temporary name contains at most. Some file systems limit
+/// The largest number of bytes of the target's name in the temporary name. Some file systems limit
 /// names to 143 bytes.
 const MAX_STEM: usize = 100;
 
-/// How many random characters the name of a temporary file contains.
+/// The number of random characters in the name of a temporary file.
 const UNIQUE: usize = 8;
 
-/// How many names are tried. A name fails only if it collides with another one of 2^40, or if a sweep
+/// The number of names that are tried. A name fails only if it collides with another one of 2^40, or if a sweep
 /// has locked the new guard first.
 const ATTEMPTS: usize = 100;
 

@@ -20,7 +20,7 @@ pub trait Buffers<'de> {
         self.places().len() as u64
     }
 
-    /// How many bytes of the allocation limit are used up if this buffer of `len` bytes is copied.
+    /// The number of bytes of the allocation limit that are used up if this buffer of `len` bytes is copied.
     /// The first copy of a buffer can be free, because as many bytes of input exist. Further
     /// references to the same buffer must cost their length.
     ///
@@ -61,7 +61,7 @@ pub trait Lend<'de> {
 
 /// Reads buffers one at a time, each from start to end.
 pub trait ReadBuffer {
-    /// How many bytes of memory may be allocated at once, because at least that much input is known to
+    /// The number of bytes of memory that may be allocated at once, because at least that much input is known to
     /// exist.
     fn proven(&self) -> usize;
 

@@ -9,10 +9,10 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 /// The length of a stored hash in bytes. Hashes are stored in their canonical form, big-endian.
 pub const LEN: usize = 8;
 
-/// How many bytes are read and hashed at once. They fit in the cache.
+/// The number of bytes that are read and hashed at once. They fit in the cache.
 pub const STEP: usize = 256 << 10;
 
-/// How many bytes are hashed and then written at once. File systems handle a few long writes faster
+/// The number of bytes that are hashed and then written at once. File systems handle a few long writes faster
 /// than many short ones, and this amount still fits in the last-level cache.
 pub const WRITE_STEP: usize = 4 << 20;
 

@@ -58,7 +58,7 @@ impl ChunkLen {
 pub struct Piece {
     /// The number of the chunk, or of the first one.
     pub index: u64,
-    /// Where the piece starts in this chunk.
+    /// The offset of the piece in this chunk.
     pub from: usize,
     pub len: usize,
     pub is_whole: bool,

@@ -16,13 +16,13 @@ pub struct Coding {
 }
 
 impl Coding {
-    /// What a writer that knows the codec uses.
+    /// Makes the coding of a codec that this version knows.
     pub fn new(codec: Codec, layout: codec::Layout) -> Self {
         let parameters = [layout.width() as u64, u64::from(layout.rotated())];
         Self { name: codec.name().into(), parameters: parameters.into() }
     }
 
-    /// What a header says, which may be unknown to this version.
+    /// Makes the coding that a header describes. This version may not know it.
     pub fn read(name: Box<str>, parameters: Box<[u64]>) -> Self {
         Self { name, parameters }
     }
@@ -32,8 +32,8 @@ impl Coding {
         &self.parameters
     }
 
-    /// What decompresses the chunks. `None` if this version does not know the codec. An error if the codec does not
-    /// have these parameters.
+    /// Returns the codec and the layout that decompress the chunks. `None` if this version does not know the codec. An
+    /// error if the codec does not have these parameters.
     pub fn known(&self) -> Option<Result<(Codec, codec::Layout), ()>> {
         let codec = Codec::from_name(&self.name)?;
         let layout = match *self.parameters {
@@ -45,7 +45,7 @@ impl Coding {
         Some(layout.map(|layout| (codec, layout)).ok_or(()))
     }
 
-    /// What decompresses the chunks.
+    /// Returns the codec and the layout that decompress the chunks.
     ///
     /// # Errors
     /// If this version does not know the codec.
@@ -80,7 +80,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// For stored chunks of these lengths.
+    /// Describes stored chunks of these lengths.
     pub fn new(coding: Coding, lengths: impl Iterator<Item = u64>) -> Self {
         let mut end = 0;
         let ends = lengths.map(|len| {
@@ -106,7 +106,7 @@ impl Packed {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    /// Where a chunk is in the stored bytes. Empty if there is no such chunk.
+    /// The range of a chunk in the stored bytes. Empty if there is no such chunk.
     pub fn stored(&self, index: u64) -> Range<u64> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(&end) = self.ends.get(index) else { return 0..0 };

@@ -8,14 +8,15 @@ use std::thread;
 
 use crate::error::{Error, Result};
 
-/// How many threads do work that keeps a core busy: as many as were asked for, or one for each core, but at most eight.
+/// Returns the number of threads for work that keeps a core busy: as many as were asked for, or one for each core, but
+/// at most eight.
 pub fn one_a_core(asked: Option<NonZeroUsize>) -> usize {
     let cores = || thread::available_parallelism().map_or(1, NonZeroUsize::get).min(8);
     asked.map_or_else(cores, NonZeroUsize::get)
 }
 
-/// Calls `work` with each item, on several threads. After an error, no more items are taken. If several fail, returns the
-/// error of the first.
+/// Calls `work` with each item, on several threads. After an error, no more items are taken. If it fails for several
+/// items, returns the error of the first of them.
 pub fn in_parallel<I: Send>(
     items: impl Iterator<Item = I> + Send,
     threads: usize,
@@ -26,7 +27,7 @@ pub fn in_parallel<I: Send>(
     let items = Mutex::new(items.enumerate());
     let next = || {
         let (number, item) = items.lock().unwrap_or_else(PoisonError::into_inner).next()?;
-        // Items before the one that failed are still read, as one thread would have done.
+        // Items before the one that failed are still processed, as by a single thread.
         (number < first.load(Ordering::Relaxed)).then_some((number, item))
     };
     let run = || {
@@ -42,7 +43,7 @@ pub fn in_parallel<I: Send>(
     };
     thread::scope(|scope| {
         let _ = (1..threads).try_for_each(|_| {
-            // Where there are no threads, this one does all the work.
+            // If no thread can be started, this one does all the work.
             match thread::Builder::new().spawn_scoped(scope, run) {
                 Ok(_) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),

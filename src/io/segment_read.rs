@@ -96,7 +96,7 @@ impl<'de> Source<'de> for SegmentRead<'de, '_> {
         if (bytes.as_ptr() as usize).is_multiple_of(align) {
             return bytes;
         }
-        // They were taken right before.
+        // The bytes were taken right before, so they end at the current offset.
         self.buffers.aligned(self.offset(), bytes)
     }
 }

@@ -251,12 +251,12 @@ impl<R> fmt::Debug for IoRead<R> {
 }
 
 const BUFFER: usize = 64 << 10;
-/// How many bytes of a map key are stored for the path in errors. The buffer may be overwritten while
+/// The number of bytes of a map key that are stored for the path in errors. The buffer may be overwritten while
 /// the value of the key is read.
 const KEY: usize = 32;
 /// A byte that no well-formed item starts with.
 const LOST: u8 = 0xfc;
-/// How many bytes are allocated at once if the length in the document may be false.
+/// The number of bytes that are allocated at once if the length in the document may be false.
 pub(crate) const STEP: usize = 256 << 10;
 
 impl<R: io::Read> IoRead<R> {

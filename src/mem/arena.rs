@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 /// Stores copies of byte slices at addresses that are multiples of 16, until the arena is dropped.
 #[derive(Debug, Default)]
 pub struct Arena {
-    /// By where in the input the bytes end, and their number, so that they are copied once.
+    /// The copies, so that each is made once. The key is the offset at which the bytes end in the input, and their
+    /// number.
     copies: Mutex<HashMap<(u64, usize), Copied>>,
 }
 
@@ -38,10 +39,9 @@ impl Arena {
             copy
         });
         let start = copy.as_ptr().cast::<u8>();
-        // SAFETY: the box holds at least `bytes.len()` bytes, all initialised. It is neither written
-        // to, moved out of the map nor dropped before the arena is, which the result keeps borrowed; that
-        // the map moves the box when it grows leaves its content where it is, and `start` was taken
-        // from the content's pointer.
+        // SAFETY: the box holds at least `bytes.len()` bytes, all initialised. It is neither written to, moved out of
+        // the map nor dropped before the arena is, which the result keeps borrowed. If the map grows, it moves the box,
+        // but not the content of the box. `start` was taken from the content's pointer.
         unsafe { std::slice::from_raw_parts(start, bytes.len()) }
     }
 }

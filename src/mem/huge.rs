@@ -28,8 +28,8 @@ pub fn prefer_large_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// Asks the operating system to read these bytes from their file now, if they are mapped from one. Returns before they
-/// are there. On systems without this feature the function does nothing.
+/// Asks the operating system to read these bytes from their file now, if they are mapped from one. Does not wait
+/// for them. On systems without this feature the function does nothing.
 pub fn read_ahead(bytes: &[u8]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

@@ -64,7 +64,7 @@ pub fn append_rows(
         }
         count += 1;
     }
-    // SAFETY: in each of the first `count` rows, which lie one behind the other from `len` on, the first
+    // SAFETY: in each of the first `count` rows, which follow each other from `len` on, the first
     // `width` bytes were written. `NewRow` has counted them: `next` cannot change its fields, and cannot put
     // another `NewRow` in its place, because the lifetimes of the two are different types behind `&mut`.
     unsafe { buf.set_len(len + count * width) };

@@ -18,7 +18,7 @@ impl SharedBytes {
         Self(Arc::new(owner))
     }
 
-    /// Part of the bytes, which keeps the same owner alive; `None` if there are not as many.
+    /// Returns a part of the bytes, which keeps the same owner alive. `None` if the range exceeds the bytes.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         self.get(range.clone())?;

@@ -45,11 +45,11 @@ fn append_streaming(buf: &mut Vec<u8>, bytes: &[u8]) {
     let (first, rest) = bytes.split_at(before);
     let (words, last) = rest.as_chunks::<WORD>();
     assert!(bytes.len() <= room.len());
-    // SAFETY: `room` is at least as long as `bytes`, by the assertion. The three parts of `bytes` are
-    // written to the same places in `room`, so all writes are inside it. `room` is borrowed mutably, so
-    // it does not overlap `bytes`. The place of each word is aligned to 16 bytes, which is what
-    // `_mm_stream_si128` needs: `before` bytes from the start of `room` an aligned address follows. If
-    // there was none within `bytes`, there are no words. SSE2 is part of every x86-64 processor.
+    // SAFETY: `room` is at least as long as `bytes`, by the assertion. The three parts of `bytes` are written to the
+    // same places in `room`, so all writes are inside it. `room` is borrowed mutably, so it does not overlap `bytes`.
+    // `_mm_stream_si128` needs addresses that are multiples of 16. The address `before` bytes after the start of `room`
+    // is such a multiple, and each word has 16 bytes. If no such address is within `bytes`, there are no words. SSE2 is
+    // part of every x86-64 processor.
     #[allow(clippy::cast_ptr_alignment)]
     unsafe {
         let start = room.as_mut_ptr().cast::<u8>();

@@ -217,7 +217,7 @@ mod unix {
 fn sweeps_what_the_dead_left_and_nothing_else() {
     let dir = dir();
     let at = |name: &str| dir.path().join(name);
-    // Of a writer that died: while it wrote, between its rename and its end, before it wrote.
+    // Left behind by writers that died while writing, between the rename and the end, and before writing.
     let stale = [
         ".model.abcdefgh.tenarc-tmp",
         ".model.abcdefgh.tenarc-lock",
@@ -259,7 +259,7 @@ fn sweeps_what_the_dead_left_and_nothing_else() {
     assert!(error.starts_with("cannot list `"), "{error}");
 }
 
-/// What is renamed is not locked: there is no moment at which the new file is at its place and locked.
+/// The renamed file is never locked: at no moment is the new file both at its place and locked.
 #[test]
 fn the_temporary_file_is_not_locked_and_not_swept() {
     let dir = dir();
