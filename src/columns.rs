@@ -32,7 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::handoff::name;
 
-/// Serializes a value in which sequences of records are columns.
+/// Serializes a value with its sequences of structs, tuples and enums as columns.
 ///
 /// # Errors
 /// If the serializer fails.

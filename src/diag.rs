@@ -108,8 +108,8 @@ impl<'de, R: Read<'de>> Notation<'_, R> {
         Ok(())
     }
 
-    /// The number in decimal if this tag is that of a bignum, which is next in the input. `None` if only the
-    /// encoding tells it, if it does not fit in 128 bits, or if it is not valid.
+    /// The number in decimal, if this tag is that of a bignum. The content of the tag is next in the input. `None` if
+    /// the notation shows the encoding, if the number does not fit in 128 bits, or if the bignum is not valid.
     fn integer(&self, tag: u64) -> Option<String> {
         if self.detail == Detail::Encoding || !matches!(tag, tag::BIGNUM | tag::NEGATIVE_BIGNUM) {
             return None;

@@ -193,7 +193,7 @@ macro_rules! define {
     };
 }
 
-/// Whether a byte order is the big-endian one.
+/// The byte orders that the table names. The value says whether it is the big-endian one.
 #[allow(non_upper_case_globals)]
 mod order {
     pub const little: bool = false;

@@ -18,9 +18,9 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: Kind,
     offset: Option<u64>,
-    /// The innermost part first, because the path is built while the error is returned outwards.
+    /// The parts of the path, innermost first, because the path is built while the error is returned outwards.
     path: Vec<Segment>,
-    /// What the error is due to, if it is no I/O error.
+    /// The source of the error, unless it is an I/O error.
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -31,7 +31,7 @@ enum Kind {
     Other(Category, Box<str>),
 }
 
-/// How many bytes of a name in a path are shown.
+/// The largest number of bytes of a name that are shown in a path.
 const MAX_NAME: usize = 256;
 
 /// A part of a path.
@@ -135,8 +135,8 @@ impl Error {
         Self(Box::new(Inner { kind, offset: None, path: Vec::new(), cause: None }))
     }
 
-    /// Sets the [`source`](std::error::Error::source) of the error, by which programs can tell it from others. Its message
-    /// does not become part of this one. I/O errors keep theirs.
+    /// Sets the [`source`](std::error::Error::source) of the error, so that programs can find out what caused it. The
+    /// message of the source does not become part of this error's message. I/O errors keep their own source.
     ///
     /// ```
     /// use std::error::Error as _;

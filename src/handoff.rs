@@ -17,8 +17,9 @@ use crate::meta::TensorMeta;
 /// The names of the newtypes. No other type has a name that starts with `$`.
 pub mod name {
     pub const TENSOR: &str = "$tenarc::Tensor";
-    /// A tensor as a sequence of what stands before its payload, packed into an integer, and the payload. Only for a
-    /// serializer that is known to be [`Writer`](crate::wire::writer::Writer), without an offer of a slot.
+    /// A tensor as a sequence of two elements: the bytes before its payload, packed into an integer, and the payload.
+    /// It is only passed to a serializer that is known to be [`Writer`](crate::wire::writer::Writer), and no slot is
+    /// offered.
     pub const WHOLE_TENSOR: &str = "$tenarc::WholeTensor";
     pub const NUMBERS: &str = "$tenarc::value::Numbers";
     pub const TAGGED: &str = "$tenarc::Tagged";
@@ -26,12 +27,12 @@ pub mod name {
     pub const RAW: &str = "$tenarc::value::RawValue";
     /// Part of a segment, as it is stored: see [`Slot::Pieces`](super::Slot::Pieces).
     pub const STORED: &str = "$tenarc::archive::Stored";
-    /// A byte string and a text that are not in memory, as blocks of bytes.
+    /// A byte string or a text that is not in memory, as blocks of bytes.
     pub const BYTES: &str = "$tenarc::Bytes";
     pub const TEXT: &str = "$tenarc::Text";
-    /// In place of a block that could not be fetched: why not.
+    /// The error because of which a block could not be fetched. It takes the place of that block.
     pub const FAILED: &str = "$tenarc::Failed";
-    /// Anything in which sequences are written as columns.
+    /// A value whose sequences are written as columns.
     pub const COLUMNS: &str = "$tenarc::columns";
     pub const VALUE: &str = "$tenarc::Value";
 
@@ -54,20 +55,19 @@ pub enum Slot {
     Compressed(Box<(TensorMeta, usize, Precompressed)>),
     /// For the content of the newtype: it must write its payload as blocks of bytes, and nothing else.
     Blocks,
-    /// Like `Blocks`, but the payload as it is stored.
+    /// Like `Blocks`, but the content must write the payload in its stored, compressed form.
     StoredBlocks,
     /// For the serializer: the number of the tag or simple value in the newtype.
     Number(u64),
     /// For the serializer: the newtype contains the bytes of one encoded item.
     Raw,
-    /// For the serializer: the newtype is one encoded item in pieces. The number is how many levels of nesting
-    /// the item can take.
+    /// For the serializer: the newtype is one encoded item in pieces. The item has up to `levels` levels of nesting.
     Stored { levels: usize },
-    /// For the content of the newtype: it must write one encoded item in pieces, as a sequence. Each is a byte
-    /// string, or a newtype with the name of a tensor, numbers, bytes or text and [`Slot::Outgoing`], which stands
-    /// for a whole item inside.
+    /// For the content of the newtype: it must write one encoded item in pieces, as a sequence. Each piece is a byte
+    /// string, or a newtype that stands for a whole item inside. Such a newtype has the name of a tensor, numbers,
+    /// bytes or text, and comes with [`Slot::Outgoing`].
     Pieces,
-    /// For the serializer that is asked to write a block of bytes: there is none, because of this error.
+    /// For the serializer that asked for a block of bytes: because of this error, there is none.
     Failed(Error),
     /// For the visitor: the metadata of a tensor, and whether the document states its dtype. `held`
     /// says where the elements are.

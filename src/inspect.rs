@@ -156,8 +156,8 @@ pub fn find(value: &[u8], path: &str, limits: Limits) -> Result<Range<usize>> {
     segment::find::find_item(value, path, limits)
 }
 
-/// Writes the paths of the values inside an encoded value, as [`TensorInfo::path`] has those of tensors: with dots
-/// where this leads to one value only, and as a JSON Pointer elsewhere.
+/// Writes the paths of the values inside an encoded value. It uses the same form as [`TensorInfo::path`] does for
+/// tensors: a path with dots if it leads to one value only, otherwise a JSON Pointer.
 ///
 /// ```
 /// use tenarc::inspect::Paths;
@@ -182,14 +182,15 @@ pub struct Paths {
 pub struct Path {
     /// The dotted path or the JSON Pointer.
     pub text: String,
-    /// Whether the path leads to this value only. `false` if a key on the way is twice in its map: then no path does.
+    /// Whether the path leads to this value only. It is `false` if a key on the way occurs twice in its map, because
+    /// then no path leads to only one of the values.
     pub is_unique: bool,
 }
 
 impl Paths {
     /// Finds the paths that could mean several values inside a message, or inside the metadata of a segment.
     ///
-    /// If a key is empty, contains a dot, or is twice in its map, this takes memory in proportion to the number of
+    /// If a key is empty, contains a dot, or occurs twice in its map, this takes memory in proportion to the number of
     /// values. Bytes after the first item are ignored.
     ///
     /// # Errors
@@ -198,8 +199,8 @@ impl Paths {
         Ok(Self { ambiguous: Ambiguous::of(Of::All, value, limits)? })
     }
 
-    /// The path that these steps from the root make. A step is a key as [`Key::into_step`] returns it, or the position
-    /// of an element in its array, in decimal digits.
+    /// Returns the path with these steps from the root. A step is a key as [`Key::into_step`] returns it, or the
+    /// position of an element in its array, in decimal digits.
     pub fn path<S: AsRef<str>>(&self, steps: &[S]) -> Path {
         let Written { text, is_unique } = self.ambiguous.written(steps.iter());
         Path { text, is_unique }

@@ -83,12 +83,12 @@
 //!
 //! # Features
 //!
-//! | feature | default | gives |
+//! | feature | default | effect |
 //! |---|---|---|
-//! | `compression` | yes | compressed buffers are read and written, in Rust alone: the codecs `zstd` and `lz4` |
-//! | `ndarray` | yes | ndarray's arrays and views are tensors, and `s![..]` selects slices; versions 0.16 and 0.17 |
-//! | `sha256` | no | [`Checkpoints`] can keep a file `SHA256SUMS` with the hashes of all checkpoints |
-//! | `zstd` | no | zstd's library, in C, compresses with levels, and reads frames with matches faster |
+//! | `compression` | yes | reads and writes compressed buffers with the codecs `zstd` and `lz4`, in pure Rust |
+//! | `ndarray` | yes | uses ndarray's arrays and views as tensors, and `s![..]` to select slices; versions 0.16 and 0.17 |
+//! | `sha256` | no | lets [`Checkpoints`] keep a file `SHA256SUMS` with the hashes of all checkpoints |
+//! | `zstd` | no | uses the C library of zstd, which has compression levels and decompresses frames with matches faster |
 //!
 //! What is written and read does not depend on features, with one exception: compressed tensors of archives need
 //! `compression`, and some levels of compression need `zstd`. Conversions from and to other formats are in a

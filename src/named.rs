@@ -291,7 +291,7 @@ fn two(name: &str) -> Error {
     Error::data(format!("there are two tensors named `{}`", name.escape_debug()))
 }
 
-/// Reads the entries of a map: the wanted ones as tensors, the others are skipped.
+/// Reads the wanted entries of a map as tensors, and skips the others.
 struct Entries<'f> {
     wants: &'f dyn Fn(&str) -> bool,
     put: &'f mut dyn FnMut(String, DynTensor) -> Result<()>,

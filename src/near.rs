@@ -1,14 +1,14 @@
-//! Names that are nearly the one asked for, for errors that say what was meant.
+//! Finds the name that is most similar to a requested name, for the suggestion in an error message.
 
-/// Names looked at for one error: a suggestion must not cost more than what failed.
+/// The number of names that are compared for one error. The limit keeps the suggestion cheap.
 pub const MAX_NAMES: usize = 1000;
 
-/// Bytes of the longest name that is compared.
+/// The length of the longest name that is compared, in bytes.
 const MAX_LEN: usize = 256;
 
-/// How many times a character must be put in, left out, changed, or swapped with the next to make one name of
-/// the other. `None` if so much differs that the one was hardly meant by the other: more than a third of the
-/// characters.
+/// Returns the number of edits that turn one name into the other. An edit inserts, deletes or changes a character, or
+/// swaps it with the next one. `None` if the names are equal, if one is longer than [`MAX_LEN`], or if more than a
+/// third of the characters are edited: then the user hardly meant `name`.
 pub fn edits(wanted: &str, name: &str) -> Option<usize> {
     if wanted.len() > MAX_LEN || name.len() > MAX_LEN {
         return None;
@@ -19,7 +19,7 @@ pub fn edits(wanted: &str, name: &str) -> Option<usize> {
     if wanted.len().abs_diff(name.len()) > most {
         return None;
     }
-    // The edits between so many characters at the starts of both: rows for `name`, cells for `wanted`.
+    // Row `y`, cell `x`: the number of edits between the first `y` characters of `name` and the first `x` of `wanted`.
     let mut table: Vec<Vec<usize>> = vec![(0..=wanted.len()).collect()];
     for (y, found) in name.iter().enumerate() {
         let above = table.get(y)?;
@@ -36,7 +36,7 @@ pub fn edits(wanted: &str, name: &str) -> Option<usize> {
             }
             row.push(least);
         }
-        // The least of a row is no less in the rows that follow.
+        // The smallest number of a row is never larger than that of the next row.
         if row.iter().min()? > &most {
             return None;
         }
@@ -45,7 +45,7 @@ pub fn edits(wanted: &str, name: &str) -> Option<usize> {
     table.last()?.last().copied().filter(|edits| (1..=most).contains(edits))
 }
 
-/// The nearest of the first [`MAX_NAMES`] names.
+/// The most similar of the first [`MAX_NAMES`] names.
 #[derive(Default)]
 pub struct Nearest {
     looked_at: usize,
@@ -53,7 +53,7 @@ pub struct Nearest {
 }
 
 impl Nearest {
-    /// Looks at one more name; whether no more are looked at.
+    /// Compares one more name. Returns whether no more names will be compared.
     pub fn look_at(&mut self, wanted: &str, name: &str) -> bool {
         self.looked_at += 1;
         if let Some(edits) = edits(wanted, name)
@@ -64,13 +64,14 @@ impl Nearest {
         self.looked_at >= MAX_NAMES
     }
 
-    /// The question whether the nearest was meant, as the end of an error; empty if there is none.
+    /// Returns the question whether the user meant the most similar name, as the end of an error message. The text is
+    /// empty if no name is similar.
     pub fn question(self) -> String {
         self.found.map(|(_, name)| did_you_mean(&name)).unwrap_or_default()
     }
 }
 
-/// The end of an error that names something that is not there.
+/// Returns the end of the message of an error that names something that does not exist.
 pub fn did_you_mean(name: &str) -> String {
     format!("; did you mean `{}`?", name.escape_debug())
 }

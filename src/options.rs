@@ -7,7 +7,8 @@ use std::num::NonZeroUsize;
 pub(crate) enum ColumnChoice {
     None,
     All,
-    /// Only sequences whose tensors are all still listed, each alone or as part of a column.
+    /// The writer decides. It writes a sequence as columns only if [`Archive::tensors`](crate::Archive::tensors) still
+    /// lists all its tensors, each alone or as part of a column.
     Listed,
 }
 
@@ -32,7 +33,7 @@ impl ColumnChoice {
 pub struct EncodeOptions {
     pub(crate) typed_arrays: bool,
     pub(crate) columns: ColumnChoice,
-    /// Whether the whole value is written as columns also if it has few elements, because it may be part of a table.
+    /// Whether the whole value is written as columns even if it has few elements, because it may be part of a table.
     pub(crate) tables: bool,
     pub(crate) max_depth: usize,
 }
@@ -80,14 +81,15 @@ impl EncodeOptions {
         self
     }
 
-    /// The choice that [`with_columns`](Self::with_columns) sets to all or none.
+    /// Sets which sequences are written as columns. [`with_columns`](Self::with_columns) sets this to all or none.
     #[must_use]
     pub(crate) fn with_choice_of_columns(mut self, columns: ColumnChoice) -> Self {
         self.columns = columns;
         self
     }
 
-    /// Whether a sequence that is the whole value is written as columns from one element on, if columns are on.
+    /// Whether the whole value, if it is a sequence, is written as columns from one element on. Has an effect only if
+    /// columns are on.
     #[must_use]
     pub(crate) fn with_tables(mut self, on: bool) -> Self {
         self.tables = on;
@@ -125,8 +127,8 @@ impl DecodeOptions {
         self
     }
 
-    /// Whether to verify the checksums of tensors when an archive is loaded into owned arrays, or a slice of a tensor
-    /// is. On by default.
+    /// Whether to verify the checksums of tensors when an archive is loaded into owned arrays, or when a slice of a
+    /// tensor is read. On by default.
     ///
     /// Checksums of headers are always verified. Tensors that are viewed are only verified by
     /// [`Segment::verify_at`](crate::archive::Segment::verify_at) and
@@ -138,13 +140,13 @@ impl DecodeOptions {
         self
     }
 
-    /// Sets how many threads read one tensor of an archive. By default, one reads a tensor that is stored as it is, and as
-    /// many as the machine has cores, but at most eight, decompress one.
+    /// Sets how many threads read one tensor of an archive. By default, one thread reads an uncompressed tensor, and as
+    /// many threads as the machine has cores, but at most eight, decompress a compressed one.
     ///
-    /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end before
-    /// the function returns. This pays for large tensors on machines whose memory is faster than one core. Smaller
-    /// tensors, and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread alone.
-    /// Values and errors are the same with any number.
+    /// With more than one, tensors of 4 MiB or more are read and verified in pieces by several threads, which end
+    /// before the function returns. This pays for large tensors on machines whose memory is faster than one core.
+    /// Smaller tensors, and archives that are read from an [`io::Read`](std::io::Read), are read by the calling thread
+    /// alone. Values and errors are the same with any number.
     #[must_use]
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
@@ -221,9 +223,10 @@ impl Limits {
     /// file has that many bytes. Further copies of a tensor to which several fields refer are counted,
     /// and so is each header.
     ///
-    /// By default, such further copies may take at most 64 MiB plus 64 times the length of the input, also if the input is
-    /// in memory. On a stream, what was read so far counts as the input. So a small file cannot fill the memory by many references to one tensor. Shared tensors
-    /// take no memory and are not bounded. Views are, because a value that is asked for as a view may be a copy.
+    /// By default, such further copies may take at most 64 MiB plus 64 times the length of the input, even if the input
+    /// is in memory. On a stream, the bytes read so far count as the input. So a small file cannot fill the memory by
+    /// many references to one tensor. Shared tensors take no memory and are not limited. Views are, because a value
+    /// that is asked for as a view may be a copy.
     ///
     /// A compressed tensor can be much longer than what is stored. By default, the compressed tensors that are read for
     /// one value may have 64 MiB plus 1,024 times the length of the input, after they were decompressed. If you set a
@@ -258,7 +261,7 @@ impl Limits {
         self.max_alloc.unwrap_or_else(|| input.saturating_mul(FACTOR).saturating_add(FREE))
     }
 
-    /// For each byte of input, this many bytes of compressed buffers are allowed by default.
+    /// The number of bytes of compressed buffers that are allowed by default for each byte of input.
     pub(crate) const UNPACKED: u64 = 1024;
 
     /// The most bytes that compressed buffers may have after they were decompressed. The input has `input` bytes.

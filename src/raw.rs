@@ -42,7 +42,8 @@ impl RawValue {
 /// The maximum length of an item whose content `Debug` shows.
 const SHOWN: usize = 1024;
 
-/// Shows an item of up to 1,024 bytes in diagnostic notation, and of a longer one the length and the first 8 bytes.
+/// Shows an item of up to 1,024 bytes in diagnostic notation. For a longer item, shows the length and the first 8
+/// bytes.
 impl fmt::Debug for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.as_bytes();

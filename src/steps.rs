@@ -70,7 +70,8 @@ impl<'a> Steps<'a> {
         path.len()
     }
 
-    /// The number that the next step is, written as numbers are, and what is left behind it.
+    /// Returns the next step as a number, and the rest of the path after it. The number is `None` if the step is not a
+    /// number without leading zeros.
     pub fn index(self) -> (Option<u64>, Option<Self>) {
         let path = match self {
             Self::Dotted(path) => path,
@@ -100,7 +101,7 @@ impl<'a> Steps<'a> {
 pub enum Next<'a> {
     /// Matches every key that is a prefix of the path and is followed by a dot or the end of the path.
     Dotted(&'a str),
-    /// One key, the number of bytes that it is written with, and what is left behind it.
+    /// The next key, the number of bytes that it takes in the path, and the rest of the path.
     Pointer { step: Cow<'a, str>, written: usize, rest: &'a str },
 }
 
@@ -124,7 +125,7 @@ impl<'a> Next<'a> {
     }
 }
 
-/// The error for a path that more than one value has.
+/// The error for a path that leads to more than one value.
 #[cold]
 pub fn leads_to_several() -> Error {
     Error::data(

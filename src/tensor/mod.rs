@@ -37,9 +37,9 @@
 //! }
 //! ```
 //!
-//! Tensors also read what ndarray's own `Serialize` writes, `{v, dim, data}`. So a field can be changed to a tensor, and
-//! old files can still be read. Arrays of complex numbers in this form are only read from JSON and other human-readable
-//! formats.
+//! Tensors also read what ndarray's own `Serialize` writes, `{v, dim, data}`. So a field can be changed to a tensor,
+//! and old files can still be read. Arrays of complex numbers in this form are only read from JSON and other
+//! human-readable formats.
 //!
 //! | read into | from a slice | from a reader |
 //! |---|---|---|

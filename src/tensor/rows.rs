@@ -65,9 +65,9 @@ use crate::mem;
 /// # Ok::<(), tenarc::Error>(())
 /// ```
 ///
-/// The compiler does not find every field of another size: not a smaller one among others, not one in a
-/// `#[repr(packed)]` struct, and, on 32-bit x86, no field of 8 bytes, because `f64` and `u64` have the alignment
-/// of `f32` there. Such structs are only read back correctly on hosts of the same byte order.
+/// The compiler does not find every field of another size. It misses a smaller field among others, and any field of a
+/// `#[repr(packed)]` struct. On 32-bit x86, it also misses a field of 8 bytes, because `f64` and `u64` have the
+/// alignment of `f32` there. Such structs are only read back correctly on hosts of the same byte order.
 #[derive(Debug)]
 pub struct Rows<A>(PhantomData<A>);
 

@@ -20,7 +20,7 @@ impl<T: fmt::Debug> fmt::Debug for Start<'_, T> {
             // The value is formatted again, because `f` may have more options, such as a precision.
             return self.0.fmt(f);
         }
-        // Not in the middle of a number, which would look like another number.
+        // Ends after a comma. A number that is cut in the middle would look like another number.
         let end = start.text.rfind(',').map_or(start.text.len(), |comma| comma + 1);
         write!(f, "{} ..", start.text.get(..end).unwrap_or_default())
     }

@@ -31,7 +31,8 @@ impl TensorInfo {
         Self { path, meta: item.meta.clone(), byte_len: item.payload.len() as u64, buffer }
     }
 
-    /// Describes a column of rows. The number is that of the buffer that holds it, if there is one.
+    /// Describes a column of a sequence that is stored as columns. `buffer` is the number of the buffer that holds its
+    /// payload, if it is in one.
     pub(crate) fn of_column(
         path: String,
         meta: TensorMeta,

@@ -39,7 +39,7 @@ impl<'de, T: FromTensor<'de>> TensorVisitor<T> {
         T::from_tensor(tensor).map_err(E::custom)
     }
 
-    /// Makes the tensor. This crate's deserializer has passed its description on before the bytes.
+    /// Makes the tensor. This crate's deserializer has passed the metadata before the bytes.
     fn announced<E: serde::de::Error>(
         self,
         unexpected: Unexpected<'_>,
@@ -89,7 +89,7 @@ impl<'de, T: FromTensor<'de>> Visitor<'de> for TensorVisitor<T> {
     fn visit_enum<E: EnumAccess<'de>>(self, data: E) -> Result<T, E::Error> {
         let (tag, content) = data.variant::<u8>()?;
         let (shape, payload) = content.tuple_variant(0, WholeVisitor)?;
-        // Another format may call this too, so nothing is taken for granted.
+        // Another format may call this too, so everything is checked.
         let Some((dtype, false)) = DType::from_typed_array_tag(tag.into()) else {
             return Err(E::Error::invalid_type(Unexpected::Enum, &self));
         };

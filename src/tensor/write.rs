@@ -17,7 +17,7 @@ pub fn serialize<T: ToTensor + ?Sized, S: Serializer>(
     array: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    // Most tensors: known here, they take a third of the time.
+    // A shortcut for most tensors. Writing such a tensor takes a third of the time with it.
     if writes_in_place::<S>()
         && let Some(payload) = array.as_le_bytes()
         && let meta = array.meta()

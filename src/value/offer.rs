@@ -26,8 +26,8 @@ pub fn take() -> Option<Value> {
     VALUE.with(Lent::take)
 }
 
-/// Runs `during`, and meanwhile offers `value` to [`encode`]. The visitor of a [`RawValue`](super::RawValue)
-/// encodes the value, because the encoder stands above `Value` and cannot be used here.
+/// Runs `during`, and meanwhile offers `value` to [`encode`]. The visitor of a [`RawValue`](super::RawValue) encodes
+/// the value. The encoder cannot be used here, because it depends on `Value`.
 pub fn offer_to_encode<R>(value: &Value, during: impl FnOnce() -> Result<R>) -> Result<R> {
     FAILURE.take();
     let result = TO_ENCODE.with(|lent| lent.offer(value, during));

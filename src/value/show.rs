@@ -9,8 +9,8 @@ use crate::dtype::DType;
 use crate::elements::FirstOf;
 use crate::wire::number::Numeric;
 
-/// Shows the variants as a derived `Debug` does, but of a byte string only the first 64 bytes. Tensors show their first 8
-/// elements.
+/// Shows the variants like a derived `Debug`, but only the first 64 bytes of a byte string, and the first 8 elements of
+/// a tensor.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, content): (_, &dyn fmt::Debug) = match self {
