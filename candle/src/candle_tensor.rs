@@ -17,8 +17,8 @@ use crate::quantized;
 ///
 /// For a field that is a tensor itself, `#[serde(with = "tenarc_candle::tensor")]` keeps candle's type.
 ///
-/// A tensor that was read is on the CPU. A quantised tensor, as in an archive that was converted from GGUF, is read as `f32`,
-/// with the numbers that candle's own reader of GGUF gives. Reading it takes one copy of its blocks.
+/// A tensor that was read is on the CPU. A quantised tensor, as in an archive that was converted from GGUF, is read as
+/// `f32`, with the numbers that candle's own reader of GGUF gives. Reading it takes one copy of its blocks.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -188,7 +188,7 @@ impl FromTensor<'_> for CandleVar {
     }
 }
 
-/// What is made of elements that were read.
+/// A type that is made of the elements that were read.
 trait Made: Sized {
     fn of_vec<A: WithDType>(elements: Vec<A>, shape: &[usize]) -> candle_core::Result<Self>;
 

@@ -1,4 +1,4 @@
-//! Which dtypes candle and tenarc have in common.
+//! The dtypes that candle and tenarc have in common.
 
 /// The table of all common dtypes: `for_each_dtype!(make {..})` expands to `make! { {..} rows }`. A row has the name
 /// that both enums use, and the type of the elements in candle's storage.

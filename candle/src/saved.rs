@@ -74,7 +74,7 @@ impl Serialize for Variables<'_> {
 /// Loads a file of [`save`]: the tensors into the variables, and the value beside them, which is returned.
 ///
 /// If the map is empty, it gets all variables of the file, on `device`. If not, both must have the same names, dtypes
-/// and shapes; each variable gets its new value where it is, so that models that use it see it, and `device` is not
+/// and shapes. Each variable then gets its new value in place, so that models that use it see it, and `device` is not
 /// used. One tensor at a time is in memory beside the variables.
 ///
 /// # Errors

@@ -67,7 +67,7 @@ pub struct Weights<'a> {
     /// The tensors under `prefix`, by name.
     tensors: HashMap<String, Listed>,
     prefix: String,
-    /// For errors.
+    /// The file's path, for errors.
     file: Option<PathBuf>,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Weights<'a> {
         Ok(weights)
     }
 
-    /// Only the tensors in the field, key or position at this path. Their names start after it.
+    /// Selects the tensors in the field, key or position at this path. Their names start after it.
     ///
     /// # Errors
     /// If there are no tensors in it.
@@ -426,9 +426,10 @@ impl SimpleBackend for Weights<'_> {
     }
 }
 
-/// What tensors are read from.
+/// A source of tensors.
 trait Source: Send + Sync {
-    /// Name and description of every tensor. The name is the path with dots, also where the path is a JSON Pointer.
+    /// Returns the name and the description of every tensor. The name is the path with dots, even if the path is a JSON
+    /// Pointer.
     fn list(&self) -> Result<Vec<(String, TensorInfo)>>;
     fn info(&self, path: &str) -> Result<TensorInfo>;
     fn tensor(&self, path: &str) -> Result<CandleTensor>;

@@ -13,8 +13,8 @@ use crate::var_map::sorted;
 /// `AdamW`, with the same results as [`candle_nn::AdamW`] bit for bit, and with a state that is saved and loaded.
 ///
 /// candle's own optimizer keeps its moments private, so a training run that uses it cannot be resumed exactly. This one
-/// can be a field of a checkpoint. What is saved are the number of steps, the parameters and the moments by the names
-/// of their variables. An optimizer that was loaded gets its variables by [`bind`](Self::bind).
+/// can be a field of a checkpoint. It saves the number of steps, the parameters, and the moments by the names of their
+/// variables. After loading, [`bind`](Self::bind) gives the optimizer its variables.
 ///
 /// ```
 /// use candle_core::{DType, Device, Tensor};
@@ -45,7 +45,7 @@ use crate::var_map::sorted;
 #[serde(transparent)]
 pub struct AdamW(Bound<State>);
 
-/// What is saved.
+/// The state that is saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename = "AdamW")]
 struct State {
@@ -149,7 +149,7 @@ impl AdamW {
 }
 
 /// The methods of candle's optimizers. [`Optimizer::new`] gives the variables no names, so the result can train but
-/// cannot be saved. The order of `VarMap::all_vars` differs from run to run, so positions are no names.
+/// cannot be saved. The order of `VarMap::all_vars` differs from run to run, so positions cannot replace the names.
 impl Optimizer for AdamW {
     type Config = ParamsAdamW;
 

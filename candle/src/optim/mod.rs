@@ -41,7 +41,7 @@ impl Vars {
     }
 }
 
-/// An optimizer: its state, which is what is saved, and its variables.
+/// An optimizer: its state, which is saved, and its variables.
 #[derive(Clone, Debug)]
 struct Bound<S> {
     /// `None` after it was loaded.
@@ -62,8 +62,8 @@ impl<S> Bound<S> {
         Ok((&vars.vars, &mut self.state))
     }
 
-    /// Gives it other variables. `kept` is what the state has for each variable, called `what`; `fit` checks one of them,
-    /// and moves it to the device of its variable.
+    /// Gives the optimizer other variables. `kept` returns the part of the state with an entry for each variable, and
+    /// `what` names these entries in errors. `fit` checks one entry, and moves it to the device of its variable.
     fn bind<M>(
         &mut self,
         vars: impl IntoIterator<Item = (String, Var)>,

@@ -15,13 +15,13 @@ use crate::var_map::sorted;
 /// Its state is saved and loaded. Without momentum and weight decay, its results are those of [`candle_nn::SGD`] bit
 /// for bit.
 ///
-/// What is saved are the parameters and the velocities by the names of their variables. An optimizer that was loaded
-/// gets its variables by [`bind`](Self::bind); [`AdamW`](crate::AdamW) shows an example.
+/// It saves the parameters, and the velocities by the names of their variables. After loading, [`bind`](Self::bind)
+/// gives the optimizer its variables. [`AdamW`](crate::AdamW) shows an example.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sgd(Bound<State>);
 
-/// What is saved.
+/// The state that is saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename = "Sgd")]
 struct State {
@@ -34,11 +34,11 @@ struct State {
 pub struct ParamsSgd {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the velocity is kept at each step; 0 for no momentum.
+    /// The share of the velocity that is kept at each step. 0 for no momentum.
     pub momentum: f64,
-    /// How much less of the gradient is added to the velocity.
+    /// The share of the gradient that is not added to the velocity.
     pub dampening: f64,
-    /// How much of the variable is added to its gradient.
+    /// The factor by which the variable is multiplied before it is added to its gradient.
     pub weight_decay: f64,
     /// Whether the step looks ahead, as Nesterov's method does.
     pub nesterov: bool,
@@ -114,7 +114,7 @@ impl Sgd {
 }
 
 /// The methods of candle's optimizers. [`Optimizer::new`] gives the variables no names, so the result can train but
-/// cannot be saved. The order of `VarMap::all_vars` differs from run to run, so positions are no names.
+/// cannot be saved. The order of `VarMap::all_vars` differs from run to run, so positions cannot replace the names.
 impl Optimizer for Sgd {
     type Config = ParamsSgd;
 
