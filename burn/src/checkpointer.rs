@@ -32,16 +32,16 @@ use crate::Record;
 /// # }
 /// ```
 ///
-/// The files are those of [`tenarc::Checkpoints`], with the epoch as the step. A file appears when the last of the three
-/// was saved, in one step. So each file that exists is complete, and a process that is killed leaves the files of the
-/// epochs before. Which files are kept is decided by burn-train's `CheckpointingStrategy`.
+/// The files are those of [`tenarc::Checkpoints`], with the epoch as the step. A file appears when the last of the
+/// three was saved, in one step. So each file that exists is complete, and a process that is killed leaves the files of
+/// the epochs before. Which files are kept is decided by burn-train's `CheckpointingStrategy`.
 ///
-/// burn-train's own data loaders shuffle with a generator that no checkpoint has. So a resumed run only ends like one
-/// that was not stopped if the order of its data does not depend on what came before.
+/// burn-train's own data loaders shuffle with a random generator whose state is in no checkpoint. So a resumed run only
+/// ends like one that was not stopped if the order of its data does not depend on earlier epochs.
 #[derive(Clone)]
 pub struct TenarcCheckpointer {
     files: Checkpoints,
-    /// What was saved of epochs that are not complete.
+    /// The records that were saved of epochs that are not complete.
     pending: Arc<Mutex<BTreeMap<usize, Pending>>>,
 }
 
@@ -100,7 +100,7 @@ impl TenarcCheckpointer {
         self.files.save(epoch as u64, &parts)
     }
 
-    /// Removes the epoch. The first of the three calls finds it.
+    /// Removes the epoch. Only the first of the three calls finds it.
     fn remove(&self, epoch: usize) -> Result<()> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.remove(&epoch);

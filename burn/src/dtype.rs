@@ -1,4 +1,4 @@
-//! Which dtypes burn and tenarc have in common, and elements as burn's bytes.
+//! The dtypes that burn and tenarc have in common, and elements as burn's bytes.
 
 use burn_core::tensor::{BoolStore, DType};
 use burn_store::burn_pack::Bytes;

@@ -26,8 +26,8 @@ struct Run<'a, T: ?Sized> {
 /// The tensors of the module are written one by one. Those of the optimizer are copied once first.
 ///
 /// # Errors
-/// If a tensor has a dtype that cannot be saved, the `Serialize` of `rest` fails, or the file cannot be written. The file
-/// is then the one that was there before.
+/// If a tensor has a dtype that cannot be saved, the `Serialize` of `rest` fails, or the file cannot be written. The
+/// old file then stays unchanged.
 pub fn save_run<M: ModuleSnapshot, T: Serialize + ?Sized>(
     path: impl AsRef<Path>,
     module: &M,
@@ -40,8 +40,8 @@ pub fn save_run<M: ModuleSnapshot, T: Serialize + ?Sized>(
 }
 
 /// Continues the run that [`save_run`] saved in this file: puts its tensors into the module, and its state into the
-/// optimizer, and returns both with everything else. If there is no such file, returns what it was given, so that the run
-/// starts.
+/// optimizer, and returns both with everything else. If there is no such file, returns its arguments unchanged, so that
+/// a new run starts.
 ///
 /// The module and the optimizer are new ones, made from the same configuration as those that were saved.
 ///

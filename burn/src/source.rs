@@ -1,4 +1,4 @@
-//! What tensors are read from.
+//! The archives that tensors are read from.
 
 use std::fs::File;
 use std::path::Path;
@@ -50,12 +50,12 @@ impl Source {
         with_archive!(self, archive => archive.get(path))
     }
 
-    /// The names of the fields, or the keys, of what is at this path.
+    /// The names of the fields, or the keys, of the value at this path.
     pub fn keys(&self, path: &str) -> Result<Vec<String>> {
         with_archive!(self, archive => archive.only()?.keys(path))
     }
 
-    /// The elements of a tensor. They are in the memory of a map or of bytes, if they can be.
+    /// The elements of a tensor. If possible, they share the memory of a map or of bytes.
     pub fn elements(&self, info: &TensorInfo) -> Result<Bytes> {
         if info.order() == Order::C && cfg!(target_endian = "little") {
             let shared = match self {

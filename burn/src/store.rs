@@ -69,7 +69,7 @@ const TENSORS: &str = "tensors";
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// Each is an option of its own.
+// Each of the booleans is an option of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub struct TenarcStore {
     place: Place,
@@ -127,7 +127,7 @@ impl TenarcStore {
         Self::new(Place::Map, Some(Source::Map(map)))
     }
 
-    /// A store over what is open already. It can only load.
+    /// A store over a source that is open already. It can only load.
     pub(crate) fn of_source(source: Source) -> Self {
         Self::new(Place::Map, Some(source))
     }
@@ -153,8 +153,8 @@ impl TenarcStore {
         }
     }
 
-    /// Loads the tensors from another field of the saved value. By default this is `tensors`, where stores save them. The
-    /// path `""` is the whole value. So a model can be loaded that is part of a larger struct.
+    /// Loads the tensors from another field of the saved value. By default this is `tensors`, where stores save them.
+    /// The path `""` is the whole value. So a model that is a part of a larger struct can be loaded.
     #[must_use]
     pub fn at(self, path: impl Into<String>) -> Self {
         Self { path: path.into(), tensors: None, ..self }
@@ -238,8 +238,8 @@ impl TenarcStore {
         Self { save_options: options, ..self }
     }
 
-    /// Sets the options for loading, such as whether checksums are verified. They do not apply to a map, which has options
-    /// of its own.
+    /// Sets the options for loading, such as whether checksums are verified. They do not apply to a map, which has
+    /// options of its own.
     #[must_use]
     pub fn with_decode_options(self, options: DecodeOptions) -> Self {
         Self { decode_options: options, ..self }
@@ -275,7 +275,7 @@ impl TenarcStore {
         Ok(self.source.insert(Arc::new(source)).clone())
     }
 
-    /// The tensors in the archive, by their names after remapping. Nothing of their elements is read.
+    /// The tensors in the archive, by their names after remapping. Their elements are not read.
     fn listed(&mut self) -> Result<BTreeMap<String, PackTensor>> {
         let source = self.source()?;
         let listed = self.list(&source);
@@ -283,7 +283,7 @@ impl TenarcStore {
     }
 
     fn list(&self, source: &Arc<Source>) -> Result<BTreeMap<String, PackTensor>> {
-        // Where a store has saved, the ids are beside the tensors.
+        // In a file that a store has saved, the ids are beside the tensors.
         let parent = match self.path.rsplit_once('.') {
             Some((parent, TENSORS)) => Some(parent),
             None if self.path == TENSORS => Some(""),
@@ -397,7 +397,7 @@ impl ModuleStore for TenarcStore {
             }
             Place::Map => return Err(Error::data("a store over a map can only load")),
         }
-        // What was read before is not what is there now.
+        // The store has new content, so everything that was read before is discarded.
         (self.source, self.tensors) = (None, None);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the three records of burn hold, in the form in which it is saved.
+//! The content of burn's three records, in the form in which it is saved.
 //!
 //! The fields of burn's records are private. They can only be seen as a burnpack, which has named tensors, named
 //! numbers, and texts.
@@ -88,7 +88,7 @@ struct Parameter {
 }
 
 impl Content for Optimizer {
-    /// In the burnpack, names begin with the id of the parameter, and the texts are the paths by id.
+    /// In the burnpack, each name begins with the id of its parameter. The texts are the paths of the parameters by id.
     fn of_pack(pack: Reader) -> Result<Self> {
         let mut by_id = BTreeMap::new();
         for (name, scalar) in pack.scalars().clone() {
@@ -145,7 +145,7 @@ impl Content for Optimizer {
     }
 }
 
-/// The parameter whose id starts the name, and the rest of the name.
+/// Returns the parameter whose id starts the name, and the rest of the name.
 fn of_parameter<'p, 'n>(
     by_id: &'p mut BTreeMap<u64, Parameter>,
     name: &'n str,
@@ -181,7 +181,7 @@ fn with_numbers(pack: Writer, numbers: impl IntoIterator<Item = (String, Scalar)
     numbers.into_iter().fold(pack, |pack, (name, scalar)| pack.with_scalar(&name, scalar))
 }
 
-/// A number of a record. burn takes integers of either sign for each other, if they fit.
+/// A number of a record. burn accepts signed and unsigned integers in place of each other, if they fit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -15,7 +15,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes a tensor out of a burnpack. Its elements stay where they are, if they are in memory.
+    /// Takes a tensor out of a burnpack. Its elements are not copied if they are in memory.
     pub fn of_pack(tensor: PackTensor) -> Result<Self> {
         let refused = || Error::data(format!("burn's dtype {:?} cannot be saved", tensor.dtype));
         let dtype = from_burn(tensor.dtype).ok_or_else(refused)?;

@@ -67,7 +67,7 @@ use tenarc::{Error, Result};
 pub struct Record<R: BurnRecord>(R::Content);
 
 impl<R: BurnRecord> Record<R> {
-    /// Makes it of a record.
+    /// Converts a record of burn.
     ///
     /// # Errors
     /// If the record has tensors of a dtype that cannot be saved, such as quantized ones.
@@ -75,10 +75,10 @@ impl<R: BurnRecord> Record<R> {
         content::of_bytes(record.into_bytes().map_err(|error| of_burn(&error))?).map(Self)
     }
 
-    /// The record, for burn's `load_record`.
+    /// Returns the record of burn, for `load_record`.
     ///
     /// # Errors
-    /// If it has tensors of a dtype that burn does not have, or parameters with more than 8 dimensions.
+    /// If the record has tensors of a dtype that burn does not have, or parameters with more than 8 dimensions.
     pub fn into_inner(self) -> Result<R> {
         R::from_bytes(content::into_bytes(self.0)?).map_err(|error| of_burn(&error))
     }
@@ -106,7 +106,7 @@ fn of_burn(error: &RecordError) -> Error {
     Error::data(error.to_string())
 }
 
-/// The records of burn. It is not to be implemented elsewhere.
+/// The records of burn. Other crates cannot implement this trait.
 pub trait BurnRecord: Sized + sealed::Sealed {
     #[doc(hidden)]
     type Content: Content;
