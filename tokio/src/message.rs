@@ -80,7 +80,7 @@ impl Framing {
         out.copy_from_slice(bytes);
     }
 
-    /// The length in the first bytes of a frame. `None` if not all of them are there.
+    /// The length in the first bytes of a frame. `None` if some of these bytes are missing.
     fn len_of(self, mut start: &[u8]) -> Option<u64> {
         if start.len() < self.head_len() {
             return None;
@@ -125,19 +125,20 @@ impl Framing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Values of all types can be sent, so `close` and `flush` of futures' `SinkExt` must be told one:
+/// Values of all types can be sent, so `close` and `flush` of futures' `SinkExt` need a type that you choose:
 /// `SinkExt::<()>::close(&mut framed)`.
 ///
 /// **Memory.** A received frame is collected in the buffer of `Framed`, which grows as bytes arrive, and then decoded:
 /// tensors are copied once. A value that is sent is encoded into the buffer of `Framed`. For large tensors, use
 /// [`PartsWriter`](crate::PartsWriter) and [`PartsReader`](crate::PartsReader), which avoid both.
 ///
-/// **Errors.** If a value cannot be encoded, or is too long, nothing of it is sent, and further values can be sent. After
-/// an error while receiving, `Framed` ends the stream: this is how `tokio_util` treats errors of all decoders. If a peer
-/// may send values of other types, receive a [`tenarc::Value`], and make it a `T` by [`tenarc::from_value`].
+/// **Errors.** If a value cannot be encoded, or is too long, nothing of it is sent, and further values can be sent.
+/// After an error while receiving, `Framed` ends the stream: this is how `tokio_util` treats errors of all decoders. If
+/// a peer may send values of other types, receive a [`tenarc::Value`], and convert it to a `T` with
+/// [`tenarc::from_value`].
 ///
-/// **Cancellation.** `StreamExt::next` of a `Framed` is cancel safe. If `SinkExt::send` is dropped, the value is sent as
-/// a whole by the next call, or not at all.
+/// **Cancellation.** `StreamExt::next` of a `Framed` is cancel safe. If `SinkExt::send` is dropped, the value is sent
+/// as a whole by the next call, or not at all.
 pub struct MessageCodec<T> {
     framing: Framing,
     encode: EncodeOptions,
@@ -275,7 +276,7 @@ impl<T: DeserializeOwned> Decoder for MessageCodec<T> {
     }
 }
 
-/// How much memory is reserved for a frame before anything of it has arrived.
+/// The number of bytes of memory that are reserved for a frame before any of it has arrived.
 const STEP: usize = 8 << 10;
 
 impl<T> MessageCodec<T> {

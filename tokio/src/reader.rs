@@ -57,13 +57,13 @@ const MAX_LEN: u64 = 1 << 30;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads exactly the bytes of each value. So other data may follow on the connection. Small values need several small
-/// reads; tokio's `BufReader` makes one of them, and still passes large reads on.
+/// It reads exactly the bytes of each value. So other data may follow on the connection. Small values need several
+/// small reads; tokio's `BufReader` makes one of them, and still passes large reads on.
 ///
 /// # Cancellation
 ///
-/// [`next`](Self::next) and [`recv`](Self::recv) are cancel safe: what has arrived stays in the reader, and the next call
-/// goes on from there.
+/// [`next`](Self::next) and [`recv`](Self::recv) are cancel safe: the bytes that have arrived stay in the reader, and
+/// the next call continues from there.
 ///
 /// # Limits
 ///
@@ -73,14 +73,14 @@ const MAX_LEN: u64 = 1 << 30;
 pub struct PartsReader<R> {
     reader: R,
     options: DecodeOptions,
-    /// The metadata, as far as it has arrived. Beyond `filled`, zeros to be read into.
+    /// The metadata, as far as it has arrived. The bytes after `filled` are zeros to be overwritten.
     metadata: Vec<u8>,
     filled: usize,
-    /// How many bytes of metadata are needed, as far as this is known.
+    /// The number of bytes of metadata that are needed, as far as it is known.
     wanted: usize,
-    /// How often it was found out what is needed.
+    /// The number of calls of [`next_step`] for this metadata: see [`MAX_PROBES`].
     probes: u32,
-    /// What has arrived after the metadata.
+    /// The part of the value after the metadata, as far as it has arrived.
     body: Option<Body>,
     is_lost: bool,
 }
@@ -88,7 +88,7 @@ pub struct PartsReader<R> {
 struct Body {
     info: PartsInfo,
     buffers: Vec<Buffer>,
-    /// The buffer that is being received, and how much of it has arrived.
+    /// The buffer that is being received, and the number of its bytes that have arrived.
     current: Option<(Buffer, usize)>,
 }
 
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> PartsReader<R> {
         &self.reader
     }
 
-    /// The reader. Whoever reads from it must know what follows.
+    /// The reader. Whoever reads from it must know which bytes follow.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.reader
     }
@@ -142,7 +142,7 @@ impl<R: AsyncRead + Unpin> PartsReader<R> {
     ///
     /// # Errors
     /// - The stream fails, or ends inside a value.
-    /// - The metadata are damaged, or exceed the limits. Then it is not known where the next value starts, and all
+    /// - The metadata is damaged, or exceeds the limits. Then it is not known where the next value starts, and all
     ///   further calls fail.
     /// - A buffer is damaged. The next call reads the next value.
     // `Iterator::next` is not async, so that the two cannot be taken for each other.
@@ -209,7 +209,7 @@ impl<R: AsyncRead + Unpin> PartsReader<R> {
         loop {
             while self.filled < self.wanted {
                 if self.filled == self.metadata.len() {
-                    // No more than has arrived already: the length is only a claim.
+                    // Reserves no more than has arrived already, because the length is only a claim.
                     let step = (self.wanted - self.filled).min(self.filled.max(STEP));
                     self.metadata.resize(self.filled + step, 0);
                 }
@@ -244,26 +244,27 @@ impl<R: AsyncRead + Unpin> PartsReader<R> {
     }
 }
 
-/// How much memory is obtained for metadata before anything has arrived.
+/// The number of bytes of memory that are obtained for metadata before any of it has arrived.
 const STEP: usize = 4 << 10;
 
-/// Each probe reads the metadata from their start, so there must not be many. Two find out where the header ends, and
-/// every further one gets 256 KiB of checksums: these are those of 2 GiB of tensors or more.
+/// The largest number of calls of [`next_step`] for one value. Each call reads the metadata from its start, so there
+/// must not be many. Two find out where the header ends. Each further one gets 256 KiB of checksums, which are those of
+/// at least 2 GiB of tensors.
 const MAX_PROBES: u32 = 64;
 
 enum Step {
     Complete(Box<PartsInfo>),
-    /// So many bytes of metadata, at least.
+    /// At least this many bytes of metadata are needed.
     Needs(usize),
 }
 
-/// Finds out whether the metadata are complete. If not, how many bytes they have is what [`Parts::read_from_with`] asks
-/// its reader for: it never asks for a byte more than there are.
+/// Checks whether the metadata is complete. If not, the number of bytes needed is what [`Parts::read_from_with`] asks
+/// its reader for. It never asks for a byte more than the metadata has.
 fn next_step(metadata: &[u8], options: DecodeOptions) -> Result<Step> {
     let mut prefix = Prefix { metadata, asked: 0 };
     let result = Parts::read_from_with(&mut prefix, options);
     let asked = prefix.asked;
-    // The error of `PartsInfo` is that of the attempt above, or it is that metadata are missing.
+    // The error of `PartsInfo` is that of the attempt above, or it says that metadata is missing.
     if let Ok(info) = PartsInfo::with_options(metadata, options)
         && (result.is_ok() || asked > metadata.len())
     {
@@ -277,8 +278,8 @@ fn next_step(metadata: &[u8], options: DecodeOptions) -> Result<Step> {
     }
 }
 
-/// The length of the header with its hash, from its first bytes (`SPEC.md`, section 5.2): tag 24, and the head of a byte
-/// string (RFC 8949, section 3). 0 if it is not known.
+/// The length of the header with its hash, from its first bytes (`SPEC.md`, section 5.2): tag 24, and the head of a
+/// byte string (RFC 8949, section 3). 0 if it is not known.
 fn header_len(start: &[u8]) -> usize {
     const HASH: u64 = 9;
 

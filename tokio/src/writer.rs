@@ -41,13 +41,13 @@ use tokio::io::AsyncWrite;
 ///
 /// # Cancellation
 ///
-/// A value is sent as a whole or not at all, also if a future is dropped at any place. What was not written yet stays in
-/// the `PartsWriter`, and the next call of [`send`](Self::send), [`send_value`](Self::send_value) or
+/// A value is sent as a whole or not at all, even if a future is dropped at any place. The rest of the value then stays
+/// in the `PartsWriter`, and the next call of [`send`](Self::send), [`send_value`](Self::send_value) or
 /// [`flush`](Self::flush) writes it first. If the writer itself is dropped, the receiver gets an error of category
 /// [`Torn`](tenarc::error::Category::Torn).
 pub struct PartsWriter<W> {
     writer: W,
-    /// What must be written before anything else.
+    /// Bytes that must be written before anything else.
     queue: VecDeque<Bytes>,
     /// Whether the rest of a value could not be kept, or the writer has failed.
     is_lost: bool,
@@ -75,7 +75,7 @@ impl<W> PartsWriter<W> {
         &mut self.writer
     }
 
-    /// The writer. What is [pending](Self::pending) is lost.
+    /// The writer. Bytes that are [pending](Self::pending) are lost.
     pub fn into_inner(self) -> W {
         self.writer
     }
@@ -118,7 +118,7 @@ impl<W: AsyncWrite + Unpin> PartsWriter<W> {
     }
 
     /// Sends a borrowed value. Tensors that are contiguous in memory are written directly from there. Others, such as
-    /// strided arrays and plain vectors of numbers, are copied together first, with all that follows them.
+    /// strided arrays and plain vectors of numbers, are first copied, together with everything after them.
     ///
     /// The checksums are computed first, which reads every tensor. To leave them out, use
     /// [`send_value_with`](Self::send_value_with).
@@ -151,7 +151,7 @@ impl<W: AsyncWrite + Unpin> PartsWriter<W> {
         self.flush().await
     }
 
-    /// Writes what is [pending](Self::pending), and flushes the writer.
+    /// Writes the bytes that are [pending](Self::pending), and flushes the writer.
     ///
     /// Cancel safe.
     ///
@@ -225,21 +225,21 @@ impl<W: AsyncWrite + Unpin> PartsWriter<W> {
 
 /// A value that is being sent.
 ///
-/// Its memory can only be seen while it is serialized. So it is serialized anew after each time that the writer was not
-/// ready, and what was written already is skipped.
+/// Its memory is only accessible while it is serialized. So it is serialized again each time that the writer was not
+/// ready, and the bytes that were written already are skipped.
 struct Sending<'w, 'v, W: AsyncWrite + Unpin, T: Serialize + ?Sized> {
     writer: &'w mut PartsWriter<W>,
     split: Split<'v, T>,
-    /// How many bytes of the buffers were written, or are in the writer's queue.
+    /// The number of bytes of the buffers that were written, or are in the writer's queue.
     taken: u64,
-    /// How many bytes all buffers have.
+    /// The total length of all buffers.
     total: u64,
 }
 
 /// Smaller pieces are copied together before they are written.
 const DIRECT: usize = 16 << 10;
 
-/// How many bytes are copied together at most, if the tensors are contiguous.
+/// The largest number of bytes that are copied together, if the tensors are contiguous.
 const STAGE: usize = 256 << 10;
 
 /// Why a value was not sent to its end.
