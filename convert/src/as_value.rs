@@ -1,4 +1,4 @@
-//! A file as a value that can be saved: flat, or with its names taken apart.
+//! A file as a value that can be saved: a flat map of its tensors, or nested by the dots in their names.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,19 @@ use crate::exported::{AsTexts, METADATA};
 use crate::nested::{self, Inside, Key, Names, Node};
 use crate::texts::Texts;
 
-/// A file as a value that can be saved: see [`TensorFile::value`](crate::TensorFile::value). Its tensors are read as they
-/// are written.
+/// A file as a value that can be saved, as [`TensorFile::value`](crate::TensorFile::value) returns it. Each tensor is
+/// read when it is written.
 #[derive(Debug)]
 pub struct AsValue<'a> {
     metadata: Metadata<'a>,
-    /// Their names are unique.
+    /// The parts with their names, which are unique.
     parts: Vec<(&'a str, Part<'a>)>,
-    /// How the parts, by their numbers, make the value.
+    /// The structure of the value. Its leaves are indices into `parts`.
     root: Node<'a>,
     losses: Losses,
 }
 
-/// What stands under [`METADATA`].
+/// The metadata of a file. The value has them under the key [`METADATA`].
 #[derive(Debug)]
 pub enum Metadata<'a> {
     None,
@@ -33,11 +33,11 @@ pub enum Metadata<'a> {
     Values(&'a [(String, Value)]),
 }
 
-/// A part of a value.
+/// A leaf of a value.
 #[derive(Debug)]
 pub enum Part<'a> {
     Tensor(Deferred<'a>),
-    /// A tensor in a pair with its name.
+    /// A pair of a name and a tensor.
     Pair(&'a str, Deferred<'a>),
     Strings(Strings<'a>),
     Texts(Texts<'a>),
@@ -57,7 +57,7 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> AsValue<'a> {
-    /// A map of parts by their names.
+    /// Makes a map from names to parts.
     pub(crate) fn flat(parts: Vec<(&'a str, Part<'a>)>) -> Self {
         let leaves = parts
             .iter()
@@ -66,7 +66,7 @@ impl<'a> AsValue<'a> {
         Self::of(Node::Map(leaves.collect()), parts)
     }
 
-    /// Parts, and how they make the value.
+    /// Makes a value of parts. The leaves of `root` are indices into `parts`.
     pub(crate) fn of(root: Node<'a>, parts: Vec<(&'a str, Part<'a>)>) -> Self {
         Self { metadata: Metadata::None, parts, root, losses: Losses::default() }
     }
@@ -83,20 +83,23 @@ impl<'a> AsValue<'a> {
         Self { losses, ..self }
     }
 
-    /// Takes names apart if that is asked for. `is_nested` says whether the file was written from a nested value.
+    /// Checks the names and the dimensions of the tensors, and nests the value by the dots in its names if `names` asks
+    /// for that. `is_nested` says whether the file was written from a nested value.
     pub(crate) fn named(mut self, names: Names, is_nested: bool) -> Result<Self> {
         for (name, part) in &self.parts {
             let found = part.tensor().map_or(0, |tensor| tensor.meta().shape.len());
             let most = Limits::DEFAULT_RANK;
             if found > most {
-                let what = format!("{found} dimensions, archives are read with up to {most}");
+                let what = format!("a tensor of {found} dimensions, {most} are allowed");
                 return Err(Error::limit(what).in_field(*name));
             }
         }
         let Node::Map(entries) = &self.root else { return Ok(self) };
         let nests = names.are_nested(is_nested);
         let taken = |name: &str| {
-            let what = format!("the name cannot be nested: `{METADATA}` is taken");
+            let what = format!(
+                "the name cannot be nested: its first step, `{METADATA}`, is the key of the metadata"
+            );
             Err(Error::data(what).in_field(name))
         };
         if nests {
@@ -108,18 +111,19 @@ impl<'a> AsValue<'a> {
         } else if !matches!(self.metadata, Metadata::None)
             && entries.iter().any(|(name, _)| *name == Key::Text(METADATA))
         {
-            let what = format!("the name `{METADATA}` is that of the metadata");
+            let what =
+                format!("no tensor can be named `{METADATA}`: it is the key of the metadata");
             return Err(Error::data(what).in_field(METADATA));
         }
         Ok(self)
     }
 
-    /// The tensors and their names, in the order of the file.
+    /// Returns the tensors and their names, in the order of the file.
     pub fn tensors(&self) -> impl Iterator<Item = (&'a str, &Deferred<'a>)> {
         self.parts.iter().filter_map(|(name, part)| Some((*name, part.tensor()?)))
     }
 
-    /// Descriptions of the tensors, in the order of the file. The path of each is its name.
+    /// Returns descriptions of the tensors, in the order of the file. The path of each is its name.
     pub fn infos(&self) -> Vec<TensorInfo> {
         let info = |(name, tensor): (&str, &Deferred<'_>)| {
             let meta = tensor.meta();
@@ -129,22 +133,23 @@ impl<'a> AsValue<'a> {
         self.tensors().map(info).collect()
     }
 
-    /// What the file holds that is not in the value.
+    /// Returns what the file holds that the value does not.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The number of parts that are kept: tensors, and what stands between them.
+    /// Returns the number of parts that are kept: tensors, and others such as texts.
     pub(crate) fn kept(&self) -> usize {
         self.parts.len()
     }
 
-    /// Whether it is a map, in which each tensor is listed by itself. The rows of a sequence may be stored as columns.
+    /// Returns whether the value is a map. An archive lists each tensor of a map by itself, but may store the rows of a
+    /// sequence as columns.
     pub(crate) fn is_map(&self) -> bool {
         matches!(self.root, Node::Map(_))
     }
 
-    /// The tensors in the order of the value.
+    /// Returns the tensors in the order in which the value is written.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &Deferred<'a>> {
         fn numbers(node: &Node<'_>, found: &mut Vec<usize>) {
             match node {
@@ -193,10 +198,10 @@ impl Serialize for AsValue<'_> {
     }
 }
 
-/// A value that tells which of its tensors is being written.
+/// A value that records in [`Asked`] which of its tensors is being written.
 pub struct Telling<'v, 'a>(pub &'v AsValue<'a>, pub &'v Asked);
 
-/// The number of the tensor that is being written.
+/// The number of the tensor that is being written, if there is one: its index in the parts of the value.
 pub type Asked = Arc<Mutex<Option<usize>>>;
 
 impl Serialize for Telling<'_, '_> {
@@ -235,14 +240,14 @@ impl Serialize for Leaf<'_, '_> {
     }
 }
 
-/// An array of texts or of byte strings, which are read when they are written.
+/// An array of texts or byte strings that are read when they are written.
 pub struct Strings<'a> {
     pub rows: usize,
     pub text: bool,
     pub each: Box<Each<'a>>,
 }
 
-/// Hands over all strings.
+/// Passes all strings to a function, one after the other.
 pub type Each<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
 impl fmt::Debug for Strings<'_> {

@@ -1,4 +1,4 @@
-//! Columns of a sequence in an archive that are tensors.
+//! The columns of a sequence in an archive as tensors.
 
 use std::rc::Rc;
 
@@ -10,9 +10,10 @@ use tenarc::{DynTensor, Result, Tensor};
 
 use crate::Losses;
 
-/// The columns of a sequence that are tensors. The others are lost.
+/// Returns the columns of a sequence that are tensors, and adds the other columns to `losses`.
 ///
-/// `pointer` is the path of the sequence as a JSON Pointer, and `sequence` what it is called in names.
+/// `pointer` is the path of the sequence as a JSON Pointer. `sequence` is the same path as the names of its tensors
+/// have it.
 pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
     segment: &'a Segment<'_, S>,
     pointer: &str,
@@ -28,7 +29,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
     let mut found = Vec::new();
     for column in columns {
         let path = column.path();
-        // Its fields follow it.
+        // The fields of a struct follow it as columns of their own.
         if column.kind() == "structs" {
             continue;
         }
@@ -39,13 +40,13 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
         let name = if sequence.is_empty() { below } else { format!("{sequence}.{below}") };
         let (Some(dtype), Some(dims)) = (column.dtype(), column.row_shape()) else {
             let kind = column.kind();
-            losses.add(&name, format!("a column of {kind} is no tensor: it is left out"));
+            losses.add(&name, format!("a column of {kind} is not a tensor: it is left out"));
             continue;
         };
         let shape = [&[rows][..], dims].concat();
         if TensorMeta::new(dtype.clone(), &*shape, Order::C).byte_len().is_none() {
             let what = format!(
-                "a column of {dtype}{shape:?} has no known length in bytes: it is left out"
+                "the length in bytes of a column of {dtype}{shape:?} is not known: it is left out"
             );
             losses.add_tensor(&name, what);
             continue;
@@ -66,7 +67,7 @@ pub fn tensor_columns<'a, S: ReadAt + ?Sized>(
     Ok(found)
 }
 
-/// A step of a JSON Pointer, with its slash.
+/// Returns a step of a JSON Pointer: a slash and the escaped text.
 pub fn escaped(step: &str) -> String {
     format!("/{}", escape_step(step))
 }

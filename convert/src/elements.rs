@@ -1,4 +1,4 @@
-//! Elements of tensors: as typed memory that bytes are gathered in, and as numbers.
+//! Elements of tensors: collects bytes into typed memory, and converts elements from and to numbers.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -18,18 +18,18 @@ pub enum Number {
     Complex(f64, f64),
 }
 
-/// An element type, whose values are numbers.
+/// An element type whose values can be converted from and to [`Number`].
 pub trait Numeric: Element + Copy {
     fn as_number(self) -> Number;
 
-    /// The element that holds an integer exactly, or is nearest to a float.
+    /// Returns the element that is equal to an integer, or nearest to a float. `None` if the number does not fit.
     fn nearest(number: Number) -> Option<Self>;
 
-    /// Takes over elements, little-endian.
+    /// Appends elements that are given as little-endian bytes.
     fn gather(values: &mut Vec<Self>, bytes: &[u8]) -> Result<()>;
 }
 
-/// Calls `$do` with `$type` standing for the Rust type of the dtype, or `$raw`.
+/// Evaluates `$do` with the Rust type of the dtype as `$type`, or `$raw` if the dtype has no Rust type.
 macro_rules! with_type {
     ($dtype:expr, $type:ident => $do:expr, _ => $raw:expr) => {
         $crate::elements::with_type!(
@@ -51,8 +51,8 @@ macro_rules! with_type {
 }
 pub(crate) use with_type;
 
-/// A tensor of elements that `blocks` hands over as little-endian bytes, a whole number of them at a time;
-/// `len` bytes of all are sure to come.
+/// Makes a tensor of the elements that `blocks` passes on as little-endian bytes. Each block must hold whole elements.
+/// Memory for `len` bytes is reserved at once, so the caller must know that so many bytes will come.
 pub fn collected(
     meta: &TensorMeta,
     len: usize,
@@ -79,7 +79,7 @@ pub fn collected(
     )
 }
 
-/// Whether elements have a Rust type; those that have none are handled as bytes.
+/// Returns whether a dtype has a Rust type. Elements of other dtypes are handled as bytes.
 pub fn is_typed(dtype: &DType) -> bool {
     with_type!(
         dtype,
@@ -91,7 +91,7 @@ pub fn is_typed(dtype: &DType) -> bool {
     )
 }
 
-/// Hands over the elements of a row-major tensor as numbers; of a dtype without a Rust type, the bytes.
+/// Passes the elements of a row-major tensor to `put` as numbers. If the dtype has no Rust type, it passes the bytes.
 pub fn each_number(tensor: &DynTensor, put: &mut dyn FnMut(Number) -> Result<()>) -> Result<()> {
     with_type!(
         tensor.dtype(),
@@ -100,7 +100,7 @@ pub fn each_number(tensor: &DynTensor, put: &mut dyn FnMut(Number) -> Result<()>
     )
 }
 
-/// The numbers of a packed sequence; `None` if they have no Rust type.
+/// Returns the numbers of a packed sequence. `None` if their dtype has no Rust type.
 pub fn numbers(numbers: &Numbers) -> Option<Vec<Number>> {
     with_type!(
         numbers.dtype(),
@@ -109,8 +109,8 @@ pub fn numbers(numbers: &Numbers) -> Option<Vec<Number>> {
     )
 }
 
-/// A tensor of numbers as a format for people holds them: floats are rounded to the dtype, which prints
-/// as many digits as tell its values apart. Of a dtype without a Rust type, the numbers are its bytes.
+/// Makes a tensor of numbers that were read from text. Floats are rounded to the dtype: a text has only as many digits
+/// as are needed to distinguish the values of the dtype. If the dtype has no Rust type, the numbers are bytes.
 pub fn from_numbers(meta: &TensorMeta, numbers: &[Number]) -> Result<DynTensor> {
     fn all<A: Numeric>(numbers: &[Number]) -> Result<Vec<A>> {
         let element = |&number| A::nearest(number).ok_or_else(|| does_not_fit(number, &A::DTYPE));
@@ -133,20 +133,20 @@ fn does_not_fit(number: Number, dtype: &DType) -> Error {
         Number::Float(value) => value.to_string(),
         Number::Complex(re, im) => format!("{re}{im:+}i"),
     };
-    Error::data(format!("element {number} is no exact {dtype}"))
+    Error::data(format!("element {number} cannot be stored as {dtype}"))
 }
 
-/// The float that holds an integer exactly.
+/// Returns the float that is equal to an integer, if there is one.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 pub fn int_to_float(value: i128) -> Option<f64> {
     let float = value as f64;
     (float as i128 == value && value != i128::MAX).then_some(float)
 }
 
-/// The integer that a float holds exactly. Negative zero is none: its sign would be lost.
+/// Returns the integer that is equal to a float, if there is one. Negative zero has none: its sign would be lost.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp)]
 fn float_to_int(value: f64) -> Option<i128> {
-    // Beyond, `as` saturates.
+    // `as` saturates at floats outside of this range.
     const END: f64 = (1u128 << 127) as f64;
     let exact = value.trunc() == value && (-END..END).contains(&value);
     (exact && !(value == 0.0 && value.is_sign_negative())).then_some(value as i128)
@@ -170,8 +170,8 @@ fn double(number: Number) -> Option<f64> {
     }
 }
 
-/// The float that `narrow` makes of a number: of an integer if it holds that exactly, of a float if it does
-/// not round a finite one to an infinite one.
+/// Converts a number to a float with `narrow`. Returns `None` if an integer would change, or if a finite float would
+/// become infinite.
 #[allow(clippy::float_cmp)]
 fn narrowed<T: Copy + Into<f64>>(number: Number, narrow: impl Fn(f64) -> T) -> Option<T> {
     let value = double(number)?;
@@ -193,7 +193,9 @@ fn gather_plain<A: Element + bytemuck::Pod>(values: &mut Vec<A>, bytes: &[u8]) -
     let size = size_of::<A>();
     if !bytes.len().is_multiple_of(size) {
         let (found, dtype) = (bytes.len(), A::DTYPE);
-        return Err(Error::data(format!("{found} bytes are no whole number of {dtype} elements")));
+        return Err(Error::data(format!(
+            "{found} bytes are not a whole number of {dtype} elements"
+        )));
     }
     let done = values.len();
     reserve(values, bytes.len() / size)?;

@@ -1,4 +1,4 @@
-//! What of a value in an archive can stand under a name in a flat file: tensors, and arrays of texts.
+//! Finds the parts of a value that a flat file of named tensors can hold: tensors and texts.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -15,13 +15,13 @@ use crate::columns::escaped;
 use crate::nested::MAX_STEPS;
 use crate::stored::Stored;
 
-/// The one key of a file that is no name of a tensor.
+/// The key of the metadata. No tensor of a file can have this name.
 pub const METADATA: &str = "__metadata__";
 
-/// Names and their texts.
+/// Keys and their texts, in order.
 pub type Metadata = Vec<(String, String)>;
 
-/// Texts, or other values, as a map, in their order.
+/// Pairs that are serialized as a map, in their order. The values are texts or of another type.
 pub struct AsTexts<'a, T>(pub &'a [(String, T)]);
 
 impl<T: Serialize> Serialize for AsTexts<'_, T> {
@@ -30,51 +30,51 @@ impl<T: Serialize> Serialize for AsTexts<'_, T> {
     }
 }
 
-/// Refuses keys that stand there twice.
+/// Checks that no key occurs twice.
 pub fn check_keys(metadata: &[(String, String)]) -> Result<()> {
     let mut keys: Vec<&str> = metadata.iter().map(|(key, _)| key.as_str()).collect();
     keys.sort_unstable();
     let twice = keys.iter().zip(keys.iter().skip(1)).find(|(a, b)| a == b);
     match twice {
         Some((key, _)) => {
-            let what = "expected each key once, found one twice";
+            let what = "expected each key once, found this one twice";
             Err(Error::data(what).in_field(*key))
         }
         None => Ok(()),
     }
 }
 
-/// Tensors and their names, which are their paths, joined by dots.
+/// The tensors and texts of a value. The name of each is its path, joined by dots.
 pub struct Exported<'a> {
     pub tensors: Vec<(String, Deferred<'a>)>,
-    /// Texts, as far as they were asked for.
+    /// Arrays of texts and single texts, if [`Keep`] asks for them.
     pub texts: Vec<(String, Vec<String>)>,
-    /// The names of those that are single texts, and no arrays.
+    /// The names of the `texts` that are single texts, not arrays.
     pub single: HashSet<String>,
-    /// Where each stands in the metadata, by which tensors and texts have an order.
+    /// The offset of each tensor and text in the encoded metadata. Tensors and texts are put in order by it.
     pub starts: HashMap<String, usize>,
-    /// The map of texts under [`METADATA`].
+    /// The map of texts that the value has under [`METADATA`].
     pub metadata: Option<Metadata>,
-    /// Whether the value is nested, and comes back if the names are taken apart.
+    /// Whether the value is nested, and a reader can restore the nesting by splitting names at their dots.
     pub nested: bool,
-    /// All the rest.
+    /// Everything else in the value.
     pub losses: Losses,
 }
 
-/// Which texts are kept beside tensors.
+/// Which parts of a value are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Tensors,
-    /// Nothing else. What is under [`METADATA`] is no loss: the caller reads it.
+    /// Only tensors. The map under [`METADATA`] is not a loss, because the caller reads it.
     TensorsBesideMetadata,
-    /// Arrays of nothing but texts.
+    /// Tensors, and arrays of which all elements are texts.
     TextArrays,
-    /// These, and single texts.
+    /// Tensors, arrays of texts, and single texts.
     Texts,
 }
 
 impl<'a> Exported<'a> {
-    /// Looks through the metadata of a value, without reading its tensors.
+    /// Finds the tensors and texts in the metadata of a value, without reading the tensors.
     pub fn of(value: &'a dyn Stored, keep: Keep) -> Result<Self> {
         let bytes = value.metadata()?;
         let items = value.items()?;
@@ -93,14 +93,14 @@ impl<'a> Exported<'a> {
         let Walk { found, nesting, mut losses, .. } = walk;
         let Nesting { nested, dotted, changed_key, mut changed } = nesting;
         if nested && dotted {
-            changed = changed.or(Some("a key has a dot, so names cannot be taken apart again"));
+            changed = changed.or(Some("a key has a dot, so names cannot be split at their dots"));
         }
         if let Some(why) = changed {
             losses.add("", format!("the nesting of the tensors is left out: {why}"));
         }
         for columns in &found.columns {
             let name = columns.name.escape_debug();
-            losses.note(format!("`{name}`: a tensor for each column takes the place of its rows"));
+            losses.note(format!("`{name}`: a tensor for each column replaces its rows"));
         }
         let item = |range: Range<usize>| bytes.get(range).unwrap_or_default();
         let metadata = found.metadata.map(|range| tenarc::from_slice::<Texts>(item(range)));
@@ -110,7 +110,7 @@ impl<'a> Exported<'a> {
             if starts.insert(name.clone(), range.start).is_none() {
                 return Ok(());
             }
-            let what = "there are two tensors of this name, by paths that read alike";
+            let what = "there are two tensors of this name: joined by dots, their paths are equal";
             Err(Error::data(what).in_field(name))
         };
         let mut tensors = Vec::with_capacity(found.tensors.len());
@@ -141,7 +141,7 @@ impl<'a> Exported<'a> {
     }
 }
 
-/// A tensor that is read when it is written.
+/// Returns a tensor whose bytes are read when it is written.
 fn deferred(value: &dyn Stored, payload: Payload, range: Range<usize>) -> Deferred<'_> {
     let len = usize::try_from(payload.byte_len).unwrap_or(usize::MAX);
     let TensorMeta { dtype, shape, order } = payload.meta.clone();
@@ -151,7 +151,7 @@ fn deferred(value: &dyn Stored, payload: Payload, range: Range<usize>) -> Deferr
     .with_byte_len(len)
 }
 
-/// Where in the metadata of a segment something stands.
+/// The ranges of tensors and texts in the encoded metadata.
 #[derive(Default)]
 struct Found {
     tensors: Vec<(String, Payload, Range<usize>)>,
@@ -163,49 +163,52 @@ struct Found {
 
 /// A sequence that is stored as columns.
 struct Columns {
-    /// The path of the sequence, as a JSON Pointer, and as it is in names.
+    /// The path of the sequence as a JSON Pointer.
     pointer: String,
+    /// The path of the sequence as the names of its tensors have it.
     name: String,
+    /// The offset of the sequence in the metadata.
     at: usize,
 }
 
-/// A walk over a value's items.
+/// A walk over the items of a value.
 struct Walk<'m> {
     bytes: &'m [u8],
-    /// Bytes that names may still take.
+    /// The number of bytes that the remaining names may take.
     left: usize,
     items: Items<'m>,
     keep: Keep,
-    /// From the outermost value to this one.
+    /// The keys and indices that lead from the outermost value to the current one.
     steps: Vec<String>,
     found: Found,
     nesting: Nesting,
     losses: Losses,
 }
 
-/// Whether names say how a value is nested.
+/// Whether the nesting of a value can be restored from its names.
 #[derive(Default)]
 struct Nesting {
-    /// Whether something that is kept has a name of several steps.
+    /// Whether a kept name has several steps.
     nested: bool,
-    /// Whether a key has a dot on the way to something that is kept.
+    /// Whether a key in the path of a kept item has a dot.
     dotted: bool,
-    /// Whether a key on the way to something that is kept is neither text nor integer.
+    /// Whether a key in the path of a kept item is neither a text nor an integer.
     changed_key: bool,
-    /// Why the nesting does not come back from the names.
+    /// Why the nesting cannot be restored from the names, if it cannot.
     changed: Option<&'static str>,
 }
 
-/// Characters of each step, and bytes before the last, that are told of what is lost.
+/// The limit of a path in a loss. It shows at most so many characters of each step, and no further step after so many
+/// bytes.
 const MAX_PATH: usize = 256;
 
-/// What the names of a value's tensors may take, as paths in archives.
+/// Returns how many bytes the names of a value's tensors may take. Paths in archives have such a limit too.
 fn most(metadata: &[u8]) -> usize {
     metadata.len().saturating_mul(16).max(1 << 20)
 }
 
 impl<'m> Walk<'m> {
-    /// The number of tensors and texts that are kept so far. Columns are not counted.
+    /// Returns the number of tensors and texts that are kept so far. Columns are not counted.
     fn kept(&self) -> usize {
         self.found.tensors.len() + self.found.texts.len()
     }
@@ -214,7 +217,10 @@ impl<'m> Walk<'m> {
         self.items.next().unwrap_or_else(|| Err(Error::eof("an item")))
     }
 
-    /// The name of a tensor here. One long key stands in the names of all that is under it.
+    /// Returns the name of the current value.
+    ///
+    /// The length of all names together is limited. Otherwise a small file could fill the memory: one long key is a
+    /// part of the name of everything under it.
     fn name(&mut self) -> Result<String> {
         let len = self.steps.iter().map(|step| step.len() + 1).sum();
         self.left = self.left.checked_sub(len).ok_or_else(|| {
@@ -240,7 +246,8 @@ impl<'m> Walk<'m> {
         self.losses.add(&path, what);
     }
 
-    /// Passes over what starts with this item, and keeps what of it can be kept.
+    /// Reads the value that starts with this item. Records the tensors and texts in it, and adds everything else to the
+    /// losses.
     fn item(&mut self, item: Item<'m>) -> Result<()> {
         let Item { event, range, .. } = item;
         match event {
@@ -257,11 +264,11 @@ impl<'m> Walk<'m> {
             Event::Array => self.container(true),
             Event::Map => self.container(false),
             Event::Payload(_) if self.steps.is_empty() => Err(Error::data(
-                "the value is a tensor by itself, which has no name: save it in a map",
+                "the value is a single tensor, which has no name: save it in a map",
             )),
             Event::Payload(payload) => {
                 if payload.form == Form::Bytes {
-                    self.lose("a byte string is no tensor: it is left out");
+                    self.lose("a byte string is not a tensor: it is left out");
                 } else {
                     let name = self.name()?;
                     self.found.tensors.push((name, payload, range));
@@ -278,7 +285,7 @@ impl<'m> Walk<'m> {
             }
             Event::Tag(tag) => {
                 if tag != SOME {
-                    self.lose(&format!("tag {tag} around it is left out"));
+                    self.lose(&format!("the tag {tag} around it is left out"));
                 }
                 let inner = self.next()?;
                 self.item(inner)
@@ -294,13 +301,13 @@ impl<'m> Walk<'m> {
                 Err(Error::data(format!("expected a value with tensors, found {found}")))
             }
             _ => {
-                self.lose(&format!("{} is no tensor: it is left out", kind(&event)));
+                self.lose(&format!("{} is not a tensor: it is left out", kind(&event)));
                 Ok(())
             }
         }
     }
 
-    /// Whether the array that starts there is one of nothing but texts.
+    /// Returns whether all elements of the array that starts at this offset are texts.
     fn is_texts(&self, start: usize) -> Result<bool> {
         let mut items = Items::new(self.bytes.get(start..).unwrap_or_default());
         items.next().transpose()?;
@@ -316,7 +323,7 @@ impl<'m> Walk<'m> {
 
     fn container(&mut self, is_list: bool) -> Result<()> {
         let before = self.kept();
-        // The keys of kept entries that are numbers: a map with the keys 0, 1, … would come back as a list.
+        // The keys of kept entries that are numbers. A map with the keys 0, 1, … would be restored as a list.
         let (mut numbers, mut inside) = (Vec::new(), 0usize);
         let mut count = 0u64;
         loop {
@@ -339,7 +346,7 @@ impl<'m> Walk<'m> {
             }
             self.steps.push(step);
             if !is_plain {
-                self.lose("its key is neither text nor integer: names have it as text");
+                self.lose("its key is neither text nor integer: the name shows it as text");
             }
             let so_far = self.kept();
             self.item(item)?;
@@ -350,13 +357,13 @@ impl<'m> Walk<'m> {
             let number = step.parse().ok().filter(|number: &usize| number.to_string() == step);
             numbers.extend(number);
             if !is_plain {
-                // This is reported as a loss of its own.
+                // `lose` has reported this already.
                 self.nesting.changed_key = true;
             } else if !is_text {
-                self.nesting.changed.get_or_insert("a key that is no text becomes one");
+                self.nesting.changed.get_or_insert("an integer key becomes a text");
             }
             if self.steps.len() >= MAX_STEPS {
-                self.nesting.changed.get_or_insert("it is too deep");
+                self.nesting.changed.get_or_insert("it is nested too deeply");
             }
         }
         if self.kept() > before {
@@ -364,25 +371,25 @@ impl<'m> Walk<'m> {
             let counts = numbers.len() == inside && numbers.iter().copied().eq(0..inside);
             match (is_list, self.steps.is_empty()) {
                 (true, true) => {
-                    let why = "the value is a list, whose positions become names";
+                    let why = "the value is a list, whose indices become names";
                     self.nesting.changed.get_or_insert(why);
                 }
                 (true, false) if !counts => {
                     self.nesting.changed.get_or_insert("a list loses some of its items");
                 }
                 (false, false) if counts => {
-                    self.nesting.changed.get_or_insert("a map has the keys of a list");
+                    self.nesting.changed.get_or_insert("a map has the keys of a list: 0, 1, …");
                 }
                 _ => {}
             }
         }
         if count == 0 && !self.steps.is_empty() {
-            self.lose("it is empty, and left out");
+            self.lose("it is empty: it is left out");
         }
         Ok(())
     }
 
-    /// Passes over the map under `__metadata__`: kept if it is one of texts.
+    /// Reads the map under `__metadata__`. It is kept if all its values are texts.
     fn metadata(&mut self) -> Result<()> {
         let range = self.items.leave()?.range;
         if self.keep == Keep::TensorsBesideMetadata {
@@ -392,27 +399,27 @@ impl<'m> Walk<'m> {
         if self.found.metadata.is_none() && tenarc::from_slice::<Texts>(item).is_ok() {
             self.found.metadata = Some(range);
         } else {
-            self.losses.add(METADATA, "it is no map of texts, and left out");
+            self.losses.add(METADATA, "it is not a map of texts: it is left out");
         }
         Ok(())
     }
 }
 
-/// What a leaf is, for those that are told of what is lost.
+/// Returns what a leaf is, for messages.
 fn kind(event: &Event<'_>) -> &'static str {
     match event {
-        Event::Integer => "integer",
-        Event::Float => "float",
-        Event::Bytes => "byte string",
-        Event::Text => "text string",
-        Event::Bool => "boolean",
+        Event::Integer => "an integer",
+        Event::Float => "a float",
+        Event::Bytes => "a byte string",
+        Event::Text => "a text string",
+        Event::Bool => "a boolean",
         Event::Null => "null",
         Event::Undefined => "undefined",
-        _ => "simple value",
+        _ => "a simple value",
     }
 }
 
-/// A map of texts, in its order.
+/// A map of texts, in the order in which it is encoded.
 struct Texts(Metadata);
 
 impl<'de> Deserialize<'de> for Texts {

@@ -6,25 +6,26 @@ use tenarc::{Error, Result};
 
 use crate::json_text::{self, FromObject};
 
-/// Keys of a field's metadata that make an extension type of it.
+/// The key of a field's metadata that names its extension type.
 pub const NAME: &str = "ARROW:extension:name";
+/// The key of a field's metadata that holds the parameters of its extension type.
 pub const METADATA: &str = "ARROW:extension:metadata";
 
-/// A list of fixed size that is a tensor in each row.
+/// The extension type of a list of fixed size that holds a tensor in each row.
 pub const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
 
-/// A bool in each byte.
+/// The extension type of bools that take a byte each.
 pub const BOOL8: &str = "arrow.bool8";
 
-/// Dimensions of a type that are read.
+/// The most dimensions of a tensor type that are read.
 const MAX_DIMS: usize = 1024;
 
-/// What the metadata of a fixed shape tensor say.
+/// The parameters of a fixed shape tensor.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FixedShape {
-    /// The dimensions as the elements lie: in row-major order.
+    /// The dimensions as they are stored. The elements are in row-major order of this shape.
     pub shape: Vec<usize>,
-    /// Which of them each dimension of the tensor is.
+    /// For each dimension of the tensor, the index of the stored dimension that it is.
     pub permutation: Option<Vec<usize>>,
     pub has_names: bool,
 }

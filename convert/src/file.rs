@@ -1,4 +1,4 @@
-//! Files of named tensors, whatever their format.
+//! Files of named tensors, in any format.
 
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
@@ -13,26 +13,28 @@ use crate::as_value::{AsValue, Asked, Telling};
 use crate::stored::{Put, Stored};
 use crate::{Losses, Names, source};
 
-/// A file of named tensors, which are read when they are asked for.
+/// A file of named tensors, each of which is read when it is asked for.
 ///
-/// Every format that is read tensor by tensor has a type that implements this.
+/// Every format that is read tensor by tensor has a type that implements this trait.
 pub trait TensorFile {
-    /// The file as a value that can be saved, with its names taken as `names` says. Its tensors are read as they are written.
+    /// Returns the file as a value that can be saved. `names` says whether the value is nested by the dots in its
+    /// names. Each tensor is read when it is written.
     ///
     /// # Errors
-    /// If the file is damaged, if a tensor has more dimensions than archives are read with, and if names are to be taken
-    /// apart and one leads through another (`a` and `a.b`), one has more than 64 steps, or the first step of one is
-    /// `__metadata__`.
+    /// If the file is damaged, or a tensor has more dimensions than readers of archives accept. A nested value also
+    /// fails if one name is the beginning of another (`a` and `a.b`), a name has more than 64 steps, or the first step
+    /// of a name is `__metadata__`.
     fn value(&self, names: Names) -> Result<AsValue<'_>>;
 
-    /// A tensor by its name, whose bytes are read when it is written. If the file is one tensor, its name is empty.
+    /// Returns a tensor by its name. Its bytes are read when it is written. If the file is a single tensor, its name is
+    /// empty.
     ///
     /// # Errors
     /// If there is no such tensor, or it cannot be read.
     fn deferred(&self, name: &str) -> Result<Deferred<'_>>;
 
-    /// Where the bytes of a tensor are stored as tenarc stores them. `None` if they are stored otherwise, for example
-    /// compressed.
+    /// Returns the source and the offset of a tensor's bytes, if the file stores them exactly as tenarc does. `None` if
+    /// they are stored in another form, for example compressed.
     ///
     /// # Errors
     /// If there is no such tensor, or it cannot be read.
@@ -40,8 +42,8 @@ pub trait TensorFile {
         Ok(None)
     }
 
-    /// Checks what of the tensors is not checked as all of them are read, such as the checksum of bytes of which a tensor is
-    /// only a part.
+    /// Checks data that belongs to tensors, but is not checked when all tensors are read. An example is the checksum of
+    /// a storage of which the tensors use only a part.
     ///
     /// # Errors
     /// If something is damaged.
@@ -49,8 +51,8 @@ pub trait TensorFile {
         Ok(())
     }
 
-    /// Checks all that reading all tensors does not check. Returns a description of what cannot be checked: by default, that
-    /// of formats without checksums.
+    /// Checks everything that reading all tensors does not check. Returns a description of what cannot be checked. The
+    /// default is for formats without checksums.
     ///
     /// # Errors
     /// If something is damaged.
@@ -58,13 +60,13 @@ pub trait TensorFile {
         Ok(Some("the format has no checksums: changed elements are not detected".into()))
     }
 
-    /// Whether two tensors are the same bytes of the file, as the tied weights of a model are. An archive with
-    /// [deduplication](tenarc::archive::SaveOptions::with_dedup) has them once.
+    /// Returns whether two tensors are the same bytes of the file, as the tied weights of a model are. An archive with
+    /// [deduplication](tenarc::archive::SaveOptions::with_dedup) stores them once.
     fn has_tied_tensors(&self) -> bool {
         false
     }
 
-    /// Descriptions of all tensors, in the order of the file. The path of each is its name.
+    /// Returns descriptions of all tensors, in the order of the file. The path of each is its name.
     ///
     /// # Errors
     /// The errors of [`value`](Self::value).
@@ -72,7 +74,7 @@ pub trait TensorFile {
         Ok(self.value(Names::Flat)?.infos())
     }
 
-    /// The file as a value with the structure that it was saved with, as far as the file says.
+    /// Returns the file as a value with the structure that it was saved with, as far as the file records it.
     ///
     /// # Errors
     /// The errors of [`value`](Self::value).
@@ -80,8 +82,8 @@ pub trait TensorFile {
         self.value(Names::Stored)
     }
 
-    /// The file as a value in which names are as they are: a map of its tensors by name, and its metadata, if there are
-    /// any, under `__metadata__`.
+    /// Returns the file as a flat value: a map from names to tensors. If the file has metadata, the map has them under
+    /// `__metadata__`.
     ///
     /// # Errors
     /// The errors of [`value`](Self::value).
@@ -89,9 +91,9 @@ pub trait TensorFile {
         self.value(Names::Flat)
     }
 
-    /// The file as a value in which names are taken apart at their dots: a tree of maps, in which steps that count from
-    /// zero make an array. So `layers.0.weight` and `layers.1.weight` are read into a struct whose field `layers` is a
-    /// vector of structs.
+    /// Returns the file as a nested value: names are split at their dots, and their steps become the keys of nested
+    /// maps. A map with the keys 0, 1, … becomes an array. So `layers.0.weight` and `layers.1.weight` can be loaded
+    /// into a struct whose field `layers` is a vector of structs.
     ///
     /// # Errors
     /// The errors of [`value`](Self::value).
@@ -100,14 +102,14 @@ pub trait TensorFile {
     }
 }
 
-/// A file of named tensors, and its value without their bytes: the metadata are in memory, and the tensors are read from the
-/// file when they are needed.
+/// An opened file of named tensors. Its metadata are in memory; the bytes of a tensor are read from the file when they
+/// are needed.
 pub struct Opened {
     file: Box<dyn TensorFile>,
     metadata: Vec<u8>,
-    /// The length of each buffer, behind a zero in place of its position.
+    /// The position and the length of each buffer. The position is always 0, because it is not used.
     buffers: Vec<(u64, u64)>,
-    /// The tensor of each buffer.
+    /// The name of the tensor in each buffer.
     names: Vec<String>,
     losses: Losses,
     watch: OnceLock<Box<dyn Fn(u64)>>,
@@ -123,7 +125,7 @@ impl fmt::Debug for Opened {
 }
 
 impl Opened {
-    /// Looks through a file, without reading its tensors. What else it holds goes to the metadata.
+    /// Reads everything in a file except its tensors, and keeps it as metadata.
     ///
     /// # Errors
     /// The errors of [`TensorFile::value`].
@@ -133,7 +135,8 @@ impl Opened {
         let numbers = std::sync::Arc::new(Mutex::new(Vec::new()));
         let chosen = {
             let (asked, numbers) = (asked.clone(), numbers.clone());
-            // It is called for each tensor while that is being written, and for what could be a block of numbers.
+            // `Split` calls this for each tensor while that is being written. It also calls it for sequences of
+            // numbers, while no tensor is being written; they stay in the metadata.
             move |_: &TensorInfo| {
                 let number = asked.lock().ok().and_then(|asked| *asked);
                 if let (Some(number), Ok(mut numbers)) = (number, numbers.lock()) {
@@ -158,38 +161,38 @@ impl Opened {
         Ok(Self { file, metadata, buffers, names, losses, watch })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &dyn TensorFile {
         &*self.file
     }
 
-    /// What the file holds that is not in the value.
+    /// Returns what the file holds that the value does not.
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// The number of tensors that have bytes.
+    /// Returns the number of tensors that have bytes.
     pub fn tensor_count(&self) -> usize {
         self.names.len()
     }
 
-    /// The number of bytes of all tensors.
+    /// Returns the number of bytes of all tensors.
     pub fn byte_len(&self) -> u64 {
         self.buffers.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len))
     }
 
-    /// Calls a function with the number of bytes of each block of a tensor that is read from now on. Only the first
-    /// function that is given is called.
+    /// Sets a function that is called from now on with the length of each block of a tensor that is read. Only the
+    /// first call of this method has an effect.
     pub fn watch(&self, watch: impl Fn(u64) + 'static) {
-        // If there is one already, that one stays.
+        // If there is a function already, it stays.
         let _ = self.watch.set(Box::new(watch));
     }
 
-    /// Fills `out` with the bytes of a buffer from `start`, without reading those before. Returns `false` if the file does
-    /// not allow that, as when it is compressed.
+    /// Fills `out` with the bytes of a buffer from `start` on, without reading the bytes before. Returns `false` if the
+    /// file does not allow that, for example because it is compressed.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the bytes cannot be read.
     pub fn part(&self, buffer: usize, start: u64, out: &mut [u8]) -> Result<bool> {
         let Some((source, at)) = self.file.place(self.name(buffer)?)? else { return Ok(false) };
         source::read_exact(source, out, at.saturating_add(start))?;

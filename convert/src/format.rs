@@ -10,12 +10,12 @@ use tenarc::{Archive, Error, OArchive, Result};
 
 use crate::{AsValue, Losses, Opened, Options, Stored, TensorFile, made};
 
-/// An archive that is being made.
+/// An archive that is being written.
 pub type Archived<'a> = OArchive<&'a mut AtomicFile>;
 
 /// How files of a format are read and written.
 pub trait Codec: Sync {
-    /// Whether a file holds values one after the other, rather than tensors.
+    /// Returns whether a file holds values one after the other, rather than named tensors.
     fn holds_values(&self) -> bool {
         false
     }
@@ -25,17 +25,18 @@ pub trait Codec: Sync {
         Err(Error::data("files of this format are read value by value"))
     }
 
-    /// Saves the values of a file that holds them one after the other.
+    /// Reads the values of a file one after the other, and saves each to the archive.
     fn load(&self, _: &File, _: &Options, _: &mut Archived<'_>) -> Result<()> {
         Err(Error::data("files of this format are read tensor by tensor"))
     }
 
-    /// Converts a file that holds a table of records, rather than tensors; none if it does not.
+    /// Converts a file that holds a table of records. Returns `None` if it holds tensors.
     fn table_to_archive(&self, _: &File, _: (&Path, &Path), _: &Options) -> Result<Option<Losses>> {
         Ok(None)
     }
 
-    /// Converts an archive that is a table of records; none if it is not, or files of this format hold none.
+    /// Converts an archive that is a table of records. Returns `None` if it is not, or if files of this format hold no
+    /// tables.
     fn table_from_archive(
         &self,
         _: &Archive<File>,
@@ -45,12 +46,12 @@ pub trait Codec: Sync {
         Ok(None)
     }
 
-    /// Writes a value; what was not kept, if that is accepted.
+    /// Writes a value. Returns what was lost, if the options accept losses.
     fn write(&self, _: &dyn Stored, _: &mut dyn Write, _: &Options) -> Result<Losses> {
         Err(Error::data("files of this format are only read"))
     }
 
-    /// Writes a value to an empty file, and reads that back.
+    /// Writes a value to an empty file, and reads the file back to verify it.
     fn write_file(
         &self,
         value: &dyn Stored,
@@ -61,7 +62,8 @@ pub trait Codec: Sync {
         made::written(file, path, |out| self.write(value, out, options))
     }
 
-    /// The options for a file of this name.
+    /// Returns the options for a file of this name. For example, its extension says whether Arrow is written as a file
+    /// or as a stream.
     fn of_name(&self, _: &Path, options: &Options) -> Options {
         options.clone()
     }
@@ -107,23 +109,23 @@ pub enum Format {
     /// MessagePack values, one after the other.
     #[cfg(feature = "msgpack")]
     Msgpack,
-    /// One array of numpy.
+    /// One array of numpy: an npy file.
     #[cfg(feature = "npy")]
     Npy,
-    /// Arrays of numpy.
+    /// Named arrays of numpy: an npz file.
     #[cfg(feature = "npy")]
     Npz,
     /// The tensors of ONNX models, only read.
     #[cfg(feature = "onnx")]
     Onnx,
-    /// safetensors. An index of a model in several files is read as well; see
-    /// [`save_sharded`](crate::safetensors::Export::save_sharded) for writing one.
+    /// safetensors. The index of a sharded model, which consists of several files, is read as well. Use
+    /// [`save_sharded`](crate::safetensors::Export::save_sharded) to write one.
     #[cfg(feature = "safetensors")]
     Safetensors,
     /// webdataset's tenbin.
     #[cfg(feature = "tenbin")]
     Tenbin,
-    /// Files of torch, only read.
+    /// `PyTorch` files, only read.
     #[cfg(feature = "torch")]
     Torch,
 }
@@ -154,34 +156,39 @@ impl Format {
         }
     }
 
-    /// Opens a file of tensors, with names as the options say.
+    /// Opens a file of tensors. The options say whether its value is nested by the dots in names.
     ///
     /// # Errors
-    /// If the file cannot be read or is damaged, and for JSON and MessagePack, whose files are no files of tensors.
+    /// If the file cannot be read or is damaged. JSON and MessagePack always fail: their files hold values, not named
+    /// tensors.
     pub fn open(self, path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
         let path = path.as_ref();
         let (file, _) = open_file(path)?;
         self.open_file(file, Some(path), options).map_err(|error| error.in_file(path))
     }
 
-    /// As [`open`](Self::open), of an open file. `path` is where it is: some formats read other files in the same directory.
+    /// Like [`open`](Self::open), for a file that is open already. `path` is its path: some formats read other files in
+    /// the same directory.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_file(self, file: File, path: Option<&Path>, options: &Options) -> Result<Opened> {
         Opened::new(self.codec().open(file, path, options)?, options.names)
     }
 
-    /// Converts a file to an archive; what was not kept, if the options accept that. A file of tensors becomes one value; of
-    /// JSON or MessagePack, each value becomes one; and of a table in an Arrow file, each record batch.
+    /// Converts a file to an archive. Returns what was lost, if the options accept losses. A file of tensors becomes
+    /// one value of the archive. If the format is JSON or MessagePack, each value of the file becomes one. If an Arrow
+    /// file holds a table, each record batch becomes one.
     ///
-    /// Tensors are read as they are written, in steps; of JSON, one value is in memory at a time. The archive has checksums
-    /// of the bytes as they were read. It is read back and verified by them before it takes its name; after an error, what
-    /// was there stays. If tensors of the file are [tied](TensorFile::has_tied_tensors), equal tensors are stored once.
+    /// Tensors are read in steps while they are written. Of a JSON file, only one value at a time is in memory. The
+    /// archive has checksums of the bytes as they were read. Before it appears under its name, it is read back and
+    /// verified by its checksums. If anything fails, a file that was there before stays. If tensors of the file are
+    /// [tied](TensorFile::has_tied_tensors), equal tensors are stored once.
     ///
     /// # Errors
-    /// If the file cannot be read or is damaged, if something cannot be kept and the options do not accept that, and if the
-    /// archive cannot be written.
+    /// - If the file cannot be read or is damaged.
+    /// - If something cannot be kept, and the options do not accept losses.
+    /// - If the archive cannot be written.
     pub fn to_archive(
         self,
         from: impl AsRef<Path>,
@@ -202,7 +209,7 @@ impl Format {
         }
         let file = codec.open(file, Some(from), options).map_err(of_source)?;
         let value = checked(&*file, options).map_err(of_source)?;
-        // Before anything is written.
+        // Damage must be found before anything is written.
         file.verify_unread().map_err(of_source)?;
         if file.has_tied_tensors() {
             save = save.with_dedup(true);
@@ -214,15 +221,18 @@ impl Format {
         Ok(value.losses().clone())
     }
 
-    /// Converts an archive to a file; what was not kept, if the options accept that. The archive must hold one value, but for
-    /// JSON and MessagePack, which hold any number, and tables for Arrow.
+    /// Converts an archive to a file. Returns what was lost, if the options accept losses. The archive must hold
+    /// exactly one value, unless the format is JSON or MessagePack, which hold any number of values, or the values are a
+    /// table and the format is Arrow.
     ///
-    /// Checksums are verified as tensors are read, one at a time. The file is read back and compared before it takes its
-    /// name; after an error, what was there stays.
+    /// Tensors are read one at a time, and their checksums are verified. Before the file appears under its name, it is
+    /// read back and compared. If anything fails, a file that was there before stays.
     ///
     /// # Errors
-    /// If the archive cannot be read, is damaged, or holds several values; if something cannot be kept and the options do not
-    /// accept that; if files of this format are only read; and if the file cannot be written.
+    /// - If the archive cannot be read, is damaged, or does not hold exactly one value.
+    /// - If something cannot be kept, and the options do not accept losses.
+    /// - If files of this format are only read.
+    /// - If the file cannot be written.
     pub fn from_archive(
         self,
         from: impl AsRef<Path>,
@@ -250,22 +260,26 @@ impl Format {
         }
         if archive.len() != 1 {
             let found = archive.len();
-            let what =
-                format!("expected an archive of one value, found {found}; convert each segment");
+            let what = format!(
+                "expected an archive of one value, found {found}; convert each value by itself"
+            );
             return Err(of_source(Error::data(what)));
         }
         let segment = archive.segment(0).map_err(of_source)?;
         self.save(&segment, to, options).map_err(of_source)
     }
 
-    /// Saves a value as a file: one of an archive, or an opened file of another format. What was not kept is returned, if the
-    /// options accept that.
+    /// Saves a value as a file of this format. The value is one of an archive, or an opened file of another format.
+    /// Returns what was lost, if the options accept losses.
     ///
-    /// The file is read back and compared before it takes its name; after an error, what was there stays.
+    /// Before the file appears under its name, it is read back and compared. If anything fails, a file that was there
+    /// before stays.
     ///
     /// # Errors
-    /// If the value cannot be read or is damaged, if something cannot be kept and the options do not accept that, if files of
-    /// this format are only read, and if the file cannot be written.
+    /// - If the value cannot be read or is damaged.
+    /// - If something cannot be kept, and the options do not accept losses.
+    /// - If files of this format are only read.
+    /// - If the file cannot be written.
     pub fn save(
         self,
         value: &dyn Stored,
@@ -276,10 +290,12 @@ impl Format {
         made::file(path, options.sync(), |file| self.write_file(value, file, path, options))
     }
 
-    /// As [`save`](Self::save), to an empty file that is open for reading too. `path` is its name in errors.
+    /// Like [`save`](Self::save), but writes to an open file, which must be empty and open for reading too. `path` is
+    /// its path, which errors show. For Arrow, its extension also decides between a file and a stream, unless the
+    /// options do.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn write_file(
         self,
         value: &dyn Stored,
@@ -291,10 +307,10 @@ impl Format {
         self.codec().write_file(value, file, path, &options)
     }
 
-    /// Writes a value to any writer. npz cannot be written so, as its writer seeks.
+    /// Writes a value to any writer. This fails for npz, which needs a writer that can seek.
     ///
     /// # Errors
-    /// As [`save`](Self::save).
+    /// The errors of [`save`](Self::save).
     pub fn write(
         self,
         value: &dyn Stored,
@@ -305,12 +321,12 @@ impl Format {
     }
 }
 
-/// Saves a file of tensors as one value of an archive; what was not kept, if the options accept that. Tensors are read as they
-/// are written, in steps.
+/// Saves a file of tensors as one value of an archive. Returns what was lost, if the options accept losses. Tensors are
+/// read in steps while they are written.
 ///
 /// # Errors
-/// If the file is damaged, or something cannot be kept and the options do not accept that: then, nothing was saved. If the
-/// archive cannot be written.
+/// If the file is damaged, or something cannot be kept and the options do not accept losses. In these cases, nothing
+/// was saved. Also if the archive cannot be written.
 pub fn into_archive<W: Write>(
     file: &dyn TensorFile,
     out: &mut OArchive<W>,
@@ -321,20 +337,23 @@ pub fn into_archive<W: Write>(
     Ok(value.losses().clone())
 }
 
-/// The file as a value, if all of it is kept or losses are accepted.
+/// Returns the file as a value, if nothing is lost or the options accept losses.
 fn checked<'a>(file: &'a dyn TensorFile, options: &Options) -> Result<AsValue<'a>> {
     let value = file.value(options.names)?;
     value.losses().check(options.accept_losses, value.kept())?;
     Ok(value)
 }
 
-/// Every tensor is there as it was meant. There may be others: lists of numbers.
+/// Checks that the archive lists the tensors of the value, each with its dtype, shape and order. It may list more:
+/// sequences of numbers can be stored as tensors are.
 fn check(value: &AsValue<'_>, archive: &Archive<&File>) -> Result<()> {
     let found = archive.tensors()?;
     let mut found = found.iter();
     let is_there = |meta| found.any(|info| *info.meta() == meta);
     if value.is_map() && !value.in_order().map(ToTensor::meta).all(is_there) {
-        return Err(Error::damaged("what was read back is not what was written"));
+        return Err(Error::damaged(
+            "the tensors that were read back differ from those that were written",
+        ));
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Writers whose counts are checked.
+//! A writer that checks how many bytes another writer claims to have written.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// A caller's writer; an error where it claims to have written more than it was given.
+/// A caller's writer. Writing fails if it claims to have written more than it was given.
 ///
-/// The standard library believes the count: [`Write::write_all`] then panics, and so does
-/// [`BufWriter`](io::BufWriter), again while it is dropped, which ends the process.
+/// The standard library trusts this count. If it is too large, [`Write::write_all`] panics.
+/// [`BufWriter`](io::BufWriter) panics too, and once more while it is dropped, which aborts the process.
 pub struct Honest<W>(W);
 
 impl<W> Honest<W> {

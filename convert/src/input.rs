@@ -1,4 +1,4 @@
-//! Bytes one after the other, from a reader or from a file at positions.
+//! Sequential input with a buffer and limits, from a reader or from a file that is read at offsets.
 
 use std::io;
 
@@ -9,19 +9,20 @@ use tenarc::{Error, Result};
 use super::part::Part;
 use crate::support::{alloc_budget, read_some};
 
-/// Bytes read at once, and memory that is asked for at once on a mere claim.
+/// The number of bytes that are read at once. Also how much memory is allocated first for a length that the input only
+/// claims.
 pub const STEP: usize = 64 << 10;
 
-/// Where bytes come from.
+/// A source of bytes.
 pub trait Source {
-    /// Reads up to `out.len()` bytes; how many it were. Zero only at the end.
+    /// Reads up to `out.len()` bytes. Returns their number, which is zero only at the end.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize>;
 
-    /// Passes over bytes, if they can be read again later.
+    /// Skips bytes. Returns `false` and skips nothing if the source cannot read them later, or has fewer bytes.
     fn pass(&mut self, len: u64) -> bool;
 }
 
-/// A reader.
+/// A reader, which cannot go back.
 pub struct Stream<R>(pub R);
 
 impl<R: io::Read> Source for Stream<R> {
@@ -34,7 +35,7 @@ impl<R: io::Read> Source for Stream<R> {
     }
 }
 
-/// A file, or another thing that is read at positions. What comes behind it later is not read.
+/// A file, or another source that is read at offsets. Bytes that are appended to it later are not read.
 pub struct Positions<'a, S: ?Sized>(Part<'a, S>);
 
 impl<'a, S: ReadAt + ?Sized> Positions<'a, S> {
@@ -53,7 +54,7 @@ impl<S: ReadAt + ?Sized> Source for Positions<'_, S> {
     }
 }
 
-/// Bytes that were read, or where they are.
+/// A range of the input: bytes that were read, or their offset and length.
 #[derive(Clone, Debug)]
 pub enum Stretch {
     Held(Vec<u8>),
@@ -69,16 +70,16 @@ impl Stretch {
     }
 }
 
-/// Shorter stretches are held in any case.
+/// The length of the shortest stretch that can stay in the source. Shorter ones are read at once.
 const MIN_PASSED: u64 = 4096;
 
-/// Buffered bytes, counted, within limits.
+/// A source with a buffer. It counts the bytes that are read, and enforces limits of memory and nesting.
 pub struct Input<S> {
     source: S,
     buffer: Box<[u8]>,
     next: usize,
     filled: usize,
-    /// The position in the source behind the buffer.
+    /// The offset in the source of the byte that follows the buffer.
     read: u64,
     /// Bytes that may still be allocated.
     left: u64,
@@ -99,7 +100,7 @@ impl<S: Source> Input<S> {
         }
     }
 
-    /// Starts a value, which has the limits for itself.
+    /// Prepares for the next value, for which the memory limit starts anew.
     pub fn renew(&mut self, limits: Limits) {
         self.left = alloc_budget(limits, false);
     }
@@ -116,7 +117,7 @@ impl<S: Source> Input<S> {
         Ok(self.filled > 0)
     }
 
-    /// The next byte, which stays; none at the end.
+    /// Returns the next byte without consuming it. `None` at the end.
     pub fn peek(&mut self) -> Result<Option<u8>> {
         if self.next == self.filled && !self.fill_buffer()? {
             return Ok(None);
@@ -124,7 +125,8 @@ impl<S: Source> Input<S> {
         Ok(self.buffer.get(self.next).copied())
     }
 
-    /// The next bytes, which stay: so many, or fewer where the input ends. At most as many as the buffer holds.
+    /// Returns the next `len` bytes without consuming them. There are fewer if the input ends, or if the buffer is
+    /// smaller.
     pub fn look(&mut self, len: usize) -> Result<&[u8]> {
         if self.filled - self.next < len {
             self.buffer.copy_within(self.next..self.filled, 0);
@@ -145,7 +147,7 @@ impl<S: Source> Input<S> {
         Ok(held.get(..len).unwrap_or(held))
     }
 
-    /// Passes over the byte that was peeked at.
+    /// Consumes the byte that [`peek`](Self::peek) returned.
     pub fn bump(&mut self) {
         self.next = (self.next + 1).min(self.filled);
     }
@@ -156,7 +158,7 @@ impl<S: Source> Input<S> {
         Ok(byte)
     }
 
-    /// Fills `out`; `what` is expected.
+    /// Fills `out`. `what` says in an error what was expected.
     pub fn fill(&mut self, out: &mut [u8], what: &str) -> Result<()> {
         let held = self.buffer.get(self.next..self.filled).unwrap_or_default();
         let mut done = held.len().min(out.len());
@@ -181,14 +183,14 @@ impl<S: Source> Input<S> {
         Ok(())
     }
 
-    /// So many bytes; memory follows those received.
+    /// Reads `len` bytes. Memory grows with the bytes received, because `len` may be wrong.
     pub fn bytes(&mut self, len: u64, what: &str) -> Result<Vec<u8>> {
         self.charge(len)?;
         let mut bytes = Vec::new();
         let mut left = len;
         while left > 0 {
             let done = bytes.len();
-            // Doubling, but never beyond what there will be.
+            // The memory doubles, but never exceeds `len`.
             let step = usize::try_from(left).unwrap_or(usize::MAX).min(done.max(STEP));
             bytes.try_reserve_exact(step).map_err(|_| {
                 Error::limit(format!("out of memory: {step} more bytes to read")).at(self.at())
@@ -200,7 +202,7 @@ impl<S: Source> Input<S> {
         Ok(bytes)
     }
 
-    /// So many bytes, left where they are if they can be had later.
+    /// Returns the next `len` bytes. If the source can read them later, only their offset is returned.
     pub fn stretch(&mut self, len: u64, what: &str) -> Result<Stretch> {
         let start = self.at();
         let held = (self.filled - self.next) as u64;
@@ -212,7 +214,7 @@ impl<S: Source> Input<S> {
         self.bytes(len, what).map(Stretch::Held)
     }
 
-    /// Passes over bytes, of what is read at positions.
+    /// Skips bytes of a source that is read at offsets.
     pub fn pass(&mut self, len: u64, what: &str) -> Result<()> {
         let held = (self.filled - self.next) as u64;
         if len <= held {
@@ -227,7 +229,7 @@ impl<S: Source> Input<S> {
         Ok(())
     }
 
-    /// Counts memory that is allocated for what was read.
+    /// Counts memory that is allocated for the input. Fails if the limit is exceeded.
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {

@@ -1,24 +1,28 @@
-//! Conversions between [tenarc] and other formats, each behind a feature of its own; none is on by
-//! default.
+//! Conversions between [tenarc] and other formats. Each format has a feature and a module of the same name. No feature
+//! is on by default.
 //!
-//! | feature | gives |
+//! | feature and module | format |
 //! |---|---|
-//! | `arrow` | `arrow`: Arrow IPC files and streams, tensors in columns |
-//! | `gguf` | `gguf`: GGUF files of llama.cpp, read and written |
-//! | `json` | `json`: JSON and JSON lines, tensors as objects |
-//! | `msgpack` | `msgpack`: MessagePack, arrays as msgpack-numpy writes them |
-//! | `npy` | `npy`: numpy's npy and npz files |
-//! | `onnx` | `onnx`: the tensors of ONNX models, read |
-//! | `parquet` | `parquet`: Parquet files, records in columns; `parquet-zstd` adds Zstandard |
-//! | `safetensors` | `safetensors`: safetensors files, sharded ones too |
-//! | `tenbin` | `tenbin`: webdataset's `.ten` files |
-//! | `torch` | `torch`: files of `PyTorch`, read |
+//! | `arrow` | Arrow IPC files and streams, with tensors in columns |
+//! | `gguf` | GGUF files of llama.cpp |
+//! | `json` | JSON and JSON lines, with tensors as objects |
+//! | `msgpack` | MessagePack, with arrays as msgpack-numpy writes them |
+//! | `npy` | numpy's npy and npz files |
+//! | `onnx` | the tensors of ONNX models, only read |
+//! | `parquet` | Parquet files, with records in columns; the feature `parquet-zstd` adds Zstandard |
+//! | `safetensors` | safetensors files, also sharded models |
+//! | `tenbin` | webdataset's `.ten` files |
+//! | `torch` | `PyTorch` files, only read |
 //!
-//! They share three rules. A conversion keeps everything, or names what it would lose and stops,
-//! unless it is told to go on. A file that is made takes its name whole and verified, or not at all. And one
-//! tensor at a time is in memory, whatever the size of the file; of JSON texts that are read, one value.
+//! All conversions follow three rules:
+//!
+//! - Nothing is lost silently. If something cannot be kept, the conversion stops and lists it, unless the
+//!   [options](Options::with_losses) accept losses.
+//! - A new file appears under its name only after it is complete and was verified.
+//! - Only one tensor at a time is in memory, whatever the size of the file. For JSON input, it is one value at a
+//!   time.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// What several formats share. Each uses a part of it.
+// Each format uses only some of the shared modules, so the others have dead code unless all features are on.
 #![cfg_attr(
     not(all(
         feature = "arrow",

@@ -14,17 +14,17 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The tensor, or the value in the archive, that is not kept as it is.
+    /// Returns the path of the tensor or value that is not kept as it is.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What is lost.
+    /// Returns a description of what is lost.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Whether it is a whole tensor that is left out.
+    /// Returns whether a whole tensor is left out.
     pub fn is_tensor(&self) -> bool {
         self.is_tensor
     }
@@ -40,13 +40,13 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What a conversion could not keep, where it was told to go on; and notes about what it leaves out by design.
+/// What a conversion cannot keep, and notes about what it leaves out by design.
 ///
-/// Losses stop a conversion unless they are accepted. Notes stop nothing: they tell of what no conversion of
-/// tensors is about, such as the graph of a model.
+/// Losses stop a conversion unless they are accepted. Notes never stop it: they name parts of a file that a conversion
+/// of tensors does not deal with, such as the graph of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Tensors first.
+    /// The losses that are listed: first those of whole tensors, then the others.
     listed: Vec<Loss>,
     listed_tensors: usize,
     tensors: u64,
@@ -55,33 +55,33 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// More are counted only.
+    /// The most losses that are listed. Further ones are only counted.
     const MOST: usize = 1000;
 
-    /// Those that an error names.
+    /// The most losses that an error shows.
     const SHOWN: usize = 3;
 
-    /// The first thousand of them: tensors that are left out first, then the others.
+    /// Returns at most a thousand losses: first the tensors that are left out, then the others.
     pub fn listed(&self) -> &[Loss] {
         &self.listed
     }
 
-    /// How many there are.
+    /// Returns the number of losses, including those that are not listed.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// How many of them are whole tensors.
+    /// Returns how many of the losses are whole tensors.
     pub fn tensors(&self) -> u64 {
         self.tensors
     }
 
-    /// Whether everything was kept. Notes are no losses.
+    /// Returns whether there are no losses. Notes do not count.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// What is left out by design.
+    /// Returns the notes about what is left out by design.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -98,7 +98,7 @@ impl Losses {
         self.add_tensors(path, 1, what);
     }
 
-    /// Adds tensors that are left out, of which one entry of the list tells.
+    /// Adds `count` tensors that are left out, as a single entry of the list.
     pub(crate) fn add_tensors(&mut self, path: &str, count: u64, what: impl Into<String>) {
         if count > 0 {
             self.count = self.count.saturating_add(count);
@@ -117,7 +117,7 @@ impl Losses {
         self.listed_tensors += usize::from(is_tensor);
     }
 
-    /// Notes something that is left out by design, once.
+    /// Adds a note about something that is left out by design, unless the same note was added before.
     pub(crate) fn note(&mut self, what: impl Into<String>) {
         let what = what.into();
         if self.notes.len() < Self::MOST && !self.notes.contains(&what) {
@@ -125,7 +125,7 @@ impl Losses {
         }
     }
 
-    /// Whether the next one will be listed that is no tensor.
+    /// Returns whether the next loss that is not a tensor will be listed.
     pub(crate) fn lists_more(&self) -> bool {
         self.listed.len() < Self::MOST
     }
@@ -142,7 +142,7 @@ impl Losses {
         other.notes.into_iter().for_each(|note| self.note(note));
     }
 
-    /// Decides whether a conversion goes on, which keeps `kept` tensors.
+    /// Checks whether a conversion that keeps `kept` tensors may go on.
     ///
     /// # Errors
     /// If there are losses and they are not `accepted`. Also if tensors are lost and none is kept: an empty file would
@@ -159,15 +159,15 @@ impl Losses {
         Err(Error::data(what).with_source(NotAccepted(self.clone())))
     }
 
-    /// The losses because of which a conversion stopped with this error, as they were not accepted. `None` for any other
-    /// error.
+    /// Returns the losses that made a conversion stop with this error, because they were not accepted. `None` for any
+    /// other error.
     pub fn of(error: &Error) -> Option<&Self> {
         let NotAccepted(losses) = error.source()?.downcast_ref()?;
         Some(losses)
     }
 }
 
-/// Why a conversion stopped.
+/// The source of the error of a conversion that stopped because of losses.
 #[derive(Debug)]
 struct NotAccepted(Losses);
 

@@ -1,4 +1,4 @@
-//! Files that take their names once they were read back.
+//! Writes files that appear under their names only after they were read back and verified.
 
 use std::fs::File;
 use std::hash::Hasher as _;
@@ -15,8 +15,8 @@ use crate::source;
 use crate::support::STEP;
 use hashed::Hashed;
 
-/// Makes an archive of what `save` saves: with checksums, by which it is verified, of the bytes as they
-/// were handed over. Then it is given to `check`.
+/// Writes an archive of the values that `save` saves. The archive has checksums of the bytes that `save` passed on.
+/// Before it appears under its name, it is read back and verified by them, and `check` must accept it.
 pub fn archive<T>(
     path: &Path,
     options: SaveOptions,
@@ -45,7 +45,7 @@ fn verified(file: &File, segments: u64) -> Result<Archive<&File>> {
     }
 }
 
-/// That a file holds just the bytes of this length and hash.
+/// Checks that the bytes of a file have this length and this hash.
 pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
     let mut hasher = XxHash3_64::new();
     let mut block = vec![0; STEP];
@@ -62,10 +62,10 @@ pub fn verify_bytes(file: &File, len: u64, hash: u64) -> Result<()> {
     if size == len && hasher.finish() == hash {
         return Ok(());
     }
-    Err(Error::damaged("what was read back is not what was written"))
+    Err(Error::damaged("the file that was read back differs from what was written"))
 }
 
-/// Makes a file, which takes its name once `write` has written it.
+/// Writes a file with `write`. It appears under its name only if `write` succeeds.
 pub fn file<T>(path: &Path, sync: SyncLevel, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let file = AtomicFile::replacing(path)?;
     let made = write(file.file())?;
@@ -73,10 +73,10 @@ pub fn file<T>(path: &Path, sync: SyncLevel, write: impl FnOnce(&File) -> Result
     Ok(made)
 }
 
-/// Writes what `write` writes to an empty file, which is read back and compared. `path` is its name in errors.
+/// Writes to an empty file with `write`, reads the file back and compares it. Errors show `path` as its path.
 ///
 /// # Errors
-/// If the file cannot be written, holds something else than was written, or `write` fails.
+/// If `write` fails, the file cannot be written, or the bytes read back differ from those written.
 pub fn written<T, E: From<Error>>(
     file: &File,
     path: &Path,
@@ -88,7 +88,7 @@ pub fn written<T, E: From<Error>>(
         out.flush().map_err(Error::io)?;
         Ok(made)
     });
-    // The error of `write` may not tell what was being written.
+    // The error of `write` may not name the file, so the error of the file is returned instead.
     if let Ok(Some(error)) = failed.lock().map(|mut failed| failed.take()) {
         return Err(Error::io_at(error, "cannot write", path).into());
     }
@@ -105,7 +105,7 @@ mod hashed {
 
     use twox_hash::XxHash3_64;
 
-    /// Knows what it passed on, and how that failed.
+    /// A writer that hashes the bytes it passes on, and keeps the error of the writer inside.
     pub struct Hashed<'f, W> {
         writer: W,
         hasher: XxHash3_64,
@@ -166,7 +166,7 @@ mod hashed {
 
         #[test]
         fn an_error_of_the_file_names_it() {
-            // It cannot be written.
+            // The file is open for reading only.
             let file = std::fs::File::open(file!().replace("convert/", "")).unwrap();
             let write = |out: &mut (dyn Write + Send)| {
                 out.write_all(&vec![0; 1 << 20])

@@ -1,28 +1,28 @@
-//! Names taken apart at their dots.
+//! Nested values, whose structure comes from names that are split at their dots.
 
 use std::collections::HashMap;
 
 use serde::ser::{Error as _, Serialize, Serializer};
 use tenarc::{Error, Result};
 
-/// How the names of tensors are taken into an archive.
+/// Whether names of tensors become keys of an archive as they are, or are split at their dots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Names {
-    /// As the file says: nested if it was written from a nested value, and flat otherwise.
+    /// As the file says: split if the file was written from a nested value, and kept otherwise.
     #[default]
     Stored,
-    /// As they are: the value is that of [`flat`](crate::TensorFile::flat).
+    /// Names are kept: the value is that of [`flat`](crate::TensorFile::flat).
     Flat,
-    /// Taken apart at their dots: the value is that of [`nested`](crate::TensorFile::nested).
+    /// Names are split at their dots: the value is that of [`nested`](crate::TensorFile::nested).
     Nested,
 }
 
-/// Steps that a name is taken apart into. Each is a level of nesting, of which readers allow 128.
+/// The most steps that a name is split into. Each step is a level of nesting, and readers allow 128 levels.
 pub const MAX_STEPS: usize = 64;
 
 impl Names {
-    /// Whether names are taken apart. `stored` says whether the file was written from a nested value.
+    /// Returns whether names are split. `stored` says whether the file was written from a nested value.
     pub(crate) fn are_nested(self, stored: bool) -> bool {
         match self {
             Self::Stored => stored,
@@ -32,21 +32,21 @@ impl Names {
     }
 }
 
-/// The key of metadata under which a file says that it was written from a nested value.
+/// The key in the metadata that marks a file as written from a nested value.
 pub const KEY: &str = "tenarc.names";
 pub const NESTED: &str = "nested";
 
 /// The comment of a zip file that was written from a nested value. Zip files have no other place for metadata.
 pub const COMMENT: &str = "tenarc.names: nested";
 
-/// Adds to metadata that names are paths of a nested value.
+/// Adds a mark to metadata. It says that names are paths of a nested value.
 pub fn mark(metadata: &mut Option<Vec<(String, String)>>) {
     let texts = metadata.get_or_insert_default();
     texts.retain(|(key, _)| key != KEY);
     texts.push((KEY.to_owned(), NESTED.to_owned()));
 }
 
-/// Removes from metadata what [`mark`] adds. Returns whether it was there.
+/// Removes from metadata the mark that [`mark`] adds. Returns whether it was there.
 pub fn take_mark(metadata: &mut Option<Vec<(String, String)>>) -> bool {
     let is_mark = |(key, text): &(String, String)| key == KEY && text == NESTED;
     let Some(texts) = metadata.as_mut().filter(|texts| texts.iter().any(is_mark)) else {
@@ -59,13 +59,13 @@ pub fn take_mark(metadata: &mut Option<Vec<(String, String)>>) -> bool {
     true
 }
 
-/// A part of a tree of names; what is named is given by its number.
+/// A node of a nested value. A leaf is the number of a named part.
 #[derive(Debug)]
 pub enum Node<'a> {
     Leaf(usize),
     Map(Vec<(Key<'a>, Node<'a>)>),
     List(Vec<Node<'a>>),
-    /// In place of an item of a list that is left out.
+    /// Replaces an item of a list that is left out.
     #[cfg(feature = "torch")]
     Null,
 }
@@ -88,7 +88,7 @@ impl Serialize for Key<'_> {
     }
 }
 
-/// A part of a tree as a value; what is named is had by its number.
+/// A node that can be serialized. `leaf` returns the part with a given number.
 pub struct Inside<'v, 'a, F> {
     pub node: &'v Node<'a>,
     pub leaf: F,
@@ -98,10 +98,12 @@ impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let inside = |node| Inside { node, leaf: self.leaf };
         match self.node {
-            // Not as an option: of null, it would be another one.
+            // The leaf is not written as an option: an option of null is another value than null.
             Node::Leaf(number) => match (self.leaf)(*number) {
                 Some(leaf) => leaf.serialize(serializer),
-                None => Err(S::Error::custom("there is nothing of this number")),
+                None => {
+                    Err(S::Error::custom("a leaf has the number of a part that does not exist"))
+                }
             },
             #[cfg(feature = "torch")]
             Node::Null => serializer.serialize_none(),
@@ -113,7 +115,7 @@ impl<T: Serialize, F: Fn(usize) -> Option<T> + Copy> Serialize for Inside<'_, '_
     }
 }
 
-/// The tree that names make, which is a map; inside, steps that count from zero make a list.
+/// Returns the entries of the nested map that names describe. An inner map with the keys 0, 1, … becomes a list.
 pub fn tree<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<(Key<'a>, Node<'a>)>> {
     let mut root = Branch::default();
     for (number, name) in names.enumerate() {
@@ -122,11 +124,11 @@ pub fn tree<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<(Key<'a>, No
     Ok(root.into_entries())
 }
 
-/// A map in the making.
+/// A map that is being built.
 #[derive(Default)]
 struct Branch<'a> {
     entries: Vec<(&'a str, Growing<'a>)>,
-    /// Where each key is among them.
+    /// The index in `entries` of each key.
     positions: HashMap<&'a str, usize>,
 }
 
@@ -143,7 +145,7 @@ impl<'a> Branch<'a> {
         }
         let clash = || {
             Error::data(
-                "the name cannot be nested: another one leads through it, or it through another; \
+                "the name cannot be nested: one name is the beginning of another, as `a` is of `a.b`; \
                  save the file flat",
             )
         };
@@ -182,11 +184,12 @@ impl<'a> Branch<'a> {
         self.entries.into_iter().map(|(step, next)| (Key::Text(step), node(next))).collect()
     }
 
-    /// An array where the steps are the numbers from zero on, each written as numbers are.
+    /// Returns a list if the keys are the numbers 0, 1, … without leading zeros, and a map otherwise.
     fn into_node(self) -> Node<'a> {
         let count = self.entries.len();
         let counts = (0..count).all(|number| {
-            // Keys are unique: as many of them as numbers, and each number among them.
+            // Keys are unique. So if there are as many keys as numbers and each number is a key, there are no other
+            // keys.
             self.positions.contains_key(number.to_string().as_str())
         });
         let mut entries = self.into_entries();

@@ -1,8 +1,8 @@
-//! numpy's names of element types, which several formats carry.
+//! numpy's type strings, such as `<f4`, which several formats contain.
 
 use tenarc::{DType, Error, Result};
 
-/// Every dtype that both sides have, as numpy writes it.
+/// Every dtype that both tenarc and numpy have, with the type string that numpy writes.
 pub const KNOWN: [(DType, &str); 14] = [
     (DType::Bool, "|b1"),
     (DType::U8, "|u1"),
@@ -20,18 +20,18 @@ pub const KNOWN: [(DType, &str); 14] = [
     (DType::C128, "<c16"),
 ];
 
-/// numpy's name of a dtype, if it has one.
+/// Returns numpy's type string of a dtype, if it has one.
 pub fn descr_of(dtype: &DType) -> Option<&'static str> {
     KNOWN.iter().find(|(known, _)| known == dtype).map(|(_, descr)| *descr)
 }
 
-/// The dtype of a name without its byte order, such as `f4`.
+/// Returns the dtype of a type string without its byte order, such as `f4`.
 pub fn of_code(code: &[u8]) -> Option<DType> {
     let known = KNOWN.iter().find(|(_, known)| known.as_bytes().get(1..) == Some(code));
     known.map(|(dtype, _)| dtype.clone())
 }
 
-/// The byte order that a name states, `=` if none, and the name without it.
+/// Splits a type string into its byte order, `=` if it states none, and the rest.
 pub fn byte_order(text: &[u8]) -> (u8, &[u8]) {
     match text {
         [order @ (b'<' | b'>' | b'|' | b'='), code @ ..] => (*order, code),
@@ -49,7 +49,7 @@ pub const ML_DTYPES: [(&str, DType); 6] = [
     ("float8_e8m0fnu", DType::F8E8M0),
 ];
 
-/// The dtype whose `dtype.name` is this in numpy, such as `float32` or `bfloat16`.
+/// Returns the dtype that numpy calls `name` in `dtype.name`, such as `float32` or `bfloat16`.
 pub fn of_name(name: &[u8]) -> Option<DType> {
     if name == b"bool" {
         return Some(DType::Bool);
@@ -65,18 +65,21 @@ pub fn of_name(name: &[u8]) -> Option<DType> {
     coded.or_else(|| other().map(|(_, dtype)| dtype))
 }
 
-/// The dtype of a name, and whether its elements are big-endian.
+/// Returns the dtype of a type string, and whether its elements are big-endian.
 pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
     let (order, code) = byte_order(text);
     let Some(dtype) = of_code(code) else { return Err(refused(text, code)) };
     if order == b'|' && dtype.word() > 1 {
-        let what = format!("dtype {} has no byte order, which its elements need", shown(text));
+        let what = format!(
+            "dtype {} states no byte order, which elements of several bytes need",
+            shown(text)
+        );
         return Err(Error::syntax(what));
     }
     let big_endian = match order {
         b'<' => false,
         b'>' => true,
-        // numpy gives its own order to what states none.
+        // If a type string states no byte order, numpy uses that of the machine.
         _ => cfg!(target_endian = "big"),
     };
     let swapped = big_endian && dtype.word() > 1;
@@ -87,10 +90,10 @@ pub fn parse(text: &[u8]) -> Result<(DType, bool)> {
 fn refused(text: &[u8], code: &[u8]) -> Error {
     let why = match code {
         [b'O', ..] => "an object array is pickled Python, which is never read here",
-        [b'S' | b'U' | b'a', ..] => "a string array is no tensor",
-        [b'M', b'8', ..] => "dates are no elements of a tensor; save them as integers",
-        [b'm', b'8', ..] => "durations are no elements of a tensor; save them as integers",
-        [b'V', ..] => "elements of unknown structure (void) are no tensor",
+        [b'S' | b'U' | b'a', ..] => "a string array is not a tensor",
+        [b'M', b'8', ..] => "elements of a tensor cannot be dates; save them as integers",
+        [b'm', b'8', ..] => "elements of a tensor cannot be durations; save them as integers",
+        [b'V', ..] => "elements of a tensor cannot have an unknown structure (void)",
         b"f12" | b"f16" | b"c24" | b"c32" | b"g" | b"G" => {
             "long doubles differ between machines; save them as f8 or c16"
         }
@@ -99,7 +102,7 @@ fn refused(text: &[u8], code: &[u8]) -> Error {
     Error::data(format!("dtype {} is refused: {why}", shown(text)))
 }
 
-/// Bytes of a name that are shown.
+/// The most bytes of a type string that a message shows.
 const SHOWN: usize = 64;
 
 fn shown(text: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! How files and archives are read and written.
+//! Options for reading and writing files and archives.
 
 use tenarc::archive::SaveOptions;
 use tenarc::de::Limits;
@@ -7,7 +7,7 @@ use tenarc::io::SyncLevel;
 use crate::Names;
 use crate::exported::Metadata;
 
-/// How a conversion reads and writes. What the format at hand has no use for is not looked at.
+/// Options of a conversion. A format ignores options that do not apply to it.
 ///
 /// ```
 /// # #[cfg(feature = "msgpack")]
@@ -50,47 +50,52 @@ pub struct Options {
 }
 
 impl Options {
-    /// How the names of tensors are taken into an archive; by default, as the file says.
+    /// Sets whether names of tensors are split at their dots. By default, the file decides.
     #[must_use]
     pub fn with_names(mut self, names: Names) -> Self {
         self.names = names;
         self
     }
 
-    /// Goes on if something cannot be kept, rather than stop. Off by default. What it was is returned as
-    /// [`Losses`](crate::Losses). Depending on the format, column-major tensors are written in row-major order, for which
-    /// each is in memory twice; elements get another dtype, or tensors of dtypes that it has not are left out; and what is
-    /// no tensor is left out. Decimals of a Parquet file become `f64`.
+    /// Sets whether a conversion goes on if something cannot be kept. By default, it stops. If it goes on, it returns
+    /// what was lost as [`Losses`](crate::Losses).
+    ///
+    /// It depends on the format what can be lost:
+    ///
+    /// - Column-major tensors are written in row-major order. Each of them is in memory twice meanwhile.
+    /// - If the format does not have the dtype of a tensor, elements get another dtype, or the tensor is left out.
+    /// - Values that are not tensors are left out.
+    /// - Decimals of a Parquet file become `f64`.
     #[must_use]
     pub fn with_losses(mut self, accepted: bool) -> Self {
         self.accept_losses = accepted;
         self
     }
 
-    /// How an archive is written. It has checksums, whatever these options say. Their
-    /// [`with_sync`](SaveOptions::with_sync) counts for other files too.
+    /// Sets how an archive is written. It always has checksums, even if these options turn them off. Their
+    /// [`with_sync`](SaveOptions::with_sync) applies to files of other formats too.
     #[must_use]
     pub fn with_save(mut self, options: SaveOptions) -> Self {
         self.save = options;
         self
     }
 
-    /// How far a save of a file goes to survive a crash of the machine.
+    /// Sets how much is done to make a saved file survive a crash of the machine.
     #[must_use]
     pub fn with_sync(mut self, level: SyncLevel) -> Self {
         self.save = self.save.with_sync(level);
         self
     }
 
-    /// Limits for reading: of the memory that each value or tensor may take, and of dimensions and levels.
+    /// Sets limits for reading: the memory of each value or tensor, the number of dimensions, and the depth of nesting.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Texts that go into a file of safetensors or Arrow beside the tensors, in the order given. They take the place of
-    /// those that a value has under `__metadata__`.
+    /// Sets texts that are written to the metadata of a safetensors or Arrow file, in this order. They replace the
+    /// texts that a value has under `__metadata__`.
     #[must_use]
     pub fn with_metadata<K: Into<String>, V: Into<String>>(
         mut self,
@@ -101,15 +106,15 @@ impl Options {
         self
     }
 
-    /// Reads tensors of an ONNX model that lie in other files, too, if these are in the directory of the model or below. So a
-    /// model decides which of those files is read. Off by default.
+    /// Sets whether tensors of an ONNX model are also read from other files, which must be in the directory of the
+    /// model or below. The model then decides which of these files are read. Off by default.
     #[must_use]
     pub fn with_external(mut self, on: bool) -> Self {
         self.external = on;
         self
     }
 
-    /// How arrays are stored in an npz file.
+    /// Sets how arrays are stored in an npz file.
     #[cfg(feature = "npy")]
     #[must_use]
     pub fn with_compression(mut self, compression: crate::npy::Compression) -> Self {

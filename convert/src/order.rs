@@ -1,18 +1,17 @@
-//! From other orders to row-major order.
+//! Converts tensors from other orders to row-major order.
 
 use tenarc::tensor::{TensorMeta, ToTensor};
 use tenarc::{Error, Result};
 
-/// Bytes gathered before they are handed on.
+/// The number of bytes that are collected before they are passed on.
 const BLOCK: usize = 64 << 10;
 
-/// Whether elements of a tensor can be moved one by one: those of four or six bits cannot.
+/// Returns whether elements of a tensor can be moved one by one. Elements of four or six bits cannot.
 pub fn can_reorder(meta: &TensorMeta) -> bool {
     meta.dtype.bits().is_some_and(|bits| bits.is_multiple_of(8))
 }
 
-/// Hands over the elements of a column-major tensor in row-major order. The whole tensor is in
-/// memory meanwhile.
+/// Passes the elements of a column-major tensor to `put` in row-major order. The whole tensor is in memory meanwhile.
 pub fn row_major(
     tensor: &dyn ToTensor,
     meta: &TensorMeta,
@@ -35,7 +34,7 @@ pub fn row_major(
     if bytes.is_empty() {
         return Ok(());
     }
-    // By how many bytes the next element along each axis lies behind.
+    // The distance in bytes from an element to the next one along each axis.
     let mut stride = width;
     let mut strides = Vec::with_capacity(shape.len());
     for &dim in shape {
@@ -48,8 +47,8 @@ pub fn row_major(
     gather(bytes, shape, &strides, width, put)
 }
 
-/// Hands over the elements of a tensor that is not empty in row-major order of its shape; all of them must lie
-/// in the bytes.
+/// Passes the elements of a tensor to `put` in row-major order of its shape. `strides` and `width`, the length of an
+/// element, are in bytes. The tensor must not be empty, and all its elements must be inside of `bytes`.
 pub fn gather(
     bytes: &[u8],
     shape: &[usize],
@@ -66,7 +65,7 @@ pub fn gather(
             put(&block)?;
             block.clear();
         }
-        // The last axis changes fastest; those that are through start again.
+        // The last axis changes fastest. An axis that reached its end starts again.
         let mut axes = index.iter_mut().zip(shape.iter().zip(strides)).rev();
         loop {
             let Some((step, (&dim, &stride))) = axes.next() else { return put(&block) };
@@ -83,5 +82,5 @@ pub fn gather(
 
 #[cold]
 fn other_length(expected: usize) -> Error {
-    Error::data(format!("expected {expected} bytes of a tensor, found another number"))
+    Error::data(format!("expected {expected} bytes of a tensor, found another length"))
 }

@@ -1,11 +1,11 @@
-//! A part of what is read at positions, read from front to back.
+//! A reader of a part of a source that is read at offsets.
 
 use std::io;
 use std::ops::Range;
 
 use tenarc::io::ReadAt;
 
-/// A reader of the bytes in a range.
+/// A reader of a range of a source, from front to back.
 pub struct Part<'a, S: ?Sized> {
     source: &'a S,
     range: Range<u64>,
@@ -16,7 +16,7 @@ impl<'a, S: ReadAt + ?Sized> Part<'a, S> {
         Self { source, range }
     }
 
-    /// Passes over bytes; whether there are so many.
+    /// Skips bytes. Returns `false` without skipping if there are fewer.
     pub fn pass(&mut self, len: u64) -> bool {
         match self.range.start.checked_add(len) {
             Some(start) if start <= self.range.end => {
@@ -34,7 +34,7 @@ impl<S: ReadAt + ?Sized> io::Read for Part<'_, S> {
         let most = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let read =
             self.source.read_at(out.get_mut(..most).unwrap_or_default(), self.range.start)?;
-        // One that claims more is found out by whoever asked.
+        // A source may claim to have read more than it could. The count is returned as it is: callers check it.
         self.range.start += read.min(most) as u64;
         Ok(read)
     }

@@ -1,4 +1,4 @@
-//! Values as trees whose tensors are had one at a time: in memory, or in an archive.
+//! Values as trees whose tensors are read one at a time. A value is in memory or in an archive.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const BIGNUM: u64 = 2;
 /// Negative bignum (RFC 8949, section 3.4.3).
 const NEGATIVE_BIGNUM: u64 = 3;
 
-/// What a node of a tree is.
+/// A node of a tree, with its children.
 pub enum Node<'t, T> {
     Array(&'t [T]),
     Map(&'t [(Value, T)]),
@@ -22,20 +22,20 @@ pub enum Node<'t, T> {
     Leaf,
 }
 
-/// A value, wherever it is.
+/// A value in memory or in an archive.
 pub trait Tree: Sized {
     fn node(&self) -> Node<'_, Self>;
 
-    /// Does something with a leaf, which `fetch` reads if it is not there.
+    /// Calls `f` with a leaf. If the leaf is not in memory, `fetch` reads it.
     fn with_leaf<R>(&self, fetch: &Fetch<'_>, f: impl FnOnce(&Value) -> Result<R>) -> Result<R>;
 }
 
-/// Reads what stands at a place of the metadata.
+/// Reads the value at a range of the metadata.
 pub type Fetch<'a> = dyn Fn(Range<usize>) -> Result<Value> + 'a;
 
-/// For values in memory.
+/// The [`Fetch`] of values in memory. It always fails, because such values have no metadata to read from.
 pub fn nowhere(_: Range<usize>) -> Result<Value> {
-    Err(Error::data("a value in memory is nowhere else"))
+    Err(Error::data("a value in memory has no metadata to read from"))
 }
 
 impl Tree for Value {
@@ -54,12 +54,12 @@ impl Tree for Value {
     }
 }
 
-/// The plain numbers that a packed sequence stands for; none where they are more than numbers.
+/// Returns the numbers of a packed sequence as plain values. `None` if no plain value can hold them.
 pub fn unpacked(numbers: &Numbers) -> Option<Vec<Value>> {
     if numbers.dtype().is_complex() || numbers.dtype() == DType::F128 {
         return None;
     }
-    // No detour, on which NaNs might lose bits.
+    // No conversion to `f64` and back, which might change the bits of NaNs.
     if let Some(values) = numbers.as_slice::<f32>() {
         return Some(values.iter().copied().map(Value::F32).collect());
     }
@@ -75,11 +75,11 @@ pub fn unpacked(numbers: &Numbers) -> Option<Vec<Value>> {
     elements::numbers(numbers)?.into_iter().map(plain).collect()
 }
 
-/// A value of an archive: leaves are read when they are asked for.
+/// A value of an archive, whose leaves are read when they are needed.
 pub enum Saved {
-    /// Where it stands in the metadata.
+    /// A leaf, as its range in the metadata.
     Leaf(Range<usize>),
-    /// A leaf of rows that are stored as columns.
+    /// A leaf that was read already, because it belongs to rows that are stored as columns.
     Known(Value),
     Array(Vec<Saved>),
     Map(Vec<(Value, Saved)>),
@@ -87,7 +87,7 @@ pub enum Saved {
 }
 
 impl Saved {
-    /// A value, without its tensors.
+    /// Reads the structure of a value, without its tensors.
     pub fn of(value: &dyn Stored) -> Result<Self> {
         let fetch = |range| value.decode(range);
         Walk { items: value.items()?, bytes: value.metadata()?, fetch: &fetch }.item()
@@ -169,7 +169,7 @@ impl<'m> Walk<'m, '_> {
         self.rest(item)
     }
 
-    /// What starts with this item.
+    /// Reads the value that starts with this item.
     fn rest(&mut self, item: Item<'m>) -> Result<Saved> {
         match item.event {
             Event::Array => {
@@ -191,7 +191,7 @@ impl<'m> Walk<'m, '_> {
                 }
             }
             Event::Tag(COLUMNS) => {
-                // They are read as the rows that they stand for.
+                // Columns are read as rows.
                 self.next()?;
                 let end = self.items.leave()?.range.end;
                 Ok(Saved::known((self.fetch)(item.range.start..end)?))
@@ -202,24 +202,24 @@ impl<'m> Walk<'m, '_> {
     }
 
     fn key(&self, range: Range<usize>) -> Result<Value> {
-        // Whatever it is, it stands in the metadata as a whole, but for tensors in buffers.
+        // A key is in the metadata as a whole, unless it is or holds a tensor in a buffer.
         let start = range.start as u64;
         let item = self.bytes.get(range).unwrap_or_default();
         tenarc::from_slice(item).map_err(|error| error.moved_by(start))
     }
 }
 
-/// Where in a value something is, for those that are told of what is lost.
+/// The path of an item in a value, for messages about losses.
 #[derive(Default)]
 pub struct Path {
     text: String,
 }
 
-/// Bytes of a path that are told.
+/// A path of so many bytes gets no further steps. Each step shows at most so many characters.
 const MAX_PATH: usize = 256;
 
 impl Path {
-    /// Goes a step further; what [`leave`](Self::leave) takes to go back.
+    /// Adds a step. Returns the argument for [`leave`](Self::leave), which removes the step.
     pub fn enter(&mut self, step: impl FnOnce() -> String) -> usize {
         let before = self.text.len();
         if before < MAX_PATH {

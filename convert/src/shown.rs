@@ -1,9 +1,9 @@
-//! Bytes from the input in messages.
+//! Shows bytes of the input in messages.
 
-/// Bytes shown of what is not understood.
+/// The most bytes that are shown.
 const SHOWN: usize = 40;
 
-/// Bytes from the input as they can be put into a message.
+/// Returns bytes of the input for a message: the first of them, with control characters escaped.
 pub fn shown(bytes: &[u8]) -> String {
     let (start, more) = match bytes.get(..SHOWN) {
         Some(start) if bytes.len() > SHOWN => (start, "…"),

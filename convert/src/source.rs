@@ -1,4 +1,4 @@
-//! Reading pieces of a file: borrowed from memory, or copied out of what reads at positions.
+//! Reads parts of a file: borrows them if the file is in memory, and copies them otherwise.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use tenarc::{DynTensor, Error, Result};
 
 use crate::support::{STEP, read_some, reserve};
 
-/// A length as one in memory.
+/// Converts a length to that of a slice. Fails if no slice can be so long.
 pub fn in_memory(len: u64, at: u64) -> Result<usize> {
     usize::try_from(len)
         .ok()
@@ -17,12 +17,12 @@ pub fn in_memory(len: u64, at: u64) -> Result<usize> {
         .ok_or_else(|| Error::limit(format!("{len} bytes do not fit memory")).at(at))
 }
 
-/// Fills `out` from `offset` on, however little each read gives.
+/// Fills `out` with the bytes of a file from `offset` on, with as many reads as that takes.
 pub fn read_exact<S: ReadAt + ?Sized>(source: &S, out: &mut [u8], offset: u64) -> Result<()> {
     fill(source, out, offset, " of the file")
 }
 
-/// As [`read_exact`]; `whole` ends the error where the input ends.
+/// Like [`read_exact`]. `whole` is the end of the message if the source is too short, for example ` of the file`.
 pub fn fill<S: ReadAt + ?Sized>(
     source: &S,
     out: &mut [u8],
@@ -42,7 +42,8 @@ pub fn fill<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// `len` bytes from `offset` on, which the file is long enough for.
+/// Returns `len` bytes from `offset` on. Memory for them is allocated at once, so the file must be known to be long
+/// enough.
 pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
     let len = in_memory(len, offset)?;
     if let Some(contents) = source.contents() {
@@ -55,7 +56,7 @@ pub fn bytes<S: ReadAt + ?Sized>(source: &S, offset: u64, len: u64) -> Result<Co
     Ok(Cow::Owned(bytes))
 }
 
-/// Calls `each` with these bytes and where they start, in steps. The file must be long enough.
+/// Reads a range in steps, and calls `each` with the bytes and the offset of each step. The file must be long enough.
 pub fn in_steps<S: ReadAt + ?Sized>(
     source: &S,
     Range { start: mut at, end }: Range<u64>,
@@ -69,7 +70,7 @@ pub fn in_steps<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Reads a tensor straight into its memory. Its bytes are in the file, so its length is no mere claim.
+/// Reads a tensor directly into its memory, which is not limited: the file must be known to be long enough.
 pub fn tensor<S: ReadAt + ?Sized>(source: &S, meta: TensorMeta, start: u64) -> Result<DynTensor> {
     let mut at = start;
     let tensor = DynTensor::read_with(meta, usize::MAX, |step| {
@@ -80,7 +81,7 @@ pub fn tensor<S: ReadAt + ?Sized>(source: &S, meta: TensorMeta, start: u64) -> R
     tensor.map_err(|error| error.at(start))
 }
 
-/// `len` bytes of the contents of a file.
+/// Returns `len` bytes of the contents of a file, from `offset` on.
 pub fn slice(contents: &[u8], offset: u64, len: usize) -> Result<&[u8]> {
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     let found = contents.get(start..).and_then(|rest| rest.get(..len));

@@ -1,4 +1,4 @@
-//! Values whose tensors are read when they are needed: of an archive, or of a file of another format.
+//! Values whose tensors are read from an archive, or from a file of another format, when they are needed.
 
 use std::ops::Range;
 
@@ -13,41 +13,42 @@ use crate::Losses;
 use crate::columns::tensor_columns;
 use crate::support::reserve;
 
-/// Takes the bytes of a tensor, in blocks.
+/// A function that receives the bytes of a tensor in blocks.
 pub type Put<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
-/// A value that can be written to any format: one of an archive (a [`Segment`]), or of a file of another format
-/// ([`Opened`](crate::Opened)). Its tensors are read when they are written.
+/// A value that can be written to any format. It is a value of an archive (a [`Segment`]), or an opened file of another
+/// format ([`Opened`](crate::Opened)). Its tensors are read when they are written.
 pub trait Stored {
-    /// The encoded value, with references to buffers in place of tensors.
+    /// Returns the encoded value, with references to buffers in place of tensors.
     ///
     /// # Errors
-    /// If it is damaged.
+    /// If the value is damaged.
     fn metadata(&self) -> Result<&[u8]>;
 
-    /// The position and the length of each buffer. Only the lengths are used.
+    /// Returns the position and the length of each buffer. Only the lengths are used.
     fn buffers(&self) -> &[(u64, u64)];
 
-    /// Passes the bytes of the buffer with this number on in blocks.
+    /// Passes the bytes of the buffer with this number to `put` in blocks.
     ///
     /// # Errors
-    /// If they cannot be read or are damaged, and if `put` fails.
+    /// If the bytes cannot be read or are damaged, or if `put` fails.
     fn blocks(&self, buffer: usize, put: &mut Put<'_>) -> Result<()>;
 
-    /// What was left out of the value, for example as its file holds what cannot be read. Writers count it as lost.
+    /// Returns what was already left out of the value, for example because a part of its file cannot be read. Writers
+    /// count it as lost.
     fn lost(&self) -> Losses {
         Losses::default()
     }
 
-    /// The items of the metadata.
+    /// Returns the items of the metadata.
     ///
     /// # Errors
-    /// If they are damaged.
+    /// If the metadata are damaged.
     fn items(&self) -> Result<Items<'_>> {
         Ok(Items::new(self.metadata()?).with_buffers(self.buffers()))
     }
 
-    /// Whether the whole value is a tensor.
+    /// Returns whether the whole value is a tensor.
     ///
     /// # Errors
     /// If the metadata are damaged.
@@ -65,7 +66,7 @@ pub trait Stored {
     /// Decodes the item at this range of the metadata.
     ///
     /// # Errors
-    /// If it cannot be read, or is damaged.
+    /// If the item cannot be read, or is damaged.
     fn decode(&self, range: Range<usize>) -> Result<Value> {
         let item = self.metadata()?.get(range.clone()).unwrap_or_default();
         let first = Items::new(item).with_buffers(self.buffers()).next().transpose()?;
@@ -87,7 +88,7 @@ pub trait Stored {
     /// Decodes the tensor at this range of the metadata.
     ///
     /// # Errors
-    /// If it is no tensor, cannot be read, or is damaged.
+    /// If the item is not a tensor, cannot be read, or is damaged.
     fn tensor(&self, range: Range<usize>) -> Result<DynTensor> {
         match self.decode(range)? {
             Value::Tensor(tensor) => Ok(*tensor),
@@ -95,10 +96,10 @@ pub trait Stored {
         }
     }
 
-    /// Passes the bytes of the tensor at this range of the metadata on in blocks.
+    /// Passes the bytes of the tensor at this range of the metadata to `put` in blocks.
     ///
     /// # Errors
-    /// If they cannot be read or are damaged, and if `put` fails.
+    /// If the bytes cannot be read or are damaged, or if `put` fails.
     fn payload(&self, payload: &Payload, range: Range<usize>, put: &mut Put<'_>) -> Result<()> {
         match payload.buffer {
             Some(buffer) => self.blocks(usize::try_from(buffer).unwrap_or(usize::MAX), put),
@@ -106,9 +107,9 @@ pub trait Stored {
         }
     }
 
-    /// The columns of a sequence that are tensors, if the value has sequences that are stored as columns. `pointer` is the
-    /// path of the sequence as a JSON Pointer, and `name` what it is called in names. The columns that are no tensors are
-    /// added to the losses.
+    /// Returns the columns of a sequence that are tensors, with their names. Columns that are not tensors are added to
+    /// the losses. `pointer` is the path of the sequence as a JSON Pointer. `name` is the same path as the names of its
+    /// tensors have it. The default is for values without sequences that are stored as columns.
     ///
     /// # Errors
     /// If the columns are damaged.

@@ -1,4 +1,4 @@
-//! Loops over readers and writers, and what else is too small for a module of its own.
+//! Loops over readers and writers, and other functions that are too small for modules of their own.
 
 use std::io;
 use std::path::Path;
@@ -6,23 +6,24 @@ use std::path::Path;
 use tenarc::de::Limits;
 use tenarc::{Error, Result};
 
-/// How much is read and hashed at once: it stays in cache in between. So much memory is asked for at once
-/// for bytes that are only claimed, too.
+/// The number of bytes that are read and hashed at once, so that they are hashed while they are in cache. Also how much
+/// memory is allocated first for a length that the input only claims.
 pub const STEP: usize = 256 << 10;
 
-/// How much is hashed and then written at once. File systems take long writes with less work than
-/// short ones; the last cache still holds so much.
+/// The number of bytes that are hashed and then written at once. Long writes are less work for a file system than short
+/// ones, and so many bytes still fit into the last-level cache.
 pub const WRITE_STEP: usize = 4 << 20;
 
-/// What one document may allocate by default, if the input does not bound it: as in tenarc.
+/// How many bytes one document may allocate by default, if the length of the input does not limit it. tenarc has the
+/// same default.
 const READER_ALLOC: u64 = 16 << 30;
 
-/// How many bytes one document may allocate.
+/// Returns how many bytes one document may allocate.
 pub fn alloc_budget(limits: Limits, input_is_in_memory: bool) -> u64 {
     limits.max_alloc().unwrap_or(if input_is_in_memory { u64::MAX } else { READER_ALLOC })
 }
 
-/// One successful call of a reader: again where it was interrupted, and no more than there is room for.
+/// Calls a reader once, and again if it was interrupted. Fails if it claims to have read more than `out` can hold.
 pub fn read_some(
     out: &mut [u8],
     mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
@@ -40,7 +41,7 @@ pub fn read_some(
     }
 }
 
-/// Fills `out`, or as much of it as there is.
+/// Fills `out`, or a part of it if the reader ends before. Returns the number of bytes read.
 pub fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -52,7 +53,7 @@ pub fn read_all<R: io::Read + ?Sized>(reader: &mut R, out: &mut [u8]) -> Result<
     Ok(done)
 }
 
-/// Makes room for more values; an error where there is no memory.
+/// Reserves memory for more values. Fails if there is not enough.
 pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     values.try_reserve(additional).map_err(|_| {
         let bytes = additional.saturating_mul(size_of::<T>());
@@ -60,13 +61,13 @@ pub fn reserve<T>(values: &mut Vec<T>, additional: usize) -> Result<()> {
     })
 }
 
-/// Writes all slices, in as few calls as the writer takes.
+/// Writes all slices, with as few calls of the writer as it allows.
 pub fn write_slices<W: io::Write + ?Sized>(
     writer: &mut W,
     mut slices: &mut [io::IoSlice<'_>],
 ) -> Result<()> {
     let mut left = slices.iter().map(|slice| slice.len()).sum::<usize>();
-    // Those in front that are empty.
+    // Removes empty slices at the front.
     io::IoSlice::advance_slices(&mut slices, 0);
     while left > 0 {
         match writer.write_vectored(slices) {
@@ -86,7 +87,7 @@ pub fn write_slices<W: io::Write + ?Sized>(
     Ok(())
 }
 
-/// Turns round the bytes of each word.
+/// Reverses the bytes of each word.
 pub fn swap_words(bytes: &mut [u8], width: usize) {
     if width > 1 {
         for word in bytes.chunks_exact_mut(width) {
@@ -95,7 +96,7 @@ pub fn swap_words(bytes: &mut [u8], width: usize) {
     }
 }
 
-/// The directory that a file is in.
+/// Returns the directory that a file is in.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

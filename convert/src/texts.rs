@@ -1,4 +1,4 @@
-//! Arrays of texts, which are read when they are written.
+//! Arrays of texts that are read when they are written.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,10 +16,10 @@ pub struct Texts<'a> {
 pub type Next<'a> = Box<dyn FnMut() -> Result<Vec<u8>> + 'a>;
 
 impl<'a> Texts<'a> {
-    /// Texts of this shape. `open` starts to read them from the first one.
+    /// Makes an array of texts of this shape. `open` starts to read them from the first one.
     ///
     /// # Errors
-    /// If the shape would be lost.
+    /// If the array is empty and has several dimensions, because its shape would be lost.
     pub fn new(shape: &[usize], open: impl Fn() -> Result<Next<'a>> + 'a) -> Result<Self> {
         if shape.len() > 1 && shape.contains(&0) {
             return Err(Error::data(NO_SHAPE));
@@ -28,7 +28,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Why some texts cannot be kept.
+/// The reason why an empty array of several dimensions cannot be kept.
 pub const NO_SHAPE: &str = "it has no elements, and an empty array of texts has no shape";
 
 impl fmt::Debug for Texts<'_> {
@@ -45,12 +45,13 @@ impl Serialize for Texts<'_> {
     }
 }
 
-/// Reads texts by their numbers. Serializers ask for them in their order, and for some of them twice.
+/// A reader of texts by their numbers. Serializers ask for them in order, but for some of them twice.
 struct Reader<'t, 'a> {
     open: &'t dyn Fn() -> Result<Next<'a>>,
     next: Option<Next<'a>>,
-    /// How many were read.
+    /// The number of texts that were read.
     read: usize,
+    /// The text that was read last.
     last: Vec<u8>,
 }
 
@@ -72,10 +73,10 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The texts of what is left of the shape.
+/// An array inside of the nested arrays, or a single text if `shape` is empty.
 struct Level<'r, 't, 'a> {
     shape: &'t [usize],
-    /// The number of the first one.
+    /// The number of its first text.
     number: usize,
     reader: &'r RefCell<Reader<'t, 'a>>,
 }
@@ -121,7 +122,7 @@ mod tests {
         }
         let rows: Vec<Vec<String>> = tenarc::from_slice(&tenarc::to_vec(&texts).unwrap()).unwrap();
         assert_eq!(rows, [["b", "c", "d"], ["e", "f", "g"]]);
-        // Archives look whether rows could be columns.
+        // A save to an archive reads some texts twice: it checks first whether rows could be columns.
         let mut archive = tenarc::OArchive::new(Vec::new()).unwrap();
         archive.save(&texts).unwrap();
         let archive = tenarc::Archive::new(archive.finish().unwrap()).unwrap();

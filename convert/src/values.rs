@@ -1,4 +1,4 @@
-//! What formats share whose files are values, one after the other.
+//! Code shared by the formats whose files hold values one after the other: JSON and MessagePack.
 
 use std::io::{self, Write};
 
@@ -11,24 +11,24 @@ use crate::{Losses, Stored};
 
 /// Reads value after value.
 pub trait ReadValues {
-    /// The next value; none at the end.
+    /// Reads the next value. `None` at the end.
     fn next_value(&mut self) -> Result<Option<Value>>;
 
-    /// Where the next one starts.
+    /// Returns the offset of the next value.
     fn at(&self) -> u64;
 }
 
-/// The one value, which must be all there is; `what` it is.
+/// Reads a single value, after which the input must end. `what` names the value in errors.
 pub fn only(mut values: impl ReadValues, what: &str) -> Result<Value> {
     let value = values.next_value()?.ok_or_else(|| Error::eof(what).at(0))?;
     let at = values.at();
     match values.next_value() {
         Ok(None) => Ok(value),
-        _ => Err(Error::syntax(format!("expected the end behind {what}")).at(at)),
+        _ => Err(Error::syntax(format!("expected the end of the input after {what}")).at(at)),
     }
 }
 
-/// Values up to the first error, behind which nothing is known of what follows.
+/// An iterator over values. It ends after an error, because it is not known then where the next value starts.
 pub struct Each<R>(Option<R>);
 
 impl<R> Each<R> {
@@ -53,15 +53,16 @@ impl<R: ReadValues> Iterator for Each<R> {
     }
 }
 
-/// Tensors that are kept: a value without any is still a value.
+/// The number of tensors that are kept, for [`Losses::check`]. These formats hold any value, so a value without tensors
+/// is not an empty file.
 const NOT_COUNTED: usize = usize::MAX;
 
-/// Writes values; what is lost of each.
+/// A format that can write values. `write` returns what was lost.
 pub trait WriteValue {
     fn write<T: Tree>(out: &mut dyn Write, fetch: &Fetch<'_>, value: &T) -> Result<Losses>;
 }
 
-/// Writes a value, if it can be kept or losses are accepted; what was lost.
+/// Writes a value, if nothing is lost or the options accept losses. Returns what was lost.
 pub fn write<F: WriteValue>(
     writer: impl Write,
     value: &Value,
@@ -74,7 +75,7 @@ pub fn write<F: WriteValue>(
     Ok(losses)
 }
 
-/// Writes a value, one tensor at a time in memory; what was lost, if that is accepted.
+/// Writes a value of which one tensor at a time is in memory. Returns what was lost, if the options accept losses.
 pub fn export<F: WriteValue>(
     value: &dyn Stored,
     writer: impl Write,

@@ -99,8 +99,8 @@ fn columns_are_arrays_in_npz() {
     assert_eq!(
         losses,
         [
-            "`a/log.label`: a column of texts is no tensor: it is left out",
-            "`a/log.score`: a column of optional values is no tensor: it is left out",
+            "`a/log.label`: a column of texts is not a tensor: it is left out",
+            "`a/log.score`: a column of optional values is not a tensor: it is left out",
             "`ids`: its rows have no fields that are tensors: it is left out",
         ]
     );

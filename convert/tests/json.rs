@@ -188,7 +188,7 @@ fn maps_that_are_no_tensors_stay_maps_and_broken_tensors_are_refused() {
     assert_eq!(value, tensor(array![1.0f32]));
     for (broken, why) in [
         (r#"{"dtype":"f32","shape":[2],"data":[1.0]}"#, "1 elements do not make"),
-        (r#"{"dtype":"u8","shape":[1],"data":[256]}"#, "no exact u8"),
+        (r#"{"dtype":"u8","shape":[1],"data":[256]}"#, "cannot be stored as u8"),
         (r#"{"dtype":"u8","shape":[1],"data":["1"]}"#, "expected a number"),
         (r#"{"dtype":"u8","shape":[-1],"data":[1]}"#, "whole numbers"),
         (r#"{"dtype":"f32","shape":[1],"order":"K","data":[1.0]}"#, "C or F"),

@@ -149,7 +149,7 @@ fn texts_come_back_as_arrays_of_numpy() {
     let lost = npy::export(&segment, &mut out, &options).unwrap();
     let lost: Vec<_> = lost.listed().iter().map(ToString::to_string).collect();
     assert_eq!(lost.len(), 2, "{lost:?}");
-    assert!(lost[0].contains("`not_utf8.0`: byte string"), "{lost:?}");
+    assert!(lost[0].contains("`not_utf8.0`: a byte string"), "{lost:?}");
     assert!(lost[1].contains("a list loses some of its items"), "{lost:?}");
     let bytes = out.finish().unwrap().into_inner();
     let back = Npz::new(&bytes[..]).unwrap();

@@ -132,11 +132,11 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
     let error = says(convert(options()), "unless losses are accepted").to_string();
     let lost = [
         "`scale`: npy has no dtype for bf16; convert the elements to one it has",
-        "`steps`: integer is no tensor: it is left out",
-        "`blob`: a byte string is no tensor: it is left out",
-        "`none`: null is no tensor: it is left out",
-        "`by_truth.true`: its key is neither text nor integer: names have it as text",
-        "`big`: integer is no tensor: it is left out",
+        "`steps`: an integer is not a tensor: it is left out",
+        "`blob`: a byte string is not a tensor: it is left out",
+        "`none`: null is not a tensor: it is left out",
+        "`by_truth.true`: its key is neither text nor integer: the name shows it as text",
+        "`big`: an integer is not a tensor: it is left out",
     ];
     // The first are named.
     for what in &lost[..3] {

@@ -208,7 +208,7 @@ fn what_is_no_tensor_is_named_and_stops_the_conversion() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.safetensors");
     let error = export.save(&path, &quick()).unwrap_err().to_string();
-    assert!(error.contains("`name`: text") && error.contains("and 4 more"), "{error}");
+    assert!(error.contains("`name`: a text") && error.contains("and 4 more"), "{error}");
     assert!(!path.exists());
     let losses = export.save(&path, &quick().with_losses(true)).unwrap();
     assert_eq!(&losses, export.losses());
@@ -329,7 +329,7 @@ fn tags_around_tensors_are_lost_and_said_to_be() {
     let export = Export::new(&segment).unwrap();
     assert_eq!(
         export.losses().to_string(),
-        "cannot be kept: `tagged`: tag 4711 around it is left out"
+        "cannot be kept: `tagged`: the tag 4711 around it is left out"
     );
     assert_eq!(export.tensors().len(), 2);
     let mut bytes = Vec::new();

@@ -115,16 +115,16 @@ fn what_is_no_column_is_lost() {
     let archive = archived(&value);
     let segment = archive.segment(0).unwrap();
     let export = Export::new(&segment).unwrap();
-    says(export.to_writer(Vec::new(), &quick()), "`count`: integer is no tensor");
+    says(export.to_writer(Vec::new(), &quick()), "`count`: an integer is not a tensor");
     let mut bytes = Vec::new();
     let losses = export.to_writer(&mut bytes, &quick().with_losses(true)).unwrap();
     let losses: Vec<String> = losses.listed().iter().map(ToString::to_string).collect();
     assert_eq!(
         losses,
         [
-            "`count`: integer is no tensor: it is left out",
-            "`mixed.0`: text string is no tensor: it is left out",
-            "`mixed.1`: null is no tensor: it is left out",
+            "`count`: an integer is not a tensor: it is left out",
+            "`mixed.0`: a text string is not a tensor: it is left out",
+            "`mixed.1`: null is not a tensor: it is left out",
             "`texts`: an array of 1 texts is no column: it is left out",
             "`none`: an array of 0 texts is no column: it is left out",
         ]
