@@ -1,4 +1,4 @@
-//! npz files to archives, and back.
+//! Conversion of npz and npy files to archives and back.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -16,7 +16,7 @@ use crate::exported::{Exported, Keep, METADATA};
 use crate::format::Codec;
 use crate::{Losses, Options, Stored, TensorFile};
 
-/// npz among the formats.
+/// The npz format.
 pub(crate) struct NpzFiles;
 
 impl Codec for NpzFiles {
@@ -24,7 +24,8 @@ impl Codec for NpzFiles {
         Ok(Box::new(Npz::new(file)?.with_limits(options.limits)))
     }
 
-    // In a zip file, a member's size comes before its data. It is known only afterwards, so the writer seeks.
+    // In a zip file, the size of a member is in front of its data, but it is known only after them. So the writer must
+    // seek.
     fn write_file(
         &self,
         value: &dyn Stored,
@@ -40,7 +41,7 @@ impl Codec for NpzFiles {
     }
 }
 
-/// npy among the formats.
+/// The npy format.
 pub(crate) struct Npy;
 
 impl Codec for Npy {
@@ -60,17 +61,19 @@ impl Codec for Npy {
     }
 }
 
-/// Writes the tensors of a saved value as arrays: tensors inside of it under their paths, as `layers.0.weight`. The
-/// comment of the zip file says that names are paths, so that the nesting comes back; numpy does not look at it. A sequence
-/// that is stored as columns has a tensor for each column of numbers, booleans or tensors. One tensor at a time is in
-/// memory. Texts and arrays of texts are kept as numpy's `U`.
+/// Writes the tensors of a value as arrays of an npz file. Returns what was left out.
 ///
-/// Says what was left out.
+/// The name of a nested tensor is its path, for example `layers.0.weight`. The comment of the zip file then says that
+/// names are paths, so that readers of this crate can restore the nesting; numpy ignores it. Of a sequence that is
+/// stored as columns, each column of numbers, booleans or tensors becomes an array. Texts and arrays of texts become
+/// arrays of numpy's type `U`. One tensor at a time is in memory.
 ///
 /// # Errors
-/// Where anything would be left out and `options` do not allow it: values that are no tensors, tensors of dtypes that
-/// numpy has not, and a nesting that does not come back from the names. Then, nothing was written. Where the archive is
-/// damaged, or the npz file cannot be written.
+/// - If anything would be left out and `options` do not accept losses. Nothing was written then. Losses are other
+///   values than tensors and texts, tensors whose dtypes numpy does not have, and a nesting that cannot be restored
+///   from the names.
+/// - If the archive is damaged.
+/// - If the npz file cannot be written.
 pub fn export<W: Write + Seek>(
     value: &dyn Stored,
     out: &mut NpzWriter<W>,
@@ -113,7 +116,7 @@ pub fn export<W: Write + Seek>(
     Ok(losses)
 }
 
-/// Reads all arrays, whose checksums are those of what was handed over.
+/// Reads all arrays and verifies their checksums, which were computed while they were written.
 pub fn verify(file: &File) -> Result<()> {
     let npz = Npz::new(file)?;
     tenarc::to_writer(std::io::sink(), &npz.flat()?)

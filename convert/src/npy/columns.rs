@@ -1,4 +1,5 @@
-//! What an array holds: elements of a tensor, texts, or records, whose fields are columns of either.
+//! The columns of an array. Each field of a structured array is a column. Any other array is a single column. A column
+//! holds elements of a tensor or texts.
 
 use tenarc::{DType, Error, Result};
 
@@ -6,46 +7,48 @@ use super::literal::Literal;
 use crate::numpy;
 pub use crate::numpy::{ByteOrder, Texts};
 
-/// Fields of fields, nested more deeply, are refused.
+/// The most levels of records inside of records.
 const MAX_DEPTH: usize = 8;
 
 /// The most bytes of a record.
 const MAX_RECORD: usize = 1 << 20;
 
-/// One field of the records of an array, or all of an array that has no records.
+/// A field of the records of an array, or a whole array that has no records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The names of the field and of those that it is in, joined by dots. Empty if there are no records.
+    /// The name of the field, after the names of the fields that it is in, joined by dots. Empty if there are no
+    /// records.
     pub path: String,
     pub elements: Elements,
-    /// The dimensions of the field in each record.
+    /// The dimensions of the field in one record.
     pub shape: Vec<usize>,
-    /// Where the field starts in the record.
+    /// The offset of the field in a record.
     pub offset: usize,
     /// The number of bytes of the field in a record.
     pub len: usize,
 }
 
-/// What single elements are.
+/// The type of the elements of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elements {
     Tensor(DType, ByteOrder),
     Texts(Texts),
-    /// Nothing that is read here, and why.
+    /// A type that is not read, and the reason.
     Refused(String),
 }
 
-/// The columns that a header describes, and the number of bytes of a record, or of an element if there are no records.
+/// Returns the columns that a header describes, and the number of bytes of a record, or of an element if there are no
+/// records.
 ///
 /// # Errors
-/// If the description is none of numpy.
+/// If numpy does not write such a description.
 pub fn parse(descr: &Literal<'_>) -> Result<(Vec<Column>, usize)> {
     let mut columns = Vec::new();
     let len = field(descr, "", &[], 0, MAX_DEPTH, &mut columns)?;
     Ok((columns, len))
 }
 
-/// Adds the columns of a field that starts at `offset`. Returns its number of bytes.
+/// Adds the columns of a field that starts at `offset`. Returns the number of bytes of the field.
 fn field(
     descr: &Literal<'_>,
     path: &str,
@@ -64,7 +67,7 @@ fn field(
         Literal::Text(text) => {
             let (elements, len) = elements(text)?;
             let len = repeated(len)?;
-            // Void fields without a name fill records up.
+            // Fields without a name are padding.
             if !path.ends_with(PADDING) {
                 let (path, shape) = (path.to_owned(), shape.to_vec());
                 columns.push(Column { path, elements, shape, offset, len });
@@ -80,7 +83,7 @@ fn field(
         }
     };
     let depth = depth.checked_sub(1).ok_or_else(|| {
-        Error::limit(format!("records in records, more than {MAX_DEPTH} of them"))
+        Error::limit(format!("more than {MAX_DEPTH} levels of records in records"))
     })?;
     let (mut len, first) = (0usize, columns.len());
     for entry in fields {
@@ -88,7 +91,11 @@ fn field(
             Literal::Tuple(items) => match &items[..] {
                 [name, descr] => (name, descr, Vec::new()),
                 [name, descr, shape] => (name, descr, dims(shape)?),
-                _ => return Err(Error::syntax("expected a name, a dtype and a shape of a field")),
+                _ => {
+                    return Err(Error::syntax(
+                        "expected a field as a tuple of name, dtype and, if it has one, shape",
+                    ));
+                }
             },
             other => {
                 let found = other.kind();
@@ -96,7 +103,7 @@ fn field(
             }
         };
         let name = match name {
-            // A title and the name.
+            // A tuple of a title and the name.
             Literal::Tuple(names) => names.last().unwrap_or(name),
             name => name,
         };
@@ -106,7 +113,11 @@ fn field(
         };
         let name = match std::str::from_utf8(name) {
             Ok(name) if !name.contains('\\') && !name.contains(PADDING) => name,
-            _ => return Err(Error::data("a field whose name has escapes, or is not UTF-8")),
+            _ => {
+                return Err(Error::data(
+                    "the name of a field has escapes or zeros, or is not UTF-8",
+                ));
+            }
         };
         let name = if name.is_empty() { PADDING } else { name };
         let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -122,7 +133,7 @@ fn field(
     repeated(len)
 }
 
-/// The name of a field that has none.
+/// Stands in paths for the name of a field without a name.
 const PADDING: &str = "\0";
 
 fn dims(shape: &Literal<'_>) -> Result<Vec<usize>> {
@@ -134,10 +145,12 @@ fn dims(shape: &Literal<'_>) -> Result<Vec<usize>> {
         Literal::Tuple(items) => items.iter().map(dim).collect::<Option<Vec<_>>>(),
         item => dim(item).map(|dim| vec![dim]),
     };
-    dims.ok_or_else(|| Error::syntax("expected the dimensions of a field"))
+    dims.ok_or_else(|| {
+        Error::syntax("expected an integer or a tuple of integers as the shape of a field")
+    })
 }
 
-/// What elements of a dtype are, and the number of bytes of each.
+/// Returns the type of elements with this type string, and the number of bytes of each element.
 fn elements(text: &[u8]) -> Result<(Elements, usize)> {
     let refused = match numpy::parse(text) {
         Ok((dtype, big_endian)) => {
@@ -156,9 +169,9 @@ fn elements(text: &[u8]) -> Result<(Elements, usize)> {
     }
     let (_, code) = numpy::byte_order(text);
     let width = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
-    // The size of other elements is at the end of their name, or in front of the unit of a date.
+    // The size of other elements follows the first character of their type string. In dates, the unit follows the size.
     let digits: Vec<u8> = code.iter().skip(1).copied().take_while(u8::is_ascii_digit).collect();
-    // An array of objects is pickled as a whole.
+    // An array with objects is pickled as a whole, so none of its fields can be read.
     match width(&digits).filter(|_| !code.starts_with(b"O")) {
         Some(len) => Ok((Elements::Refused(refused.message().clone()), len as usize)),
         None => Err(refused),

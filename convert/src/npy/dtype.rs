@@ -1,17 +1,20 @@
-//! numpy's names of element types.
+//! The dtypes that npy files can have.
 
 use tenarc::{DType, Error, Result};
 
 use crate::numpy;
 
-/// numpy's name of a dtype.
+/// Returns numpy's type string of a dtype.
 ///
 /// # Errors
-/// Where numpy has none: writing it as something else would lose what it is.
+/// If numpy does not have the dtype. Elements are not written with another dtype, because the original one would be
+/// lost.
 pub fn descr_of(dtype: &DType) -> Result<&'static str> {
     numpy::descr_of(dtype).ok_or_else(|| {
         let name = dtype.name().escape_debug();
-        Error::data(format!("npy has no dtype for {name}; convert the elements to one it has"))
+        Error::data(format!(
+            "npy has no dtype for {name}; convert the elements to a dtype that it has"
+        ))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Reading an npy file at any position.
+//! An npy file that is read at offsets.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::nested::{Names, Node};
 use crate::part::Part;
 use crate::{AsValue, Losses, TensorFile, as_value};
 
-/// An npy file whose elements are read when they are asked for.
+/// An npy file, whose elements are read when they are needed.
 ///
 /// ```
 /// use tenarc_convert::TensorFile as _;
@@ -32,7 +32,7 @@ use crate::{AsValue, Losses, TensorFile, as_value};
 pub struct NpyFile<S> {
     source: S,
     array: Array,
-    /// Where the elements start.
+    /// The offset of the elements.
     start: u64,
 }
 
@@ -43,10 +43,10 @@ impl<S> fmt::Debug for NpyFile<S> {
 }
 
 impl<S: ReadAt> NpyFile<S> {
-    /// Reads the header. The array must be all there is.
+    /// Reads the header of an npy file. The file must hold one array and nothing else.
     ///
     /// # Errors
-    /// Where reading fails, the header is none, and where the source holds more or less than the array.
+    /// If the source cannot be read, the header is not one of npy, or the source is longer or shorter than the array.
     pub fn new(source: S) -> Result<Self> {
         let size = source.size().map_err(Error::io)?;
         let mut input = Input::new(Stream(Part::new(&source, 0..size)));
@@ -56,7 +56,7 @@ impl<S: ReadAt> NpyFile<S> {
         Ok(Self { source, array, start })
     }
 
-    /// What the file is read from.
+    /// Returns the source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -69,12 +69,13 @@ impl<S: ReadAt> NpyFile<S> {
 
     fn column(&self, name: &str) -> Result<&Column> {
         let column = self.array.columns.iter().find(|column| column.path == name);
-        let what = "the array has no field of this name, and none has no name";
+        let what =
+            "the npy file has no field of this name; the empty name is for arrays without fields";
         column.ok_or_else(|| Error::data(what).in_field(name))
     }
 }
 
-/// The array, if it is a tensor or an array of texts; of a structured array, a map of its fields.
+/// The value is the array itself, if it is a tensor or an array of texts. A structured array is a map of its fields.
 impl<S: ReadAt> TensorFile for NpyFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let (mut parts, mut losses) = (Vec::new(), Losses::default());
@@ -101,7 +102,7 @@ impl<S: ReadAt> TensorFile for NpyFile<S> {
     fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         match self.part(self.column(name)?).map_err(|error| error.in_field(name))? {
             as_value::Part::Tensor(tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is no tensor").in_field(name)),
+            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The header of an npy file: magic, version, and a dict that tells dtype, order and shape.
+//! The header of an npy file: magic, version, and a dict with dtype, order and shape.
 
 use std::fmt::Write as _;
 
@@ -15,25 +15,25 @@ use crate::shown::shown;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The longest header that is read, which is the longest that version 1 can have. Only records of more than a thousand fields
-/// have longer ones.
+/// The length of the longest header that is read. Version 1 cannot have longer ones, and in other versions only records
+/// of more than a thousand fields need them.
 const MAX_LEN: u32 = 0xffff;
 
-/// What the elements start at a multiple of.
+/// The elements start at a multiple of this offset.
 const ALIGNMENT: usize = 64;
 
-/// numpy leaves room for so many digits of the axis that grows when it appends.
+/// The number of digits that numpy leaves room for in the dimension that grows if elements are appended.
 const GROWTH: usize = 21;
 
 /// The most dimensions that numpy has.
 const MAX_RANK: usize = 64;
 
-/// What the header of an array says.
+/// The contents of a header.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// The fields of the records, or the one column that all of the array is.
+    /// The fields of the records. An array without records is a single column.
     pub columns: Vec<Column>,
-    /// The number of bytes of a record, or of an element.
+    /// The number of bytes of a record, or of an element if there are no records.
     pub record_len: usize,
     pub shape: Shape,
     pub order: Order,
@@ -42,26 +42,26 @@ pub struct Array {
 }
 
 impl Array {
-    /// All of the array as one column of a tensor, what the tensor is, and the order of its bytes.
+    /// Returns the only column of an array that is a tensor, with the description of the tensor and its byte order.
     ///
     /// # Errors
-    /// If the array is no tensor.
+    /// If the array is not a tensor.
     pub fn tensor(&self) -> Result<(&Column, TensorMeta, ByteOrder)> {
         let column = match &self.columns[..] {
             [column] if column.path.is_empty() => column,
-            _ => return Err(Error::data("a structured array is no tensor; read its fields")),
+            _ => return Err(Error::data("a structured array is not a tensor; read its fields")),
         };
         match &column.elements {
             Elements::Tensor(dtype, order) => {
                 let meta = TensorMeta::new(dtype.clone(), self.shape.clone(), self.order);
                 Ok((column, meta, *order))
             }
-            Elements::Texts(_) => Err(Error::data("a string array is no tensor")),
+            Elements::Texts(_) => Err(Error::data("a string array is not a tensor")),
             Elements::Refused(why) => Err(Error::data(why.clone())),
         }
     }
 
-    /// Reads a header; the elements stand next.
+    /// Reads a header. The elements follow it in the input.
     pub fn read<B: Bytes>(input: &mut Input<B>, limits: Limits) -> Result<Self> {
         const WHAT: &str = "an npy header";
         let mut start = [0; 8];
@@ -90,7 +90,10 @@ impl Array {
         let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
         input.fill(&mut text, WHAT)?;
         if major == 3 && std::str::from_utf8(&text).is_err() {
-            return Err(Error::syntax("an npy header of version 3 that is not UTF-8").at(at));
+            return Err(Error::syntax(
+                "expected UTF-8 in an npy header of version 3, found other bytes",
+            )
+            .at(at));
         }
         Self::parse(&text, at, limits).map_err(|error| error.at(at))
     }
@@ -121,7 +124,7 @@ impl Array {
                 }
             };
             if slot.replace(value).is_some() {
-                return Err(Error::syntax("a key of the npy header stands there twice"));
+                return Err(Error::syntax("a key occurs twice in the npy header"));
             }
         }
         let missing = |key| Error::syntax(format!("the npy header has no `{key}`"));
@@ -170,11 +173,11 @@ fn dims(shape: &Literal<'_>, limits: Limits) -> Result<Vec<usize>> {
     items.iter().map(dim).collect()
 }
 
-/// The header of a tensor and the number of its bytes, as numpy writes it: version 1, padded so that
-/// the elements start at a multiple of 64 bytes.
+/// Returns the header of a tensor as numpy writes it, and the number of bytes of the tensor. The header has version 1,
+/// and is padded so that the elements start at a multiple of 64 bytes.
 ///
 /// # Errors
-/// Where npy cannot say what the tensor is.
+/// If npy does not have the dtype, or the tensor has too many dimensions or does not fit memory.
 pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     let descr = dtype::descr_of(&meta.dtype)?;
     let shape = &meta.shape;
@@ -184,7 +187,7 @@ pub fn encode(meta: &TensorMeta) -> Result<(Vec<u8>, usize)> {
     Ok((encode_as(descr, shape, meta.order)?, byte_len))
 }
 
-/// The header of an array whose elements have this name, as numpy writes it.
+/// Returns the header of an array as numpy writes it. `descr` is the type string of its elements.
 ///
 /// # Errors
 /// If the array has more dimensions than numpy has.
@@ -205,11 +208,11 @@ pub fn encode_as(descr: &str, shape: &[usize], order: Order) -> Result<Vec<u8>> 
         let digits = grows.to_string().len();
         text.extend(std::iter::repeat_n(' ', GROWTH.saturating_sub(digits)));
     }
-    // Magic, version, length and the line feed at the end count too.
+    // The padding counts magic, version, length and the line feed at the end.
     let taken = MAGIC.len() + 4 + text.len() + 1;
     text.extend(std::iter::repeat_n(' ', ALIGNMENT - taken % ALIGNMENT));
     text.push('\n');
-    // 64 dimensions of 20 digits stay far below.
+    // This cannot fail: 64 dimensions of 20 digits are much shorter.
     let len = u16::try_from(text.len())
         .map_err(|_| Error::limit("an npy header of more than 65,535 bytes"))?;
     let mut bytes = MAGIC.to_vec();

@@ -1,4 +1,4 @@
-//! Bytes that come one after the other, counted.
+//! Sequential input that knows its offset.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::support::read_some;
 pub use crate::zip::Bytes;
 use tenarc::{Error, Result};
 
-/// An [`io::Read`], whose every promise is checked.
+/// An [`io::Read`] that is checked: it must not claim to have read more bytes than it could.
 pub struct Stream<R>(pub R);
 
 impl<R: io::Read> Bytes for Stream<R> {
@@ -15,7 +15,7 @@ impl<R: io::Read> Bytes for Stream<R> {
     }
 }
 
-/// Bytes, and how many were read.
+/// A source of bytes, and the number of bytes that were read from it.
 pub struct Input<B> {
     bytes: B,
     at: u64,
@@ -34,7 +34,7 @@ impl<B: Bytes> Input<B> {
         self.bytes
     }
 
-    /// Fills `out`; `what` is what the input ends in, if it does.
+    /// Fills `out`. `what` says in the error which part of the file ended early.
     pub fn fill(&mut self, out: &mut [u8], what: &str) -> Result<()> {
         let mut done = 0;
         while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {

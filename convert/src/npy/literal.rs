@@ -1,19 +1,19 @@
-//! The part of Python's literals that headers are written in: read as data, never run.
+//! A parser of the Python literals that headers consist of. They are read as data and never executed.
 
 use tenarc::{Error, Result};
 
 use crate::shown::shown;
 
-/// Nesting of tuples, lists and dicts; numpy's structured types take three levels for each of theirs.
+/// The most levels of nested tuples, lists and dicts. Each level of numpy's structured types takes three of them.
 const MAX_DEPTH: usize = 32;
 
 /// A Python literal.
 #[derive(Debug, PartialEq)]
 pub enum Literal<'a> {
-    /// What stands between the quotes, escapes as they are.
+    /// The bytes between the quotes. Escapes are not decoded.
     Text(&'a [u8]),
     Bool(bool),
-    /// `None` for the value where 64 bits do not hold it.
+    /// An integer. The value is `None` if it does not fit 64 bits.
     Int {
         negative: bool,
         value: Option<u64>,
@@ -38,7 +38,7 @@ impl Literal<'_> {
     }
 }
 
-/// Reads the one literal that `bytes` are, which stand at `base` of the input.
+/// Parses `bytes`, which must be a single literal. They start at the offset `base` of the input.
 pub fn parse(bytes: &[u8], base: u64) -> Result<Literal<'_>> {
     let mut parser = Parser { bytes, at: 0, base };
     let literal = parser.literal(MAX_DEPTH)?;
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
     #[cold]
     fn unexpected(&self, expected: &str) -> Error {
         let error = match self.rest() {
-            [] => Error::syntax(format!("the header ends, expected {expected}")),
+            [] => Error::syntax(format!("expected {expected}, but the header ends")),
             rest => Error::syntax(format!(
                 "expected {expected}, found {}; a header is data and is never run",
                 shown(rest)
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
             Some(b'(') => {
                 self.at += 1;
                 let (mut items, commas) = self.items(b')', down?)?;
-                // Parentheses around one literal make no tuple of it.
+                // Parentheses around a literal without a comma do not make a tuple.
                 match (items.pop(), commas) {
                     (Some(item), false) if items.is_empty() => Ok(item),
                     (item, _) => {
@@ -147,7 +147,7 @@ impl<'a> Parser<'a> {
             closes
         });
         let Some(text) = end.and_then(|end| inside.get(..end)) else {
-            return Err(self.unexpected("a string that ends"));
+            return Err(self.unexpected("the end of a string"));
         };
         self.at += text.len() + 2;
         Ok(Literal::Text(text))
@@ -160,7 +160,7 @@ impl<'a> Parser<'a> {
         let text = self.rest().get(..digits).unwrap_or_default();
         let plain = !text.is_empty() && (digits == 1 || !text.starts_with(b"0"));
         self.at += digits;
-        // Python 2 writes its long integers so.
+        // Python 2 writes long integers with this suffix.
         let _ = self.take(b"L");
         let ends = self
             .peek()
@@ -173,7 +173,8 @@ impl<'a> Parser<'a> {
         Ok(Literal::Int { negative, value })
     }
 
-    /// Literals with commas in between, up to the closing bracket; and whether there was a comma.
+    /// Parses literals with commas in between, up to the closing bracket. Also returns whether they make a tuple if the
+    /// bracket is a parenthesis.
     fn items(&mut self, close: u8, depth: usize) -> Result<(Vec<Literal<'a>>, bool)> {
         let (mut items, mut commas) = (Vec::new(), false);
         loop {
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
             }
             commas = true;
         }
-        // `()` is a tuple.
+        // `()` is a tuple although it has no comma.
         commas |= items.is_empty();
         Ok((items, commas))
     }
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         Ok(entries)
     }
 
-    /// A comma (true), or the closing bracket.
+    /// Consumes a comma or the closing bracket. Returns whether it was a comma.
     fn comma_or(&mut self, close: u8) -> Result<bool> {
         self.space();
         if self.take(b",") {

@@ -27,21 +27,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Versions 1 to 3 are read, in C and Fortran order, of either byte order: `bool`, integers of 8 to 64
-//! bits, `f16`, `f32`, `f64`, and complex numbers of the latter two. Version 1 is written, which holds
-//! every header that such tensors have. The bytes are those that numpy writes.
+//! Versions 1 to 3 of the npy format are read, in C and Fortran order and in both byte orders. The dtypes are `bool`,
+//! integers of 8 to 64 bits, `f16`, `f32`, `f64`, and complex numbers of the latter two. Version 1 is written, which is
+//! enough for the header of any such tensor. The bytes written are the same that numpy writes.
 //!
-//! Arrays of strings become arrays of texts in an archive. Of structured arrays, each field is a column: a tensor or an array
-//! of texts, under the name of the array and that of the field, with a dot in between.
+//! An array of strings becomes an array of texts in an archive. Each field of a structured array becomes a tensor or an
+//! array of texts. Its name is `array.field`: the name of the array, a dot, and the name of the field.
 //!
-//! Nothing in a file is run: a header is read as the literal it must be, and object arrays, which are
-//! pickled Python, are refused by name, as are dates and long doubles. Tensors of dtypes that numpy has not, such as bf16, are
-//! refused when they are written.
+//! Nothing in a file is executed. A header is parsed as a Python literal. Object arrays, which are pickled Python, are
+//! refused; so are dates and long doubles. A tensor whose dtype numpy does not have, such as bf16, cannot be written.
 //!
-//! Sizes in a file are claims. An array takes memory as its bytes arrive, a member of an npz is inflated
-//! no further than its own header says, and whatever does not fit together is an error: checksums, two
-//! lengths of the same thing, members that lie over each other. Names of members are keys, and never
-//! become paths of files.
+//! Sizes in a file are not trusted. Memory for an array grows as its bytes arrive, and a member of an npz file is not
+//! inflated beyond the length in its header. Contradictions are errors: a wrong checksum, two different lengths of the
+//! same thing, overlapping members. Names of members are used as keys, never as paths of files.
 
 mod archive;
 mod columns;
@@ -80,19 +78,19 @@ use tenarc::io::{SyncLevel, open_file};
 use tenarc::tensor::{FromTensor, ToTensor};
 use tenarc::{DynTensor, Error, Result};
 
-/// Reads one array in npy format. What follows it is left unread, so that several can be read from one
-/// stream, as numpy does; [`load`] refuses a file that goes on.
+/// Reads one array in npy format. The bytes after it are not read, so a stream can hold several arrays, as with numpy.
+/// [`load`] refuses a file with bytes after the array.
 ///
 /// # Errors
-/// Where the reader fails or ends, the header is none, or the array is no tensor.
+/// If the reader fails or ends early, the header is not one of npy, or the array is not a tensor.
 pub fn read<R: io::Read>(reader: R) -> Result<DynTensor> {
     read_with(reader, Limits::default())
 }
 
-/// As [`read`], with limits: of the number of dimensions, and of the bytes the array may take.
+/// Like [`read`], with limits for the number of dimensions and for the bytes of the array.
 ///
 /// # Errors
-/// As [`read`], and with [`Category::Limit`] where there is more.
+/// The errors of [`read`]. [`Category::Limit`] if the array exceeds a limit.
 pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     let mut input = Input::new(Stream(reader));
     let array = Array::read(&mut input, limits)?;
@@ -100,27 +98,27 @@ pub fn read_with<R: io::Read>(reader: R, limits: Limits) -> Result<DynTensor> {
     payload::tensor(&array, input, 0).map(|(tensor, _)| tensor)
 }
 
-/// As [`read`], as any type that can be read from a tensor.
+/// Like [`read`], but returns any type that can be read from a tensor.
 ///
 /// # Errors
-/// As [`read`], and where the elements are of another type or the dimensions others.
+/// The errors of [`read`]. Also if the type has another element type or another number of dimensions.
 pub fn read_as<T: for<'de> FromTensor<'de>>(reader: impl io::Read) -> Result<T> {
     read(reader)?.into_tensor()
 }
 
-/// Writes a tensor in npy format, in the order it has.
+/// Writes a tensor in npy format, in its own order: row-major or column-major.
 ///
 /// # Errors
-/// Where the writer fails, and where numpy has no such dtype; then nothing was written.
+/// If the writer fails. If numpy does not have the dtype; then nothing was written.
 pub fn write<W: io::Write>(writer: W, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let mut writer = Honest::new(writer);
     emit(tensor, &mut |block| writer.write_all(block).map_err(Error::io))
 }
 
-/// Loads the one array of an npy file.
+/// Loads the array of an npy file.
 ///
 /// # Errors
-/// As [`read`], and where the file holds more than the array.
+/// The errors of [`read`]. Also if the file does not end with the array.
 pub fn load(path: impl AsRef<Path>) -> Result<DynTensor> {
     let path = path.as_ref();
     let (file, len) = open_file(path)?;
@@ -135,11 +133,11 @@ fn of_file(reader: impl io::Read, len: u64) -> Result<DynTensor> {
     payload::tensor(&array, input, array.byte_len).map(|(tensor, _)| tensor)
 }
 
-/// Saves a tensor as an npy file, which appears whole or not at all, as that of [`save`](tenarc::save). It is read
-/// back and compared before it takes its name.
+/// Saves a tensor as an npy file. As with [`save`](tenarc::save), the file appears complete or not at all. Before it
+/// appears under its name, it is read back and compared.
 ///
 /// # Errors
-/// As [`write()`], and where the file cannot be written.
+/// The errors of [`write()`]. Also if the file cannot be written.
 pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result<()> {
     let path = path.as_ref();
     made::file(path, SyncLevel::Full, |file| {
@@ -147,7 +145,7 @@ pub fn save(path: impl AsRef<Path>, tensor: &(impl ToTensor + ?Sized)) -> Result
     })
 }
 
-/// That header and elements are all there is of `len` bytes.
+/// Checks that a file of `len` bytes ends with the elements, which start at `start`.
 fn check_len(array: &Array, start: u64, len: u64) -> Result<()> {
     let end = start.saturating_add(array.byte_len as u64);
     if end == len {
@@ -161,7 +159,7 @@ fn check_len(array: &Array, start: u64, len: u64) -> Result<()> {
     Err(Error::syntax(format!("{expected}, but there are {len}")).at(end))
 }
 
-/// That the limit allows so much memory.
+/// Checks that the limit allows memory for an array of so many bytes.
 fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
     let (found, most) = (byte_len as u64, alloc_budget(limits, backed));
     if found <= most {
@@ -170,7 +168,8 @@ fn charge(byte_len: usize, limits: Limits, backed: bool) -> Result<()> {
     Err(Error::limit(format!("an array of {found} bytes, {most} are allowed")))
 }
 
-/// Hands over header and elements, as many as the header says.
+/// Passes the header and the elements of a tensor to `put`. Fails if the tensor has more or fewer bytes than its header
+/// says.
 fn emit(tensor: &(impl ToTensor + ?Sized), put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (bytes, expected) = header::encode(&tensor.meta())?;
     put(&bytes)?;
@@ -190,5 +189,5 @@ fn emit(tensor: &(impl ToTensor + ?Sized), put: &mut dyn FnMut(&[u8]) -> Result<
 
 #[cold]
 fn not_as_told(expected: usize, found: &str) -> Error {
-    Error::data(format!("expected {expected} bytes of a tensor, it gave {found}"))
+    Error::data(format!("expected {expected} bytes of a tensor, found {found}"))
 }

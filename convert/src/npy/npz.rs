@@ -21,13 +21,12 @@ use crate::nested::COMMENT;
 use crate::zip::{Contents, Directory, Member};
 use crate::{Losses, Names, TensorFile};
 
-/// What the names of arrays end with in the file.
+/// The end of the names of arrays in the file.
 pub const SUFFIX: &str = ".npy";
 
 /// An npz file: named arrays, each of which is read when it is asked for.
 ///
-/// Opening reads the list of members only. All methods take `&self`, so that several threads can read
-/// at once.
+/// Opening a file reads only the list of its members. All methods take `&self`, so several threads can read at once.
 ///
 /// ```
 /// use ndarray::{Array1, array};
@@ -49,14 +48,14 @@ pub struct Npz<S> {
     source: S,
     members: Vec<Member>,
     by_name: HashMap<String, usize>,
-    /// Whether it was written from a nested value.
+    /// Whether the file was written from a nested value.
     nested: bool,
     limits: Limits,
-    /// What the file holds, once it was looked through.
+    /// The contents of the file, once they were listed.
     listed: OnceLock<Listed>,
 }
 
-/// All columns of all arrays.
+/// All columns of all arrays, and what else the file holds.
 #[derive(Default)]
 struct Listed {
     columns: Vec<Entry>,
@@ -64,7 +63,7 @@ struct Listed {
 }
 
 struct Entry {
-    /// The name of the array, and that of the field, if it is one.
+    /// The name of the array. If the column is a field, a dot and the name of the field follow.
     name: String,
     member: String,
     array: Arc<Array>,
@@ -86,27 +85,27 @@ pub struct TensorEntry {
 }
 
 impl TensorEntry {
-    /// The name, without `.npy`; any text: never to be used as the path of a file.
+    /// Returns the name, without `.npy`. It can be any text, so it must not be used as a path of a file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     pub fn dtype(&self) -> &DType {
         &self.meta.dtype
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     pub fn shape(&self) -> &[usize] {
         &self.meta.shape
     }
 
-    /// How the elements follow each other.
+    /// Returns the order of the elements: row-major or column-major.
     pub fn order(&self) -> Order {
         self.meta.order
     }
 
-    /// Whether the elements are stored big-endian. They are little-endian once they are read.
+    /// Returns whether the elements are stored big-endian. Reading makes them little-endian.
     pub fn is_big_endian(&self) -> bool {
         self.big_endian
     }
@@ -116,7 +115,7 @@ impl Npz<File> {
     /// Opens an npz file.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and where there is no such file, or something else than one.
+    /// The errors of [`new`](Self::new). Also if the file does not exist or cannot be opened.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let (file, _) = open_file(path)?;
@@ -125,11 +124,11 @@ impl Npz<File> {
 }
 
 impl<S: ReadAt> Npz<S> {
-    /// Opens an npz file that is read at positions: a file, or bytes in memory.
+    /// Opens an npz file from any source that is read at offsets: a file, or bytes in memory.
     ///
     /// # Errors
-    /// Where reading fails, there is no zip file that ends where the source does, or its list of members
-    /// contradicts itself: two of one name, or one that lies over another.
+    /// If reading fails, the source does not end with a zip file, or its list of members contradicts itself. For
+    /// example, two members have the same name, or overlap.
     pub fn new(source: S) -> Result<Self> {
         let Directory { members, comment } = Directory::read(&source)?;
         let nested = comment == COMMENT.as_bytes();
@@ -140,41 +139,41 @@ impl<S: ReadAt> Npz<S> {
         Ok(Self { source, members, by_name, nested, limits, listed })
     }
 
-    /// Limits the dimensions and bytes of each array. By default a deflated one may take 16 GiB, and a
-    /// stored one what the file has.
+    /// Sets limits for the dimensions and bytes of each array. By default, a deflated array may have 16 GiB. A stored
+    /// array is limited only by the file.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What the file is read from.
+    /// Returns the source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// All members of the zip file, in the order listed: arrays, and whatever else there is.
+    /// Returns all members of the zip file, in the order of its directory: arrays and other members.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The names of the arrays, in the order listed, without `.npy`.
+    /// Returns the names of the arrays without `.npy`, in the order of the directory.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().filter_map(|member| member.name().strip_suffix(SUFFIX))
     }
 
-    /// All arrays, without their elements. Reads the beginning of each.
+    /// Returns descriptions of all arrays. Reads the header of each.
     ///
     /// # Errors
-    /// As [`info`](Self::info), of the first that fails.
+    /// The error of [`info`](Self::info) for the first array that fails.
     pub fn tensors(&self) -> Result<Vec<TensorEntry>> {
         self.names().map(|name| self.info(name)).collect()
     }
 
-    /// The array of that name, without its elements.
+    /// Returns a description of the array of this name.
     ///
     /// # Errors
-    /// Where there is none, or its header is that of no tensor.
+    /// If there is no such array, its header is damaged, or it is not a tensor.
     pub fn info(&self, name: &str) -> Result<TensorEntry> {
         let found = self.started(name).and_then(|(array, _)| {
             let (_, meta, order) = array.tensor()?;
@@ -183,39 +182,39 @@ impl<S: ReadAt> Npz<S> {
         found.map_err(|error| error.in_field(name))
     }
 
-    /// The array of that name.
+    /// Reads the array of this name.
     ///
     /// # Errors
-    /// Where there is none, it is no tensor, or what is stored contradicts itself: checksum, sizes,
-    /// shape.
+    /// If there is no such array, it is not a tensor, or its checksum, sizes or shape are wrong.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         self.whole(name).map_err(|error| error.in_field(name))
     }
 
-    /// The array of that name, as any type that can be read from a tensor.
+    /// Reads the array of this name as any type that can be read from a tensor.
     ///
     /// # Errors
-    /// As [`dyn_tensor`](Self::dyn_tensor), and where elements or dimensions are others.
+    /// The errors of [`dyn_tensor`](Self::dyn_tensor). Also if the type has another element type or another number of
+    /// dimensions.
     pub fn tensor<T: for<'de> FromTensor<'de>>(&self, name: &str) -> Result<T> {
         let found = self.whole(name).and_then(DynTensor::into_tensor);
         found.map_err(|error| error.in_field(name))
     }
 
-    /// The array of that name, whose elements are read in steps when it is written: never is all of it
-    /// in memory. A field of a structured array has the name `array.field`.
+    /// Returns the array of this name. Its elements are read in steps when it is written, so they are never all in
+    /// memory. A field of a structured array has the name `array.field`.
     ///
     /// # Errors
-    /// As [`info`](Self::info). What is wrong with the elements is an error when they are written, and a
-    /// wrong checksum one when all of them were handed over.
+    /// The errors of [`info`](Self::info). Wrong elements are an error when the array is written. A wrong checksum is
+    /// an error after all elements were passed on.
     pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let (member, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
         match self.part(member, &array, &column).map_err(|error| error.in_field(name))? {
             Part::Tensor(tensor) => Ok(tensor),
-            _ => Err(Error::data("a string array is no tensor").in_field(name)),
+            _ => Err(Error::data("a string array is not a tensor").in_field(name)),
         }
     }
 
-    /// The array that has this name or a field of it, and the column that is meant.
+    /// Returns the array of this name and its only column, or an array and its field of this name.
     fn column(&self, name: &str) -> Result<(&str, Array, Column)> {
         let found = self.by_name.get_key_value(name).map(|(name, _)| (&**name, ""));
         let of_field = || {
@@ -231,7 +230,7 @@ impl<S: ReadAt> Npz<S> {
         match array.columns.iter().find(|column| column.path == field).cloned() {
             Some(column) => Ok((member, array, column)),
             None if field.is_empty() => {
-                Err(Error::data("a structured array is no tensor; read its fields"))
+                Err(Error::data("a structured array is not a tensor; read its fields"))
             }
             None => Err(missing()),
         }
@@ -245,7 +244,7 @@ impl<S: ReadAt> Npz<S> {
         part::of(array, column, open, |input| input.into_inner().finish())
     }
 
-    /// All columns of all arrays, and what else there is.
+    /// Lists all columns of all arrays, and what else the file holds.
     fn listed(&self) -> Result<&Listed> {
         if let Some(listed) = self.listed.get() {
             return Ok(listed);
@@ -254,12 +253,12 @@ impl<S: ReadAt> Npz<S> {
         let mut names = HashSet::new();
         for member in &self.members {
             let Some(name) = member.name().strip_suffix(SUFFIX) else {
-                listed.losses.add(member.name(), "a member that is no array");
+                listed.losses.add(member.name(), "a member that is not an array");
                 continue;
             };
             let array = match self.started(name) {
                 Ok((array, _)) => array,
-                // What a damaged file holds is nothing to be left out.
+                // Only arrays that cannot be kept are losses. A damaged file is an error.
                 Err(error) if error.category() != Category::Data => {
                     return Err(error.in_field(name));
                 }
@@ -284,11 +283,11 @@ impl<S: ReadAt> Npz<S> {
         Ok(self.listed.get_or_init(|| listed))
     }
 
-    /// Where in the source the elements of that tensor start, if they lie there as they are read, one behind the
-    /// other; `None` where they do not.
+    /// Returns the offset of a tensor's elements in the source, if they are stored there contiguous and little-endian.
+    /// `None` if they are not, for example because they are deflated.
     ///
     /// # Errors
-    /// As [`info`](Self::info).
+    /// The errors of [`info`](Self::info).
     pub fn position(&self, name: &str) -> Result<Option<u64>> {
         let deflated = self.member(name).is_ok_and(Member::is_deflated);
         let (_, array, column) = self.column(name).map_err(|error| error.in_field(name))?;
@@ -315,7 +314,7 @@ impl<S: ReadAt> Npz<S> {
         member.ok_or_else(|| Error::data("the npz file has no such array"))
     }
 
-    /// A member up to its elements, which are as many as the directory says.
+    /// Reads a member up to its elements. Checks that the member is as long as its header says.
     fn started(&self, name: &str) -> Result<(Array, Input<Contents<'_, S>>)> {
         let member = self.member(name)?;
         let mut input = Input::new(Contents::open(&self.source, member)?);
@@ -326,7 +325,7 @@ impl<S: ReadAt> Npz<S> {
     }
 }
 
-/// A map of the arrays that are tensors or texts, by name, and of the fields of structured arrays.
+/// The value is a map from names to tensors and arrays of texts. Fields of structured arrays have names of their own.
 impl<S: ReadAt> TensorFile for Npz<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let listed = self.listed()?;

@@ -11,11 +11,11 @@ use super::payload::Gather;
 use crate::as_value::Part;
 use crate::texts::Texts;
 
-/// A column of an array, which is read when it is written. `open` gives the input where the elements start, and `finish` takes
-/// it where they end.
+/// Returns a column of an array, which is read when it is written. `open` returns the input at the start of the
+/// elements. `finish` is called with the input at their end.
 ///
 /// # Errors
-/// With [`Category::Data`](tenarc::error::Category::Data) if it is neither a tensor nor an array of texts.
+/// [`Category::Data`](tenarc::error::Category::Data) if the column is neither a tensor nor an array of texts.
 pub fn of<'a, B: Bytes + 'a>(
     array: &Array,
     column: &Column,

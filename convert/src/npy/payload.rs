@@ -1,4 +1,4 @@
-//! The elements of an npy file, in steps that stay in cache.
+//! Reads the elements of an npy file in steps that stay in cache.
 
 use half::f16;
 use num_complex::Complex;
@@ -12,13 +12,13 @@ use crate::elements::Numeric;
 use crate::support::swap_words;
 use crate::texts::Next;
 
-/// Bytes read at once, a multiple of every element's size; and memory that is asked for at once on
-/// a mere claim.
+/// The number of bytes that are read at once, a multiple of the size of every element. Also how much memory is
+/// allocated first for an array whose length is only claimed.
 pub const STEP: usize = 256 << 10;
 
 const WHAT: &str = "an npy array";
 
-/// Makes elements little-endian, and checks that bools are some. `at` is where they start.
+/// Makes elements little-endian, and checks that bools are 0 or 1. `at` is the offset of the elements.
 fn settle(dtype: &DType, big_endian: bool, elements: &mut [u8], at: u64) -> Result<()> {
     if big_endian {
         swap_words(elements, dtype.word());
@@ -32,24 +32,26 @@ fn settle(dtype: &DType, big_endian: bool, elements: &mut [u8], at: u64) -> Resu
     Ok(())
 }
 
-/// Reads a column of an array from front to end.
+/// A reader of a column of an array, from the first record to the last.
 pub struct Gather<B> {
     column: Column,
     record_len: usize,
     input: Input<B>,
-    /// The records that are left.
+    /// The number of records that were not read yet.
     left: usize,
+    /// The records that are being read, if the column is only a part of each.
     records: Vec<u8>,
 }
 
 impl<B: Bytes> Gather<B> {
-    /// A column of records of this many bytes, which are next in `input`. `byte_len` is that of all records.
+    /// Makes a reader of a column. The records are next in `input`. Each has `record_len` bytes, and all have
+    /// `byte_len`.
     pub fn new(record_len: usize, byte_len: usize, column: Column, input: Input<B>) -> Self {
         let record_len = record_len.max(1);
         Self { column, record_len, input, left: byte_len / record_len, records: Vec::new() }
     }
 
-    /// Adds the bytes of the field in the next records to `out`. Returns `false` at the end.
+    /// Appends the bytes of the column in the next records to `out`. Returns `false` at the end.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         let count = (STEP / self.record_len).max(1).min(self.left);
         if count == 0 {
@@ -58,7 +60,7 @@ impl<B: Bytes> Gather<B> {
         self.left -= count;
         let Column { offset, len, .. } = self.column;
         if len == self.record_len {
-            // The records are the column.
+            // The column is all of each record, so records are read directly to `out`.
             let start = out.len();
             out.resize(start + count * len, 0);
             self.input.fill(out.get_mut(start..).unwrap_or_default(), WHAT)?;
@@ -73,7 +75,7 @@ impl<B: Bytes> Gather<B> {
         Ok(true)
     }
 
-    /// Hands over all elements of a tensor as little-endian bytes.
+    /// Passes all elements of a tensor to `put` as little-endian bytes.
     pub fn blocks(
         &mut self,
         dtype: &DType,
@@ -92,7 +94,8 @@ impl<B: Bytes> Gather<B> {
         }
     }
 
-    /// Reads the texts of a column one after the other. At the last one, all of the input is read.
+    /// Returns a function that reads the texts of a column one after the other. After the last one, it calls `finish`
+    /// with the input at the end of the elements.
     pub fn texts<'a>(self, texts: Texts, finish: impl Fn(Input<B>) -> Result<()> + 'a) -> Next<'a>
     where
         B: 'a,
@@ -119,14 +122,14 @@ impl<B: Bytes> Gather<B> {
         })
     }
 
-    /// The input, at the end of the elements.
+    /// Returns the input. After all elements were read, it is at their end.
     pub fn into_input(self) -> Input<B> {
         self.input
     }
 }
 
-/// Reads an array that is a tensor, whose elements are next in `input`. Returns the input at their end. Memory follows the bytes
-/// received, unless so many as `proven` are sure to come.
+/// Reads an array that is a tensor. Its elements are next in `input`, which is returned at their end. Memory grows as
+/// bytes arrive, except for the first `proven` bytes, which are known to come.
 pub fn tensor<B: Bytes>(
     array: &Array,
     input: Input<B>,
@@ -177,7 +180,7 @@ fn typed<A: Numeric, B: Bytes>(
     elements.blocks(&meta.dtype, order, &mut |step| {
         let (done, new) = (values.len(), step.len() / size_of::<A>());
         if values.capacity() - done < new {
-            // Doubling, but never beyond what there will be.
+            // The memory doubles, but never exceeds the length of the tensor.
             let grown = count.saturating_sub(done).min(done.max(proven)).max(new);
             values.try_reserve_exact(grown).map_err(|_| {
                 let bytes = grown.saturating_mul(size_of::<A>());

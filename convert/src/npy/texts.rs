@@ -1,4 +1,4 @@
-//! Arrays of texts as numpy stores them: characters of 4 bytes, all texts of one length.
+//! Arrays of texts as numpy stores them: with 4 bytes for each character, and one length for all texts.
 
 use tenarc::tensor::Order;
 use tenarc::{Error, Result};
@@ -6,36 +6,36 @@ use tenarc::{Error, Result};
 use super::header;
 use super::payload::STEP;
 
-/// What an array may take beyond the texts themselves: this many times their bytes, and this many more.
+/// An array of texts may take `GROWTH` times the bytes of the texts, and `SLACK` bytes more.
 const GROWTH: usize = 16;
 const SLACK: usize = 1 << 20;
 
-/// The number of characters that each text takes.
+/// Returns the number of characters that an array stores for each text.
 fn width(texts: &[String]) -> usize {
     texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1)
 }
 
-/// That numpy would give the texts back, in a file of reasonable size.
+/// Checks that numpy reads the texts back unchanged, and that an array of them is not too large.
 ///
 /// # Errors
-/// If it would not.
+/// If a text ends with a zero, or the array would be too large.
 pub fn check(texts: &[String]) -> Result<()> {
     if texts.iter().any(|text| text.ends_with('\0')) {
-        return Err(Error::data("numpy would drop the zero at the end of a text"));
+        return Err(Error::data("a text has a zero at the end, which numpy would drop"));
     }
     let len = texts.iter().map(String::len).fold(0, usize::saturating_add);
     let most = len.saturating_mul(GROWTH).saturating_add(SLACK);
     let found = width(texts).saturating_mul(4).saturating_mul(texts.len());
     if found > most {
         let what = format!(
-            "texts of {len} bytes would take {found} in an array of numpy, where all have one length"
+            "texts of {len} bytes would take {found} bytes in an array of numpy, where all have one length"
         );
         return Err(Error::data(what));
     }
     Ok(())
 }
 
-/// Hands over an npy file of texts.
+/// Passes an npy file of texts to `put`.
 ///
 /// # Errors
 /// If the array has more dimensions than numpy has.

@@ -1,4 +1,4 @@
-//! Writing npz files.
+//! A writer of npz files.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,15 +21,15 @@ use crate::zip::write::ZipWriter;
 /// How the arrays of an npz file are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// As they are, as `numpy.savez` does.
+    /// Not compressed, as `numpy.savez` stores them.
     #[default]
     Stored,
-    /// Deflated, as `numpy.savez_compressed` does.
+    /// Deflated, as `numpy.savez_compressed` stores them.
     Deflated,
 }
 
-/// Writes an npz file, array after array, over anything that writes and seeks. Nothing is held of what
-/// was written but its name.
+/// Writes an npz file array by array to any writer that can seek. After an array was written, only its name and its
+/// entry in the directory stay in memory.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -47,7 +47,7 @@ pub struct NpzWriter<W: Write + Seek> {
     compression: Compression,
     /// Whether names are paths of a nested value.
     pub(super) nested: bool,
-    /// Whether an array failed part-way, so that nothing can follow.
+    /// Whether writing an array failed in the middle, so that nothing more can be written.
     broken: bool,
 }
 
@@ -62,31 +62,31 @@ impl<W: Write + Seek> fmt::Debug for NpzWriter<W> {
 }
 
 impl<W: Write + Seek> NpzWriter<W> {
-    /// An npz file that starts where the writer stands.
+    /// Makes an npz file that starts at the current position of the writer.
     ///
     /// # Errors
-    /// Where the writer cannot say where it stands.
+    /// If the writer does not know its position.
     pub fn new(writer: W) -> Result<Self> {
         let zip = ZipWriter::new(writer)?;
         let compression = Compression::default();
         Ok(Self { zip, names: HashSet::new(), compression, nested: false, broken: false })
     }
 
-    /// How the arrays that follow are stored.
+    /// Sets how the arrays that follow are stored.
     #[must_use]
     pub fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Writes an array under a name, which is any text without a zero byte.
+    /// Writes an array under a name, which can be any text without a zero byte.
     ///
     /// # Errors
-    /// Where numpy has no such dtype or the name is taken: then nothing was written. Where the writer or
-    /// the tensor fails, the file is broken, and takes nothing more.
+    /// If numpy does not have the dtype, or there is an array of this name already. Nothing was written then. If the
+    /// writer or the tensor fails, the file is broken, and nothing more can be written.
     pub fn add(&mut self, name: &str, tensor: &(impl ToTensor + ?Sized)) -> Result<&mut Self> {
         let in_field = |error: Error| error.in_field(name);
-        // Before anything is written.
+        // A wrong dtype must be found before anything is written.
         header::encode(&tensor.meta()).map_err(in_field)?;
         self.put(name, |put| emit(tensor, put)).map_err(in_field)?;
         Ok(self)
@@ -95,7 +95,8 @@ impl<W: Write + Seek> NpzWriter<W> {
     /// Writes an array of texts of this shape.
     ///
     /// # Errors
-    /// As [`add`](Self::add), and if numpy would not give the texts back, or if they would take many times their size.
+    /// The errors of [`add`](Self::add). Also if numpy would not read the texts back unchanged, or if they would take
+    /// many times their size.
     pub fn add_texts(
         &mut self,
         name: &str,
@@ -105,7 +106,7 @@ impl<W: Write + Seek> NpzWriter<W> {
         let in_field = |error: Error| error.in_field(name);
         let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
         if count != Some(texts.len()) {
-            let what = format!("{} texts do not make a shape of {shape:?}", texts.len());
+            let what = format!("{} texts do not make an array of shape {shape:?}", texts.len());
             return Err(in_field(Error::data(what)));
         }
         texts::check(texts).map_err(in_field)?;
@@ -119,10 +120,12 @@ impl<W: Write + Seek> NpzWriter<W> {
         emit: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
         if self.broken {
-            return Err(Error::data("an earlier array failed part-way; the file is broken there"));
+            return Err(Error::data(
+                "an earlier array failed part-way: the file is broken, nothing more can be written",
+            ));
         }
         if name.contains('\0') {
-            return Err(Error::data("a name with a zero byte, where readers end it"));
+            return Err(Error::data("the name has a zero byte, at which readers would cut it off"));
         }
         let member = format!("{name}{SUFFIX}");
         if member.len() > usize::from(u16::MAX) {
@@ -132,7 +135,7 @@ impl<W: Write + Seek> NpzWriter<W> {
         if !self.names.insert(name.to_owned()) {
             return Err(Error::data("there are two arrays of this name"));
         }
-        // Stays so where the tensor panics.
+        // If the tensor panics, the file stays broken.
         self.broken = true;
         let deflated = self.compression == Compression::Deflated;
         self.zip.member(member, deflated, emit)?;
@@ -140,25 +143,26 @@ impl<W: Write + Seek> NpzWriter<W> {
         Ok(())
     }
 
-    /// Writes the list of arrays, flushes the writer and gives it back. Without, there is no npz file.
+    /// Writes the list of arrays, flushes the writer and returns it. The npz file is not complete without this.
     ///
     /// # Errors
-    /// Where the writer fails, or an array failed part-way.
+    /// If the writer fails, or writing an array failed before.
     pub fn finish(self) -> Result<W> {
         if self.broken {
-            return Err(Error::data("an array failed part-way; the file is broken there"));
+            return Err(Error::data("an array failed part-way: the file is broken"));
         }
         self.zip.finish(if self.nested { COMMENT } else { "" })
     }
 }
 
-/// Saves named tensors as an npz file, which appears whole or not at all, as that of
-/// [`save`](tenarc::save). Tensors of several types go together as `&dyn ToTensor`; of a
-/// [`Deferred`](tenarc::tensor::Deferred) one, nothing is in memory but what is being written. The file is read again, and its
-/// checksums are compared, before it takes its name.
+/// Saves named tensors as an npz file. As with [`save`](tenarc::save), the file appears complete or not at all. Before
+/// it appears under its name, it is read back and its checksums are verified.
+///
+/// Tensors of different types can be saved together as `&dyn ToTensor`. Of a [`Deferred`](tenarc::tensor::Deferred)
+/// tensor, only the block that is being written is in memory.
 ///
 /// # Errors
-/// Where numpy has no such dtype, two tensors have one name, or the file cannot be written.
+/// If numpy does not have a dtype, two tensors have the same name, or the file cannot be written.
 pub fn save_npz<N: AsRef<str>, T: ToTensor>(
     path: impl AsRef<Path>,
     tensors: &[(N, T)],

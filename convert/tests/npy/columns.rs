@@ -87,7 +87,7 @@ fn texts_and_fields_are_read_as_numpy_has_them() {
             check(name, value, &expected[name]);
             let deferred = npz.deferred(name);
             let Value::Tensor(tensor) = value else {
-                says(deferred, "a string array is no tensor");
+                says(deferred, "a string array is not a tensor");
                 continue;
             };
             let bytes = tenarc::to_vec(&Tensor(deferred.unwrap())).unwrap();
@@ -209,7 +209,7 @@ fn damaged_columns_are_errors() {
     let header = "{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}";
     let bytes = crate::support::npy(header, &[0, 0xd8, 0, 0]);
     let file = NpyFile::new(&bytes[..]).unwrap();
-    says(tenarc::to_vec(&file.flat().unwrap()), "no character");
+    says(tenarc::to_vec(&file.flat().unwrap()), "not a character");
     // No characters, and so as many texts as one likes in no bytes.
     let header = "{'descr': '<U0', 'fortran_order': False, 'shape': (1099511627776,)}";
     let bytes = crate::support::npy(header, &[]);

@@ -57,9 +57,10 @@ fn every_npz_file_goes_there_and_back() {
 fn members_that_are_no_tensors_stop_the_conversion_unless_they_may_be_left_out() {
     let file = zip(&[part("notes/a.txt", b"hello", false), part("a.npy", &bytes(b"x"), false)]);
     let told = Options::default().with_losses(true);
-    for (file, lost) in
-        [(file, "`notes/a.txt`: a member that is no array"), (fixture("columns/date.npz"), "dates")]
-    {
+    for (file, lost) in [
+        (file, "`notes/a.txt`: a member that is not an array"),
+        (fixture("columns/date.npz"), "dates"),
+    ] {
         let npz = Npz::new(&file[..]).unwrap();
         let mut out = OArchive::new(Vec::new()).unwrap();
         says(tenarc_convert::into_archive(&npz, &mut out, &Options::default()), lost);
@@ -131,7 +132,7 @@ fn values_that_npz_has_no_place_for_stop_the_conversion_unless_they_may_be_left_
     let options = Options::default;
     let error = says(convert(options()), "unless losses are accepted").to_string();
     let lost = [
-        "`scale`: npy has no dtype for bf16; convert the elements to one it has",
+        "`scale`: npy has no dtype for bf16; convert the elements to a dtype that it has",
         "`steps`: an integer is not a tensor: it is left out",
         "`blob`: a byte string is not a tensor: it is left out",
         "`none`: null is not a tensor: it is left out",
@@ -248,7 +249,7 @@ fn what_an_opened_file_leaves_out_is_lost_in_every_format() {
     let opened = Format::Npz.open(path("a.npz"), &Options::default()).unwrap();
     says(
         Format::Npz.save(&opened, path("b.npz"), &Options::default()),
-        "a member that is no array",
+        "a member that is not an array",
     );
     assert!(!path("b.npz").exists());
     let lossy = Options::default().with_losses(true);

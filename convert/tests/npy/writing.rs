@@ -57,10 +57,10 @@ fn giving(bytes: usize) -> Deferred<'static> {
 
 #[test]
 fn a_tensor_of_other_bytes_than_it_says_is_an_error() {
-    says(npy::write(Vec::new(), &giving(15)), "expected 16 bytes of a tensor, it gave 15");
-    says(npy::write(Vec::new(), &giving(20)), "it gave more");
+    says(npy::write(Vec::new(), &giving(15)), "expected 16 bytes of a tensor, found 15");
+    says(npy::write(Vec::new(), &giving(20)), "found more");
     let mut out = NpzWriter::new(Cursor::new(Vec::new())).unwrap();
-    assert_eq!(says(out.add("a", &giving(15)), "it gave 15").path(), "a");
+    assert_eq!(says(out.add("a", &giving(15)), "found 15").path(), "a");
     says(out.add("b", &giving(16)), "an earlier array failed");
     says(out.finish(), "failed part-way");
 }
