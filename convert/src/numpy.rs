@@ -124,12 +124,12 @@ pub enum ByteOrder {
 pub enum Texts {
     /// This many bytes.
     Bytes(usize),
-    /// This many characters of 4 bytes.
+    /// Texts of this many characters of 4 bytes each.
     Unicode(usize, ByteOrder),
 }
 
 impl Texts {
-    /// Those of a dtype of numpy, if that is one of texts.
+    /// Returns the texts that a type string describes. `None` if it describes something else.
     pub fn of(dtype: &[u8]) -> Option<Self> {
         let (order, code) = byte_order(dtype);
         let is_big = order == b'>' || order != b'<' && cfg!(target_endian = "big");
@@ -150,10 +150,10 @@ impl Texts {
         }
     }
 
-    /// Decodes one text. Zeros at its end are no part of it, but others are. Unicode becomes UTF-8.
+    /// Decodes a text. Zeros at its end are padding; other zeros are a part of the text. Unicode becomes UTF-8.
     ///
     /// # Errors
-    /// If a character is none of Unicode.
+    /// If a number is not a character of Unicode.
     pub fn decode(self, bytes: &[u8]) -> Result<Vec<u8>> {
         let Self::Unicode(_, order) = self else {
             let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -166,7 +166,7 @@ impl Texts {
                 ByteOrder::Little => u32::from_le_bytes(*bytes),
                 ByteOrder::Big => u32::from_be_bytes(*bytes),
             };
-            let what = || Error::data(format!("{number:#x} is no character of Unicode"));
+            let what = || Error::data(format!("{number:#x} is not a character of Unicode"));
             char::from_u32(number).ok_or_else(what)
         };
         chars.iter().take(len).map(char).collect::<Result<String>>().map(String::into_bytes)

@@ -1,4 +1,4 @@
-//! Columns of an archive as arrays of Arrow.
+//! Reads the columns of an archive as arrays of Arrow.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,18 +22,18 @@ use tenarc::{DType, DynTensor, Error, Result, Tensor};
 use super::columns::{Column, Group, Lengths};
 use super::schema::{Inner, Type};
 
-/// The major type of texts (RFC 8949, section 3.1). A text in a buffer is a byte string.
+/// The major type of text strings (RFC 8949, section 3.1). Texts in a buffer are stored as a byte string.
 const TEXT: u8 = 3;
 
-/// Reads columns of a segment.
+/// A reader of the columns of a segment.
 pub struct Arrays<'a, 's, S: ?Sized>(pub &'a Segment<'s, S>);
 
 impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
-    /// The fields of a group, which is one of structs.
+    /// Reads an array for each field of a group, whose rows must be structs.
     pub fn fields(&self, group: &Group, fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
         match &group.column {
             Column::Struct(columns) => self.of_fields(columns, group.rows, fields),
-            _ => Err(Error::data("expected rows that are structs, found others")),
+            _ => Err(Error::data("expected rows that are structs, found rows of another type")),
         }
     }
 
@@ -53,7 +53,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         fields.iter().map(array).collect()
     }
 
-    /// A column of so many rows, as an array of this type.
+    /// Reads a column of `rows` rows as an array of this type.
     fn array(&self, column: &Column, rows: usize, inner: &Inner) -> Result<ArrayRef> {
         let array: ArrayRef = match (column, &inner.of) {
             (Column::Optional { bits, column, .. }, _) => {
@@ -138,7 +138,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         }
     }
 
-    /// A text or a byte string.
+    /// Reads a text or a byte string.
     fn string(&self, at: &Range<usize>) -> Result<Buffer> {
         let is_text = self.0.metadata()?.get(at.start).is_some_and(|head| head >> 5 == TEXT);
         let bytes = if is_text {
@@ -153,7 +153,9 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         let bytes = self.string(at)?;
         if bytes.len() != rows.div_ceil(8) {
             let found = bytes.len();
-            return Err(Error::damaged(format!("{found} bytes of bits for {rows} rows")));
+            return Err(Error::damaged(format!(
+                "expected a bit for each of {rows} rows, found {found} bytes"
+            )));
         }
         Ok(BooleanBuffer::new(bytes, 0, rows))
     }
@@ -168,7 +170,7 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         }
     }
 
-    /// Where each row ends in what is inside, and how long that is.
+    /// Returns the offsets of rows in their elements, and the number of all elements.
     fn offsets(&self, lengths: &Lengths, rows: usize) -> Result<(OffsetBuffer<i32>, usize)> {
         let mut end = 0i32;
         let mut offsets = vec![end];
@@ -194,7 +196,9 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         let bytes = self.string(at)?;
         match bytes.len() {
             found if found == expected => Ok((offsets, bytes)),
-            found => Err(Error::damaged(format!("texts of {expected} bytes in {found}"))),
+            found => {
+                Err(Error::damaged(format!("expected {expected} bytes of texts, found {found}")))
+            }
         }
     }
 
@@ -203,12 +207,14 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         let found = tensor.shape().iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
         if found != Some(count) {
             let shape = tensor.shape();
-            return Err(Error::damaged(format!("a column of {shape:?} numbers, not {count}")));
+            return Err(Error::damaged(format!(
+                "expected a column of {count} numbers, found a shape of {shape:?}"
+            )));
         }
         Ok(tensor)
     }
 
-    /// Unsigned integers: codes, or lengths.
+    /// Reads unsigned integers: codes of variants, or lengths.
     fn codes<T: TryFrom<u64>>(&self, at: &Range<usize>, rows: usize) -> Result<Vec<T>> {
         let tensor = self.tensor(at, rows)?;
         let width = tensor.dtype().word();
@@ -219,12 +225,14 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
         let bytes = tensor.le_bytes();
         let number = |bytes: &[u8]| {
             let number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
-            T::try_from(number).map_err(|_| Error::damaged(format!("{number} is too large")))
+            T::try_from(number)
+                .map_err(|_| Error::damaged(format!("a code or length of {number} is too large")))
         };
         bytes.chunks_exact(width).map(number).collect()
     }
 
-    /// Numbers, as an array of the type that holds those of all groups.
+    /// Reads numbers as an array of `dtype`, which can be wider than that of this group: it holds the numbers of all
+    /// groups.
     fn numbers(&self, at: &Range<usize>, count: usize, dtype: &DType) -> Result<ArrayRef> {
         let tensor = self.tensor(at, count)?;
         if tensor.dtype() == dtype {
@@ -254,12 +262,13 @@ impl<S: ReadAt + ?Sized> Arrays<'_, '_, S> {
     }
 }
 
-/// The most rows that a few bytes can stand for, as `SPEC.md` limits them in section 3.1.
+/// The most rows of a column that takes no bytes for each row (`SPEC.md`, section 3.1).
 const MAX_ROWS: usize = 1 << 24;
 
 fn check_rows(rows: usize) -> Result<()> {
     if rows > MAX_ROWS {
-        let what = format!("{rows} rows in a column of a group that takes no bytes for each");
+        let what =
+            format!("{rows} rows of a column that takes no bytes for each, {MAX_ROWS} are allowed");
         return Err(Error::limit(what));
     }
     Ok(())
@@ -268,12 +277,12 @@ fn check_rows(rows: usize) -> Result<()> {
 fn nulls(inner: &Inner, rows: usize) -> Result<ArrayRef> {
     check_rows(rows)?;
     check_nulls(&inner.data_type()?, rows)?;
-    // Taken from no values, they keep the dictionaries that are inside: a file has one dictionary for all batches.
+    // `take` keeps the dictionaries inside of the empty array. A file has one dictionary for all batches.
     let indices = UInt32Array::new_null(rows);
     arrow_select::take::take(&empty(inner)?, &indices, None).map_err(damaged)
 }
 
-/// No values of this type.
+/// Returns an array of this type without values.
 fn empty(inner: &Inner) -> Result<ArrayRef> {
     let of = inner.data_type()?;
     let all =
@@ -301,16 +310,19 @@ fn empty(inner: &Inner) -> Result<ArrayRef> {
     })
 }
 
-/// The most elements of lists of fixed length in an array with nulls.
+/// The most elements that all lists of fixed length in an array with nulls may have.
 const MAX_ELEMENTS: usize = 1 << 29;
 
-/// In Arrow, a list of fixed length takes room even if it is null: a few bytes could stand for more than fits into memory.
+/// Checks the memory of an array with nulls. In Arrow, a list of fixed length takes memory even if it is null, so a
+/// file of a few bytes could need more memory than there is.
 fn check_nulls(of: &DataType, rows: usize) -> Result<()> {
     match of {
         DataType::FixedSizeList(item, size) => {
             let elements = rows.saturating_mul(usize::try_from(*size).unwrap_or(0));
             if elements > MAX_ELEMENTS {
-                let what = format!("{rows} rows of {size} elements each, of which some are null");
+                let what = format!(
+                    "{rows} rows of {size} elements each, some of them null; {MAX_ELEMENTS} elements are allowed"
+                );
                 return Err(Error::limit(what));
             }
             check_nulls(item.data_type(), elements)
@@ -326,7 +338,7 @@ fn widen<P: ArrowPrimitiveType, T: Into<P::Native>>(numbers: Vec<T>) -> ArrayRef
     Arc::new(PrimitiveArray::<P>::from_iter_values(numbers.into_iter().map(Into::into)))
 }
 
-/// The elements of a tensor, of the type that they have.
+/// Converts the elements of a tensor to an array of their own type.
 pub fn elements(tensor: DynTensor) -> Result<ArrayRef> {
     if *tensor.dtype() == DType::Bool {
         let bytes = tensor.le_bytes();
@@ -371,7 +383,7 @@ fn structs(of: &DataType, arrays: Vec<ArrayRef>, rows: usize) -> Result<ArrayRef
     Ok(Arc::new(array.map_err(damaged)?))
 }
 
-/// An array with null for each bit that is not set, and the next value for each that is.
+/// Returns an array with the next value for each bit that is set, and null for each other bit.
 fn spread(bits: &BooleanBuffer, values: &ArrayRef) -> Result<ArrayRef> {
     if bits.count_set_bits() == bits.len() {
         return Ok(make_array(values.to_data()));
@@ -402,7 +414,7 @@ fn no_variant() -> Error {
 
 #[cold]
 fn other_type() -> Error {
-    Error::data("the value changed while it was read")
+    Error::data("a column does not have the type that was found for it before")
 }
 
 #[allow(clippy::needless_pass_by_value)]

@@ -1,4 +1,4 @@
-//! Arrays of Arrow, ready to be read row by row.
+//! Arrays of Arrow in a form that can be read row by row.
 
 use std::ops::Range;
 
@@ -19,14 +19,14 @@ use tenarc::{DType, Error, Result, Tensor};
 use super::plan::{Is, Plan};
 use super::rows::Field;
 
-/// A column.
+/// A column, with its nulls.
 pub struct Cells {
     pub kind: Kind,
     pub nulls: Option<NullBuffer>,
     pub is_optional: bool,
 }
 
-/// What it holds.
+/// The values of a column.
 pub enum Kind {
     Null,
     Bools(BooleanBuffer),
@@ -50,7 +50,7 @@ pub enum Kind {
     Structs(Vec<Field>),
     Tuples(Vec<Field>),
     Map(Cuts, Box<Cells>, Box<Cells>),
-    /// Which of the values each row has.
+    /// The index of the value of each row, and the values.
     Dictionary(Vec<usize>, Box<Kind>),
 }
 
@@ -88,7 +88,7 @@ impl Bytes {
     }
 }
 
-/// Where lists are in what they hold.
+/// The offsets of lists in the array of their elements.
 pub enum Cuts {
     Small(OffsetBuffer<i32>),
     Large(OffsetBuffer<i64>),
@@ -111,7 +111,7 @@ pub struct Tensors {
     dtype: DType,
     shape: Vec<usize>,
     bytes: Vec<u8>,
-    /// Bytes of each.
+    /// The number of bytes of each tensor.
     len: usize,
 }
 
@@ -129,7 +129,7 @@ impl Tensors {
 }
 
 impl Field {
-    /// The columns that are planned.
+    /// Returns the columns that have a plan.
     pub fn all(plans: &[Plan], columns: &[ArrayRef]) -> Result<Vec<Self>> {
         let field = |plan: &Plan| {
             let array = columns.get(plan.number).ok_or_else(|| other_type(plan.name))?;
@@ -200,7 +200,7 @@ impl Kind {
             }
             Is::Dictionary(values) => {
                 let dictionary = array.as_any_dictionary_opt().ok_or_else(other)?;
-                // There is no key for what is not there.
+                // If there are no values, all keys are null, and `normalized_keys` would panic.
                 let keys = match dictionary.values().len() {
                     0 => vec![0; array.len()],
                     _ => dictionary.normalized_keys(),
@@ -256,14 +256,14 @@ impl Kind {
     }
 }
 
-/// The numbers of an array, whatever they stand for.
+/// Returns the numbers of an array, whatever its logical type is.
 fn numbers<T: ArrowNativeType>(array: &ArrayRef) -> Result<ScalarBuffer<T>> {
     let data = array.to_data();
     let buffer = data.buffers().first().ok_or_else(|| other_type(""))?;
     Ok(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
 }
 
-/// Decimals, each as the nearest f64.
+/// Converts each decimal to the nearest `f64`.
 fn decimals<T: ArrowPrimitiveType + arrow_array::types::DecimalType>(
     array: &ArrayRef,
 ) -> Result<Vec<f64>> {
@@ -277,7 +277,7 @@ fn decimals<T: ArrowPrimitiveType + arrow_array::types::DecimalType>(
     (0..array.len()).map(number).collect()
 }
 
-/// The elements of tensors, little-endian.
+/// Returns the elements of tensors as little-endian bytes.
 fn elements(kind: &Kind) -> Option<Vec<u8>> {
     macro_rules! bytes {
         ($values:expr) => {
@@ -303,5 +303,5 @@ fn elements(kind: &Kind) -> Option<Vec<u8>> {
 
 #[cold]
 fn other_type(name: &str) -> Error {
-    Error::data("a column is not of the type that the schema says").in_field(name)
+    Error::data("a column does not have the type that the schema states").in_field(name)
 }

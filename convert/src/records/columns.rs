@@ -1,4 +1,4 @@
-//! Where the parts of a group of columns are in the metadata of a segment (`SPEC.md`, section 3.1).
+//! Finds the groups of columns, and the parts of each column, in the metadata of a segment (`SPEC.md`, section 3.1).
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use tenarc::{DType, Error, Result};
 /// The most rows of a group (`SPEC.md`, section 3.1).
 const MAX_ROWS: usize = 1 << 16;
 
-/// A group of rows.
+/// A group of rows and the column that holds them.
 pub struct Group {
     pub rows: usize,
     pub column: Column,
 }
 
-/// A column, and where in the metadata its parts are. A part may be a reference to a buffer.
+/// A column, with the ranges of its parts in the metadata. A part may be a reference to a buffer.
 pub enum Column {
     Unit,
     Bools(Range<usize>),
@@ -25,7 +25,7 @@ pub enum Column {
     Tensors(TensorMeta, Range<usize>),
     Texts(Lengths, Range<usize>),
     Bytes(Lengths, Range<usize>),
-    /// Optional values. A field can also be missing.
+    /// Optional values. `is_missing` is whether a value that is not there is a missing field, rather than null.
     Optional {
         bits: Range<usize>,
         column: Box<Column>,
@@ -35,31 +35,31 @@ pub enum Column {
     Tuple(Vec<Column>),
     Map(Lengths, Box<(Column, Column)>),
     Struct(Vec<(String, Column)>),
-    /// The codes and the names. Whether a variant has content.
+    /// Variants: a code for each row, which is an index into the names. `has_content` is whether variants have content.
     Enum {
         codes: Range<usize>,
         names: Vec<String>,
         has_content: bool,
     },
-    /// Rows of different forms.
+    /// Rows that do not fit any other kind of column. Each is stored as an item.
     Rows,
-    /// Numbers that stay together. tenarc writes them in messages only.
+    /// Numbers of one type that are stored row by row. tenarc writes them only in messages.
     Interleaved,
 }
 
-/// The length of each row.
+/// The length of each row: the same for all, or the range of an array of lengths.
 pub enum Lengths {
     All(usize),
     Each(Range<usize>),
 }
 
-/// Whether a value is a sequence that is stored as columns.
+/// Returns whether a value is a sequence that is stored as columns.
 pub fn are<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<bool> {
     let mut walk = Walk { items: segment.inspect()?, bytes: segment.metadata()? };
     Ok(matches!(walk.next()?.event, Event::Tag(COLUMNS)))
 }
 
-/// Finds the groups of a sequence. None if it is not stored as columns.
+/// Finds the groups of a sequence. `None` if it is not stored as columns.
 pub fn groups<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<Option<Vec<Group>>> {
     let mut walk = Walk { items: segment.inspect()?, bytes: segment.metadata()? };
     if !matches!(walk.next()?.event, Event::Tag(COLUMNS)) {
@@ -118,7 +118,7 @@ impl<'m> Walk<'m> {
         text.map_err(|error| error.moved_by(item.range.start as u64))
     }
 
-    /// A byte string, or a reference to one.
+    /// Reads a text, a byte string, or a reference to a byte string.
     fn string(&mut self) -> Result<Range<usize>> {
         self.expect(
             |event| match event {
@@ -143,13 +143,13 @@ impl<'m> Walk<'m> {
         })
     }
 
-    /// The depth of nesting is limited by the walk over the items.
+    /// Reads a column. [`Items`] limits the depth of nesting.
     fn column(&mut self) -> Result<Column> {
         let item = self.next()?;
         self.column_of(item)
     }
 
-    /// The column that starts with this item.
+    /// Reads the column that starts with this item.
     fn column_of(&mut self, item: Item<'m>) -> Result<Column> {
         let at = item.range.start as u64;
         match item.event {
@@ -183,7 +183,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// What follows the kind in an array.
+    /// Reads the rest of a column that is an array and starts with this kind.
     fn kind(&mut self, kind: &str, at: u64) -> Result<Column> {
         let column = match kind {
             "unit" => Column::Unit,

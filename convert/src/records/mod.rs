@@ -1,13 +1,14 @@
-//! Records that are stored as columns, as record batches of Arrow, and back.
+//! Converts sequences of records, which archives store as columns, to record batches of Arrow and back.
 //!
 //! | module | does |
 //! |---|---|
 //! | `columns` | finds the columns of a segment in its metadata |
 //! | `schema` | chooses a type of Arrow for each column of a table |
 //! | `arrays` | reads columns as arrays of Arrow |
-//! | `values` | the same for rows that are not stored as columns |
-//! | `plan` | what arrays of Arrow become in an archive |
-//! | `cells`, `rows` | hand over arrays row by row, to be saved |
+//! | `values` | chooses types and makes arrays for rows that are not stored as columns |
+//! | `plan` | decides what arrays of Arrow become in an archive |
+//! | `cells`, `rows` | serialize arrays row by row, so that an archive can save them |
+//! | `names` | keeps names of fields for the life of the process |
 
 mod arrays;
 mod cells;
@@ -36,13 +37,13 @@ use schema::{Inner, Type};
 pub use plan::Plan;
 pub use rows::Rows;
 
-/// The key of a file's metadata under which it has the name of its table.
+/// The key of a file's metadata that holds the name of its table.
 pub const TABLE: &str = "tenarc.table";
 
-/// Rows that are not stored as columns go into batches of this size.
+/// The number of rows of a batch, if rows are not stored as columns.
 const ROWS: u64 = 256;
 
-/// The sequences of records under one name, or the one value of an archive.
+/// A table: the sequences of records of all segments with the same name.
 pub struct Records<'a, S: ?Sized> {
     segments: Vec<Segment<'a, S>>,
     fields: Vec<(String, Inner)>,
@@ -52,10 +53,10 @@ pub struct Records<'a, S: ?Sized> {
     pub losses: Losses,
 }
 
-/// Whether values are a table: sequences that are stored as columns.
+/// Returns whether all values are sequences that are stored as columns, and so a table.
 ///
 /// # Errors
-/// If the metadata of one are damaged.
+/// If the metadata of a value is damaged.
 pub fn are_columns<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bool> {
     for segment in segments {
         if !columns::are(segment)? {
@@ -65,10 +66,10 @@ pub fn are_columns<S: ReadAt + ?Sized>(segments: &[Segment<'_, S>]) -> Result<bo
     Ok(!segments.is_empty())
 }
 
-/// The segments of this name. Without a name, all segments must have the same.
+/// Returns the segments of this name. If `name` is `None`, all segments must have the same name, and all are returned.
 ///
 /// # Errors
-/// If there is no such segment, or the archive is damaged.
+/// If there is no segment of this name, or the archive is damaged.
 pub fn segments<'a, S: ReadAt>(
     archive: &'a Archive<S>,
     name: Option<&str>,
@@ -88,11 +89,13 @@ pub fn segments<'a, S: ReadAt>(
     }
 }
 
-/// Makes a file of a table of an archive. `write` passes what it wrote to `check`.
+/// Writes a table of an archive to a file. `check` reads the file back, and gets what `write` returned and the number of
+/// rows.
 ///
 /// # Errors
-/// If the archive cannot be read or has no such table, if something cannot be kept and losses are not accepted, or the file
-/// cannot be written.
+/// - If the archive cannot be read, or has no such table.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If the file cannot be written.
 pub fn from_archive<T>(
     archive: &Archive<File>,
     to: &Path,
@@ -109,11 +112,12 @@ pub fn from_archive<T>(
     Ok(records.losses)
 }
 
-/// Makes an archive of a table, with a value for each group of rows. `columns` is how many are kept.
+/// Writes a table to an archive, with a value for each group of rows. `columns` is the number of columns that are kept.
 ///
 /// # Errors
-/// If no column is left, if something cannot be kept and losses are not accepted, if rows cannot be read, or the archive cannot
-/// be written.
+/// - If no column is left.
+/// - If something cannot be kept, and the options do not accept losses.
+/// - If rows cannot be read, or the archive cannot be written.
 pub fn to_archive(
     (from, to): (&Path, &Path),
     name: Option<&str>,
@@ -159,13 +163,14 @@ pub fn to_archive(
 }
 
 impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
-    /// Looks through the metadata of the segments, which must have one name.
+    /// Reads the metadata of the segments, which must have the same name, and chooses the schema of their table.
     ///
     /// # Errors
-    /// If there is none, one is no sequence of structs, or the archive is damaged.
+    /// If there are no segments, a segment is not a sequence of structs, no column can be kept, or the archive is
+    /// damaged.
     pub fn of(segments: Vec<Segment<'a, S>>) -> Result<Self> {
         let Some(first) = segments.first() else {
-            return Err(Error::data("expected a table, found no values"));
+            return Err(Error::data("expected a table, but there are no values"));
         };
         if let Some(other) = segments.iter().find(|other| other.name() != first.name()) {
             let shown = |name: Option<&str>| match name {
@@ -173,7 +178,8 @@ impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
                 None => "a value without a name".to_owned(),
             };
             let (first, other) = (shown(first.name()), shown(other.name()));
-            let what = format!("there are several tables, {first} and {other}: choose one");
+            let what =
+                format!("expected one table, found several: {first} and {other}; choose one");
             return Err(Error::data(what));
         }
         let name = first.name().map(str::to_owned);
@@ -192,7 +198,7 @@ impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
             None => Vec::new(),
             Some(Inner { of: Type::Struct(fields), nullable: false, .. }) => fields,
             Some(_) => {
-                let what = "expected rows that are structs, found others: they have no columns";
+                let what = "expected rows that are structs, found rows of another type";
                 return Err(Error::data(what));
             }
         };
@@ -210,12 +216,12 @@ impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
         Ok(Self { segments, fields, schema: Arc::new(schema), name, rows, losses })
     }
 
-    /// The number of segments. Each can be a row group of its own.
+    /// Returns the number of segments. Each can be written as a row group.
     pub fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// Passes on the rows of a segment in batches, of which one is in memory.
+    /// Passes the rows of a segment to `each` in batches. One batch at a time is in memory.
     pub fn batches(
         &self,
         segment: usize,
@@ -237,7 +243,7 @@ impl<'a, S: ReadAt + ?Sized> Records<'a, S> {
     }
 }
 
-/// The number of rows of a segment, and what they are. None if there are no rows.
+/// Returns the number of rows of a segment and their type, which is `None` if there are no rows.
 fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(u64, Option<Inner>)> {
     let Some(groups) = columns::groups(segment)? else {
         let (mut count, mut found) = (0u64, None::<Inner>);
@@ -255,7 +261,7 @@ fn outline<S: ReadAt + ?Sized>(segment: &Segment<'_, S>) -> Result<(u64, Option<
     Ok((rows, types.reduce(Inner::merged)))
 }
 
-/// Passes on rows that are not stored as columns, a few at a time.
+/// Passes rows that are not stored as columns to `each`, at most [`ROWS`] at a time.
 fn in_rows<S: ReadAt + ?Sized>(
     segment: &Segment<'_, S>,
     mut each: impl FnMut(&[Value]) -> Result<()>,

@@ -1,4 +1,4 @@
-//! Names of fields that live as long as the program.
+//! Names of fields, which are kept until the process ends.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ struct Kept {
     bytes: usize,
 }
 
-/// Bytes that names of all files may take in a process.
+/// The number of bytes that the names of all files may take in a process.
 const MOST: usize = 16 << 20;
 
-/// The name as serde asks for it, which takes names of fields from the code of a program. Each name is kept once, and never
-/// freed.
+/// Returns a name with the lifetime `'static`. serde needs it, because names of fields are usually part of a program's
+/// code. Each name is kept once and never freed.
 pub fn kept(name: &str) -> Result<&'static str> {
     let mut kept = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let Kept { names, bytes } = &mut *kept;
@@ -24,7 +24,7 @@ pub fn kept(name: &str) -> Result<&'static str> {
     if let Some(known) = names.get(name) {
         return Ok(known);
     }
-    // What a set needs for an entry counts too.
+    // 64 bytes are counted for the entry in the set.
     *bytes = bytes.saturating_add(name.len() + 64);
     if *bytes > MOST {
         return Err(Error::limit(format!("names of fields take more than {MOST} bytes")));

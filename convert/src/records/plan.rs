@@ -1,4 +1,4 @@
-//! What the columns of record batches become in an archive.
+//! Plans what the columns of record batches become in an archive.
 
 use std::collections::HashSet;
 
@@ -13,35 +13,35 @@ use super::schema::{KIND, TUPLE, join};
 use crate::Losses;
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
 
-/// What a field becomes.
+/// What a field becomes in an archive.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub name: &'static str,
-    /// Which of the columns around it it is.
+    /// The index of the field among the columns of its table or struct.
     pub number: usize,
     pub is: Is,
-    /// Whether a value is missing in one of the batches: then all are options.
+    /// Whether a value is null in any of the batches. If so, all values are written as options.
     pub has_nulls: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum Is {
-    /// Null, bool, number, text, or bytes.
+    /// Nulls, bools, numbers, texts or bytes.
     Plain,
-    /// In lists of any length.
+    /// Lists of any length.
     List(Box<Plan>),
-    /// In lists of one length.
+    /// Lists of one length.
     Fixed(Box<Plan>),
     Tensor(DType, Vec<usize>, Box<Plan>),
     Struct(Vec<Plan>),
     Tuple(Vec<Plan>),
     Map(Box<(Plan, Plan)>),
-    /// What its values are.
+    /// A dictionary, with the plan of its values.
     Dictionary(Box<Plan>),
 }
 
 impl Plan {
-    /// Plans fields. Those that cannot be kept are left out.
+    /// Plans fields. Fields that cannot be kept are left out and added to the losses.
     pub fn of_fields<'a>(
         fields: impl IntoIterator<Item = &'a Field>,
         path: &str,
@@ -52,7 +52,7 @@ impl Plan {
         for (number, field) in fields.into_iter().enumerate() {
             let name = field.name();
             if !names.insert(name) {
-                let what = "expected each name of a field once, found one twice";
+                let what = "expected each name of a field once, found this one twice";
                 return Err(Error::data(what).in_field(join(path, name)));
             }
             plans.extend(Self::of(field, number, &join(path, name), losses)?);
@@ -60,7 +60,7 @@ impl Plan {
         Ok(plans)
     }
 
-    /// Plans a field; none if it cannot be kept.
+    /// Plans a field. `None` if it cannot be kept.
     fn of(field: &Field, number: usize, path: &str, losses: &mut Losses) -> Result<Option<Self>> {
         let extension = field.metadata().get(NAME).map(String::as_str);
         if let Some(extension) = extension.filter(|name| *name != FIXED_SHAPE_TENSOR) {
@@ -116,9 +116,9 @@ impl Plan {
         Ok(found.map(|is| Self { name, number, is, has_nulls: false }))
     }
 
-    /// Learns where values are missing, in rows that `valid` says are there.
+    /// Records whether the array has nulls in rows that `valid` does not exclude.
     pub fn observe(&mut self, array: &ArrayRef, valid: Option<&NullBuffer>) {
-        // Of a dictionary, also where it leads to null.
+        // In a dictionary, keys as well as values can be null.
         let own = match &self.is {
             Is::Dictionary(_) => array.logical_nulls(),
             _ => array.nulls().cloned(),
@@ -162,7 +162,7 @@ impl Plan {
     }
 }
 
-/// The dtype and shape of a fixed shape tensor; none if the field is another list.
+/// Returns the dtype and shape of a fixed shape tensor. `None` if the field is another list.
 fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType, Vec<usize>)>> {
     let DataType::FixedSizeList(item, _) = field.data_type() else { return Ok(None) };
     let is_tensor = field.metadata().get(NAME).is_some_and(|name| name == FIXED_SHAPE_TENSOR);
@@ -171,7 +171,10 @@ fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType,
     let found = FixedShape::read(text).map_err(of_field)?;
     let count = found.shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
     if count != usize::try_from(size).ok() {
-        let what = format!("a tensor of shape {:?} in a list of {size} elements", found.shape);
+        let what = format!(
+            "a tensor of shape {:?} does not have the {size} elements of its list",
+            found.shape
+        );
         return Err(of_field(Error::data(what)));
     }
     let Some(dtype) = dtype(item.data_type()) else { return Ok(None) };
@@ -180,7 +183,7 @@ fn shape(field: &Field, size: i32, losses: &mut Losses) -> Result<Option<(DType,
     }
     let is_identity = |order: &Vec<usize>| order.iter().copied().eq(0..order.len());
     if found.permutation.as_ref().is_some_and(|order| !is_identity(order)) {
-        losses.add(field.name(), "the order of its dimensions is left out: it is as stored");
+        losses.add(field.name(), "its permutation is left out: dimensions keep their stored order");
     }
     Ok(Some((dtype, found.shape)))
 }
@@ -203,7 +206,7 @@ fn dtype(of: &DataType) -> Option<DType> {
     })
 }
 
-/// Types without others inside.
+/// Plans types that contain no other types. `None` if the type cannot be kept.
 fn plain(of: &DataType, path: &str, losses: &mut Losses) -> Option<Is> {
     match of {
         DataType::Null | DataType::Boolean => {}
@@ -225,7 +228,7 @@ fn plain(of: &DataType, path: &str, losses: &mut Losses) -> Option<Is> {
         | DataType::Decimal256(..) => losses.add(path, format!("{of} becomes f64")),
         of if dtype(of).is_some() => {}
         _ => {
-            losses.add(path, format!("{of} has no counterpart: the column is left out"));
+            losses.add(path, format!("an archive has no type for {of}: the column is left out"));
             return None;
         }
     }

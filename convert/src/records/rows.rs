@@ -1,4 +1,4 @@
-//! Record batches of Arrow as a sequence of structs, which tenarc writes as columns.
+//! Serializes record batches of Arrow as a sequence of structs, which tenarc writes as columns.
 
 use std::{cell, fmt};
 
@@ -14,7 +14,7 @@ use super::cells::{Cells, Kind};
 use super::plan::Plan;
 use crate::support::alloc_budget;
 
-/// Rows of a table: a sequence of structs. It serializes as a `Vec` of structs does, so an archive has it as columns.
+/// The rows of a table. They are serialized like a `Vec` of structs, so an archive stores them as columns.
 pub struct Rows {
     batches: Vec<(usize, Vec<Field>)>,
 }
@@ -32,7 +32,7 @@ pub struct Field {
 }
 
 impl Rows {
-    /// The rows of these batches, of the fields that are planned.
+    /// Makes rows of these batches. They have the fields that have a plan.
     pub(crate) fn of(batches: &[RecordBatch], mut plans: Vec<Plan>) -> Result<Self> {
         for batch in batches {
             for plan in &mut plans {
@@ -46,12 +46,12 @@ impl Rows {
         Ok(Self { batches: batches.iter().map(fields).collect::<Result<_>>()? })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.batches.iter().map(|(rows, _)| rows).sum()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -70,11 +70,12 @@ impl Serialize for Rows {
     }
 }
 
-/// What the rows may still take. A value of a dictionary can stand in many of them, so a small file can be one of many bytes.
+/// The memory that the rows may still take, in bytes. Many rows can refer to one value of a dictionary, so the rows of a small
+/// file can need a lot of memory.
 struct Left(cell::Cell<u64>);
 
 impl Left {
-    /// Counts a value with so many bytes.
+    /// Counts a value of `bytes` bytes.
     fn take<E: serde::ser::Error>(&self, bytes: usize) -> Result<(), E> {
         let left = self.0.get().checked_sub(1 + bytes as u64);
         self.0.set(left.ok_or_else(|| E::custom("the rows take more memory than is allowed"))?);
@@ -82,7 +83,7 @@ impl Left {
     }
 }
 
-/// A row of fields.
+/// A row of a table or of a column of structs.
 struct Record<'a> {
     fields: &'a [Field],
     row: usize,
@@ -99,7 +100,7 @@ impl Serialize for Record<'_> {
     }
 }
 
-/// A value, or null.
+/// A value of a column in a row, which can be null.
 struct Cell<'a> {
     cells: &'a Cells,
     row: usize,
@@ -118,7 +119,7 @@ impl Serialize for Cell<'_> {
     }
 }
 
-/// A value that is there.
+/// A value of a column in a row, which is not null.
 struct Value<'a> {
     kind: &'a Kind,
     row: usize,
@@ -172,7 +173,7 @@ impl Serialize for Value<'_> {
             Kind::Fixed(size, cells) => {
                 let rows = row.saturating_mul(*size)..(row + 1).saturating_mul(*size);
                 if cells.is_optional {
-                    // As a tuple, each element would be a column of its own.
+                    // In a tuple, each element would become a column of its own.
                     return serializer.collect_seq(rows.map(|row| Cell { cells, row, left }));
                 }
                 let mut items = serializer.serialize_tuple(*size)?;

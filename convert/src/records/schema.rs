@@ -1,4 +1,4 @@
-//! Which type of Arrow the columns of a table become.
+//! Chooses the types of Arrow for the columns of a table.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use super::columns::{Column, Lengths};
 use crate::Losses;
 use crate::extension::{FIXED_SHAPE_TENSOR, FixedShape, METADATA, NAME};
 
-/// The key of a field's metadata that says what its structs were: [`TUPLE`].
+/// The key of a field's metadata that says what its structs are in an archive. The only text is [`TUPLE`].
 pub const KIND: &str = "tenarc.kind";
+/// The text under [`KIND`] of structs that are tuples in an archive.
 pub const TUPLE: &str = "tuple";
 
-/// What the rows of a column are, in all groups.
+/// The type of the rows of a column in all groups.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Nothing is known but that there are no values.
+    /// All values are null.
     Null,
     Bool,
     Number(DType),
@@ -27,21 +28,21 @@ pub enum Type {
     /// Variants without content, by their names.
     Enum(Vec<String>),
     List(Box<Inner>),
-    /// Lists of one length, of numbers or of such lists.
+    /// Lists of one length, whose elements are numbers, bools or such lists.
     Fixed(usize, Box<Inner>),
     Tuple(Vec<Inner>),
     Map(Box<(Inner, Inner)>),
     Struct(Vec<(String, Inner)>),
-    /// Why there is no such type.
+    /// No type of Arrow can hold the rows, for this reason.
     Lost(String),
 }
 
-/// A type, and whether there can be null in its place.
+/// A type, and whether values can be null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inner {
     pub of: Type,
     pub nullable: bool,
-    /// Whether fields can be missing, which become null.
+    /// Whether values can be fields that are missing. They become null.
     pub is_missing: bool,
 }
 
@@ -65,7 +66,7 @@ impl Inner {
             Column::Optional { column, is_missing, .. } => {
                 let mut inner = Self::of(column);
                 if inner.nullable && !matches!(inner.of, Type::Null) {
-                    return lost("options in options: null would be one of two things");
+                    return lost("options in options, which have two kinds of null");
                 }
                 inner.nullable = true;
                 inner.is_missing |= is_missing;
@@ -109,7 +110,7 @@ impl Inner {
         })
     }
 
-    /// The type of tensors of this shape.
+    /// Returns the type of tensors of this dtype and shape.
     pub fn tensor(dtype: &DType, shape: &[usize]) -> Type {
         if data_type(dtype).is_none() {
             Type::Lost(format!("Arrow has no dtype {dtype}"))
@@ -127,14 +128,14 @@ impl Inner {
         }
     }
 
-    /// What holds the rows of both.
+    /// Returns the type that can hold the rows of both types.
     pub fn merged(self, other: Self) -> Self {
         let nullable = self.nullable || other.nullable;
         let is_missing = self.is_missing || other.is_missing;
         Self { of: self.of.merged(other.of), nullable, is_missing }
     }
 
-    /// Removes what is lost, and names it. Whether anything is left.
+    /// Removes columns that cannot be kept, and adds them to the losses. Returns whether anything is left.
     pub fn keep(&mut self, path: &str, losses: &mut Losses) -> bool {
         if self.is_missing {
             losses.note(format!("`{}`: fields that are missing become null", path.escape_debug()));
@@ -191,13 +192,13 @@ impl Inner {
             Type::Number(dtype) => number(dtype)?,
             Type::Tensor(dtype, shape) => {
                 let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
-                // pyarrow knows no other tensors than those whose elements can be null.
+                // pyarrow reads tensors only if their elements can be null.
                 let item = Field::new("item", number(dtype)?, true);
                 DataType::FixedSizeList(Arc::new(item), size(count.unwrap_or(usize::MAX))?)
             }
             Type::Text => DataType::Utf8,
             Type::Bytes => DataType::Binary,
-            // Of signed indices, which all readers know.
+            // The indices are signed, because all readers know those.
             Type::Enum(_) => {
                 DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
             }
@@ -217,7 +218,7 @@ impl Inner {
     }
 }
 
-/// The entries of a map, as Arrow names them.
+/// Returns the field of the entries of a map, with the names that Arrow uses.
 fn entries(keys: &Inner, values: &Inner) -> Result<FieldRef> {
     let keys = Arc::new(keys.field("key")?.as_ref().clone().with_nullable(false));
     let fields = [keys, values.field("value")?];
@@ -259,11 +260,14 @@ impl Type {
             }
             (Self::Struct(a), Self::Struct(b)) => Self::Struct(fields(a, b)),
             (a, b) if a == b => a,
-            (a, b) => Self::Lost(format!("rows of {} and of {}", a.name(), b.name())),
+            (a, b) => {
+                Self::Lost(format!("rows of {} and of {} have no common type", a.name(), b.name()))
+            }
         }
     }
 
-    /// A tuple. With fewer elements it would be another one.
+    /// Makes the type of tuples. If an element cannot be kept, the tuple cannot: a tuple of fewer elements is another
+    /// type.
     pub fn tuple(columns: Vec<Inner>) -> Self {
         match columns.iter().find_map(Inner::lost) {
             Some(why) => Self::Lost(why.to_owned()),
@@ -297,7 +301,8 @@ impl Type {
     }
 }
 
-/// All fields of both, in the order in which they come. One that is not in both can be missing.
+/// Returns the fields of both structs: those of `a`, then those only `b` has. A field that is not in both can be
+/// missing.
 fn fields(mut a: Vec<(String, Inner)>, b: Vec<(String, Inner)>) -> Vec<(String, Inner)> {
     let mut places: HashMap<String, usize> =
         a.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
@@ -327,7 +332,7 @@ fn fields(mut a: Vec<(String, Inner)>, b: Vec<(String, Inner)>) -> Vec<(String, 
     a
 }
 
-/// The type that holds the numbers of both exactly.
+/// Returns the smallest dtype that holds the numbers of both exactly.
 fn common(a: &DType, b: &DType) -> Option<DType> {
     let bits = |dtype: &DType| match dtype {
         DType::U8 => Some((false, 8)),
@@ -361,7 +366,7 @@ fn common(a: &DType, b: &DType) -> Option<DType> {
     floats.get(place(a)?.max(place(b)?)).cloned()
 }
 
-/// The type of Arrow that has the same elements.
+/// Returns the type of Arrow for the elements of a dtype.
 pub fn data_type(dtype: &DType) -> Option<DataType> {
     Some(match dtype {
         DType::Bool => DataType::Boolean,
@@ -380,7 +385,7 @@ pub fn data_type(dtype: &DType) -> Option<DataType> {
     })
 }
 
-/// The path of a field.
+/// Returns the path of a field.
 pub fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

@@ -1,4 +1,4 @@
-//! Rows that are not stored as columns, as arrays of Arrow.
+//! Converts rows that are not stored as columns to arrays of Arrow.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use tenarc::{DType, DynTensor, Error, Result, Value};
 use super::schema::{Inner, Type};
 use crate::saved::unpacked;
 
-/// The type of a value. A map with texts as keys is a struct, and an array of different things a tuple.
+/// Returns the type of a value. A map whose keys are texts is a struct. An array whose elements have no common type is
+/// a tuple.
 pub fn type_of(value: &Value) -> Inner {
     let plain = |of| Inner { of, nullable: false, is_missing: false };
     let lost = |why: &str| plain(Type::Lost(why.to_owned()));
@@ -33,7 +34,7 @@ pub fn type_of(value: &Value) -> Inner {
             let types = items.iter().map(type_of);
             let nulls = || Inner { nullable: true, ..plain(Type::Null) };
             match Type::list(None, types.clone().reduce(Inner::merged).unwrap_or_else(nulls)) {
-                // Elements of several types can be those of a tuple.
+                // Elements without a common type make a tuple.
                 Type::Lost(_) => Type::tuple(types.collect()),
                 found => found,
             }
@@ -45,14 +46,14 @@ pub fn type_of(value: &Value) -> Inner {
             };
             match entries.iter().map(field).collect::<Option<Vec<_>>>() {
                 Some(fields) => Type::Struct(fields),
-                None => return lost("maps with keys that are no texts"),
+                None => return lost("maps with keys that are not texts"),
             }
         }
         _ => return lost("values that have no type in Arrow"),
     })
 }
 
-/// The value with arrays in place of packed numbers.
+/// Replaces packed numbers in a value by arrays.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Numbers(numbers) => match unpacked(&numbers) {
@@ -67,7 +68,7 @@ pub fn plain(value: Value) -> Value {
     }
 }
 
-/// The fields of rows that are structs.
+/// Returns an array for each field of rows that are structs.
 pub fn fields(rows: &[Value], fields: &[(String, Inner)]) -> Result<Vec<ArrayRef>> {
     let rows: Vec<_> = rows.iter().map(Some).collect();
     of_fields(&rows, fields)
@@ -81,7 +82,7 @@ fn of_fields(rows: &[Option<&Value>], fields: &[(String, Inner)]) -> Result<Vec<
     fields.iter().map(column).collect()
 }
 
-/// The values as an array of the type that they were found to have.
+/// Converts values to an array of the type that was found for them.
 fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
     let values: Vec<_> =
         values.iter().map(|value| value.filter(|value| !value.is_null())).collect();
@@ -144,7 +145,7 @@ fn array(values: &[Option<&Value>], inner: &Inner) -> Result<ArrayRef> {
             let arrays = columns.iter().enumerate().map(column).collect::<Result<_>>()?;
             structs(found, arrays, valid(), values.len())?
         }
-        // Values that are not null have none of these types.
+        // Only nulls have one of these types here.
         Type::Null | Type::Enum(_) | Type::Fixed(..) | Type::Map(_) | Type::Lost(_) => {
             new_null_array(&of, values.len())
         }
@@ -167,7 +168,8 @@ fn offsets(lengths: impl Iterator<Item = usize>) -> Result<OffsetBuffer<i32>> {
     for len in lengths {
         end = end.saturating_add(len);
         let offset = i32::try_from(end);
-        offsets.push(offset.map_err(|_| Error::limit("too many elements in lists"))?);
+        offsets
+            .push(offset.map_err(|_| Error::limit("the lists of a batch have too many elements"))?);
     }
     Ok(OffsetBuffer::new(offsets.into()))
 }
@@ -191,7 +193,7 @@ fn numbers(values: &[Option<&Value>], dtype: &DType) -> Result<ArrayRef> {
             _ => None,
         })
     };
-    // Those of less precision come from this type.
+    // If the column is `f32`, all values were `f32`, so the conversion is exact.
     #[allow(clippy::cast_possible_truncation)]
     let single = |value: f64| value as f32;
     Ok(match dtype {
@@ -217,7 +219,7 @@ fn numbers(values: &[Option<&Value>], dtype: &DType) -> Result<ArrayRef> {
 }
 
 fn changed() -> Error {
-    Error::data("the value changed while it was read")
+    Error::data("the value changed between the two passes over its rows")
 }
 
 #[allow(clippy::needless_pass_by_value)]
