@@ -3,11 +3,14 @@
 use tenarc::DType;
 use tenarc::tensor::Shape;
 
-/// A type of GGUF: its number, the name of its dtype here, the number of elements in a block, and the bytes of a block.
+/// A type of tensors in GGUF.
 pub struct Kind {
     pub number: u32,
+    /// The name of tenarc's dtype.
     pub name: &'static str,
+    /// The number of elements in a block.
     pub block: u64,
+    /// The length of a block in bytes.
     pub bytes: u64,
 }
 
@@ -15,9 +18,9 @@ const fn kind(number: u32, name: &'static str, block: u64, bytes: u64) -> Kind {
     Kind { number, name, block, bytes }
 }
 
-/// The types that files hold, from `ggml_type` in `ggml.h` and the structs of blocks in `ggml-common.h`. The types of
-/// whole elements have the names of dtypes. The quantised ones have those of ggml in lower case. `Q8_1` and `Q8_K` are
-/// missing, because they are only used in memory.
+/// The types of tensors in files, from `ggml_type` in `ggml.h` and the structs of blocks in `ggml-common.h`. A type
+/// that is not quantised has the name of the same dtype in tenarc. A quantised type has its name in ggml, in lower
+/// case. `Q8_1` and `Q8_K` are missing, because they are only used in memory.
 const KINDS: [Kind; 32] = [
     kind(0, "f32", 1, 4),
     kind(1, "f16", 1, 2),
@@ -67,8 +70,8 @@ impl Kind {
         DType::from_name(self.name)
     }
 
-    /// The number of bytes of a tensor. Its rows consist of whole blocks. `None` if they do not, or if the shape does not
-    /// fit memory.
+    /// Returns the length of a tensor in bytes. `None` if its rows do not consist of whole blocks, or if the tensor
+    /// does not fit in memory.
     pub fn byte_len(&self, shape: &[usize]) -> Option<u64> {
         let row = shape.last().map_or(1, |len| *len as u64);
         if !row.is_multiple_of(self.block) {

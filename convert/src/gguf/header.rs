@@ -1,4 +1,4 @@
-//! The start of a file: its metadata, and where its tensors are.
+//! Reads the header of a file: its metadata, and the list of its tensors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,32 +12,32 @@ use crate::input::{Input, Positions};
 
 pub const MAGIC: [u8; 4] = *b"GGUF";
 
-/// Tensors have at most this many dimensions: `GGML_MAX_DIMS`.
+/// The most dimensions of a tensor: `GGML_MAX_DIMS`.
 pub const MAX_RANK: usize = 4;
 
-/// The key of the alignment, and the alignment of files without this key.
+/// The metadata key of the alignment, and the alignment of files without this key.
 pub const ALIGNMENT: &str = "general.alignment";
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_ALIGNMENT: u64 = 1 << 20;
 
-/// How deeply arrays may be nested.
+/// The most arrays that may be nested in each other.
 const MAX_DEPTH: usize = 16;
 
-/// What the start of a file says.
+/// The header of a file.
 pub struct Header {
     pub version: u32,
     pub metadata: Vec<(String, Value)>,
     pub tensors: Vec<TensorInfo>,
-    /// Where in the file each tensor starts.
+    /// The position of each tensor's bytes in the file.
     pub places: Vec<u64>,
-    /// The number of each tensor, by its name.
+    /// The index in `tensors` for each name.
     pub numbers: HashMap<String, usize>,
 }
 
 /// A tensor as the file lists it.
 struct Listed {
     info: TensorInfo,
-    /// Where it starts, from the start of all tensors.
+    /// The offset of the tensor's bytes from the end of the padded header.
     offset: u64,
 }
 
@@ -54,11 +54,11 @@ impl Header {
         match version {
             2 | 3 => {}
             _ if version != 0 && version.trailing_zeros() >= 16 => {
-                let what = "a GGUF file for big-endian machines: only the others are read";
+                let what = "expected a little-endian GGUF file, found a big-endian one";
                 return Err(Error::data(what).at(4));
             }
             _ => {
-                let what = format!("version {version} of GGUF, expected version 2 or 3");
+                let what = format!("expected version 2 or 3 of GGUF, found {version}");
                 return Err(Error::data(what).at(4));
             }
         }
@@ -71,9 +71,7 @@ impl Header {
             let key = input.text("a key")?;
             input.charge_name(&key)?;
             if !keys.insert(key.clone()) {
-                return Err(Error::data("expected each key once, found one twice")
-                    .at(at)
-                    .in_field(key));
+                return Err(Error::data("there are two values for this key").at(at).in_field(key));
             }
             let kind = input.u32("the type of a value")?;
             let value =
@@ -88,7 +86,7 @@ impl Header {
             input.charge_name(&name)?;
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             if numbers.insert(name.clone(), number).is_some() {
-                let what = "expected each name once, found two tensors of one";
+                let what = "there are two tensors of this name";
                 return Err(Error::data(what).at(at).in_field(name));
             }
             listed.push(input.tensor(&name).map_err(|error| error.in_field(name))?);
@@ -107,7 +105,7 @@ impl Header {
     }
 }
 
-/// The alignment of tensors, from its value in the metadata.
+/// Reads the alignment of tensors from its value in the metadata.
 pub fn alignment(value: &Value) -> Result<u64> {
     let found = value.as_u64().filter(|found| *found > 0 && found.is_multiple_of(8));
     found.filter(|found| *found <= MAX_ALIGNMENT).ok_or_else(|| {
@@ -116,8 +114,8 @@ pub fn alignment(value: &Value) -> Result<u64> {
     })
 }
 
-/// Checks that the tensors follow each other, each at the next multiple of the alignment, up to the end of the file. So a
-/// file has no bytes that a conversion would leave out.
+/// Checks that the tensors follow each other, each at the next multiple of the alignment, up to the end of the file. So
+/// a file has no bytes that a conversion would leave out.
 fn check_places(listed: &[Listed], base: u64, size: u64, alignment: u64) -> Result<()> {
     let mut sorted: Vec<&Listed> = listed.iter().collect();
     sorted.sort_by_key(|listed| (listed.offset, listed.info.byte_len()));
@@ -125,9 +123,7 @@ fn check_places(listed: &[Listed], base: u64, size: u64, alignment: u64) -> Resu
     let mut end = 0u64;
     for Listed { info, offset } in sorted {
         if *offset != expected {
-            let what = format!(
-                "expected a tensor at byte {expected} behind the header, found it at byte {offset}"
-            );
+            let what = format!("expected the tensor at offset {expected}, found offset {offset}");
             return Err(Error::data(what).at(base.saturating_add(*offset)).in_field(info.path()));
         }
         let behind = offset.checked_add(info.byte_len());
@@ -137,14 +133,14 @@ fn check_places(listed: &[Listed], base: u64, size: u64, alignment: u64) -> Resu
         })?;
         if base.saturating_add(end) > size {
             let there = size.saturating_sub(base.saturating_add(*offset));
-            let what = format!("{} bytes of a tensor, of which {there} are there", info.byte_len());
+            let what = format!("{} bytes of a tensor, found {there}", info.byte_len());
             return Err(Error::eof(&what).at(size).in_field(info.path()));
         }
     }
     // The last tensor may be padded, too.
     let last = if listed.is_empty() { base } else { base.saturating_add(expected) };
     if size > last {
-        let what = format!("{} bytes behind the last tensor", size - base.saturating_add(end));
+        let what = format!("found {} bytes after the last tensor", size - base.saturating_add(end));
         return Err(Error::data(what).at(base.saturating_add(end)));
     }
     Ok(())
@@ -171,12 +167,12 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    /// The next bytes, which must be in the file.
+    /// Reads the next `len` bytes. If the file is too short for them, this fails before it allocates memory.
     fn bytes(&mut self, len: u64, what: &str) -> Result<Vec<u8>> {
         let at = self.input.at();
         let there = self.size.saturating_sub(at);
         if len > there {
-            let found = format!("{what} of {len} bytes, of which {there} are there");
+            let found = format!("{what} of {len} bytes, found {there}");
             return Err(Error::eof(&found).at(at));
         }
         self.input.bytes(len, what)
@@ -189,7 +185,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         String::from_utf8(bytes).map_err(|_| Error::data(format!("{what} is not UTF-8")).at(at))
     }
 
-    /// Counts the memory of a second copy of a name, with which names are compared.
+    /// Counts the memory of the second copy of a name, which is used to find duplicates.
     fn charge_name(&mut self, name: &str) -> Result<()> {
         self.input.charge(name.len() as u64)
     }
@@ -212,7 +208,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
             11 => Value::from(i64::from_le_bytes(self.array("a number")?)),
             12 => Value::from(f64::from_le_bytes(self.array("a number")?)),
             other => {
-                let what = format!("expected a type of values from 0 to 12, found {other}");
+                let what = format!("expected a value type from 0 to 12, found {other}");
                 return Err(Error::data(what).at(self.input.at().saturating_sub(4)));
             }
         })
@@ -259,7 +255,7 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         let at = self.input.at();
         let len = usize::try_from(count).ok();
         let byte_len = len.and_then(|len| dtype.byte_len(len)).ok_or_else(|| {
-            Error::limit(format!("an array of {count} numbers does not fit memory")).at(at)
+            Error::limit(format!("an array of {count} numbers does not fit in memory")).at(at)
         })?;
         let bytes = self.bytes(byte_len as u64, "an array")?;
         let shape = [len.unwrap_or_default()];
@@ -279,20 +275,20 @@ impl<S: ReadAt + ?Sized> Reader<'_, S> {
         for _ in 0..rank {
             let len = self.u64("a dimension")?;
             shape.push(usize::try_from(len).map_err(|_| {
-                Error::limit(format!("a dimension of {len} does not fit memory")).at(at)
+                Error::limit(format!("a dimension of {len} does not fit in memory")).at(at)
             })?);
         }
-        // The first dimension is the one whose elements are next to each other.
+        // GGUF lists the innermost dimension first.
         shape.reverse();
         let number = self.u32("the type of a tensor")?;
-        let offset = self.u64("where a tensor starts")?;
+        let offset = self.u64("the offset of a tensor")?;
         let kind = Kind::of_number(number)
-            .ok_or_else(|| Error::data(format!("type {number} of GGUF is not known")).at(at))?;
+            .ok_or_else(|| Error::data(format!("tensor type {number} is not known")).at(at))?;
         let byte_len = kind.byte_len(&shape).ok_or_else(|| {
             let Kind { name, block, .. } = kind;
             let what = format!(
-                "the rows of a {name} tensor of shape {shape:?} are not whole blocks of {block} elements, or it does not \
-                 fit memory"
+                "the rows of a {name} tensor of shape {shape:?} are not whole blocks of {block} \
+                 elements, or the tensor does not fit in memory"
             );
             Error::data(what).at(at)
         })?;

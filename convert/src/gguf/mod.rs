@@ -1,4 +1,4 @@
-//! GGUF files, in which llama.cpp and other programs keep models: read, converted to archives, and written.
+//! Reads and writes GGUF files, in which llama.cpp and other programs keep models, and converts them to archives.
 //!
 //! ```
 //! use ndarray::Array2;
@@ -16,16 +16,16 @@
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! Versions 2 and 3 of the format are read, for little-endian machines. Version 3 is written.
+//! Little-endian files of versions 2 and 3 are read. Version 3 is written.
 //!
-//! Tensors of whole elements (`f16`, `bf16`, `f32`, `f64` and signed integers) are tensors of these dtypes. Quantised
-//! tensors consist of blocks, for example of 256 elements in 144 bytes. Their bytes are kept as they are, under a dtype
-//! with the name of their type: `q4_k`, `q8_0` and so on. Their shape counts elements. GGUF lists the dimensions of a
-//! tensor from the innermost to the outermost; here they are in the order of ndarray and numpy.
+//! Tensors that are not quantised (`f16`, `bf16`, `f32`, `f64` and signed integers) keep their dtype. Quantised tensors
+//! consist of blocks, for example of 256 elements in 144 bytes. Their bytes are not changed. Their dtype has the name
+//! of their type in GGUF: `q4_k`, `q8_0` and so on. Their shape counts elements. GGUF lists the dimensions of a tensor
+//! from the innermost to the outermost. Here they are in the order of ndarray and numpy.
 //!
-//! As a value, a file is a map of its tensors by name, with its metadata under `__metadata__`. In the metadata, an array
-//! of numbers is a tensor of one dimension, so its dtype is kept. The widths of single integers are not kept: see
-//! [`to_writer`].
+//! The value of a file is a map from names to tensors, with the metadata under `__metadata__`. In the metadata, an
+//! array of numbers is a tensor of one dimension, so its dtype is kept. The width of a single integer is not kept:
+//! [`to_writer`] says which one it writes.
 
 mod dtype;
 mod export;
@@ -48,10 +48,10 @@ use crate::{Losses, Names, Options, Stored, TensorFile, nested, source};
 
 pub use write::{save, to_writer};
 
-/// A GGUF file that is read at positions: a [file](open), bytes in memory, or anything else that is [`ReadAt`].
+/// An opened GGUF file. Its source is a [file](open), bytes in memory, or any other [`ReadAt`].
 ///
-/// Opening reads the metadata and the list of tensors, and checks that the tensors fill the rest of the file. Tensors are
-/// read when they are asked for.
+/// Opening reads the metadata and the list of tensors, and checks that the tensors fill the rest of the file. Tensors
+/// are read when they are requested.
 pub struct Gguf<S> {
     source: S,
     header: header::Header,
@@ -83,9 +83,9 @@ impl<S: ReadAt> Gguf<S> {
     /// Reads the metadata and the list of tensors.
     ///
     /// # Errors
-    /// If the source cannot be read; if it is not a GGUF file of version 2 or 3; if two keys or two tensors have the same
-    /// name; if a tensor has a type that is not known; and if the tensors do not lie one behind the other up to the end of
-    /// the file.
+    /// If the source cannot be read; if it is not a GGUF file of version 2 or 3; if two keys or two tensors have the
+    /// same name; if a tensor has a type that is not known; and if the tensors do not follow each other up to the end
+    /// of the file.
     pub fn new(source: S) -> Result<Self> {
         Self::with_limits(source, Limits::default())
     }
@@ -105,7 +105,7 @@ impl<S: ReadAt> Gguf<S> {
         Ok(Self { source, header, is_nested })
     }
 
-    /// What the file is read from.
+    /// The source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -125,7 +125,7 @@ impl<S: ReadAt> Gguf<S> {
         &self.header.tensors
     }
 
-    /// The description of a tensor.
+    /// Describes a tensor: its dtype, shape and length.
     ///
     /// # Errors
     /// If there is no tensor of this name.
@@ -133,7 +133,7 @@ impl<S: ReadAt> Gguf<S> {
         self.find(name).map(|(info, _)| info)
     }
 
-    /// Where in the source the bytes of a tensor start.
+    /// Returns the position of a tensor's bytes in the source.
     ///
     /// # Errors
     /// If there is no tensor of this name.
@@ -159,7 +159,7 @@ impl<S: ReadAt> Gguf<S> {
         let tensor = if info.dtype().bits().is_some() {
             source::tensor(&self.source, info.meta().clone(), start)
         } else {
-            // Blocks, of which the library only knows the bytes.
+            // tenarc does not know the elements of quantised dtypes. It only reads the bytes.
             source::bytes(&self.source, start, info.byte_len()).and_then(|bytes| {
                 DynTensor::new(info.dtype().clone(), info.shape(), Order::C, bytes.into_owned())
             })
@@ -167,7 +167,7 @@ impl<S: ReadAt> Gguf<S> {
         tensor.map_err(|error| error.in_field(name))
     }
 
-    /// A tensor that is read when it is written, in steps of 256 KiB.
+    /// Returns a tensor whose bytes are read when it is written, in blocks of 256 KiB.
     ///
     /// # Errors
     /// If there is no tensor of this name.
@@ -197,7 +197,7 @@ impl<S: ReadAt> Gguf<S> {
     }
 }
 
-/// A map of the tensors by name, and the metadata, if there are any, under `__metadata__`.
+/// The value is a map from names to tensors. If the file has metadata, they are under `__metadata__`.
 impl<S: ReadAt> TensorFile for Gguf<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let listed = self.header.tensors.iter().zip(&self.header.places);
@@ -221,7 +221,7 @@ impl<S: ReadAt> TensorFile for Gguf<S> {
     }
 }
 
-/// GGUF among the formats. The widths of single integers in the metadata are not kept.
+/// The [`Codec`] for GGUF files.
 pub(crate) struct GgufFiles;
 
 impl Codec for GgufFiles {

@@ -16,9 +16,9 @@ use crate::made;
 
 const VERSION: u32 = 3;
 
-/// Saves metadata and named tensors as a file, in place of what is at `path`.
+/// Saves metadata and named tensors as a file. If there is a file at `path`, it is replaced.
 ///
-/// The file is read back and compared before it takes its name. If the save fails, what was there before stays.
+/// The file is read back and compared before it takes its name. If the save fails, the file at `path` does not change.
 ///
 /// # Errors
 /// The errors of [`to_writer`], and if the file cannot be written.
@@ -34,13 +34,13 @@ pub fn save<K: AsRef<str>, N: AsRef<str>, T: ToTensor>(
 
 /// Writes metadata and named tensors to any writer. It does not seek.
 ///
-/// Integers become `u32` if they fit, otherwise `i32`, `u64` or `i64`. A tensor of one dimension becomes an array of its
-/// numbers. Tensors start at multiples of `general.alignment`, or of 32.
+/// Integers become `u32` if they fit, otherwise `i32`, `u64` or `i64`. A tensor of one dimension becomes an array of
+/// its numbers. Tensors start at multiples of `general.alignment`, or of 32.
 ///
 /// # Errors
-/// If the writer fails. Before anything is written: if GGUF has no such value or dtype, if a tensor has more than 4
-/// dimensions or is column-major, if the rows of a quantised tensor are not whole blocks, and if two keys or two tensors
-/// have the same name.
+/// If the writer fails. The following is checked before anything is written, and is an error, too: if GGUF has no type
+/// for a value or a dtype, if a tensor has more than 4 dimensions or is column-major, if the rows of a quantised tensor
+/// are not whole blocks, and if two keys or two tensors have the same name.
 pub fn to_writer<W: Write, K: AsRef<str>, N: AsRef<str>, T: ToTensor>(
     writer: W,
     metadata: &[(K, Value)],
@@ -49,11 +49,13 @@ pub fn to_writer<W: Write, K: AsRef<str>, N: AsRef<str>, T: ToTensor>(
     Plan::new(metadata, tensors)?.write(writer)
 }
 
-/// All that stands before the tensors, and the tensors.
+/// A file that can be written: everything is checked.
 pub struct Plan<'a, N, T> {
+    /// The encoded header.
     start: Vec<u8>,
     alignment: u64,
     tensors: &'a [(N, T)],
+    /// The length of each tensor in bytes.
     lengths: Vec<u64>,
 }
 
@@ -69,7 +71,7 @@ impl<'a, N: AsRef<str>, T: ToTensor> Plan<'a, N, T> {
         for (key, value) in metadata {
             let key = key.as_ref();
             if !keys.insert(key) {
-                return Err(Error::data("expected each key once, found one twice").in_field(key));
+                return Err(Error::data("there are two values for this key").in_field(key));
             }
             if key == ALIGNMENT {
                 alignment_of = alignment(value)?;
@@ -85,8 +87,7 @@ impl<'a, N: AsRef<str>, T: ToTensor> Plan<'a, N, T> {
         for (name, tensor) in tensors {
             let name = name.as_ref();
             if !names.insert(name) {
-                let what = "expected each name once, found two tensors of one";
-                return Err(Error::data(what).in_field(name));
+                return Err(Error::data("there are two tensors of this name").in_field(name));
             }
             let (kind, len) = listed(tensor).map_err(|error| error.in_field(name))?;
             put_text(&mut start, name);
@@ -132,24 +133,25 @@ impl<'a, N: AsRef<str>, T: ToTensor> Plan<'a, N, T> {
     }
 }
 
-/// Zeros up to the next multiple of the alignment, which is at most 1 MiB.
+/// Returns the zeros from `len` up to the next multiple of the alignment, which is at most 1 MiB.
 fn padding(len: u64, alignment: u64) -> &'static [u8] {
     static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
     let missing = len.checked_next_multiple_of(alignment).map_or(0, |next| next - len);
     ZEROS.get(..usize::try_from(missing).unwrap_or(0)).unwrap_or_default()
 }
 
-/// The type of a tensor, and the number of its bytes.
+/// Returns the type of a tensor, and its length in bytes.
 pub fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
     let meta = tensor.meta();
     let (dtype, shape) = (&meta.dtype, &meta.shape);
     let kind = Kind::of(dtype).ok_or_else(|| Error::data(format!("GGUF has no dtype {dtype}")))?;
     if shape.len() > MAX_RANK {
         let rank = shape.len();
-        return Err(Error::data(format!("GGUF has at most {MAX_RANK} dimensions, found {rank}")));
+        return Err(Error::data(format!("expected at most {MAX_RANK} dimensions, found {rank}")));
     }
     if meta.order == Order::F && shape.len() > 1 {
-        return Err(Error::data("GGUF has no column-major tensors: make it row-major first"));
+        let what = "expected a row-major tensor, found a column-major one: make it row-major first";
+        return Err(Error::data(what));
     }
     let len = kind.byte_len(shape).ok_or_else(|| {
         Error::data(format!("the rows of a {dtype} tensor of shape {shape:?} are not whole blocks"))
@@ -157,7 +159,7 @@ pub fn listed(tensor: &impl ToTensor) -> Result<(&'static Kind, u64)> {
     Ok((kind, len))
 }
 
-/// Numbers of types of values.
+/// The numbers of value types.
 mod number {
     pub const U32: u32 = 4;
     pub const I32: u32 = 5;
@@ -170,7 +172,7 @@ mod number {
     pub const F64: u32 = 12;
 }
 
-/// The type of a value.
+/// Returns the type of a value.
 fn kind(value: &Value) -> Result<u32> {
     Ok(match value {
         Value::Bool(_) => number::BOOL,
@@ -187,12 +189,12 @@ fn kind(value: &Value) -> Result<u32> {
     })
 }
 
-/// Whether GGUF has such a value.
+/// Checks that GGUF has a type for a value.
 pub fn check_value(value: &Value) -> Result<()> {
     put(&mut Vec::new(), kind(value)?, value)
 }
 
-/// The type that holds all integers of a range.
+/// Returns the first of `u32`, `i32`, `u64` and `i64` that holds all integers from `least` to `most`.
 fn integer(least: i128, most: i128) -> Result<u32> {
     let within = |low: i128, high: i128| low <= least && most <= high;
     Ok(if within(0, u32::MAX.into()) {
@@ -208,7 +210,7 @@ fn integer(least: i128, most: i128) -> Result<u32> {
     })
 }
 
-/// The one type that all values of an array have.
+/// Returns the type of an array's values.
 fn kind_of_all(values: &[Value]) -> Result<u32> {
     let integers = values.iter().map(|value| match value {
         Value::Integer(value) => Some(*value),
@@ -239,7 +241,7 @@ fn put(out: &mut Vec<u8>, kind: u32, value: &Value) -> Result<()> {
         Value::Bool(value) => out.push(u8::from(*value)),
         Value::Integer(value) => {
             let width = if matches!(kind, number::U32 | number::I32) { 4 } else { 8 };
-            // The type holds the number, so the other bytes only repeat its sign.
+            // The number fits in the type, so the bytes that are left out only repeat its sign.
             out.extend(value.to_le_bytes().iter().take(width));
         }
         Value::F32(value) => out.extend(value.to_le_bytes()),
