@@ -190,29 +190,29 @@ fn numbers_are_read_packed_or_one_by_one() {
 #[test]
 fn numbers_that_are_none_of_the_type_are_refused() {
     for (kind, rest, why) in [
-        (5, bytes(5, varint(40_000)), "40000 is no i16"),
-        (4, bytes(5, varint(u64::MAX)), "-1 is no u16"),
-        (12, bytes(11, varint(1 << 32)), "is no u32"),
-        (6, bytes(5, [1, 2]), "more than the 4 bytes"),
-        (6, bytes(5, []), "4 bytes of 4 of a tensor are missing"),
+        (5, bytes(5, varint(40_000)), "40000 does not fit in i16"),
+        (4, bytes(5, varint(u64::MAX)), "-1 does not fit in u16"),
+        (12, bytes(11, varint(1 << 32)), "does not fit in u32"),
+        (6, bytes(5, [1, 2]), "expected 4 bytes of elements, found more"),
+        (6, bytes(5, []), "4 of the 4 bytes of the elements are missing"),
         (6, bytes(5, [0x80]), "the rest of a number"),
         (6, bytes(5, [0xff; 11]), "more than 64 bits"),
-        (6, bytes(7, [1]), "another type's"),
+        (6, bytes(7, [1]), "expected i32 elements in field 5, found field 7"),
         (1, bytes(4, [0; 8]), "8 bytes do not make"),
         (1, vec![], "0 bytes do not make"),
         (6, [bytes(5, [1]), bytes(9, [0; 4])].concat(), "elements twice"),
         (6, [bytes(9, [0; 4]), bytes(9, [])].concat(), "elements twice"),
         (6, [bytes(3, []), bytes(9, [0; 4])].concat(), "segments"),
-        (6, [number(14, 2), bytes(9, [0; 4])].concat(), "data location 2"),
-        (6, [number(14, 1), bytes(9, [0; 4])].concat(), "here and in another"),
-        (6, bytes(2, [1]), "of another type"),
+        (6, [number(14, 2), bytes(9, [0; 4])].concat(), "data location 0 or 1, found 2"),
+        (6, [number(14, 1), bytes(9, [0; 4])].concat(), "in the model and in an external file"),
+        (6, bytes(2, [1]), "a wrong wire type"),
     ] {
         let error = read(tensor(kind, &[1], &rest)).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");
     }
     for dims in [&[u64::MAX][..], &[1 << 40, 1 << 40]] {
         let error = read(tensor(2, dims, bytes(9, [1]))).unwrap_err();
-        assert!(error.to_string().contains("does not fit memory"), "{error}");
+        assert!(error.to_string().contains("does not fit in memory"), "{error}");
     }
     let error = read(tensor(2, &[1; 65], bytes(9, [1]))).unwrap_err();
     assert_eq!(error.category(), Category::Limit);
@@ -222,14 +222,14 @@ fn numbers_that_are_none_of_the_type_are_refused() {
 fn what_is_no_model_is_refused() {
     let one = tensor(2, &[1], bytes(9, [1]));
     for (file, why) in [
-        (vec![], "none with a graph"),
-        (number(1, 8), "none with a graph"),
+        (vec![], "found no graph"),
+        (number(1, 8), "found no graph"),
         (number(7, 8), "no message"),
         (bytes(7, number(5, 1)), "no message"),
         (vec![0x3b], "wire type 3"),
-        (vec![2, 0], "number 0"),
+        (vec![2, 0], "field number of at least 1, found 0"),
         (model(&[one.clone(), one.clone()]), "two tensors of this name"),
-        (vec![0x3a, 0x7f], "a field of 127 bytes"),
+        (vec![0x3a, 0x7f], "a field has 127 bytes"),
     ] {
         let error = Onnx::new(file).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");
@@ -498,8 +498,8 @@ fn texts_are_checked() {
         |dims: &[u64], rest: &[Vec<u8>]| Onnx::new(model(&[tensor(8, dims, rest.concat())]));
     for (dims, rest, why) in [
         (&[2u64][..], vec![bytes(6, "a")], "1 texts do not make"),
-        (&[1], vec![bytes(6, "a"), bytes(9, "b")], "another type's"),
-        (&[1], vec![number(6, 1)], "of another type"),
+        (&[1], vec![bytes(6, "a"), bytes(9, "b")], "expected texts in field 6, found field 9"),
+        (&[1], vec![number(6, 1)], "a wrong wire type"),
     ] {
         let error = texts(dims, &rest).unwrap_err();
         assert!(error.to_string().contains(why), "{error}, expected {why}");

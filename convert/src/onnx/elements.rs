@@ -1,4 +1,4 @@
-//! The elements of a tensor, in steps.
+//! Reads the elements of a tensor, block by block.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,18 +14,19 @@ use crate::input::STEP;
 use crate::source;
 use crate::support::parent;
 
-/// Where other files with elements may be.
+/// The directories in which external files may be.
 #[derive(Debug)]
 pub struct Directory {
     /// The directory of the model.
     path: PathBuf,
-    /// Without links: the directory of the model, and that of the file that the model is a link to. Caches of models keep all
-    /// files in one directory, and links to them in another.
+    /// The directory of the model, and that of the file that the model is a link to. Both are resolved: their paths
+    /// contain no links. The second is needed because caches of models keep all files in one directory, and links to
+    /// them in another.
     real: [PathBuf; 2],
 }
 
 impl Directory {
-    /// The directory of a model.
+    /// Finds the directories for a model.
     pub fn of(model: &Path) -> Result<Self> {
         let real = |path: &Path| {
             path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", path))
@@ -35,14 +36,15 @@ impl Directory {
         Ok(Self { path, real })
     }
 
-    /// Whether a file is in the directory of the model or below, or beside the file that the model is a link to.
+    /// Whether a file is in the directory of the model or below, or in the same directory as the file that the model is
+    /// a link to.
     fn holds(&self, file: &Path) -> bool {
         let [of_model, of_target] = &self.real;
         file.starts_with(of_model) || file.parent() == Some(of_target)
     }
 }
 
-/// Hands over all elements as little-endian bytes. `directory` is where other files may be.
+/// Passes all elements to `put` as little-endian bytes, block by block. External files must be in `directory`.
 pub fn blocks<S: ReadAt + ?Sized>(
     tensor: &TensorEntry,
     from: &S,
@@ -51,7 +53,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
 ) -> Result<()> {
     let dtype = tensor.dtype.as_ref().map_err(|why| Error::data(*why))?;
     let expected = tensor.byte_len();
-    let expected = expected.ok_or_else(|| Error::data("a tensor that does not fit memory"))?;
+    let expected = expected.ok_or_else(|| Error::data("the tensor does not fit in memory"))?;
     match &tensor.payload {
         Payload::Plain(ranges) => ranges.iter().try_for_each(|range| copy(from, range, put)),
         Payload::Varints(ranges) => {
@@ -65,7 +67,7 @@ pub fn blocks<S: ReadAt + ?Sized>(
                     let number = wire.varint(range.end)?;
                     let width = push(dtype, number, &mut block).map_err(|error| error.at(at))?;
                     left = left.checked_sub(width).ok_or_else(|| {
-                        let what = format!("more than the {expected} bytes of a tensor");
+                        let what = format!("expected {expected} bytes of elements, found more");
                         Error::syntax(what).at(at)
                     })?;
                     if block.len() >= STEP {
@@ -75,22 +77,21 @@ pub fn blocks<S: ReadAt + ?Sized>(
                 }
             }
             if left > 0 {
-                return Err(Error::syntax(format!(
-                    "{left} bytes of {expected} of a tensor are missing"
-                )));
+                let what = format!("{left} of the {expected} bytes of the elements are missing");
+                return Err(Error::syntax(what));
             }
             put(&block)
         }
         Payload::External(external) => {
             let directory = directory.ok_or_else(|| {
                 Error::data(
-                    "its elements lie in another file, which is not read unless that is allowed",
+                    "the elements are in an external file, which is not read unless that is allowed",
                 )
             })?;
             let (file, range) = open(external, directory, expected as u64)?;
             copy(&file, &range, put)
         }
-        Payload::Texts { .. } => Err(Error::data("texts are no elements")),
+        Payload::Texts { .. } => Err(Error::data("the elements are texts")),
     }
 }
 
@@ -112,7 +113,7 @@ fn copy<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-/// Adds an element as its bytes; how many it were.
+/// Appends the bytes of an element to a block, and returns how many they are.
 fn push(dtype: &DType, number: u64, block: &mut Vec<u8>) -> Result<usize> {
     fn add<T: TryFrom<i128>, const N: usize>(
         number: i128,
@@ -122,7 +123,7 @@ fn push(dtype: &DType, number: u64, block: &mut Vec<u8>) -> Result<usize> {
         block.extend_from_slice(&bytes(T::try_from(number).ok()?));
         Some(N)
     }
-    // Negative numbers are written in 64 bits, whatever their type.
+    // A negative number of any type is written as a varint of 64 bits.
     let signed = i128::from(number.cast_signed());
     let added = match dtype {
         DType::I8 => add(signed, i8::to_le_bytes, block),
@@ -131,20 +132,21 @@ fn push(dtype: &DType, number: u64, block: &mut Vec<u8>) -> Result<usize> {
         DType::I64 => add(signed, i64::to_le_bytes, block),
         DType::U32 => add(number.into(), u32::to_le_bytes, block),
         DType::U64 => add(number.into(), u64::to_le_bytes, block),
-        // Floats by their bits.
+        // Floats of 16 bits are written as integers with the same bits.
         DType::U16 | DType::F16 | DType::BF16 => add(signed, u16::to_le_bytes, block),
         _ => add(signed, u8::to_le_bytes, block),
     };
-    added.ok_or_else(|| Error::data(format!("{signed} is no {dtype}")))
+    added.ok_or_else(|| Error::data(format!("element {signed} does not fit in {dtype}")))
 }
 
-/// Opens a file of elements. Its name is relative to the directory, and links that lead out of it are refused.
+/// Opens an external file, and returns the range of the elements in it. The name of the file is relative to the
+/// directory. A link that leads out of the directory is refused.
 fn open(external: &External, directory: &Directory, expected: u64) -> Result<(File, Range<u64>)> {
     let location = Path::new(&external.location);
     let plain = location.components().all(|part| matches!(part, Component::Normal(_)));
     let refused = || {
         let shown = external.location.escape_debug();
-        Error::data(format!("file `{shown}` of elements is not in the directory of the model"))
+        Error::data(format!("the external file `{shown}` is not in the directory of the model"))
     };
     if external.location.is_empty() || !plain || external.location.contains(['\\', ':', '\0']) {
         return Err(refused());
@@ -153,10 +155,9 @@ fn open(external: &External, directory: &Directory, expected: u64) -> Result<(Fi
     let found = path.canonicalize().map_err(|error| Error::io_at(error, "cannot find", &path))?;
     if !directory.holds(&found) {
         let shown = external.location.escape_debug();
-        let what = format!(
-            "file `{shown}` of elements is a link that leads out of the directory of the model"
-        );
-        return Err(Error::data(what));
+        return Err(Error::data(format!(
+            "the external file `{shown}` is a link that leads out of the directory of the model"
+        )));
     }
     let (file, size) = open_file(&found)?;
     let len = external.length.unwrap_or(expected);
@@ -164,11 +165,12 @@ fn open(external: &External, directory: &Directory, expected: u64) -> Result<(Fi
     match end {
         Some(end) if len == expected => Ok((file, external.offset..end)),
         Some(_) => {
-            let what = format!("a tensor of {expected} bytes has {len} in another file");
+            let what = format!("expected {expected} bytes of elements, the model says {len}");
             Err(Error::syntax(what).in_file(&path))
         }
         None => {
-            let what = format!("{len} bytes of elements, where the file has {size}");
+            let offset = external.offset;
+            let what = format!("{len} bytes from offset {offset} on, found a file of {size} bytes");
             Err(Error::eof(&what).in_file(&path))
         }
     }

@@ -1,4 +1,4 @@
-//! The tensors of a graph, of its nodes, and of the graphs in these.
+//! Finds the tensors in a graph: its initializers, the tensors in its nodes, and those of the graphs in its nodes.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::model::{Beside, UNKNOWN_OF_GRAPH};
 use super::tensor::{self, Plain, TensorEntry};
 use super::wire::{Field, Wire};
 
-/// The name of a field of a graph (`GraphProto` in `onnx.proto`).
+/// Returns the name of a field of a graph (`GraphProto` in `onnx.proto`).
 fn of_graph(number: u64) -> &'static str {
     match number {
         NODE => "graph.node",
@@ -29,25 +29,26 @@ const NODE: u64 = 1;
 const INITIALIZER: u64 = 5;
 const SPARSE_INITIALIZER: u64 = 15;
 
-/// A tensor that was found, and where.
+/// A tensor, and its place in the model.
 pub struct Located {
     pub tensor: TensorEntry,
-    /// The position of its message.
+    /// The position of the tensor's message.
     pub at: u64,
     pub is_initializer: bool,
-    /// The graph or function that holds it. `None`: the graph of the model.
+    /// The inner graph or function that holds the tensor, as an index in [`Walk::inner`]. `None` for the graph of the
+    /// model.
     pub place: Option<usize>,
 }
 
 /// A graph in an attribute of a node, or a function.
 struct Inner {
-    /// The graph that this one is in.
+    /// The inner graph or function that this graph is in. `None` for the graph of the model.
     parent: Option<usize>,
-    /// The node and its attribute, or the function.
+    /// The names of the node and of its attribute, or the name of the function.
     name: String,
 }
 
-/// Reads a model from front to end.
+/// Reads a model from start to end, and collects its tensors.
 pub struct Walk<'a, S: ?Sized> {
     pub wire: Wire<'a, S>,
     limits: Limits,
@@ -58,20 +59,23 @@ pub struct Walk<'a, S: ?Sized> {
     pub sparse: u64,
 }
 
-/// What the attributes of a node hold. The node's name, and what it does, may come after them.
+/// The contents of a node's attributes. They are collected first, because the name and the operator of the node may
+/// come after its attributes.
 #[derive(Default)]
 struct Attributes {
     tensors: Vec<InAttribute>,
-    /// Graphs, by their numbers in [`Walk::inner`], and the names of their attributes.
+    /// The index of each graph in [`Walk::inner`], and the name of its attribute.
     graphs: Vec<(usize, String)>,
 }
 
+/// A tensor in an attribute.
 struct InAttribute {
     tensor: TensorEntry,
+    /// The position of the tensor's message.
     at: u64,
-    /// The name of the attribute, and the number of the tensor if it is one of a list.
+    /// The name of the attribute. If the attribute is a list of tensors, the number of this one follows.
     name: String,
-    /// Whether this is a tensor only if the node is a `Constant`: numbers or texts.
+    /// Whether the attribute holds numbers or texts, which are a tensor only if the node is a `Constant`.
     only_of_constant: bool,
 }
 
@@ -87,12 +91,12 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
         })
     }
 
-    /// The graph of the model.
+    /// Reads the graph of the model.
     pub fn main_graph(&mut self, message: &Range<u64>) -> Result<()> {
         self.graph(message, None, self.limits.max_depth())
     }
 
-    /// A function of the model (`FunctionProto`).
+    /// Reads a function of the model (`FunctionProto`).
     pub fn function(&mut self, message: &Range<u64>) -> Result<()> {
         const NAME: u64 = 1;
         const NODE: u64 = 7;
@@ -116,7 +120,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
 
     fn graph(&mut self, message: &Range<u64>, place: Option<usize>, depth: usize) -> Result<()> {
         let Some(depth) = depth.checked_sub(1) else {
-            let what = "graphs in graphs, nested more deeply than is allowed";
+            let what = "graphs are nested more deeply than is allowed";
             return Err(Error::limit(what).at(message.start));
         };
         while let Some((number, field)) = self.wire.field(message.end)? {
@@ -128,7 +132,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
                     self.tensors.push(Located { tensor, at, is_initializer: true, place });
                 }
                 (INITIALIZER, _) => {
-                    let what = "an initializer that is no message";
+                    let what = "expected an initializer, found a field that is no message";
                     return Err(Error::syntax(what).at(self.wire.at()));
                 }
                 (SPARSE_INITIALIZER, _) => self.sparse = self.sparse.saturating_add(1),
@@ -151,7 +155,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
         tensor::read(&mut self.wire, message, self.limits)
     }
 
-    /// A node (`NodeProto`).
+    /// Reads a node (`NodeProto`).
     fn node(&mut self, message: &Range<u64>, place: Option<usize>, depth: usize) -> Result<()> {
         let (mut output, mut name, mut operator) = (None, String::new(), String::new());
         let mut attributes = Attributes::default();
@@ -171,7 +175,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
             self.wire.skip_to(next)?;
         }
         let is_constant = operator == "Constant";
-        // The name of an output is unique within its graph. That of a node need not be.
+        // The name of an output is unique within its graph. The name of a node may not be.
         let node = output.into_iter().chain([name]).find(|name| !name.is_empty());
         let node = node.unwrap_or_else(|| format!("node at byte {}", message.start));
         for (number, attribute) in attributes.graphs {
@@ -194,7 +198,7 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
         Ok(())
     }
 
-    /// An attribute of a node (`AttributeProto`).
+    /// Reads an attribute of a node (`AttributeProto`).
     fn attribute(
         &mut self,
         message: &Range<u64>,
@@ -208,12 +212,12 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
             let next = field.range().end;
             match (number, field) {
                 (1, Field::Bytes(range)) => name = self.wire.text(&range)?,
-                // A tensor; or one of several.
+                // 5 is a tensor. 10 is a tensor of a list.
                 (5 | 10, Field::Bytes(range)) => {
                     let is_listed = number == 10;
                     tensors.push((self.tensor(&range)?, range.start, is_listed));
                 }
-                // A graph; or one of several.
+                // 6 is a graph. 11 is a graph of a list.
                 (6 | 11, Field::Bytes(range)) => {
                     let inner = self.add_inner(place)?;
                     graphs.push((inner, number == 11));
@@ -254,13 +258,14 @@ impl<'a, S: ReadAt + ?Sized> Walk<'a, S> {
         }
     }
 
-    /// Two steps as a name. Its memory is counted, because the first step may be long and have many second ones.
+    /// Joins two steps to a name. Its memory counts towards the limit, because a long first step may be repeated for
+    /// many second steps.
     fn joined(&mut self, first: &str, second: &str) -> Result<String> {
         self.wire.charge(first.len() + second.len() + 1)?;
         Ok(format!("{first}/{second}"))
     }
 
-    /// The name of a tensor, behind those of the graphs that it is in.
+    /// Returns the name of a tensor after the names of the inner graphs that hold it.
     pub fn qualified(&mut self, place: usize, name: &str) -> Result<String> {
         let mut qualified = name.to_owned();
         let mut place = Some(place);

@@ -1,4 +1,4 @@
-//! The tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
+//! Reads the tensors of ONNX models: the initializers of the graph, and the tensors in its nodes.
 //!
 //! ```no_run
 //! use tenarc_convert::{Format, Options, onnx};
@@ -9,24 +9,24 @@
 //! }
 //! let bias = model.dyn_tensor("fc.bias")?;
 //!
-//! // The graph is no tensor: a note says that it is left out.
+//! // Only tensors are converted. A note says that the graph is left out.
 //! let lost = Format::Onnx.to_archive("model.onnx", "weights.tenarc", &Options::default())?;
 //! println!("{}", lost.notes().join("; "));
 //! # let _ = bias;
 //! # Ok::<(), tenarc::Error>(())
 //! ```
 //!
-//! Every way that ONNX has to store elements is read, in the main file or beside it.
+//! ONNX has several ways to store elements, in the model itself or in external files. All of them are read.
 //!
-//! | in the model | name |
+//! | tensor in the model | name |
 //! |---|---|
-//! | an initializer | its own |
-//! | the value of a `Constant` | that of the node's output |
-//! | a tensor in another node | the node's first output and the attribute: `output/attribute`; with a number where the attribute is a list |
-//! | a tensor in a graph in a node, or in a function | as above; if that name is taken, behind `output/attribute` of the node, or the function's name |
+//! | an initializer | its own name |
+//! | the value of a `Constant` node | the name of the node's output |
+//! | a tensor in an attribute of another node | `output/attribute`, with the name of the node's first output. If the attribute is a list, a number follows: `output/attribute/0` |
+//! | a tensor in a graph in a node, or in a function | as above. If another tensor has this name, `output/attribute/` of the node or `function/` comes before it |
 //!
-//! Integers of 4 and of 2 bits have the dtypes `i4`, `u4`, `i2` and `u2`: packed, the first element in the lowest bits.
-//! Strings become arrays of texts. Sparse tensors and those of training are left out, and reported.
+//! Integers of 4 and of 2 bits have the dtypes `i4`, `u4`, `i2` and `u2`. They are packed, the first element in the
+//! lowest bits. Strings become arrays of texts. Sparse tensors and tensors for training are left out and reported.
 
 mod elements;
 mod graph;
@@ -52,7 +52,7 @@ use tenarc::io::{ReadAt, open_file};
 use tenarc::tensor::{Deferred, Order};
 use tenarc::{DynTensor, Error, Result};
 
-/// A model, whose tensors are read when they are asked for.
+/// An opened model. Its tensors are read when they are requested.
 pub struct Onnx<S> {
     source: S,
     found: Found,
@@ -66,21 +66,23 @@ impl<S> fmt::Debug for Onnx<S> {
     }
 }
 
-/// Opens a model, to read what is asked for of it. Other files are not read: see [`open_with_external`].
+/// Opens a model, without its external files. [`open_with_external`] reads them too.
 ///
 /// # Errors
-/// Where the file cannot be read, or is no ONNX model.
+/// If the file cannot be opened. Also the errors of [`Onnx::new`].
 pub fn open(path: impl AsRef<Path>) -> Result<Onnx<File>> {
     let path = path.as_ref();
     let (file, _) = open_file(path)?;
     Onnx::new(file).map_err(|error| error.in_file(path))
 }
 
-/// As [`open`]; where tensors lie in other files, these are read, if they are in the directory of the model or
-/// below. So a model decides which of those files is read.
+/// Like [`open`], and also reads elements in external files. These files must be in the directory of the model or
+/// below. The model itself names them, so it decides which files of this directory are read.
+///
+/// If the model is a link, external files may also be in the directory of the link's target.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub fn open_with_external(path: impl AsRef<Path>) -> Result<Onnx<File>> {
     let path = path.as_ref();
     let mut model = open(path)?;
@@ -89,47 +91,52 @@ pub fn open_with_external(path: impl AsRef<Path>) -> Result<Onnx<File>> {
 }
 
 impl<S: ReadAt> Onnx<S> {
-    /// A model that is read at positions: a file, or bytes in memory.
+    /// Reads a model from a file, from bytes in memory, or from any other [`ReadAt`]. Elements are not read yet.
     ///
     /// # Errors
-    /// Where reading fails, or there is no ONNX model: no graph, sizes that do not fit, two tensors of
-    /// one name.
+    /// If reading fails, if the source is not an ONNX model with a graph, if the elements of a tensor do not fit its
+    /// shape, or if two tensors have the same name.
     pub fn new(source: S) -> Result<Self> {
         Self::with_limits(source, Limits::default())
     }
 
-    /// As [`new`](Self::new), with limits: of the number of dimensions, and of the bytes that each tensor may
-    /// take, and the list of all.
+    /// Like [`new`](Self::new), with limits for the number of dimensions, for the bytes of each tensor, for the bytes
+    /// of the list of all tensors, and for the nesting of graphs.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and with [`Category::Limit`](tenarc::error::Category::Limit) where there is more.
+    /// The errors of [`new`](Self::new), and one of [`Category::Limit`](tenarc::error::Category::Limit) if a limit is
+    /// exceeded.
     pub fn with_limits(source: S, limits: Limits) -> Result<Self> {
         let found = model::read(&source, limits)?;
         Ok(Self { source, found, limits, directory: None })
     }
 
-    /// The initializers, then the tensors in nodes; also those that cannot be read.
+    /// All tensors, also those that cannot be read. Initializers come first, then the tensors in nodes, then those in
+    /// inner graphs and functions.
     pub fn tensors(&self) -> &[TensorEntry] {
         &self.found.tensors
     }
 
-    /// What a model holds that is not read: tensors that are refused, and sparse ones. The graph itself is a note.
+    /// The tensors of the model that cannot be read, and parts of it that are not known. A note lists the parts of the
+    /// graph.
     pub fn losses(&self) -> &Losses {
         &self.found.losses
     }
 
-    /// A tensor by its name.
+    /// Reads a tensor.
     ///
     /// # Errors
-    /// Where there is none, it is refused, or what there is does not make it.
+    /// If there is no tensor of this name, if it is [refused](TensorEntry::refused) or has
+    /// [texts](TensorEntry::is_texts), if its elements cannot be read, or if they do not fit its dtype and shape.
     pub fn dyn_tensor(&self, name: &str) -> Result<DynTensor> {
         self.read(self.entry(name)?).map_err(|error| error.in_field(name))
     }
 
-    /// A tensor by its name, whose elements are read when it is written, in steps.
+    /// Returns a tensor whose elements are read when it is written, block by block.
     ///
     /// # Errors
-    /// Where there is none, or it is refused.
+    /// If there is no tensor of this name, or if it is [refused](TensorEntry::refused) or has
+    /// [texts](TensorEntry::is_texts).
     pub fn deferred(&self, name: &str) -> Result<Deferred<'_>> {
         let tensor = self.entry(name)?;
         self.deferred_of(tensor).ok_or_else(|| Error::data(tensor.why_not()).in_field(name))
@@ -138,10 +145,10 @@ impl<S: ReadAt> Onnx<S> {
     fn entry(&self, name: &str) -> Result<&TensorEntry> {
         let number = self.found.by_name.get(name).copied();
         let tensor = number.and_then(|number| self.found.tensors.get(number));
-        tensor.ok_or_else(|| Error::data("no such tensor").in_field(name))
+        tensor.ok_or_else(|| Error::data("there is no tensor of this name").in_field(name))
     }
 
-    /// None of a tensor that is refused.
+    /// Returns a tensor whose elements are read when it is written. `None` if it is refused or has texts.
     fn deferred_of<'a>(&'a self, tensor: &'a TensorEntry) -> Option<Deferred<'a>> {
         let dtype = tensor.dtype()?.clone();
         let (source, directory) = (&self.source, self.directory.as_ref());
@@ -158,7 +165,7 @@ impl<S: ReadAt> Onnx<S> {
         elements::blocks(tensor, &self.source, self.directory.as_ref(), &mut |block| {
             left = left.checked_sub(block.len() as u64).ok_or_else(|| {
                 let most = alloc_budget(self.limits, false);
-                Error::limit(format!("a tensor of more than the {most} bytes that are allowed"))
+                Error::limit(format!("the tensor has more than {most} bytes, which is the limit"))
             })?;
             bytes.try_reserve(block.len()).map_err(|_| Error::limit("out of memory"))?;
             bytes.extend_from_slice(block);
@@ -168,7 +175,7 @@ impl<S: ReadAt> Onnx<S> {
     }
 }
 
-/// A map of the tensors and texts that are not refused, by name.
+/// The value is a map from names to tensors, and to arrays of texts. Refused tensors are left out.
 impl<S: ReadAt> TensorFile for Onnx<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let mut parts = Vec::new();
@@ -189,7 +196,7 @@ impl<S: ReadAt> TensorFile for Onnx<S> {
     }
 }
 
-/// ONNX among the formats.
+/// The [`Codec`] for ONNX models.
 pub(crate) struct OnnxModels;
 
 impl Codec for OnnxModels {

@@ -1,4 +1,4 @@
-//! What a model holds, without the elements.
+//! Reads the structure of a model: finds its tensors and names them, but reads no elements.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -12,21 +12,22 @@ use super::tensor::TensorEntry;
 use super::wire::Field;
 use crate::Losses;
 
-/// What was found in a model.
+/// The tensors of a model.
 #[derive(Debug, Default)]
 pub struct Found {
     pub tensors: Vec<TensorEntry>,
+    /// The index in `tensors` for each name.
     pub by_name: HashMap<String, usize>,
     pub losses: Losses,
 }
 
-/// What a model holds beside tensors: names of fields, and how often each was found.
+/// The fields of a model that hold no tensors: the name of each, and how often it was found.
 pub type Beside = BTreeMap<&'static str, u64>;
 
 const GRAPH: u64 = 7;
 const FUNCTION: u64 = 25;
 
-/// The name of a field of a model (`ModelProto` in `onnx.proto`).
+/// Returns the name of a field of a model (`ModelProto` in `onnx.proto`).
 fn of_model(number: u64) -> &'static str {
     match number {
         1 => "ir_version",
@@ -44,11 +45,11 @@ fn of_model(number: u64) -> &'static str {
     }
 }
 
-/// Fields that are neither a part of the graph nor a description of it.
+/// The names under which fields are counted that are not known.
 const UNKNOWN: &str = "unknown fields";
 pub const UNKNOWN_OF_GRAPH: &str = "graph.unknown fields";
 
-/// Reads a model, but no elements.
+/// Reads the structure of a model.
 pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
     let end = source.size().map_err(Error::io)?;
     let mut walk = Walk::new(source, limits)?;
@@ -61,7 +62,8 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
                 walk.main_graph(&range)?;
             }
             (GRAPH, _) => {
-                return Err(Error::syntax("a graph that is no message").at(walk.wire.at()));
+                let what = "expected a graph, found a field that is no message";
+                return Err(Error::syntax(what).at(walk.wire.at()));
             }
             (number, field) => {
                 *walk.beside.entry(of_model(number)).or_insert(0) += 1;
@@ -73,16 +75,17 @@ pub fn read<S: ReadAt + ?Sized>(source: &S, limits: Limits) -> Result<Found> {
         walk.wire.skip_to(next)?;
     }
     if graphs == 0 {
-        return Err(Error::syntax("expected an ONNX model, found none with a graph"));
+        return Err(Error::syntax("expected an ONNX model with a graph, found no graph"));
     }
     named(walk)
 }
 
-/// Gives all tensors their names, and tells what is lost.
+/// Gives all tensors their names, and reports what is lost.
 fn named<S: ReadAt + ?Sized>(mut walk: Walk<'_, S>) -> Result<Found> {
     let mut found = Found::default();
     let mut tensors = std::mem::take(&mut walk.tensors);
-    // Nodes come before initializers in most files. What is in the main graph keeps its name, whatever nodes hold.
+    // In most files, nodes come before initializers. Tensors of the main graph are sorted to the front, because they
+    // keep their names. A tensor of an inner graph gets another name if its own is taken.
     tensors.sort_by_key(|tensor| (tensor.place.is_some(), Reverse(tensor.is_initializer)));
     for located in tensors {
         let mut tensor = located.tensor;

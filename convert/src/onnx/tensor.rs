@@ -1,4 +1,4 @@
-//! One `TensorProto`: what it is, and where its elements are.
+//! Reads the description of a tensor (`TensorProto`): name, dtype, shape, and where the elements are.
 
 use std::ops::Range;
 
@@ -17,22 +17,22 @@ pub struct TensorEntry {
     pub(super) dtype: Result<DType, &'static str>,
     pub(super) shape: Shape,
     pub(super) payload: Payload,
-    /// What of it is lost.
+    /// The parts of the tensor's description that are lost.
     pub(super) beside: Vec<&'static str>,
 }
 
 impl TensorEntry {
-    /// The name, any text: never to be used as the path of a file.
+    /// The name. It can be any text, so do not use it as the path of a file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The type of the elements. `None` if they are texts, or if the tensor cannot be read.
+    /// The dtype. `None` if the elements are texts, or if the tensor cannot be read.
     pub fn dtype(&self) -> Option<&DType> {
         self.dtype.as_ref().ok()
     }
 
-    /// Why the tensor cannot be read. `None` if it can.
+    /// The reason why the tensor cannot be read. `None` if it can.
     pub fn refused(&self) -> Option<&'static str> {
         let why = self.dtype.as_ref().err().copied();
         why.filter(|_| !self.is_texts())
@@ -43,43 +43,43 @@ impl TensorEntry {
         matches!(self.payload, Payload::Texts { .. })
     }
 
-    /// Why there are no elements to read as a tensor.
+    /// The reason why the tensor has no dtype. Empty if it has one.
     pub(super) fn why_not(&self) -> &'static str {
         self.dtype.as_ref().err().copied().unwrap_or_default()
     }
 
-    /// The number of bytes of all elements.
+    /// The length of all elements in bytes. `None` if the tensor has no dtype, or does not fit in memory.
     pub(super) fn byte_len(&self) -> Option<usize> {
         byte_len(self.dtype.as_ref().ok()?, self.shape.element_count()?)
     }
 
-    /// The dimensions.
+    /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Whether the elements lie in another file.
+    /// Whether the elements are in an external file.
     pub fn is_external(&self) -> bool {
         matches!(self.payload, Payload::External(_))
     }
 }
 
-/// Where elements are.
+/// The place of the elements.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Little-endian bytes.
+    /// Little-endian bytes in these ranges of the model.
     Plain(Vec<Range<u64>>),
-    /// Numbers of 7 bits a byte.
+    /// Varints in these ranges of the model.
     Varints(Vec<Range<u64>>),
     External(External),
-    /// All strings in a field of a message.
+    /// The strings in all fields of this number in a message.
     Texts {
         message: Range<u64>,
         field: u64,
     },
 }
 
-/// Elements in another file.
+/// The place of elements in an external file. Without a length, it is that of the tensor.
 #[derive(Clone, Debug, Default)]
 pub struct External {
     pub location: String,
@@ -87,7 +87,7 @@ pub struct External {
     pub length: Option<u64>,
 }
 
-/// What ONNX calls its types, in the order of their numbers from 1.
+/// Returns the dtype for a number of `TensorProto.DataType`, or the reason why there is none.
 fn dtype_of(number: u64) -> Result<DType, &'static str> {
     Ok(match number {
         1 => DType::F32,
@@ -116,19 +116,19 @@ fn dtype_of(number: u64) -> Result<DType, &'static str> {
         24 => DType::F8E8M0,
         25 => DType::from_name("u2"),
         26 => DType::from_name("i2"),
-        0 => return Err("elements of no type"),
-        _ => return Err("elements of a type that is not known here"),
+        0 => return Err("its elements have no type"),
+        _ => return Err("its elements have a type that is not known"),
     })
 }
 
-/// Elements that are texts.
+/// The number of the type `STRING`.
 const STRING: u64 = 8;
 const STRINGS: &str = "its elements are texts";
-/// The field for texts.
+/// The number of the field `string_data`.
 const STRING_DATA: u64 = 6;
 
-/// The number of bytes of `count` elements. Integers of 4 and of 2 bits are packed, the first one in the lowest bits; the last
-/// byte is filled up.
+/// Returns the length of `count` elements in bytes. Integers of 4 and of 2 bits are packed. The last byte may have
+/// unused bits.
 fn byte_len(dtype: &DType, count: usize) -> Option<usize> {
     match dtype.name() {
         "i4" | "u4" => Some(count.div_ceil(2)),
@@ -137,7 +137,7 @@ fn byte_len(dtype: &DType, count: usize) -> Option<usize> {
     }
 }
 
-/// The field for elements of a type, where they are not raw.
+/// Returns the number of the field that holds elements of a dtype, if `raw_data` does not.
 fn field_of(dtype: &DType) -> u64 {
     match dtype {
         DType::F32 | DType::C64 => 4,
@@ -148,7 +148,7 @@ fn field_of(dtype: &DType) -> u64 {
     }
 }
 
-/// Reads a tensor whose message is next.
+/// Reads the description of a tensor. The wire must be at the start of its message.
 pub fn read<S: ReadAt + ?Sized>(
     wire: &mut Wire<'_, S>,
     message: &Range<u64>,
@@ -164,18 +164,21 @@ pub fn read<S: ReadAt + ?Sized>(
     parts.finish(message).map_err(|error| error.at(message.start).in_field(name))
 }
 
+/// The fields of a tensor that were read so far.
 #[derive(Default)]
 struct Parts {
     name: String,
+    /// The number of the data type.
     kind: u64,
     dims: Vec<u64>,
-    /// Where elements stand, by field.
+    /// The number of the field that holds the elements, and their ranges in the source.
     elements: Option<(u64, Vec<Range<u64>>)>,
     /// The number of strings.
     strings: usize,
+    /// The data location: 0 for the model, 1 for an external file.
     location: u64,
     external: External,
-    /// Lost beside.
+    /// The parts of the description that are lost.
     beside: Vec<&'static str>,
     in_segments: bool,
 }
@@ -206,7 +209,7 @@ impl Parts {
                 self.in_segments = true;
                 Ok(())
             }
-            // Numbers of 4 or of 8 bytes: packed, or one by itself.
+            // The fields for elements. Each holds a single number or a packed sequence; 9 is `raw_data`.
             (4, Field::Bytes(range) | Field::Fixed4(range))
             | (10, Field::Bytes(range) | Field::Fixed8(range))
             | (5 | 7 | 11, Field::Bytes(range) | Field::Varint(_, range))
@@ -226,12 +229,15 @@ impl Parts {
                 Ok(())
             }
             (16, Field::Bytes(_)) => self.lose("its metadata are left out"),
-            (1..=16, _) => Err(Error::syntax("a field of a tensor is of another type").at(at)),
-            _ => self.lose("it has fields that are not known here: they are left out"),
+            (1..=16, _) => {
+                let what = format!("field {number} of a tensor has a wrong wire type");
+                Err(Error::syntax(what).at(at))
+            }
+            _ => self.lose("it has fields that are not known: they are left out"),
         }
     }
 
-    // A result, so that it can end a match.
+    // Returns a result, because every arm of `take` does.
     #[allow(clippy::unnecessary_wraps)]
     fn lose(&mut self, what: &'static str) -> Result<()> {
         if !self.beside.contains(&what) {
@@ -243,7 +249,7 @@ impl Parts {
     fn dim(&mut self, dim: u64, limits: Limits) -> Result<()> {
         if self.dims.len() == limits.max_rank() {
             let most = limits.max_rank();
-            return Err(Error::limit(format!("more than {most} dimensions")));
+            return Err(Error::limit(format!("the tensor has more than {most} dimensions")));
         }
         self.dims.push(dim);
         Ok(())
@@ -279,49 +285,48 @@ impl Parts {
         }
         let number = || {
             let shown = value.chars().take(32).collect::<String>();
-            let what = format!("`{}` is no number of bytes", shown.escape_debug());
+            let what = format!("expected a number of bytes, found `{}`", shown.escape_debug());
             value.parse().map_err(|_| Error::syntax(what).at(range.start))
         };
         match key.as_str() {
             "location" => self.external.location = value,
             "offset" => self.external.offset = number()?,
             "length" => self.external.length = Some(number()?),
-            // Nothing of the tensor is lost if it is not compared.
+            // The checksum is not compared. The tensor is complete without it.
             "checksum" => {}
-            _ => self.lose("what is said of its file beside the place is left out")?,
+            _ => self.lose("properties of its external file that are not known are left out")?,
         }
         Ok(())
     }
 
     fn finish(self, message: &Range<u64>) -> Result<TensorEntry> {
         let dims = self.dims.iter().map(|&dim| usize::try_from(dim).ok());
-        // Negative ones are beyond every `usize` or too many elements.
+        // As `u64`, a negative dimension does not fit in a `usize`, or makes too many elements.
         let shape = dims.collect::<Option<Shape>>();
         let counted = shape.and_then(|shape| Some((shape.element_count()?, shape)));
         let Some((count, shape)) = counted else {
             let dims: Vec<i64> = self.dims.iter().map(|dim| dim.cast_signed()).collect();
-            let what = format!("a shape of {dims:?}, which does not fit memory");
-            return Err(Error::limit(what));
+            return Err(Error::limit(format!("shape {dims:?} does not fit in memory")));
         };
         let mut dtype = dtype_of(self.kind);
         if self.in_segments {
-            dtype = Err("a part of a tensor, which is in segments");
+            dtype = Err("it is stored in segments");
         }
         if let (Ok(dtype), Some((field, _))) = (&dtype, &self.elements)
             && *field != 9
             && *field != field_of(dtype)
         {
+            let expected = field_of(dtype);
             let what =
-                format!("elements of {dtype} stand in field {field}, which is another type's");
+                format!("expected {dtype} elements in field {expected}, found field {field}");
             return Err(Error::syntax(what));
         }
         if self.strings > 0 && self.kind != STRING {
-            return Err(Error::syntax("a tensor has texts, but its type is another"));
+            return Err(Error::syntax("a tensor has texts, but its type is not STRING"));
         }
         if let (STRING, Some((field, _))) = (self.kind, &self.elements) {
-            return Err(Error::syntax(format!(
-                "texts stand in field {field}, which is another type's"
-            )));
+            let what = format!("expected texts in field {STRING_DATA}, found field {field}");
+            return Err(Error::syntax(what));
         }
         let len = match &dtype {
             Ok(dtype) => byte_len(dtype, count),
@@ -333,7 +338,8 @@ impl Parts {
         let payload = match (self.location, self.elements) {
             (0, None) if self.kind == STRING && !self.in_segments => {
                 if self.strings != count {
-                    let what = format!("{} texts do not make a shape of {shape:?}", self.strings);
+                    let what =
+                        format!("{} texts do not make a tensor of shape {shape:?}", self.strings);
                     return Err(Error::syntax(what));
                 }
                 if count == 0 && shape.len() > 1 {
@@ -348,10 +354,11 @@ impl Parts {
             (0, Some((_, ranges))) => Payload::Varints(ranges),
             (1, None) => Payload::External(self.external),
             (1, Some(_)) => {
-                return Err(Error::syntax("a tensor has elements here and in another file"));
+                let what = "a tensor has elements in the model and in an external file";
+                return Err(Error::syntax(what));
             }
             (other, _) => {
-                return Err(Error::syntax(format!("data location {other} is not known")));
+                return Err(Error::syntax(format!("expected data location 0 or 1, found {other}")));
             }
         };
         if let (Ok(dtype), Some(len), Payload::Plain(ranges)) = (&dtype, len, &payload) {
@@ -365,7 +372,7 @@ impl Parts {
     }
 }
 
-/// The numbers and texts of an attribute. Those of a `Constant` stand for a tensor.
+/// The numbers and texts of an attribute. In a `Constant` node, they are a tensor.
 #[derive(Default)]
 pub struct Plain {
     floats: Vec<Range<u64>>,
@@ -377,7 +384,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Takes a field of an attribute.
+    /// Adds a field of an attribute.
     pub fn take<S: ReadAt + ?Sized>(
         &mut self,
         wire: &mut Wire<'_, S>,
@@ -407,8 +414,8 @@ impl Plain {
         }
     }
 
-    /// The tensor that they are if they are the attribute of a `Constant` with this name (the operator's documentation lists the
-    /// names).
+    /// Returns the tensor that the numbers or texts are in a `Constant` node. `None` if this is not the name of an
+    /// attribute that holds its value. The documentation of the operator lists these names.
     pub fn of_constant(self, attribute: &str, message: &Range<u64>) -> Option<TensorEntry> {
         let bytes: u64 = self.floats.iter().map(|range| range.end - range.start).sum();
         let float_count = usize::try_from(bytes / 4).ok()?;
@@ -430,7 +437,7 @@ impl Plain {
             _ => return None,
         };
         let shape: &[usize] = if is_list { &[count] } else { &[] };
-        // Something else has this name, and its kind does not fit.
+        // If the attribute does not hold one value of its type, the tensor is refused.
         let fits = (is_list || count == 1) && bytes.is_multiple_of(4);
         let dtype = if fits { dtype } else { Err("it has no value of its type") };
         let payload = if fits { payload } else { Payload::Plain(Vec::new()) };
@@ -439,7 +446,7 @@ impl Plain {
     }
 }
 
-/// Adds a place of elements.
+/// Adds a range to those of the elements.
 fn add<S: ReadAt + ?Sized>(
     wire: &mut Wire<'_, S>,
     ranges: &mut Vec<Range<u64>>,

@@ -1,4 +1,4 @@
-//! Tensors of texts, which become arrays of texts.
+//! Reads tensors of texts. They become arrays of texts.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use super::tensor::{Payload, TensorEntry};
 use super::wire::{Field, Wire};
 use crate::texts::Texts;
 
-/// A tensor of texts.
+/// Returns the texts of a tensor.
 ///
 /// # Errors
-/// If it has none.
+/// If the elements of the tensor are not texts.
 pub fn of<'a, S: ReadAt>(tensor: &'a TensorEntry, source: &'a S) -> Result<Texts<'a>> {
     let Payload::Texts { message, field } = &tensor.payload else {
-        return Err(Error::data("its elements are no texts"));
+        return Err(Error::data("the elements of the tensor are not texts"));
     };
     Texts::new(&tensor.shape, move || {
         let mut strings = Strings::new(source, message, *field)?;
@@ -24,7 +24,7 @@ pub fn of<'a, S: ReadAt>(tensor: &'a TensorEntry, source: &'a S) -> Result<Texts
     })
 }
 
-/// The strings of a message, one after the other.
+/// Reads the strings in a field of a message, one after the other.
 struct Strings<'a, S> {
     wire: Wire<'a, S>,
     end: u64,

@@ -1,4 +1,4 @@
-//! Protocol buffers, field by field.
+//! Reads messages of protocol buffers, field by field.
 
 use std::ops::Range;
 
@@ -8,21 +8,21 @@ use tenarc::{Error, Result};
 
 use crate::input::{Input, Positions};
 
-/// What stands in a field.
+/// The content of a field, with the range of its bytes in the source.
 #[derive(Clone, Debug)]
 pub enum Field {
-    /// A number, and where it stood.
+    /// A varint. Its bytes are already read.
     Varint(u64, Range<u64>),
-    /// Where a number of 4 bytes stands.
+    /// A number of 4 bytes.
     Fixed4(Range<u64>),
-    /// Where a number of 8 bytes stands.
+    /// A number of 8 bytes.
     Fixed8(Range<u64>),
-    /// Where a string, message or packed sequence stands.
+    /// A string, a message or a packed sequence.
     Bytes(Range<u64>),
 }
 
 impl Field {
-    /// Where it stands, or stood.
+    /// The range of the content in the source.
     pub fn range(&self) -> &Range<u64> {
         match self {
             Self::Varint(_, range)
@@ -33,7 +33,7 @@ impl Field {
     }
 }
 
-/// Reads fields from front to end.
+/// Reads fields from start to end.
 pub struct Wire<'a, S: ?Sized> {
     input: Input<Positions<'a, S>>,
 }
@@ -43,24 +43,26 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
         Ok(Self { input: Input::new(Positions::new(source)?, limits) })
     }
 
+    /// The current position in the source.
     pub fn at(&self) -> u64 {
         self.input.at()
     }
 
+    /// Counts memory towards the limit.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
         self.input.charge(bytes as u64)
     }
 
-    /// Goes to where something stands that is still ahead.
+    /// Goes forward to a position.
     pub fn skip_to(&mut self, at: u64) -> Result<()> {
         match at.checked_sub(self.at()) {
             Some(len) => self.input.pass(len, "a message"),
-            None => Err(Error::syntax("a field that ends behind its message").at(self.at())),
+            None => Err(Error::syntax("a field is shorter than its content").at(self.at())),
         }
     }
 
-    /// The number of the next field of the message that ends at `end`, and what it is; its bytes are still
-    /// ahead.
+    /// Reads the number and the wire type of the next field. Returns the number and the content, whose bytes are not
+    /// read yet unless it is a varint. `None` at `end`, where the message ends.
     pub fn field(&mut self, end: u64) -> Result<Option<(u64, Field)>> {
         if self.at() >= end {
             return Ok(None);
@@ -80,12 +82,12 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
             }
             5 => Field::Fixed4(self.range(4, end)?),
             other => {
-                let what = format!("wire type {other}, which no field of an ONNX model has");
+                let what = format!("expected wire type 0, 1, 2 or 5, found wire type {other}");
                 return Err(Error::syntax(what).at(at));
             }
         };
         match key >> 3 {
-            0 => Err(Error::syntax("a field of number 0").at(at)),
+            0 => Err(Error::syntax("expected a field number of at least 1, found 0").at(at)),
             number => Ok(Some((number, field))),
         }
     }
@@ -95,12 +97,14 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
         match start.checked_add(len).filter(|&stop| stop <= end) {
             Some(stop) => Ok(start..stop),
             None => {
-                let what = format!("a field of {len} bytes, where its message ends before that");
+                let left = end.saturating_sub(start);
+                let what = format!("a field has {len} bytes, but its message has {left} left");
                 Err(Error::new(tenarc::error::Category::Eof, what).at(start))
             }
         }
     }
 
+    /// Reads a varint of a message that ends at `end`.
     pub fn varint(&mut self, end: u64) -> Result<u64> {
         let start = self.at();
         let mut value = 0;
@@ -118,22 +122,22 @@ impl<'a, S: ReadAt + ?Sized> Wire<'a, S> {
                 return Ok(value);
             }
         }
-        Err(Error::syntax("a number of more than 64 bits").at(start))
+        Err(Error::syntax("a number has more than 64 bits").at(start))
     }
 
-    /// A short text, for example a name.
+    /// Reads a short text, for example a name.
     pub fn text(&mut self, range: &Range<u64>) -> Result<String> {
         const MOST: u64 = 64 << 10;
         let len = range.end.saturating_sub(range.start);
         if len > MOST {
-            let what = format!("a name of {len} bytes, {MOST} are allowed");
+            let what = format!("a name has {len} bytes, {MOST} are allowed");
             return Err(Error::limit(what).at(range.start));
         }
         String::from_utf8(self.bytes(range)?)
-            .map_err(|_| Error::syntax("a text that is not UTF-8").at(range.start))
+            .map_err(|_| Error::syntax("found a text that is not UTF-8").at(range.start))
     }
 
-    /// The bytes of a field, of any number.
+    /// Reads the bytes of a field of any length.
     pub fn bytes(&mut self, range: &Range<u64>) -> Result<Vec<u8>> {
         self.input.bytes(range.end.saturating_sub(range.start), "a text")
     }

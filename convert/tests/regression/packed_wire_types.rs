@@ -35,7 +35,7 @@ fn are_refused() {
         let elements = [&[field << 3 | wire], content].concat();
         let read = Onnx::new(model(kind, dim, &elements)).and_then(|model| model.dyn_tensor("w"));
         let error = read.unwrap_err().to_string();
-        assert!(error.contains("is of another type"), "{kind} {field} {wire}: {error}");
+        assert!(error.contains("a wrong wire type"), "{kind} {field} {wire}: {error}");
     }
     // The right ones are read.
     for (kind, dim, field, wire, content) in
