@@ -306,7 +306,7 @@ fn other_values_in_archives_are_not_lost_silently() {
         refused(&|out| assert!(out.save(&vec![vec![x()]]).is_ok())),
         refused(&|out| assert!(out.save(&(x(), serde_bytes::Bytes::new(&[0; 5000]))).is_ok())),
     ] {
-        assert!(error.contains("it is no tensor, nor a pair"), "{error}");
+        assert!(error.contains("it is neither a tensor nor a pair"), "{error}");
     }
     for error in [
         refused(&|out| assert!(out.save(&"text").is_ok())),

@@ -1,4 +1,4 @@
-//! Between tenbin and archives.
+//! Converts between tenbin files and archives.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -25,22 +25,26 @@ use crate::{Losses, Stored, TensorFile};
 /// How the arrays of a file are saved in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A map from names to tensors: where every array has a name of its own.
+    /// A map from names to tensors. Used if every array has a name, and no two have the same.
     Map,
-    /// A sequence of tensors: where none has a name.
+    /// A sequence of tensors. Used if no array has a name.
     Sequence,
-    /// A sequence of pairs of name and tensor: everything else.
+    /// A sequence of pairs of a name and a tensor. Used for all other files.
     Pairs,
 }
 
-/// A file whose arrays are read when they are asked for. As a value, it is laid out as
-/// [`layout`](Self::layout) says; its arrays are read as they are written, in steps.
+/// An opened file. Its arrays are read when they are requested.
+///
+/// The value of the file has the structure that [`layout`](Self::layout) returns. Its arrays are read when the value is
+/// written, block by block.
 pub struct TenFile<S> {
     source: S,
+    /// The header of each array, and the position of its elements.
     found: Vec<(Header, u64)>,
     layout: Layout,
-    /// The name of each array as a [`TensorFile`], and its number.
+    /// The name that each array has as a tensor of a [`TensorFile`].
     keys: Vec<String>,
+    /// The index in `found` for each of these names.
     numbers: HashMap<String, usize>,
 }
 
@@ -51,10 +55,11 @@ impl<S> fmt::Debug for TenFile<S> {
 }
 
 impl<S: ReadAt> TenFile<S> {
-    /// Reads the headers of all arrays in a source, `len` bytes of it, and checks what stands around them.
+    /// Reads the headers of all arrays in the first `len` bytes of a source, and checks the padding. Elements are not
+    /// read yet.
     ///
     /// # Errors
-    /// Where the source cannot be read, or holds something else than whole arrays.
+    /// If the source cannot be read, or if it does not consist of complete arrays.
     pub fn new(source: S, len: u64) -> Result<Self> {
         let found = scan(&source, len)?;
         let mut names = HashSet::new();
@@ -75,28 +80,28 @@ impl<S: ReadAt> TenFile<S> {
         Ok(Self { source, found, layout, keys, numbers })
     }
 
-    /// What the file is read from.
+    /// The source of the file.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// How the arrays are saved.
+    /// The structure of the value of the file.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Where in the source the elements of an array start, counted from zero: they lie there as they are read.
+    /// Returns the position of an array's elements in the source. Arrays are numbered from zero.
     ///
     /// # Errors
-    /// Where there is no such array.
+    /// If there is no array of this number.
     pub fn position(&self, number: usize) -> Result<u64> {
         self.at(number).map(|(_, start)| *start)
     }
 
-    /// An array, counted from zero, which is read when it is written.
+    /// Returns an array whose elements are read when it is written. Arrays are numbered from zero.
     ///
     /// # Errors
-    /// Where there is no such array.
+    /// If there is no array of this number.
     pub fn deferred(&self, number: usize) -> Result<Deferred<'_>> {
         self.at(number).map(|(header, start)| self.array(header, *start))
     }
@@ -131,7 +136,7 @@ impl<S: ReadAt> TenFile<S> {
     }
 }
 
-/// The headers of all arrays, and where their elements start.
+/// Returns the headers of all arrays, and the positions of their elements.
 fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -155,8 +160,8 @@ fn scan<S: ReadAt>(source: &S, len: u64) -> Result<Vec<(Header, u64)>> {
     Ok(found)
 }
 
-/// The value is laid out as [`layout`](TenFile::layout) says. In a file of layout [`Map`](Layout::Map), tensors have the names of
-/// the arrays; in others, their numbers, counted from zero.
+/// The value has the structure that [`layout`](TenFile::layout) returns. With the layout [`Map`](Layout::Map), tensors
+/// have the names of the arrays. With the others, their names are the numbers of the arrays, counted from zero.
 impl<S: ReadAt> TensorFile for TenFile<S> {
     fn value(&self, names: Names) -> Result<AsValue<'_>> {
         let parts = self.keys.iter().zip(&self.found).map(|(key, (header, start))| {
@@ -187,7 +192,7 @@ impl<S: ReadAt> TensorFile for TenFile<S> {
     }
 }
 
-/// tenbin among the formats.
+/// The [`Codec`] for tenbin files.
 pub(crate) struct Tenbin;
 
 impl Codec for Tenbin {
@@ -201,15 +206,15 @@ impl Codec for Tenbin {
     }
 }
 
-/// Writes the tensors of a value, one at a time in memory; what was not kept, where that is
-/// accepted. The value is laid out as [`Layout`] says.
+/// Writes the tensors of a value, with one tensor in memory at a time. The value must have one of the structures that
+/// [`Layout`] lists.
 ///
-/// What tenbin cannot say is left out: what is no tensor, and tensors that [`write`](fn@super::write) refuses; but
-/// those in column-major order are written in row-major order.
+/// Values that are not tensors are left out, and so are tensors that [`write`](fn@super::write) refuses. Column-major
+/// tensors are written in row-major order. All of these are losses. If the options accept losses, they are returned.
 ///
 /// # Errors
-/// Where something cannot be kept and that is not accepted, or the value is neither a map nor a sequence: then,
-/// nothing was written. Where the value is damaged, or the writer fails.
+/// If something is lost and the options do not accept that, or if the value is neither a map nor a sequence. Then
+/// nothing was written. Also if the value is damaged, or if the writer fails.
 pub fn export<W: Write>(value: &dyn Stored, mut writer: W, options: &Options) -> Result<Losses> {
     let tree = Saved::of(value)?;
     let mut losses = value.lost();
@@ -226,7 +231,8 @@ pub fn export<W: Write>(value: &dyn Stored, mut writer: W, options: &Options) ->
     Ok(losses)
 }
 
-/// The name and the place of each tensor that is written. All are looked at before anything is written.
+/// Returns the name and the item of each tensor that can be written, and adds all others to the losses. Nothing is
+/// written yet.
 fn plan<'t>(
     value: &dyn Stored,
     tree: &'t Saved,
@@ -235,11 +241,11 @@ fn plan<'t>(
     let mut planned = Vec::new();
     let mut add = |key: &str, found: Option<(String, TensorMeta, &'t Saved)>| {
         let Some((name, mut meta, leaf)) = found else {
-            losses.add(key, "it is no tensor, nor a pair of name and tensor: it is left out");
+            losses.add(key, "it is neither a tensor nor a pair of name and tensor: it is left out");
             return;
         };
         if std::mem::take(&mut meta.order) == Order::F {
-            losses.add(key, "column-major order: it is written in row-major order");
+            losses.add(key, "its column-major order: it is written in row-major order");
         }
         match Header::new(&name, meta) {
             Ok(_) => planned.push((name, leaf)),
@@ -247,7 +253,7 @@ fn plan<'t>(
         }
     };
     match plain(tree).node() {
-        // Keys name tensors.
+        // The keys are the names of tensors.
         Node::Map(entries) => {
             for (key, item) in entries {
                 let (key, leaf) = (key.to_step(), plain(item));
@@ -255,7 +261,7 @@ fn plan<'t>(
                 add(&key, tensor);
             }
         }
-        // Tensors, or pairs of name and tensor.
+        // The items are tensors, or pairs of a name and a tensor.
         Node::Array(items) => {
             for (number, item) in items.iter().enumerate() {
                 let leaf = plain(item);
@@ -271,7 +277,7 @@ fn plan<'t>(
     Ok(planned)
 }
 
-/// Name, meta and place, if it is a pair of name and tensor.
+/// Returns the name, the description and the item of a tensor if `item` is a pair of a name and a tensor.
 fn pair<'t>(value: &dyn Stored, item: &'t Saved) -> Option<(String, TensorMeta, &'t Saved)> {
     let Node::Array([name, tensor]) = item.node() else { return None };
     let text = |name: &Value| Ok(name.as_str().map(str::to_owned));
@@ -279,7 +285,7 @@ fn pair<'t>(value: &dyn Stored, item: &'t Saved) -> Option<(String, TensorMeta, 
     Some((name, meta(value, plain(tensor))?, plain(tensor)))
 }
 
-/// Meta of a tensor, if it is one: byte strings are none.
+/// Returns the description of a tensor. `None` if the item is not a tensor; a byte string is not one.
 fn meta(value: &dyn Stored, item: &Saved) -> Option<TensorMeta> {
     match item {
         Saved::Leaf(range) => {
@@ -300,7 +306,7 @@ fn tensor(value: &Value) -> Result<DynTensor> {
     from_value::<Tensor<DynTensor>>(value.clone()).map(Tensor::into_inner)
 }
 
-/// An item without the marks of options.
+/// Returns an item without the tags around it that mark `Some`.
 fn plain(mut item: &Saved) -> &Saved {
     while let Saved::Tag(SOME, inner) = item {
         item = inner;

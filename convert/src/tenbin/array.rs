@@ -1,4 +1,4 @@
-//! Arrays: a chunk that says what they are, and one that holds their elements.
+//! Reads and writes arrays. An array is two chunks: a header with its dtype, name and shape, and the elements.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use tenarc::{DType, DynTensor, Error, Result};
 use super::chunk::{Input, cut};
 use crate::support::read_all;
 
-/// Dtypes by their codes.
+/// The codes of dtypes.
 const CODES: [(&str, DType); 11] = [
     ("f2", DType::F16),
     ("f4", DType::F32),
@@ -20,7 +20,7 @@ const CODES: [(&str, DType); 11] = [
     ("i8", DType::I64),
     ("u1", DType::U8),
     ("u2", DType::U16),
-    // Which the Python library misspells, so that it can neither write nor read it.
+    // The Python library misspells this code, so it can neither write nor read such arrays.
     ("u4", DType::U32),
     ("u8", DType::U64),
 ];
@@ -28,25 +28,25 @@ const CODES: [(&str, DType); 11] = [
 /// The most dimensions that the Python library writes.
 const MAX_RANK: usize = 9;
 
-/// Bytes of code, name and rank.
+/// The length of the code, the name and the rank in a header chunk, in bytes.
 const FIXED: usize = 24;
 
-/// What a header chunk says: a name of up to eight letters, and of the elements all but them.
+/// The content of a header chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The name, or nothing.
+    /// The name of up to eight letters. Empty if the array has none.
     pub name: String,
-    /// Dtype and shape; row-major.
+    /// The dtype and the shape. The order is always row-major.
     pub meta: TensorMeta,
-    /// Bytes of the elements.
+    /// The length of the elements in bytes.
     pub len: u64,
 }
 
 impl Header {
-    /// What is to be written; an error where the format has no way to say it.
+    /// Makes the header of an array. An error if the format cannot hold its name, dtype, shape or order.
     pub fn new(name: &str, meta: TensorMeta) -> Result<Self> {
         let wrong = |what: String| Err(Error::data(what).in_field(name));
-        // A zero at the end would be taken for padding.
+        // Names are padded with zeros. So a reader would remove a zero at the end of a name.
         if name.len() > 8 || !name.is_ascii() || name.ends_with('\0') {
             let name = name.escape_debug();
             return wrong(format!("tenbin takes names of up to 8 ASCII letters, found `{name}`"));
@@ -65,12 +65,12 @@ impl Header {
             return wrong("tenbin arrays are row-major, this tensor is column-major".into());
         }
         let Some(len) = meta.byte_len() else {
-            return wrong(format!("shape {dims:?} does not fit memory"));
+            return wrong(format!("shape {dims:?} does not fit in memory"));
         };
         Ok(Self { name: name.to_owned(), meta, len: len as u64 })
     }
 
-    /// The content of the header chunk.
+    /// Encodes the content of the header chunk.
     pub fn encode(&self) -> Vec<u8> {
         let code = CODES.iter().find(|(_, dtype)| *dtype == self.meta.dtype);
         let mut bytes = Vec::with_capacity(FIXED + 8 * MAX_RANK);
@@ -86,7 +86,7 @@ impl Header {
         bytes
     }
 
-    /// Takes the content of a header chunk apart, which stands at `at`.
+    /// Decodes the content of a header chunk, which is at position `at`.
     pub fn decode(bytes: &[u8], at: u64) -> Result<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let [code, name, rank, dims @ ..] = words else {
@@ -106,12 +106,13 @@ impl Header {
             name.ok_or_else(|| Error::data("the name of an array is not ASCII").at(at + 8))?;
         let rank = u64::from_le_bytes(*rank);
         if rank != dims.len() as u64 || !rest.is_empty() {
-            let what =
-                format!("{} bytes are no header of {} dimensions", bytes.len(), rank.cast_signed());
+            let (len, rank) = (bytes.len(), rank.cast_signed());
+            let what = format!("a header of {len} bytes does not fit its {rank} dimensions");
             return Err(Error::data(what).at(at + 16));
         }
         if dims.len() > Limits::DEFAULT_RANK {
-            let what = format!("an array of {rank} dimensions");
+            let most = Limits::DEFAULT_RANK;
+            let what = format!("the array has {rank} dimensions, {most} are allowed");
             return Err(Error::limit(what).at(at + 16));
         }
         let mut shape = Vec::with_capacity(dims.len());
@@ -119,19 +120,19 @@ impl Header {
             let dim = i64::from_le_bytes(*dim);
             let found = usize::try_from(dim).map_err(|_| {
                 let at = at + (FIXED + 8 * index) as u64;
-                Error::data(format!("expected a dimension, found {dim}")).at(at)
+                Error::data(format!("a dimension of {dim} is negative or too large")).at(at)
             })?;
             shape.push(found);
         }
         let meta = TensorMeta::new(dtype.clone(), shape, Order::C);
         let Some(len) = meta.byte_len() else {
             let shape = &meta.shape;
-            return Err(Error::data(format!("shape {shape:?} does not fit memory")).at(at));
+            return Err(Error::data(format!("shape {shape:?} does not fit in memory")).at(at));
         };
         Ok(Self { name: name.to_owned(), meta, len: len as u64 })
     }
 
-    /// That a data chunk is as long as dtype and shape ask for.
+    /// Checks that the elements have as many bytes as the dtype and the shape require.
     pub fn check_len(&self, found: u64, at: u64) -> Result<()> {
         if found == self.len {
             return Ok(());
@@ -141,24 +142,24 @@ impl Header {
         Err(Error::data(what).at(at).in_field(&*self.name))
     }
 
-    /// The array, whose bytes are these.
+    /// Returns the name, and the array with these elements.
     pub fn with_bytes(self, bytes: Vec<u8>) -> Result<(String, DynTensor)> {
         let TensorMeta { dtype, shape, order } = self.meta;
         Ok((self.name, DynTensor::new(dtype, &shape, order, bytes)?))
     }
 }
 
-/// Text up to the zeros that fill its eight bytes.
+/// Returns a text without the zeros that pad it to eight bytes.
 fn trimmed(word: &[u8; 8]) -> &[u8] {
     let end = word.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     word.get(..end).unwrap_or_default()
 }
 
-/// The largest header chunk that is read.
+/// The length of the longest header chunk that is read, in bytes.
 const MAX_HEADER: u64 = (FIXED + 8 * Limits::DEFAULT_RANK) as u64;
 
 impl<R: Read> Input<R> {
-    /// The next header chunk, up to and with the head of the data chunk; `None` at the end of the input.
+    /// Reads the next header chunk, and the head of the data chunk after it. `None` at the end of the input.
     pub fn header(&mut self) -> Result<Option<Header>> {
         let Some(len) = self.head()? else { return Ok(None) };
         let at = self.at;
@@ -173,8 +174,8 @@ impl<R: Read> Input<R> {
         Ok(Some(header))
     }
 
-    /// The elements of an array whose header was read: straight into typed memory, which follows the
-    /// bytes received.
+    /// Reads the elements of an array after its header. They are read directly into the memory of the array, which is
+    /// only allocated as bytes arrive.
     pub fn array(&mut self, header: Header) -> Result<(String, DynTensor)> {
         let Header { name, meta, len } = header;
         let at = self.at;

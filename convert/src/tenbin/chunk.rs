@@ -1,4 +1,4 @@
-//! Chunks: bytes with a magic in front, their length, and padding.
+//! Reads and writes chunks. A chunk is a magic number, the length of the content, the content, and padding.
 
 use std::io::{Read, Write};
 
@@ -7,44 +7,46 @@ use tenarc::{Error, Result};
 
 use crate::support::reserve;
 
-/// What every chunk starts with.
+/// The magic number at the start of every chunk.
 pub const MAGIC: [u8; 8] = *b"~TenBin~";
 
-/// Content is padded to a multiple of this.
+/// The content of a chunk is padded to a multiple of this number of bytes.
 pub const BLOCK: usize = 64;
 
-/// Bytes of magic and length.
+/// The length of the head of a chunk: the magic number and the length of the content.
 pub const HEAD: usize = 16;
 
-/// The zeros behind so many bytes of content.
+/// Returns the number of zeros that follow `len` bytes of content.
 pub fn padding(len: u64) -> u64 {
     len.wrapping_neg() % BLOCK as u64
 }
 
-/// Magic and length of a chunk.
+/// Encodes the head of a chunk with `len` bytes of content.
 pub fn head(len: u64) -> Result<[u8; HEAD]> {
-    let len = i64::try_from(len).map_err(|_| Error::limit(format!("a chunk of {len} bytes")))?;
+    let len = i64::try_from(len)
+        .map_err(|_| Error::limit(format!("a chunk of {len} bytes is too long")))?;
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(&MAGIC);
     head[8..].copy_from_slice(&len.to_le_bytes());
     Ok(head)
 }
 
-/// The length that the head of a chunk at `at` says.
+/// Decodes the head of a chunk at position `at`. Returns the length of the content.
 pub fn open_head(head: [u8; HEAD], at: u64) -> Result<u64> {
     let [magic, len] = [&head[..8], &head[8..]];
     if magic != MAGIC {
         let found = magic.escape_ascii();
-        return Err(Error::syntax(format!("expected a chunk of tenbin, found `{found}`")).at(at));
+        return Err(Error::syntax(format!("expected `~TenBin~`, found `{found}`")).at(at));
     }
     let len = i64::from_le_bytes(len.try_into().unwrap_or_default());
-    u64::try_from(len).map_err(|_| Error::data(format!("a chunk of {len} bytes")).at(at + 8))
+    u64::try_from(len)
+        .map_err(|_| Error::data(format!("expected the length of a chunk, found {len}")).at(at + 8))
 }
 
-/// Writes one chunk: magic, length, content, padding.
+/// Writes one chunk: magic number, length, content and padding.
 ///
 /// # Errors
-/// Where the writer fails.
+/// If the writer fails.
 pub fn write_chunk<W: Write>(writer: W, content: &[u8]) -> Result<()> {
     let mut writer = Honest::new(writer);
     let head = head(content.len() as u64)?;
@@ -54,17 +56,18 @@ pub fn write_chunk<W: Write>(writer: W, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The zeros that follow so many bytes of content.
+/// Returns the zeros that follow `len` bytes of content.
 pub fn zeros(len: u64) -> &'static [u8] {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
     usize::try_from(padding(len)).ok().and_then(|len| ZEROS.get(..len)).unwrap_or_default()
 }
 
-/// Reads the content of one chunk, of at most `limit` bytes; `None` at the end of the input. Memory
-/// follows the bytes received.
+/// Reads the content of one chunk, which may have at most `limit` bytes. `None` at the end of the input. Memory is only
+/// allocated as bytes arrive.
 ///
 /// # Errors
-/// Where the reader fails, or gives something else than a whole chunk with zeros behind it.
+/// If the reader fails, if the input is not a complete chunk, if the content is longer than `limit`, or if the padding
+/// is not zero.
 pub fn read_chunk<R: Read>(reader: R, limit: u64) -> Result<Option<Vec<u8>>> {
     let mut input = Input::new(reader);
     let Some(len) = input.head()? else { return Ok(None) };
@@ -73,11 +76,11 @@ pub fn read_chunk<R: Read>(reader: R, limit: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(content))
 }
 
-/// Reads chunks, never beyond what it needs.
+/// Reads chunks. It never reads ahead.
 #[derive(Debug)]
 pub struct Input<R> {
     reader: R,
-    /// Bytes read so far.
+    /// The number of bytes that were read.
     pub at: u64,
 }
 
@@ -90,7 +93,7 @@ impl<R: Read> Input<R> {
         &mut self.reader
     }
 
-    /// The length of the next chunk; `None` at the end of the input.
+    /// Reads the head of the next chunk. Returns the length of its content, or `None` at the end of the input.
     pub fn head(&mut self) -> Result<Option<u64>> {
         let start = self.at;
         let mut head = [0; HEAD];
@@ -104,9 +107,10 @@ impl<R: Read> Input<R> {
         open_head(head, start).map(Some)
     }
 
+    /// Reads the content of a chunk.
     pub fn content(&mut self, len: u64, limit: u64) -> Result<Vec<u8>> {
         if len > limit {
-            let what = format!("a chunk of {len} bytes, {limit} are allowed");
+            let what = format!("the chunk has {len} bytes, {limit} are allowed");
             return Err(Error::limit(what).at(self.at));
         }
         let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -121,7 +125,7 @@ impl<R: Read> Input<R> {
         Ok(content)
     }
 
-    /// The zeros behind so many bytes of content.
+    /// Reads the padding after `len` bytes of content, and checks that it is zero.
     pub fn padding(&mut self, len: u64) -> Result<()> {
         let expected = zeros(len);
         let mut found = [0; BLOCK];
@@ -131,10 +135,10 @@ impl<R: Read> Input<R> {
         if found == expected {
             return Ok(());
         }
-        Err(Error::damaged("padding of a chunk is not zero").at(at))
+        Err(Error::damaged("the padding of a chunk is not zero").at(at))
     }
 
-    /// Fills `out`.
+    /// Fills `out`. `what` names its contents in errors.
     pub fn fill(&mut self, out: &mut [u8], what: &str) -> Result<()> {
         let start = self.at;
         let found = self.some(out)?;
@@ -144,6 +148,7 @@ impl<R: Read> Input<R> {
         Err(cut(out.len() as u64, found as u64, what).at(start))
     }
 
+    /// Fills `out` as far as the input goes. Returns the number of bytes read.
     fn some(&mut self, out: &mut [u8]) -> Result<usize> {
         let found = crate::support::read_all(&mut self.reader, out);
         let found = found.map_err(|error| error.at(self.at))?;

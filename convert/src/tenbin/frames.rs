@@ -1,15 +1,15 @@
-//! Arrays as lists of byte strings, for transports that keep them apart.
+//! Encodes arrays as the frames of a multipart message, for transports that keep frames apart.
 
 use tenarc::tensor::ToTensor;
 use tenarc::{DynTensor, Error, Result};
 
 use super::array::Header;
 
-/// The arrays as the frames of a multipart message: of each array what its header chunk holds, and
-/// its elements, without magic, length or padding.
+/// Encodes arrays as the frames of a multipart message. Each array makes two frames: the content of its header chunk,
+/// and its elements. The frames have no magic number, length or padding.
 ///
 /// # Errors
-/// As [`write`](fn@super::write).
+/// The errors of [`write`](fn@super::write).
 pub fn encode_frames<N: AsRef<str>, T: ToTensor>(arrays: &[(N, T)]) -> Result<Vec<Vec<u8>>> {
     let mut frames = Vec::with_capacity(2 * arrays.len());
     for (name, array) in arrays {
@@ -26,14 +26,15 @@ pub fn encode_frames<N: AsRef<str>, T: ToTensor>(arrays: &[(N, T)]) -> Result<Ve
     Ok(frames)
 }
 
-/// The arrays in the frames of a multipart message.
+/// Decodes the arrays of [`encode_frames`].
 ///
 /// # Errors
-/// Where a frame is missing, or they are something else. Errors count bytes from the start of a frame.
+/// If a frame is missing, or if the frames are not those of arrays. The offset in an error counts from the start of the
+/// frame.
 pub fn decode_frames<B: AsRef<[u8]>>(frames: &[B]) -> Result<Vec<(String, DynTensor)>> {
     let (pairs, rest) = frames.as_chunks::<2>();
     if !rest.is_empty() {
-        let what = format!("expected two frames for each array, found {}", frames.len());
+        let what = format!("expected two frames for each array, found {} frames", frames.len());
         return Err(Error::data(what));
     }
     let array = |(index, [header, bytes]): (usize, &[B; 2])| {

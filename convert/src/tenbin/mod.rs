@@ -1,12 +1,12 @@
-//! webdataset's tenbin (`.ten`): arrays one after the other, each with a name of up to eight letters.
+//! Reads and writes webdataset's tenbin files (`.ten`): arrays one after the other, each with a name of up to eight
+//! letters.
 //!
-//! What the Python library `webdataset.tenbin` writes is read, and what is written here is what it
-//! would have written, to the bit; `u4` (`u32`) too, which that library misspells. What it reads
-//! although it is broken is refused here: paddings cut short or not zero, dimensions that are
-//! negative or do not fit the bytes, ranks that the header has no room for.
+//! This module reads all files that the Python library `webdataset.tenbin` writes, and writes the same bytes. It also
+//! reads and writes `u4` (`u32`), which the Python library cannot because of a misspelled name. It refuses some damaged
+//! files that the library reads: those with padding that is cut short or not zero, with dimensions that are negative or
+//! do not fit the bytes, or with a rank that does not fit the header.
 //!
-//! A file has neither a header nor an end, so that files can be joined, and an array more at the end is
-//! one more array.
+//! A file has no header and no end mark. So files can be concatenated, and arrays can be appended to a file.
 //!
 //! ```
 //! use ndarray::{Array2, array};
@@ -59,17 +59,17 @@ use tenarc::io::SyncLevel;
 use tenarc::tensor::ToTensor;
 use tenarc::{DynTensor, Error, Result};
 
-/// Writes named arrays; `""` is no name. Names need not be unique.
+/// Writes named arrays. An array without a name has the name `""`. Names need not be unique.
 ///
-/// Arrays that lie contiguous in memory are handed to the writer as they lie.
+/// Contiguous arrays are written without a copy.
 ///
 /// # Errors
-/// Where the writer fails, and for what tenbin cannot say: names of more than eight ASCII letters, more
-/// than nine dimensions, elements other than integers and `f16`, `f32`, `f64`, and the order of
-/// column-major arrays (see [`DynTensor::into_row_major`]).
+/// If the writer fails. Before anything is written: if a name is not ASCII or has more than eight letters, if an array
+/// has more than nine dimensions, if its elements are not integers, `f16`, `f32` or `f64`, or if it is column-major
+/// (see [`DynTensor::into_row_major`]).
 pub fn write<W: Write, N: AsRef<str>, T: ToTensor>(mut writer: W, arrays: &[(N, T)]) -> Result<()> {
     let writer: &mut dyn Write = &mut writer;
-    // Nothing is written of a list that cannot be written.
+    // Checks all arrays before it writes the first.
     let mut headers = Vec::with_capacity(arrays.len());
     for (name, array) in arrays {
         headers.push(Header::new(name.as_ref(), array.meta())?);
@@ -104,15 +104,15 @@ fn write_one(writer: &mut dyn Write, header: &Header, array: &dyn ToTensor) -> R
 /// Reads all arrays with their names, to the end of the reader.
 ///
 /// # Errors
-/// Where the reader fails, or gives something else than whole arrays.
+/// If the reader fails, or if its bytes are not complete arrays.
 pub fn read<R: Read>(reader: R) -> Result<Vec<(String, DynTensor)>> {
     Reader::new(reader).collect()
 }
 
-/// Reads arrays with their names one after the other, each straight into its memory.
+/// Reads arrays with their names, one after the other. Elements are read directly into the memory of their array.
 ///
-/// Memory follows the bytes received; together all arrays may take what the limits allow to be
-/// allocated, 16 GiB by default. Small reads are made: a file should be buffered.
+/// Memory is only allocated as bytes arrive, so a wrong length does not take much. All arrays together may take as many
+/// bytes as the limits allow, 16 GiB by default. Headers are read in small pieces, so wrap a file in a [`BufReader`].
 #[derive(Debug)]
 pub struct Reader<R> {
     input: Option<Input<R>>,
@@ -120,12 +120,12 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Starts to read.
+    /// Reads arrays with the default limits.
     pub fn new(reader: R) -> Self {
         Self::with_limits(reader, Limits::default())
     }
 
-    /// As [`new`](Self::new), with limits.
+    /// Reads arrays with these limits.
     pub fn with_limits(reader: R, limits: Limits) -> Self {
         Self { input: Some(Input::new(reader)), left: alloc_budget(limits, false) }
     }
@@ -136,7 +136,7 @@ impl<R: Read> Reader<R> {
         match self.left.checked_sub(header.len) {
             Some(left) => self.left = left,
             None => {
-                let what = format!("an array of {} bytes, {} are allowed", header.len, self.left);
+                let what = format!("the array has {} bytes, {} are allowed", header.len, self.left);
                 return Err(Error::limit(what).at(input.at).in_field(&*header.name));
             }
         }
@@ -150,28 +150,29 @@ impl<R: Read> Iterator for Reader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_array().transpose();
         if !matches!(next, Some(Ok(_))) {
-            // Nothing is known of what follows.
+            // After an error, the start of the next array is not known.
             self.input = None;
         }
         next
     }
 }
 
-/// Saves named arrays as a file whose name ends in `.ten`, whole or not at all, in place of what is
-/// there. It is read back and compared before it takes its name.
+/// Saves named arrays as a file whose name ends in `.ten`. If there is a file at `path`, it is replaced.
+///
+/// The file is read back and compared before it takes its name. If the save fails, the file at `path` does not change.
 ///
 /// # Errors
-/// As [`write()`], where the name ends in something else, and where the file cannot be written.
+/// The errors of [`write()`]. Also if the name does not end in `.ten`, or if the file cannot be written.
 pub fn save<N: AsRef<str>, T: ToTensor>(path: impl AsRef<Path>, arrays: &[(N, T)]) -> Result<()> {
     let path = path.as_ref();
     check_name(path)?;
     save_unchecked(path, arrays)
 }
 
-/// As [`save`], whatever the file is called: `nocheck` in Python.
+/// Like [`save`], for a file of any name. In Python, this is `nocheck`.
 ///
 /// # Errors
-/// As [`save`], but for the name.
+/// The errors of [`save`], except for the name.
 pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
     path: impl AsRef<Path>,
     arrays: &[(N, T)],
@@ -184,17 +185,17 @@ pub fn save_unchecked<N: AsRef<str>, T: ToTensor>(
 /// Loads all arrays of a file whose name ends in `.ten`.
 ///
 /// # Errors
-/// As [`read`], where the name ends in something else, and where the file cannot be read.
+/// The errors of [`read`]. Also if the name does not end in `.ten`, or if the file cannot be opened.
 pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, DynTensor)>> {
     let path = path.as_ref();
     check_name(path)?;
     load_unchecked(path)
 }
 
-/// As [`load`], whatever the file is called: `nocheck` in Python.
+/// Like [`load`], for a file of any name. In Python, this is `nocheck`.
 ///
 /// # Errors
-/// As [`load`], but for the name.
+/// The errors of [`load`], except for the name.
 pub fn load_unchecked(path: impl AsRef<Path>) -> Result<Vec<(String, DynTensor)>> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io_at(error, "cannot open", path))?;
@@ -208,20 +209,20 @@ fn check_name(path: &Path) -> Result<()> {
     Err(Error::data("expected a file name that ends in .ten").in_file(path))
 }
 
-/// The arrays as one run of bytes: a file's, a message's or a datagram's.
+/// Encodes arrays as bytes, for example for a file, a message or a datagram.
 ///
 /// # Errors
-/// As [`write()`].
+/// The errors of [`write()`].
 pub fn encode_buffer<N: AsRef<str>, T: ToTensor>(arrays: &[(N, T)]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(&mut bytes, arrays)?;
     Ok(bytes)
 }
 
-/// The arrays in one run of bytes.
+/// Decodes the arrays of [`encode_buffer`].
 ///
 /// # Errors
-/// As [`read`].
+/// The errors of [`read`].
 pub fn decode_buffer(bytes: &[u8]) -> Result<Vec<(String, DynTensor)>> {
     read(bytes)
 }
